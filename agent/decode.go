@@ -44,7 +44,7 @@ var exactly = strict.UnmarshalFromFunc(func(d *jsontext.Decoder, to any) error {
 	return errors.ErrUnsupported
 })
 
-// numberText reads a number as it is written.
+// numberText reads a number and returns its exact JSON text.
 func numberText(d *jsontext.Decoder) (string, error) {
 	v, err := d.ReadValue()
 	if err != nil {

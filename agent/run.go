@@ -126,7 +126,8 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 		return finished{result: "it was stopped before it answered"}, nil
 	case e.Effect == approvers.ReadOnly && ctx.Err() == nil:
 		return over(false, sentence(err, tool.Timeout)) // the tool cannot have acted
-	case errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errTimeUp), errors.Is(err, errStopping), errors.Is(err, errPanic), errors.Is(err, workflow.ErrPaused), errors.Is(err, workflow.ErrStopped):
+	case errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errTimeUp), errors.Is(err, errStopping), errors.Is(err, errPanic),
+		errors.Is(err, workflow.ErrPaused), errors.Is(err, workflow.ErrStopped):
 		return finished{}, err
 	}
 	return over(false, sentence(err, tool.Timeout))

@@ -82,7 +82,8 @@ func (r Request) armEscalation(in DecisionContext) Request {
 	return r
 }
 
-// rearm recomputes the escalation and the reminders after a policy change. It does not extend a clock that is running.
+// rearm recomputes the escalation and the reminders after a policy change. It may bring a pending escalation forward,
+// but never postpones it.
 func (r Request) rearm(in DecisionContext) Request {
 	armed := r.armEscalation(in)
 	if !armed.EscalateAt.IsZero() && !r.EscalateAt.IsZero() && r.EscalateAt.Before(armed.EscalateAt) {

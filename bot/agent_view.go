@@ -181,7 +181,8 @@ func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) erro
 		return err
 	}
 	if d.Code != approvers.DeniedNothing && d.Code != approvers.DeniedNotFound { // otherwise it has ended in the meantime
-		b.replyEphemeral(ctx, ephemeralReply{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}, render.DeniedAsker(d, approvers.ChannelRef{DM: e.Event.dm()}))
+		to := ephemeralReply{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}
+		b.replyEphemeral(ctx, to, render.DeniedAsker(d, approvers.ChannelRef{DM: e.Event.dm()}))
 	}
 	return nil
 }

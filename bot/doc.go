@@ -6,18 +6,18 @@
 //   - A delivery is durable in the inbox before it is acknowledged to Slack. A delivery that could not be stored is not
 //     acknowledged, and Slack sends it again.
 //   - Every delivery ends: handled, or set aside with a note and a line in the log. None is retried for ever.
-//   - Slack is asked who clicked after the click. Where Slack cannot say, the click is refused. A button's value and a
-//     modal's metadata only name what was shown; what was shown is read from the stored rendering and compared with the
-//     button that was clicked.
+//   - After each click, Slack is asked who clicked. If Slack cannot say, the click is refused. A button's value and a
+//     modal's metadata only identify a rendering. What was shown is read from that stored rendering, which must contain
+//     the clicked button.
 //   - Every outbox message is drawn by one pure function from one snapshot of the state, and is drawn again until Slack
-//     shows it. Each message carries the id of its outbox message, so that a post whose answer was lost is found again
-//     and not doubled.
+//     shows it. Each Slack message carries the id of its outbox message, so that a post whose response was lost is
+//     found again and not repeated.
 //
 // The packages below it: transport receives deliveries and acknowledges them, slackapi calls the Web API, render draws
 // messages and forms, directory answers who somebody is and where something is posted, and installation asks how the
 // app is set up. bottest has fixtures for tests.
 //
-// The way of a delivery: transport brings it, receive.go stores it, handle.go picks it up, and message.go, click.go,
-// form.go, submit.go and command.go act on it. The way of an outbox message: show.go draws it, post.go and draft.go
-// write it, and unconfirmed.go finds posts whose answer was lost.
+// The path of a delivery: transport brings it, receive.go stores it, handle.go picks it up, and message.go, click.go,
+// form.go, submit.go and command.go act on it. The path of an outbox message: show.go draws it, post.go and draft.go
+// write it, and unconfirmed.go finds posts whose response was lost.
 package bot

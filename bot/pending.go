@@ -43,7 +43,7 @@ func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBu
 	for _, part := range []struct {
 		title string
 		of    []view.PendingItem
-		line  func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText
+		line  itemLine
 	}{{"Waits for you:", theirs, list.DecideLine}, {"You asked for:", own, list.AskedLine}} {
 		if len(part.of) == 0 {
 			continue
@@ -116,8 +116,11 @@ func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.P
 	return who, nil
 }
 
+// itemLine returns the line about one waiting item, with the conversation and the messages that it may link to.
+type itemLine func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText
+
 // listed returns the line about one waiting item, after verifying that Slack still shows the message that it links to.
-func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.PendingItem, line func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText) (*render.RichText, error) {
+func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.PendingItem, line itemLine) (*render.RichText, error) {
 	conv, messages, err := b.Views.Locate(ctx, u)
 	if err != nil {
 		return nil, err

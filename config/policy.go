@@ -22,7 +22,8 @@ type reader struct{ file *File }
 
 // policy reads the whole file.
 func (r reader) policy(root yamldoc.Value) *approvers.Policy {
-	f := root.Fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "email_domains", "shared_channels", "caps", "budgets", "paused_by", "retention", "audit", "servers", "http", "openapi")
+	f := root.Fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "email_domains", "shared_channels",
+		"caps", "budgets", "paused_by", "retention", "audit", "servers", "http", "openapi")
 	readVersion(root, f)
 	p := &approvers.Policy{Defaults: readDefaults(f["defaults"])}
 	readMode(f, &p.Mode)

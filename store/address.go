@@ -1,12 +1,12 @@
 package store
 
-// Prefixes of the addresses of outbox messages. A name or an id follows. See OutboxMessage.To.
+// Prefixes of the addresses of outbox messages (OutboxMessage.To).
 const (
-	ToConversation = "conversation:"
-	ToChannel      = "channel:"
-	ToUser         = "user:"
-	ToRole         = "role:"
-	ToGroup        = "group:"
+	ToConversation = "conversation:" // and its id
+	ToChannel      = "channel:"      // and its name or id
+	ToUser         = "user:"         // and their id
+	ToRole         = "role:"         // and its name; expands into its members
+	ToGroup        = "group:"        // and its name; expands into the members of a user group who belong to the stage
 )
 
 // Place names the place of a conversation.

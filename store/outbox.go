@@ -26,7 +26,7 @@ const (
 	OutboxModelQuestion OutboxKind = "inquiry"    // the model's question to the person, with its choices; Ref: a call
 	OutboxElicitation   OutboxKind = "elicit"     // a tool's question to the requester, during its run; Ref: an elicitation
 	OutboxAttachment    OutboxKind = "attachment" // a file from a run's result, in the requester's thread; Ref: an execution, with Step: the file's index, from 0
-	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit, posted as a new message each time; Ref: as named by the workflow, with Step: the last posted head
+	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit, posted anew each time; Ref: as named by the workflow, with Step: the last posted head
 	OutboxPause         OutboxKind = "pause"      // tells those who may resume that everything is paused; Ref: the pause, as named by the workflow
 	OutboxHome          OutboxKind = "home"       // a person's Home tab: requests that wait for them, their own requests, and more; Ref: as named by the workflow
 	OutboxStandstill    OutboxKind = "standstill" // tells a conversation that a pause delays its messages; Ref: a turn
@@ -90,7 +90,7 @@ type OutboxMessage struct {
 	Ref           string      `json:"ref"`
 	Step          int         `json:"step,omitempty"`
 	Request       string      `json:"request,omitempty"` // the request whose audit chain records its deliveries
-	To            string      `json:"to"`                // "conversation:ID", "channel:NAME or id", "user:ID", "role:NAME" (expands into its members), or "group:NAME" (expands into the members of a user group who belong to the stage)
+	To            string      `json:"to"`                // ToConversation, ToChannel, …, and the name or id that belongs to it
 	Role          string      `json:"role,omitempty"`    // for OutboxEscalation: the role it was escalated to
 	Bundle        string      `json:"bundle,omitempty"`  // for OutboxBundle: shows the step's requests with the same bundle
 	Note          Note        `json:"note,omitempty"`    // for OutboxNotice

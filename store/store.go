@@ -101,9 +101,9 @@ type Reader interface {
 	// EachAuditRow calls fn with each record as stored, in order of chain and seq, until fn fails. Unreadable rows
 	// are included, so that tampering can be found. The bytes are valid until the transaction ends.
 	EachAuditRow(fn func(approvers.AuditRow) error) error
-	// Journal lists the entries that the heads cover, starting at a leaf. There is one entry for each record ever
-	// appended, in the order of the commits, and within a transaction in the order of the appends. A backend with
-	// several writers may still reorder entries that no head covers.
+	// Journal lists all entries, starting at a leaf. There is one entry for each record ever appended, in the order of
+	// the commits, and within a transaction in the order of the appends. With several writers, a backend may reorder
+	// entries until a head covers them.
 	Journal(from uint64, limit int) ([]approvers.JournalEntry, error)
 	// LastHead returns the newest head, or ErrNotFound if there is none.
 	LastHead() (Head, error)

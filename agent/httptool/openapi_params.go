@@ -36,13 +36,18 @@ func (d *document) parameters(item, op map[string]any) ([]map[string]any, error)
 	return out, nil
 }
 
+// reservedHeaders are the headers that OpenAPI defines elsewhere, or that the request sets by itself.
+var reservedHeaders = []string{
+	"accept", "content-type", "authorization", "content-length", "host", "connection", "transfer-encoding", "accept-encoding",
+}
+
 // ignored reports whether the model does not set a parameter: OpenAPI defines it elsewhere, or the request or the
 // policy sets it.
 func ignored(name, in string, c config.OpenAPI) bool {
 	switch in {
 	case "header":
-		return slices.Contains([]string{"accept", "content-type", "authorization", "content-length", "host", "connection", "transfer-encoding", "accept-encoding"}, strings.ToLower(name)) ||
-			slices.ContainsFunc(c.Headers, func(h config.Header) bool { return strings.EqualFold(h.Name, name) }) || strings.EqualFold(c.IdempotencyKey, name)
+		return slices.Contains(reservedHeaders, strings.ToLower(name)) || strings.EqualFold(c.IdempotencyKey, name) ||
+			slices.ContainsFunc(c.Headers, func(h config.Header) bool { return strings.EqualFold(h.Name, name) })
 	case "query":
 		return slices.ContainsFunc(c.Query, func(q config.QueryPart) bool { return q.Name.String() == name })
 	}

@@ -208,8 +208,8 @@ func point(rest string, r rune) string {
 	return fmt.Sprintf("U+%04X", r)
 }
 
-// excerpt returns a text on one line, with invisible characters written out, from shortly before a position. Omissions
-// are marked.
+// excerpt returns the part of s around byte at, on one line, with invisible characters escaped. It marks what it leaves
+// out.
 func excerpt(s string, at int) string {
 	start := 0
 	if utf8.RuneCountInString(s) > maxText && at > context {

@@ -202,7 +202,11 @@ func (e cefExport) write(x exported) error {
 	field("suser", string(x.Actor))
 	field("act", x.Facts["kind"])
 	field("outcome", x.Facts["state"])
-	for i, c := range [][2]string{{"tool", x.Facts["tool"]}, {"role", x.Facts["role"]}, {"digest", x.Facts["digest"]}, {"hash", x.Hash}, {"facts", facts(x.Facts)}, {"payload", x.text()}} {
+	custom := [][2]string{
+		{"tool", x.Facts["tool"]}, {"role", x.Facts["role"]}, {"digest", x.Facts["digest"]},
+		{"hash", x.Hash}, {"facts", facts(x.Facts)}, {"payload", x.text()},
+	}
+	for i, c := range custom {
 		if c[1] != "" {
 			field(fmt.Sprintf("cs%dLabel", i+1), c[0])
 			field(fmt.Sprintf("cs%d", i+1), c[1])

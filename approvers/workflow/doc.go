@@ -17,8 +17,8 @@
 //
 // # Keys
 //
-//   - conversations, turns, calls, executions, requests, grants and outbox messages have ids of their own (id.go). A
-//     record names the one that it belongs to: a call its turn, a request and an execution their call.
+//   - conversations, turns, calls, executions, requests, grants and outbox messages have ids of their own (id.go). Each
+//     record holds the id of its parent: a call that of its turn, a request or an execution that of its call.
 //   - An audit chain has the id of its request, or of the execution or the call if nobody is asked. A grant's chain is
 //     "grant:" and its id. Records about the whole installation are in approvers.InstallationChain.
 //   - A timer is named by its kind and its Ref, one of these ids. See store.TimerKind.
@@ -33,7 +33,7 @@
 //	Begin           a model call is due; Propose stores the calls of its answer, or Answer ends the turn
 //	Propose         plans each call: it may run (a timer), people must approve it (a request), or it is refused
 //	Decide          one person's decision: a transition of approvers, and the consequences of its events
-//	Claim           consumes the approval and makes executing durable, before the tool is called
+//	Claim           consumes the approval and stores the state executing, before the tool is called
 //	Finish          records the result; when all calls of a step have one, the model is called again
 //
 // If nobody decides, Remind, Escalate, ResolveAvailability and Expire act instead. Withdraw, Revoke, Overrule and Halt
@@ -55,6 +55,6 @@
 // What a transaction can do is grouped by concern (parts.go): t.outbox has the messages that Slack must show, t.runs
 // the runs of tools. Each part is the transaction itself with the methods of its concern.
 //
-// What only reads is in package view (Workflow.Views): it returns plain values from one snapshot of the store. Records
-// that both read from the store's settings are in package settings.
+// Queries, which only read, are in package view (Workflow.Views); they return plain values from one snapshot of the
+// store. Records in the store's settings that both packages, workflow and view, read are defined in package settings.
 package workflow

@@ -48,9 +48,12 @@ func Policy() *approvers.Policy {
 				Stages: []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}},
 		},
 		Approvers: []approvers.Role{
-			{Name: "support-agent", Title: "Support Agent", MaxRisk: approvers.Medium, CanApprove: []string{"update_shipping_address"}, Cards: "#support-approvals", Lead: "team-lead",
-				Members: append(user("U0001"), approvers.Member{Kind: approvers.MemberGroup, Value: "support"}, approvers.Member{Kind: approvers.MemberEmail, Value: "support-oncall@example.com"})},
-			{Name: "team-lead", Title: "Team Lead", MaxRisk: approvers.High, CanApprove: []string{"update_shipping_address", "issue_refund", "cancel_account"}, Cards: "#support-approvals", Lead: "finance-director", Members: user("U0002")},
+			{Name: "support-agent", Title: "Support Agent", MaxRisk: approvers.Medium, CanApprove: []string{"update_shipping_address"},
+				Cards: "#support-approvals", Lead: "team-lead", Members: append(user("U0001"),
+					approvers.Member{Kind: approvers.MemberGroup, Value: "support"},
+					approvers.Member{Kind: approvers.MemberEmail, Value: "support-oncall@example.com"})},
+			{Name: "team-lead", Title: "Team Lead", MaxRisk: approvers.High, CanApprove: []string{"update_shipping_address", "issue_refund", "cancel_account"},
+				Cards: "#support-approvals", Lead: "finance-director", Members: user("U0002")},
 			{Name: "finance-director", Title: "Finance Director", MaxRisk: approvers.Critical, CanApprove: []string{"*"}, Cards: "dm", Members: user("U0003", "U0004")},
 		},
 		Agents: []approvers.Agent{{Name: "support", Channels: []string{"#support"}, Tools: []string{"*"}, MaxSteps: 10}},
@@ -199,5 +202,6 @@ const RefundSchema = `{"type":"object","additionalProperties":false,"required":[
 
 const SecretArgs = `{"order_id":"ORD-7","card":{"number":"4111 1111 1111 4242","name":"Ann"},"pin":"0815-4711","note":"hunter2-is-it"}`
 
-const SecretSchema = `{"type":"object","properties":{"order_id":{"type":"string"},"card":{"type":"object","properties":{"number":{"type":"string","x-secret":true},"name":{"type":"string"}}},` +
+const SecretSchema = `{"type":"object","properties":{"order_id":{"type":"string"},` +
+	`"card":{"type":"object","properties":{"number":{"type":"string","x-secret":true},"name":{"type":"string"}}},` +
 	`"pin":{"type":"string","format":"password"},"note":{"type":"string"}}}`

@@ -34,10 +34,11 @@ func (v View) elicitation() *BlockBuilder {
 		p.Para(v.elicited(q))
 		return p
 	}
+	decline := button(ActNoAnswer, "Decline", v.token(q.ID), slack.StyleDefault)
 	if q.URL != "" {
-		p.buttons("", linkButton("Open", q.URL), button(ActVisited, "I have done it", v.token(q.ID), slack.StyleDefault), button(ActNoAnswer, "Decline", v.token(q.ID), slack.StyleDefault))
+		p.buttons("", linkButton("Open", q.URL), button(ActVisited, "I have done it", v.token(q.ID), slack.StyleDefault), decline)
 	} else {
-		p.buttons("", button(ActFillIn, "Answer…", v.token(q.ID), slack.StyleDefault), button(ActNoAnswer, "Decline", v.token(q.ID), slack.StyleDefault))
+		p.buttons("", button(ActFillIn, "Answer…", v.token(q.ID), slack.StyleDefault), decline)
 	}
 	p.Para(Say("Only you can answer, until ").At(q.ExpiresAt, clock).Say(". What you fill in goes to the tool and is not shown here; it approves nothing. Never give passwords or keys."))
 	return p

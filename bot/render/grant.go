@@ -219,7 +219,8 @@ func (v View) GrantLine(g view.ListedGrant, mine bool) *RichText {
 	default:
 		p.Say(" in ").Strong("#" + Name(g.Conversation.Name))
 	}
-	p.Say(": allowed by ").Person(g.Grant.By, g.Grant.Name).Say(" ("+v.title(g.Grant.Role)+"), ").also(left(g.Grant)).Say(" Until ").At(g.Grant.Until, DayTime).Say(". ").also(v.bounds(g.Grant))
+	p.Say(": allowed by ").Person(g.Grant.By, g.Grant.Name).Say(" ("+v.title(g.Grant.Role)+"), ").also(left(g.Grant)).
+		Say(" Until ").At(g.Grant.Until, DayTime).Say(". ").also(v.bounds(g.Grant))
 	if mine && g.Own != nil {
 		if link := v.permalink(g.Own.Channel, g.Own.TS, ""); link != "" {
 			p.Say(" ").link(link, "Take it back here")

@@ -221,14 +221,16 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	case v.Call.Outcome != "":
 		didNot = "\n\nIt is kept in the history."
 	}
+	sure := confirm("It did not happen?", Clip(what, slackapi.MaxConfirm-Width(didNot))+didNot, "It did not happen", "Cancel", slack.StyleDanger)
 	row := []slack.BlockElement{
 		button(ActHappened, "It happened…", value, slack.StyleDefault),
-		button(ActDidNot, "It did not", value, slack.StyleDefault).WithConfirm(confirm("It did not happen?", Clip(what, slackapi.MaxConfirm-Width(didNot))+didNot, "It did not happen", "Cancel", slack.StyleDanger)),
+		button(ActDidNot, "It did not", value, slack.StyleDefault).WithConfirm(sure),
 	}
 	if v.Call.Outcome == "" && v.Later == nil {
 		const twice = "\n\nIf it did happen, it would happen a second time. It is a new request: everybody who has to approve it is asked anew."
+		again := confirm("Ask again?", Clip(what, slackapi.MaxConfirm-Width(twice))+twice, "Ask again", "Cancel", slack.StyleDanger)
 		row = append(row, button(ActLeave, "Leave it, tell the agent", value, slack.StyleDefault),
-			button(ActAskAgain, "Ask again", value, slack.StyleDefault).WithConfirm(confirm("Ask again?", Clip(what, slackapi.MaxConfirm-Width(twice))+twice, "Ask again", "Cancel", slack.StyleDanger)))
+			button(ActAskAgain, "Ask again", value, slack.StyleDefault).WithConfirm(again))
 	}
 	p.buttons("", row...)
 	if v.Later != nil && v.Later.State.Open() {
@@ -250,7 +252,8 @@ func (v View) earlier(r approvers.Request) *RichText {
 	case approvers.ExecutionSucceeded:
 		line.Strong("This has happened already").Say(", as ").Person(a.FoundBy, "").Say(" reported: an earlier run of this call had ended unknown, ").At(a.LostAt, DayTime).Say(".")
 	default:
-		line.Strong("This may have happened already.").Say(" An earlier run of this call ended unknown, ").At(a.LostAt, DayTime).Say(": if it did act, approving this makes it happen twice.")
+		line.Strong("This may have happened already.").
+			Say(" An earlier run of this call ended unknown, ").At(a.LostAt, DayTime).Say(": if it did act, approving this makes it happen twice.")
 	}
 	line.Say(" Asked again by ").Person(a.By, a.Name).Say(", ").At(a.At, DayTime).Say(".")
 	if link := v.earlierLink(); link != "" {

@@ -125,21 +125,27 @@ func (v View) outcome(c view.Call) (string, *RichText) {
 		return "✅", v.decided(c).Say("Done.").also(v.edited(c))
 	case approvers.OutcomeError:
 		if c.Execution != nil && c.Execution.Unrun {
-			return "🚫", v.decided(c).Say("Not run after all: ").Say(Clip(OneLine(maskSecrets(strings.TrimPrefix(strings.TrimPrefix(reasonOf(c), "it was not run, "), "it was not run: "), []byte(c.Call.Args), c.Call.Secrets)), maxCallText))
+			why := strings.TrimPrefix(strings.TrimPrefix(reasonOf(c), "it was not run, "), "it was not run: ")
+			return "🚫", v.decided(c).Say("Not run after all: ").Say(shortReason(c, why))
 		}
-		return "⚠️", v.decided(c).Say("It did not work: ").Say(Clip(OneLine(maskSecrets(reasonOf(c), []byte(c.Call.Args), c.Call.Secrets)), maxCallText))
+		return "⚠️", v.decided(c).Say("It did not work: ").Say(shortReason(c, reasonOf(c)))
 	case approvers.OutcomeObserved:
-		return "👁️", Say("Not run, because the bot only observes this for now: ").Say(Clip(OneLine(maskSecrets(reasonOf(c), []byte(c.Call.Args), c.Call.Secrets)), maxCallText)).Say(".")
+		return "👁️", Say("Not run, because the bot only observes this for now: ").Say(shortReason(c, reasonOf(c))).Say(".")
 	case approvers.OutcomeUnknown:
 		return "❓", v.decided(c).Say("It was started, and nobody knows how it ended. The agent was told so.")
 	}
 	if c.Request == nil && c.Call.Outcome == approvers.OutcomeVoided {
-		return "🚫", Say("Voided: ").Say(Clip(OneLine(maskSecrets(reasonOf(c), []byte(c.Call.Args), c.Call.Secrets)), maxCallText))
+		return "🚫", Say("Voided: ").Say(shortReason(c, reasonOf(c)))
 	}
 	if c.Request == nil {
-		return "🚫", Say("Not run: ").Say(Clip(OneLine(maskSecrets(reasonOf(c), []byte(c.Call.Args), c.Call.Secrets)), maxCallText))
+		return "🚫", Say("Not run: ").Say(shortReason(c, reasonOf(c)))
 	}
 	return endSign[c.Request.State], v.ending(*c.Request)
+}
+
+// shortReason returns the reason of a call's outcome as one short line, with the call's secrets masked.
+func shortReason(c view.Call, reason string) string {
+	return Clip(OneLine(maskSecrets(reason, []byte(c.Call.Args), c.Call.Secrets)), maxCallText)
 }
 
 // report returns a person's report about a call. The text is the person's, not the tool's.

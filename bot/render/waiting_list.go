@@ -22,7 +22,9 @@ func (l *WaitingList) DecideLine(u view.PendingItem, conv store.Conversation, me
 	case u.Execution != nil:
 		line = Say("❓ Did this happen? ").Strong(Clip(whatHappens(u.Call.Preview, u.Call.Tool), maxCallText))
 	case u.Request == nil:
-		return l.linked(Say("💬 The agent asks you: ").Strong(Clip(OneLine(u.Call.ModelQuestion.Question), maxCallText)).Say(", until ").At(u.Call.ModelQuestion.ExpiresAt, DayTime), conv, messages, store.ToConversation)
+		q := u.Call.ModelQuestion
+		line = Say("💬 The agent asks you: ").Strong(Clip(OneLine(q.Question), maxCallText)).Say(", until ").At(q.ExpiresAt, DayTime)
+		return l.linked(line, conv, messages, store.ToConversation)
 	default:
 		line = Say("✋ ").Strong(Clip(whatHappens(u.Request.Preview, u.Request.Tool), maxCallText)).Say(", asked for by ").
 			Person(u.Request.Facts.Asker, u.Request.Facts.AskerName).Say(", until ").At(u.Request.ExpiresAt, DayTime)

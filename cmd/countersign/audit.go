@@ -30,7 +30,8 @@ and what verification can find.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(auditListCommand(), auditVerifyCommand(), auditExportCommand(), auditEvidenceCommand(), auditKeyCommand(), auditEraseCommand(), auditAcceptLossCommand(), paceCommand())
+	cmd.AddCommand(auditListCommand(), auditVerifyCommand(), auditExportCommand(), auditEvidenceCommand(),
+		auditKeyCommand(), auditEraseCommand(), auditAcceptLossCommand(), paceCommand())
 	return cmd
 }
 

@@ -59,7 +59,10 @@ func TestFailingDisk(t *testing.T) {
 				if stops++; stops > 40*times*len(diskFaults) {
 					c.Fatalf("some faults never came about, only these: %v", happened)
 				}
-				at := c.diskFails(ctx, strace, f, 1+random.IntN(15))
+				at, came := c.diskFails(ctx, strace, f, 1+random.IntN(15))
+				if !came {
+					continue
+				}
 				for _, g := range diskFaults { // which page it was is chance
 					if g.call == f.call && g.errno == f.errno && (g.at == "" || g.at == at) {
 						happened[g]++
@@ -73,8 +76,8 @@ func TestFailingDisk(t *testing.T) {
 }
 
 // diskFails starts the bot, has a system call on its store fail, waits until the bot has stopped because of that, and
-// looks at the store. It returns which pages it was about.
-func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault, nth int) (at string) {
+// looks at the store. It returns which pages it was about, and false if the bot made fewer such calls than that.
+func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault, nth int) (at string, came bool) {
 	c.Helper()
 	record := filepath.Join(c.dir, "strace")
 	// The count is one of each thread, of which the process has several.
@@ -85,7 +88,10 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 	case <-time.After(startTime):
 		bot.in.Close() // it ends then, and strace with it
 		<-bot.gone
-		c.Fatalf("%s %s did not stop the bot\n%s", f.call, f.errno, c.tail())
+		if at, came = failedAt(c, record); came {
+			c.Fatalf("%s %s of %s pages did not stop the bot\n%s", f.call, f.errno, at, c.tail())
+		}
+		return "", false
 	}
 	var exit *exec.ExitError
 	if !errors.As(bot.err, &exit) || exit.ExitCode() != cli.ExitFailed {
@@ -101,14 +107,17 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 	if err != nil {
 		c.Fatalf("after %s %s: %v", f.call, f.errno, err)
 	}
-	return failedAt(c, record)
+	if at, came = failedAt(c, record); !came {
+		text, err := os.ReadFile(record)
+		c.Fatalf("strace made nothing fail (%v):\n%.4000s", err, text)
+	}
+	return at, true
 }
 
 // failedAt reads from strace's record which pages the failed call was about: those that it was to write, or that were
-// written last before the sync.
-func failedAt(c *killHarness, record string) string {
+// written last before the sync. It returns false if no call failed.
+func failedAt(c *killHarness, record string) (at string, failed bool) {
 	c.Helper()
-	at := ""
 	var begun []string // calls that other threads had begun
 	for line := range lines(c, record) {
 		if i := strings.Index(line, "<... "); i >= 0 {
@@ -130,12 +139,10 @@ func failedAt(c *killHarness, record string) string {
 			}
 		}
 		if strings.Contains(line, "(INJECTED)") {
-			return at
+			return at, true
 		}
 	}
-	text, err := os.ReadFile(record)
-	c.Fatalf("strace made nothing fail (%v):\n%.4000s", err, text)
-	return ""
+	return "", false
 }
 
 // writtenAt is the offset of a pwrite64 that strace recorded.

@@ -126,6 +126,7 @@ func witnessRun(ctx context.Context, conf string) error {
 	}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)
+	ctx, over := context.WithCancel(ctx)
 	var up sync.WaitGroup
 	up.Go(func() {
 		if connected(ctx, p) == nil {
@@ -139,8 +140,9 @@ func witnessRun(ctx context.Context, conf string) error {
 		case <-ctx.Done():
 		}
 	})
-	defer up.Wait()
 	err = s.run(ctx, p)
+	over()
+	up.Wait()
 	if closed := db.Close(); err == nil {
 		err = closed
 	}

@@ -69,7 +69,8 @@ func newMetrics(s store.Store, policy func() *approvers.Policy) *metrics {
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_requests_waiting", Help: "Requests that wait for people or for their run. Not counted beyond 10000.",
 	}, func() float64 { return timersSet(s, store.TimerExpire) })
-	m.registry.MustRegister(m.took, m.quick, m.requests, m.runs, m.operator, m.answers, m.calls, m.httpRequests, m.retained.conversations, m.retained.records, m.retained.last, waiting,
+	m.registry.MustRegister(m.took, m.quick, m.requests, m.runs, m.operator, m.answers, m.calls, m.httpRequests, waiting,
+		m.retained.conversations, m.retained.records, m.retained.last,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -87,7 +87,8 @@ func (s setup) assemble() parts {
 	m.watchTools(s.tools)
 	wf.GrantOwner = b.GrantOwner
 	a := agent.New(agent.Config{
-		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, Model: s.model, Log: s.log, Now: s.now, About: b.About, HistoryTokens: s.historyTokens, Grace: s.stopWait,
+		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
+		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Grace: s.stopWait,
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})

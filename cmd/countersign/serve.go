@@ -135,7 +135,8 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db *bol
 	if err := reach(ctx, p, log); err != nil {
 		return err
 	}
-	log.Info("countersign is up", "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(), "transport", string(env.Transport), "admin", l.admin.Addr().String(), "control", env.Control,
+	log.Info("countersign is up", "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(),
+		"transport", string(env.Transport), "admin", l.admin.Addr().String(), "control", env.Control,
 		"gated", strings.Join(gated(policies.tools.Policy(), policies.tools.Registry), ", "))
 	return s.run(ctx, p)
 }

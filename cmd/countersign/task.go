@@ -156,7 +156,8 @@ func workflowWithoutPolicy(env config.Env, db store.Store) (*workflow.Workflow, 
 	if cli.Code(err) != cli.ExitUsage {
 		return wf, err
 	}
-	return workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return new(approvers.Policy) }, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
+	noPolicy := func() *approvers.Policy { return new(approvers.Policy) }
+	return workflow.New(workflow.Config{Store: db, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
 }
 
 // localWorkflow returns a workflow on a store that nobody else holds.
@@ -195,5 +196,8 @@ var errSkew = errors.New("the bot does not know this")
 
 // tasks are all tasks that a running bot accepts.
 func tasks() []handler {
-	return []handler{auditListTask, auditVerifyTask, auditEraseTask, auditExportTask, auditEvidenceTask, auditPaceTask, observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask, movedTask, acceptLossTask}
+	return []handler{
+		auditListTask, auditVerifyTask, auditEraseTask, auditExportTask, auditEvidenceTask, auditPaceTask, acceptLossTask,
+		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask, movedTask,
+	}
 }

@@ -409,7 +409,8 @@ func printDefinition(out io.Writer, t agent.Status) {
 
 // indented formats JSON for reading.
 func indented(raw []byte) string {
-	text, err := jsontext.AppendFormat(nil, raw, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true), jsontext.Multiline(true), jsontext.WithIndentPrefix("  "), jsontext.WithIndent("  "))
+	text, err := jsontext.AppendFormat(nil, raw, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true),
+		jsontext.Multiline(true), jsontext.WithIndentPrefix("  "), jsontext.WithIndent("  "))
 	if err != nil {
 		text = raw
 	}

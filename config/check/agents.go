@@ -31,7 +31,8 @@ func (c *checker) agents() {
 		case a.NoDM && len(a.Channels) == 0:
 			c.wrong(path, "can be asked nowhere: it has no channels, and direct messages are off", `add channels: ["#support"], or remove direct_messages: false`)
 		case len(a.Channels) == 0:
-			c.warn(path, "can be asked nowhere: it has no channels, and "+direct+", which comes first, answers direct messages", `add channels: ["#support"], or write direct_messages: false for `+direct)
+			c.warn(path, "can be asked nowhere: it has no channels, and "+direct+", which comes first, answers direct messages",
+				`add channels: ["#support"], or write direct_messages: false for `+direct)
 		}
 	}
 }

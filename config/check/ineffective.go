@@ -29,11 +29,12 @@ func (c *checker) warnIneffective(t approvers.ToolPolicy) { //nolint:cyclop // o
 		c.warn(path+".break_glass", "does nothing, because no call waits", "remove it")
 	}
 	for i, r := range t.Rules {
+		rule := fmt.Sprintf("%s.rules[%d]", path, i)
 		raises := r.Risk > t.Risk
 		if !raises && len(r.Stages) == 0 && (!r.Confirm || t.Confirm) {
-			c.warn(fmt.Sprintf("%s.rules[%d]", path, i), fmt.Sprintf("changes nothing: a rule only adds, and %s is %s", t.Name, standing(t)), "raise the risk, add stages, or remove the rule")
+			c.warn(rule, fmt.Sprintf("changes nothing: a rule only adds, and %s is %s", t.Name, standing(t)), "raise the risk, add stages, or remove the rule")
 		} else if raises && r.Risk >= approvers.High && !r.Confirm && !t.Confirm {
-			c.warn(fmt.Sprintf("%s.rules[%d].confirm", path, i), fmt.Sprintf("the rule makes it %s risk, and it still runs without anybody being asked", r.Risk), "remove confirm: false unless that is meant")
+			c.warn(rule+".confirm", fmt.Sprintf("the rule makes it %s risk, and it still runs without anybody being asked", r.Risk), "remove confirm: false unless that is meant")
 		}
 	}
 	if c.policy.Mode == approvers.Observe && t.Mode == approvers.Enforce && c.written(path+".mode") {

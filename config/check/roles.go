@@ -96,7 +96,8 @@ func (c *checker) leads() {
 			continue
 		}
 		lead, _ := c.policy.Role(r.Lead)
-		c.wrong("approvers."+r.Name+".lead", fmt.Sprintf("%s can't approve %s, so nobody is told when %s is silent", lead.Title, strings.Join(yamldoc.SortedUnique(calls), ", "), r.Title),
+		c.wrong("approvers."+r.Name+".lead",
+			fmt.Sprintf("%s can't approve %s, so nobody is told when %s is silent", lead.Title, strings.Join(yamldoc.SortedUnique(calls), ", "), r.Title),
 			fmt.Sprintf("add it to can_approve of %s and raise max_risk where needed, or name another lead", lead.Name))
 	}
 }

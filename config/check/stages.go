@@ -51,7 +51,8 @@ func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool)
 		role, ok := c.policy.Role(name)
 		if !ok {
 			known = false
-			c.wrong(stageRolePath(c.file, at, i), yamldoc.Quote(name)+" is not an approver", yamldoc.OrHint(yamldoc.DidYouMean(name, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
+			c.wrong(stageRolePath(c.file, at, i), yamldoc.Quote(name)+" is not an approver",
+				yamldoc.OrHint(yamldoc.DidYouMean(name, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
 		} else if tool != "" && !role.Covers(tool) {
 			unfit = append(unfit, i)
 		}

@@ -10,8 +10,8 @@ import (
 // Kinds are the kinds of value that an expression can have, as a set.
 type Kinds uint16
 
-// The kinds. A number in arguments is decimal. Whole numbers are written in conditions, or come from functions such as
-// size.
+// The kinds. Every number in a call's arguments has the kind decimal, even 5. The kind whole is only for literals in a
+// condition and for results of functions such as size.
 const (
 	kindText Kinds = 1 << iota
 	kindDecimal

@@ -98,7 +98,8 @@ func (t *typing) loop(e ast.Expr, given certain) term {
 	l := e.AsComprehension()
 	over := t.visit(l.IterRange(), given)
 	if over.kinds&(kindList|kindObject) == 0 {
-		t.say(yamldoc.Error, t.place(l.IterRange()), fmt.Sprintf("%s is %s, and has no items to go through", over.called(), over.kinds), "ask of it directly, such as "+over.called()+" == …")
+		t.say(yamldoc.Error, t.place(l.IterRange()), fmt.Sprintf("%s is %s, and has no items to go through", over.called(), over.kinds),
+			"ask of it directly, such as "+over.called()+" == …")
 	}
 	each := over.each(l.IterVar())
 	defer t.bind(l.IterVar(), each)()

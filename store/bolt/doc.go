@@ -3,14 +3,14 @@
 //   - Concurrent writers share commits, and a lone writer never waits: one goroutine runs the queued closures in one
 //     transaction, commits it as soon as the queue is empty, and starts again.
 //   - Closures run one at a time, on the store's goroutine. If a closure fails, panics or ends the goroutine, its
-//     writes are undone before the next one runs, and the other closures of the commit are not affected. Its caller
-//     gets the panic or the end of the goroutine.
+//     writes are undone before the next one runs, and the other closures of the commit are not affected. The panic, or
+//     runtime.Goexit, is repeated in its caller.
 //   - A closure that fails, or writes nothing, waits for the commit of the closures whose writes it saw.
 //   - A full disk fails only the closures that did not fit, with ErrFull. Any other error of a commit stops the store:
 //     every later call fails with ErrCommitUnknown until the file is opened again.
 //   - A file that was removed, renamed or replaced is not written to: ErrMoved, until that same file is back. Reads and
-//     copies continue. A file that another program wrote to stops the store (ErrDamaged). The store checks for both
-//     before every commit; InPlace checks at any time.
+//     copies continue. A file that another program wrote to stops the store (ErrDamaged). The store checks for all this
+//     before every commit; call InPlace to check at any other time.
 //   - After Open, everything that is read is durable, even if the previous process was killed during a commit.
 //   - Open upgrades a store of an older version, in transactions that each fit in memory. An interrupted upgrade
 //     continues at the next start. Older programs don't open the upgraded store.
@@ -19,10 +19,10 @@
 //     it gets a *store.DamagedError that names it; lists of independent rows skip and report it. A page that can't be
 //     read fails only the closures that touch it.
 //   - Open examines a file of up to 256 MiB before anything is written to it: the position of every element on its
-//     page, the order of the keys, that every page is either used once or free, and every checksum. A damaged file is
-//     rebuilt from what can be read, and is kept as STORE.damaged-TIME. Indexes, timers and the journal are rebuilt
-//     from other rows with the same data; a lost row is marked in its place, so that reading it fails. A larger file is
-//     examined while it is in use, and at the next start if damage was found.
+//     page, the order of the keys, that every page is either used once or free, and every checksum. From a damaged file
+//     a new one is built with what can be read; the damaged one is kept as STORE.damaged-TIME. Indexes, timers and the
+//     journal are rebuilt from other rows with the same data; a lost row is marked in its place, so that reading it
+//     fails. A larger file is examined while it is in use, and at the next start if damage was found.
 //
 // A View may see a commit slightly before Update returns for it.
 //
@@ -79,10 +79,10 @@
 //	audit_journal       leaf                                chain, seq, hash; without gaps, in the order of the commits
 //	audit_heads         number                              size, and the signed note
 //	settings            key                                 header, store.Setting
-//	tallies             key, at, id                         the weight of the counter, as a number
+//	tallies             key, at, id                         how much the event counts (store.Counter.N), as a number
 //	tally_time          at, key, id                         empty; the oldest come first
 //	grants              id                                  header, approvers.Grant
-//	grant_open          tool, birth                         grant id; open ones only. With an empty tool: those of all tools
+//	grant_open          tool, birth                         grant id; open ones only, each listed twice: under its tool, and under an empty tool for listing them all
 //	absences            person                              header, approvers.Absence
 //	set_aside           bucket, and the row's key           the damaged value
 //

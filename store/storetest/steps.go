@@ -25,7 +25,8 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 			func(tx store.Tx) (any, error) { return nil, run(tx) }}
 	}
 	switch rapid.SampledFrom([]string{
-		"conversation", "message", "turn", "call", "request", "request", "execution", "elicitation", "file", "file", "unfile", "tally", "tally", "untally", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
+		"conversation", "message", "turn", "call", "request", "request", "execution", "elicitation",
+		"file", "file", "unfile", "tally", "tally", "untally", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
 		"surface", "surface", "rendering", "audit", "audit", "setting", "due", "open", "of", "at",
 		"erase", "unsay", "unshow", "prune", "head",
 	}).Draw(t, "what") {

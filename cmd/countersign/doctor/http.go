@@ -38,7 +38,8 @@ func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
 	case errors.As(err, &status) && status == http.StatusUnauthorized:
 		d.fail(cli.ExitNo, at+" refuses what is signed with SLACK_SIGNING_SECRET", "set it to the Signing Secret of "+settingsPage(app, "general")+", for serve too, and see that nothing on the way changes requests")
 	case errors.As(err, &status), errors.Is(err, errChallenge):
-		d.fail(cli.ExitNo, fmt.Sprintf("%s is not answered by the bot: %s", at, err), "have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+") of serve, with the path as it is")
+		d.fail(cli.ExitNo, fmt.Sprintf("%s is not answered by the bot: %s", at, err),
+			"have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+") of serve, with the path as it is")
 	default:
 		d.fail(cli.ExitFailed, fmt.Sprintf("%s can't be reached: %s", at, err), "start serve, and have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+")")
 	}

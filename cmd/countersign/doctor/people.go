@@ -68,7 +68,8 @@ func (d *Doctor) role(role approvers.Role, able map[approvers.PersonID]string, m
 	case len(able) == 0 && !more:
 		d.fail(cli.ExitNo, role.Title+": nobody can decide in this role", "write members into the policy who are colleagues in this workspace")
 	case !enough:
-		d.fail(cli.ExitNo, fmt.Sprintf("%s: %d have to agree, and only %d can decide (%s)", role.Title, needed, len(able), strings.Join(names, ", ")), "add members to the role, or ask for fewer of them")
+		d.fail(cli.ExitNo, fmt.Sprintf("%s: %d have to agree, and only %d can decide (%s)", role.Title, needed, len(able), strings.Join(names, ", ")),
+			"add members to the role, or ask for fewer of them")
 	case more:
 		d.ok("%s: %d people and more can decide", role.Title, len(able))
 	default:

@@ -55,10 +55,17 @@ func appNamed(app string) string {
 	return ", app " + app
 }
 
+// settingsPages names pages of an app's settings for people.
+var settingsPages = map[string]string{
+	"oauth":               "the page OAuth & Permissions",
+	"general":             "the page Basic Information",
+	"event-subscriptions": "the page Event Subscriptions",
+}
+
 // settingsPage is the address of a page of the app's settings.
 func settingsPage(app, name string) string {
 	if app == "" {
-		return map[string]string{"oauth": "the page OAuth & Permissions", "general": "the page Basic Information", "event-subscriptions": "the page Event Subscriptions"}[name] + " at https://api.slack.com/apps"
+		return settingsPages[name] + " at https://api.slack.com/apps"
 	}
 	return "https://api.slack.com/apps/" + app + "/" + name
 }
@@ -121,7 +128,8 @@ func (d *Doctor) scopes(in installation.App, app string) {
 		}
 	}
 	if len(more) > 0 {
-		d.warn(fmt.Sprintf("the bot token has scopes that it does not need: %s", strings.Join(more, ", ")), "remove what nothing else uses on "+settingsPage(app, "oauth")+", and reinstall the app")
+		d.warn(fmt.Sprintf("the bot token has scopes that it does not need: %s", strings.Join(more, ", ")),
+			"remove what nothing else uses on "+settingsPage(app, "oauth")+", and reinstall the app")
 	}
 }
 

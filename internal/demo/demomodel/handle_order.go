@@ -94,7 +94,8 @@ func (d *responder) refund(w *request, id string) {
 		}
 		if amount > o.refundable && currency == o.currency {
 			d.notes = append(d.notes, fmt.Sprintf("%s is more than can be refunded for %s: %s is left.", show(amount, currency), id, show(o.refundable, currency)))
-			d.offers = append(d.offers, offer{"refund " + show(o.refundable, currency), request{kind: issueRefund, orders: []string{id}, money: &money{o.refundable, currency}, reason: w.reason}})
+			rest := request{kind: issueRefund, orders: []string{id}, money: &money{o.refundable, currency}, reason: w.reason}
+			d.offers = append(d.offers, offer{"refund " + show(o.refundable, currency), rest})
 			return
 		}
 	}

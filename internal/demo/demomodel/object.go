@@ -78,7 +78,10 @@ type result struct {
 }
 
 // outcomes are the states of calls that did not run successfully.
-var outcomes = map[string]bool{"rejected": true, "expired": true, "withdrawn": true, "revoked": true, "refused": true, "voided": true, "unknown": true, "observed": true, "error": true}
+var outcomes = map[string]bool{
+	"rejected": true, "expired": true, "withdrawn": true, "revoked": true, "refused": true, "voided": true,
+	"unknown": true, "observed": true, "error": true,
+}
 
 var saysReported = re(`a person reported`)
 

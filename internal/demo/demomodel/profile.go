@@ -10,7 +10,12 @@ var (
 	newPhone     = re(`\b(?:phone|telephone|mobile|cell)(?: number)?\b.*?(\+?\d[\d ()/.-]{4,}\d)`)
 	newLanguage  = re(`\b(?:language\b.*?|speaks? |to )\b(english|german|french|spanish|deutsch|français|español|en|de|fr|es)\b`)
 	speaking     = re(`language|speak`)
-	languages    = map[string]string{"english": "en", "en": "en", "german": "de", "deutsch": "de", "de": "de", "french": "fr", "français": "fr", "fr": "fr", "spanish": "es", "español": "es", "es": "es"}
+	languages    = map[string]string{
+		"english": "en", "en": "en",
+		"german": "de", "deutsch": "de", "de": "de",
+		"french": "fr", "français": "fr", "fr": "fr",
+		"spanish": "es", "español": "es", "es": "es",
+	}
 )
 
 // readProfile reads the requested changes. An e-mail address that is a new value does not identify the customer.

@@ -64,7 +64,8 @@ func New(config Config) *Server {
 	s.mux.HandleFunc("POST /v1/chat/completions", s.complete)
 	s.mux.HandleFunc("/v1/chat/completions", notAllowed)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(http.StatusNotFound, "invalid_request_error", "unknown_url", "", "Unknown request URL: "+r.Method+" "+r.URL.Path+". This service has /v1/models and /v1/chat/completions.").write(w)
+		message := "Unknown request URL: " + r.Method + " " + r.URL.Path + ". This service has /v1/models and /v1/chat/completions."
+		fail(http.StatusNotFound, "invalid_request_error", "unknown_url", "", message).write(w)
 	})
 	return s
 }

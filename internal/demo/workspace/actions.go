@@ -230,10 +230,16 @@ func (s *Server) inViewPayload(p object, v *view) {
 	p["view"] = v.json(s)
 }
 
+// actionFields are the fields of an element that its action repeats.
+var actionFields = []string{
+	"text", "value", "style", "placeholder", "confirm", "icon",
+	"initial_option", "initial_options", "initial_date", "initial_time", "initial_user", "initial_channel", "initial_conversation",
+}
+
 // pressed returns the action of a block_actions payload.
 func pressed(p blockkit.Placed, state object, ts string) object {
 	out := object{"action_id": p.Element["action_id"], "block_id": p.BlockID, "type": p.Element["type"], "action_ts": ts}
-	for _, key := range []string{"text", "value", "style", "placeholder", "initial_option", "initial_options", "initial_date", "initial_time", "initial_user", "initial_channel", "initial_conversation", "confirm", "icon"} {
+	for _, key := range actionFields {
 		if v := p.Element[key]; v != nil {
 			out[key] = v
 		}

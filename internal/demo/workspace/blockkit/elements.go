@@ -34,7 +34,9 @@ const (
 )
 
 var elementRules = map[string]elementRule{
-	"button":          {inSection | inActions, []string{"text", "url", "value", "style", hasConfirm, "accessibility_label", "agent_prompt", "agent_prompt_display", "visible_to_user_ids"}, (*checker).button},
+	"button": {inSection | inActions, []string{
+		"text", "url", "value", "style", hasConfirm, "accessibility_label", "agent_prompt", "agent_prompt_display", "visible_to_user_ids",
+	}, (*checker).button},
 	"workflow_button": {inSection | inActions, nil, func(c *checker, at string, e object) { c.plain(at+"/text", e["text"], maxButtonText, true) }},
 	"overflow": {inSection | inActions, []string{"options", hasConfirm}, func(c *checker, at string, e object) {
 		c.options(at+"/options", e["options"], maxOverflowOptions, inMenu)

@@ -10,11 +10,14 @@ import (
 
 // selectFields are the fields of select menus for one and for several choices, without those that all menus share.
 var selectFields = map[string]struct{ one, several []string }{
-	"static":        {[]string{"options", "option_groups", "initial_option"}, []string{"options", "option_groups", "initial_options"}},
-	"external":      {[]string{"min_query_length", "initial_option"}, []string{"min_query_length", "initial_options"}},
-	"users":         {[]string{"initial_user"}, []string{"initial_users"}},
-	"channels":      {[]string{"initial_channel", "response_url_enabled"}, []string{"initial_channels"}},
-	"conversations": {[]string{"initial_conversation", "default_to_current_conversation", "response_url_enabled", "filter"}, []string{"initial_conversations", "default_to_current_conversation", "filter"}},
+	"static":   {[]string{"options", "option_groups", "initial_option"}, []string{"options", "option_groups", "initial_options"}},
+	"external": {[]string{"min_query_length", "initial_option"}, []string{"min_query_length", "initial_options"}},
+	"users":    {[]string{"initial_user"}, []string{"initial_users"}},
+	"channels": {[]string{"initial_channel", "response_url_enabled"}, []string{"initial_channels"}},
+	"conversations": {
+		[]string{"initial_conversation", "default_to_current_conversation", "response_url_enabled", "filter"},
+		[]string{"initial_conversations", "default_to_current_conversation", "filter"},
+	},
 }
 
 func init() {
