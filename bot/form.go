@@ -182,7 +182,8 @@ func noForm(action string, s render.ClickTarget, who approvers.Identity) *approv
 	return d
 }
 
-// form draws the modal of an action. If the person can't perform the action, the modal says why.
+// form draws the modal of an action. If the person can't perform the action, the modal says why. An action without a
+// form of its own gets nothing that could be submitted.
 func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	if action == render.ActHappened {
 		return render.ReportForm(s)
@@ -217,6 +218,9 @@ func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) 
 		return render.TypedForm(r, f)
 	case render.ActReject:
 		return render.RejectForm(r, f, s)
+	case render.ActArguments:
+		_, may := r.Authority(s.Policy, who)
+		return render.ArgumentsForm(r, f, may == nil && r.State == approvers.Pending)
 	case render.ActModify:
 		tool, ok := b.Tools.Tool(r.Tool)
 		if !ok {
@@ -224,8 +228,7 @@ func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) 
 		}
 		return render.ModifyForm(r, f, tool)
 	}
-	_, may := r.Authority(s.Policy, who)
-	return render.ArgumentsForm(r, f, may == nil && r.State == approvers.Pending)
+	return render.Refusal(action, render.Say("This button has no form. Nothing was changed."))
 }
 
 // turnPage shows another page of the arguments.

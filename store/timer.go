@@ -37,6 +37,13 @@ const (
 // ShowTimers are the kinds of timer that deliver outbox messages, in order of rank.
 var ShowTimers = []TimerKind{TimerShowFirst, TimerShow, TimerShowAnswer, TimerShowLast}
 
+// TimerKinds are all kinds of timer.
+var TimerKinds = append([]TimerKind{
+	TimerInbox, TimerThink, TimerRun, TimerExpire, TimerEscalate, TimerRemind, TimerAvailability, TimerAway,
+	TimerModelQuestion, TimerElicit, TimerPreview, TimerLeave, TimerGrant, TimerPause, TimerChannel, TimerHome, TimerHomes,
+	TimerRepost,
+}, ShowTimers...)
+
 // Timer is a row with a deadline. There is at most one for each Kind and Ref; setting it again replaces it.
 type Timer struct {
 	Kind  TimerKind `json:"kind"`

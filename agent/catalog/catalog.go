@@ -108,12 +108,12 @@ func (c *Catalog) want(file *config.File, path string) error {
 	if errs := faults(all); len(errs) > 0 {
 		return errs
 	}
-	found := c.replaceDeclared(file, all)
+	found := c.replaceDeclared(file, c.lock.declared, all)
 	for _, w := range found.Warnings() {
 		c.config.Log.Warn("policy: " + w.Error())
 	}
 	if errs := found.Errors(); len(errs) > 0 { // the name of a tool is that of another source's
-		c.replaceDeclared(c.lock.file, c.lock.declared)
+		c.replaceDeclared(c.lock.file, all, c.lock.declared)
 		return errs
 	}
 	c.lock.declared = all
@@ -141,15 +141,15 @@ func (c *Catalog) want(file *config.File, path string) error {
 	return nil
 }
 
-// replaceDeclared registers the declared tools of a policy, and removes the declared sources that it does not have.
-func (c *Catalog) replaceDeclared(file *config.File, all []declared) yamldoc.Problems {
-	for _, source := range c.Sources() {
-		declarable := source == httpSource || strings.HasPrefix(source, apiPrefix)
-		if declarable && !slices.ContainsFunc(all, func(d declared) bool { return d.source == source }) {
-			c.Remove(source)
+// replaceDeclared registers the declared tools of a policy, and removes the sources that were declared before and are
+// not any more.
+func (c *Catalog) replaceDeclared(file *config.File, before, now []declared) yamldoc.Problems {
+	for _, old := range before {
+		if !slices.ContainsFunc(now, func(d declared) bool { return d.source == old.source }) {
+			c.Remove(old.source)
 		}
 	}
-	return register(c.Registry, file, all)
+	return register(c.Registry, file, now)
 }
 
 // IsOwn reports whether a source is a server of this program.

@@ -210,6 +210,29 @@ func TestDeclaredTools(t *testing.T) {
 	}
 }
 
+// A declared source of any kind goes with the policy that declared it.
+func TestDeclaredSourceGoes(t *testing.T) {
+	c, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := agent.Tool{
+		Name: "look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object"}`), Effect: approvers.ReadOnly,
+		Run: func(context.Context, agent.Invocation) (string, error) { return "", nil },
+	}
+	before := []declared{{source: "a new kind of source", tools: []agent.Tool{look}, own: true}}
+	if found := c.replaceDeclared(&config.File{}, nil, before); len(found) > 0 {
+		t.Fatal(found)
+	}
+	if _, there := c.Tool("look"); !there {
+		t.Fatal("the tool is not there at first")
+	}
+	c.replaceDeclared(&config.File{}, before, nil)
+	if _, there := c.Tool("look"); there {
+		t.Error("the tool can still be called")
+	}
+}
+
 // A policy that is refused leaves the tools of the one in force as they are, also where only a part of it is at fault.
 func TestRefusedPolicyChangesNothing(t *testing.T) {
 	t.Setenv("BOX_TOKEN", "secret-token")

@@ -54,10 +54,13 @@ func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*a
 	return err
 }
 
-// onRequest runs one person's move on a request in its current form. move returns the new request with the events of
-// the transition, or why it was denied. onRequest records a denial under the name in what, and keeps the changes that a
-// new policy made. It returns the new request.
-func (w *core) onRequest(ctx context.Context, what string, c Click, move func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)) (approvers.Request, error) {
+// requestMove is one person's move on a request. It returns the new request with the events of the transition, or why
+// it was denied.
+type requestMove func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)
+
+// onRequest runs one person's move on a request in its current form. It records a denial under the name in what, and
+// keeps the changes that a new policy made. It returns the new request.
+func (w *core) onRequest(ctx context.Context, what string, c Click, move requestMove) (approvers.Request, error) {
 	var out approvers.Request
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		cur, denied, err := t.requests.current(c.Request)

@@ -161,28 +161,32 @@ func (w *environment) step() bool {
 		w.reach(notHandled)
 		return true
 	}
-	handlers := []struct {
-		kind   store.TimerKind
-		handle jobs.Handler
-	}{
-		{store.TimerInbox, w.handle}, {store.TimerThink, w.think}, {store.TimerRun, w.runTool},
-		{store.TimerShowFirst, w.showAt}, {store.TimerShow, w.showAt}, {store.TimerShowAnswer, w.showAt}, {store.TimerShowLast, w.showAt},
-		{store.TimerExpire, w.Requests.Expire}, {store.TimerEscalate, w.Requests.Escalate}, {store.TimerLeave, w.Runs.LeaveUnknown},
-		{store.TimerAvailability, w.muster}, {store.TimerRemind, w.remind}, {store.TimerAway, w.depart},
-		{store.TimerGrant, w.Grants.Lapse}, {store.TimerPreview, w.foretell},
+	handlers := map[store.TimerKind]jobs.Handler{
+		store.TimerInbox: w.handle, store.TimerThink: w.think, store.TimerRun: w.runTool, store.TimerPreview: w.foretell,
+		store.TimerShowFirst: w.showAt, store.TimerShow: w.showAt, store.TimerShowAnswer: w.showAt, store.TimerShowLast: w.showAt,
+		store.TimerAvailability: w.muster, store.TimerRemind: w.remind, store.TimerAway: w.depart,
 	}
-	for _, h := range handlers {
-		due := readStore(w.harness, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(h.kind, w.clock.Now(), 1) })
+	for kind, worker := range w.Workers() {
+		handlers[kind] = worker.Handle
+	}
+	for _, kind := range stepOrder {
+		due := readStore(w.harness, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(kind, w.clock.Now(), 1) })
 		if len(due) > 0 {
 			w.clock.pass(time.Millisecond)
-			if err := h.handle(w.ctx(), due[0]); err != nil && !errors.Is(err, workflow.ErrNotDue) {
-				w.t.Fatalf("%s: %v", h.kind, err)
+			if err := handlers[kind](w.ctx(), due[0]); err != nil && !errors.Is(err, workflow.ErrNotDue) {
+				w.t.Fatalf("%s: %v", kind, err)
 			}
 			return true
 		}
 	}
 	return w.people()
 }
+
+// stepOrder are all kinds of timer: first those of work, then cards, then deadlines.
+var stepOrder = func() []store.TimerKind {
+	work := append([]store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun}, store.ShowTimers...)
+	return append(work, slices.DeleteFunc(slices.Clone(store.TimerKinds), func(k store.TimerKind) bool { return slices.Contains(work, k) })...)
+}()
 
 // foretell has a companion say what a call would do. It reads, and so it may be asked any number of times.
 func (w *environment) foretell(ctx context.Context, t store.Timer) error {

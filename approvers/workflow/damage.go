@@ -259,7 +259,8 @@ func (t damageTx) closeRun(id string) (bool, error) {
 	facts, all := t.proposedFacts(chain)
 	e := approvers.Execution{
 		ID: id, State: approvers.ExecutionNone, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID, Request: call.Request,
-		Asker: approvers.PersonID(facts["asker"]), Tool: call.Tool, ToolHash: facts["tool_hash"], Effect: approvers.Unprotected, Args: json.RawMessage(call.Args), CreatedAt: call.CreatedAt,
+		Asker: approvers.PersonID(facts["asker"]), Tool: call.Tool, ToolHash: facts["tool_hash"], Effect: approvers.Unprotected,
+		Args: json.RawMessage(call.Args), CreatedAt: call.CreatedAt,
 	}
 	var r *approvers.Request
 	if call.Request != "" {

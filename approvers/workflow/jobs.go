@@ -3,19 +3,13 @@ package workflow
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"countersign/approvers"
 	"countersign/store"
 	"countersign/store/jobs"
 )
-
-// kinds are the kinds of timer that the workflow sets.
-var kinds = append([]store.TimerKind{
-	store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind,
-	store.TimerAvailability, store.TimerAway, store.TimerModelQuestion, store.TimerElicit, store.TimerLeave, store.TimerGrant, store.TimerPause, store.TimerRepost, store.TimerChannel,
-	store.TimerHome, store.TimerHomes, store.TimerPreview,
-}, store.ShowTimers...)
 
 // soon has the kinds whose timers are usually due when they are set. See jobs.Options.
 var soon = map[store.TimerKind]bool{
@@ -30,7 +24,7 @@ const deadlineWorkers = 64
 // newRunner returns the runner of the workflow's timers.
 func (w *core) newRunner() *jobs.Runner {
 	return jobs.New(jobs.Options{
-		Store: w.Store, Log: w.Log, Now: w.now, Kinds: kinds, Soon: soon,
+		Store: w.Store, Log: w.Log, Now: w.now, Kinds: store.TimerKinds, Soon: soon,
 		Update: func(ctx context.Context, what string, fn func(store.Tx, time.Time) error) error {
 			return w.update(ctx, what, func(t *tx) error { return fn(t, t.now) })
 		},
@@ -41,10 +35,9 @@ func (w *core) newRunner() *jobs.Runner {
 	})
 }
 
-// Work handles due timers until ctx ends, and then waits for the handlers that run. workers adds to the workflow's own
-// workers.
-func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Worker) error {
-	all := map[store.TimerKind]jobs.Worker{
+// Workers returns the workers of the kinds that the workflow handles itself.
+func (w *Workflow) Workers() map[store.TimerKind]jobs.Worker {
+	return map[store.TimerKind]jobs.Worker{
 		store.TimerExpire:        {Handle: w.Requests.Expire, Concurrency: deadlineWorkers},
 		store.TimerEscalate:      {Handle: w.Requests.Escalate, Concurrency: deadlineWorkers},
 		store.TimerLeave:         {Handle: w.Runs.LeaveUnknown, Concurrency: 1},
@@ -57,9 +50,13 @@ func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Wo
 		store.TimerHome:          {Handle: w.Homes.Idle, Concurrency: 1},
 		store.TimerHomes:         {Handle: w.Homes.Refresh, Concurrency: 1},
 	}
-	for kind, worker := range workers {
-		all[kind] = worker
-	}
+}
+
+// Work handles due timers until ctx ends, and then waits for the handlers that run. workers are those of the kinds that
+// [Workflow.Workers] does not have; a test may replace some of these, and leave others out.
+func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Worker) error {
+	all := w.Workers()
+	maps.Copy(all, workers)
 	return w.jobs.Run(ctx, all, w.WatchPlace)
 }
 

@@ -277,13 +277,6 @@ func allInOne(open []approvers.Request, shows []store.Shown) (question, apart st
 	return question, ""
 }
 
-// Additional buttons of a bundle.
-const (
-	ActApart      = "apart" // moves a call to a card of its own
-	ActApproveAll = "approve_all"
-	ActRejectAll  = "reject_all"
-)
-
 // SelectRequest selects the request of the bundle that the button is about. It selects none if the button is about all
 // of them.
 func (s *ClickTarget) SelectRequest() {

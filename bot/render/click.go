@@ -170,6 +170,11 @@ const (
 	ActVisited     = "visited"   // confirms a visit to the address that a tool names
 	ActNoAnswer    = "no_answer" // declines a tool's question
 	ActChoose      = "choose_"   // followed by the number of the option
+
+	ActApart        = "apart" // moves a call of a bundle to a card of its own
+	ActApproveAll   = "approve_all"
+	ActRejectAll    = "reject_all"
+	ActWithdrawSome = "withdraw_some" // opens a form of the waiting calls, if a step has more than a message can list
 )
 
 // refAway is the Ref of buttons about absences.
@@ -192,6 +197,7 @@ const (
 	FieldColleague = "colleague"
 	FieldUses      = "uses"
 	FieldWithin    = "within"
+	FieldCalls     = "calls"
 )
 
 const ExplainShortcut = "explain_approval"

@@ -367,12 +367,6 @@ func (v View) standings(p *BlockBuilder, calls []view.Call) {
 	}
 }
 
-// A step with more calls than a message can list has a form to withdraw the waiting ones.
-const (
-	ActWithdrawSome = "withdraw_some"
-	FieldCalls      = "calls"
-)
-
 // WithdrawForm lists the waiting calls of a step so that some can be withdrawn.
 func WithdrawForm(s ClickTarget) slack.ModalViewRequest {
 	var options []*slack.OptionBlockObject

@@ -100,6 +100,26 @@ func (s setup) assemble() parts {
 	return p
 }
 
+// workers returns the workers of the kinds of timer that the bot and the agent handle.
+func (p parts) workers() map[store.TimerKind]jobs.Worker {
+	answer := jobs.Worker{Handle: p.bot.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
+	show := answer
+	show.Yields = true
+	return map[store.TimerKind]jobs.Worker{
+		store.TimerInbox:        {Handle: p.bot.Handle, Concurrency: inboxWorkers},
+		store.TimerThink:        {Handle: p.agent.Think, Concurrency: thinkWorkers},
+		store.TimerRun:          {Handle: p.agent.Run, Concurrency: runWorkers},
+		store.TimerPreview:      {Handle: p.agent.Preview, Concurrency: previewWorkers},
+		store.TimerShowFirst:    show,
+		store.TimerShow:         show,
+		store.TimerShowAnswer:   answer,
+		store.TimerShowLast:     show,
+		store.TimerAvailability: {Handle: p.bot.ResolveAvailability, Concurrency: lookWorkers, Worth: p.bot.Worth},
+		store.TimerRemind:       {Handle: p.bot.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
+		store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
+	}
+}
+
 // running is a bot in operation.
 type running struct {
 	parts
@@ -160,24 +180,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		}
 		return p.bot.Run(ctx)
 	})
-	answer := jobs.Worker{Handle: p.bot.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
-	show := answer
-	show.Yields = true
-	g.Go(func() error {
-		return p.workflow.Work(ctx, map[store.TimerKind]jobs.Worker{
-			store.TimerInbox:        {Handle: p.bot.Handle, Concurrency: inboxWorkers},
-			store.TimerThink:        {Handle: p.agent.Think, Concurrency: thinkWorkers},
-			store.TimerRun:          {Handle: p.agent.Run, Concurrency: runWorkers},
-			store.TimerPreview:      {Handle: p.agent.Preview, Concurrency: previewWorkers},
-			store.TimerShowFirst:    show,
-			store.TimerShow:         show,
-			store.TimerShowAnswer:   answer,
-			store.TimerShowLast:     show,
-			store.TimerAvailability: {Handle: p.bot.ResolveAvailability, Concurrency: lookWorkers, Worth: p.bot.Worth},
-			store.TimerRemind:       {Handle: p.bot.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
-			store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
-		})
-	})
+	g.Go(func() error { return p.workflow.Work(ctx, p.workers()) })
 	g.Go(func() error { return p.bot.Keep(ctx) })
 	g.Go(func() error { return s.policies.watch(ctx, p.workflow) })
 	g.Go(func() error { return inspect(ctx, s.store, s.log) })

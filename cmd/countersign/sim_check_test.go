@@ -182,7 +182,7 @@ func (s *sim) checkEnd() {
 	}
 	err := s.db.View(context.Background(), func(r store.Reader) error {
 		var faults []error
-		for _, kind := range allTimers {
+		for _, kind := range store.TimerKinds {
 			timers, err := r.Timers(kind, 10)
 			if err != nil {
 				return err

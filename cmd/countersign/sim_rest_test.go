@@ -76,7 +76,7 @@ func (s *sim) comeToRest(atEnd bool) {
 // nextDue is when the next thing falls due that a rest waits for; zero: there is none.
 func (s *sim) nextDue(atEnd bool) (next time.Time) {
 	err := s.db.View(context.Background(), func(r store.Reader) error {
-		for _, kind := range allTimers {
+		for _, kind := range store.TimerKinds {
 			timers, err := r.Timers(kind, 1000)
 			if err != nil {
 				return err
@@ -172,7 +172,7 @@ func (s *sim) countKinds() {
 func (s *sim) pending() string {
 	out := ""
 	_ = s.db.View(context.Background(), func(r store.Reader) error {
-		for _, kind := range allTimers {
+		for _, kind := range store.TimerKinds {
 			timers, err := r.Timers(kind, 5)
 			if err != nil {
 				return err
@@ -185,8 +185,3 @@ func (s *sim) pending() string {
 	})
 	return out
 }
-
-var allTimers = append([]store.TimerKind{
-	store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind,
-	store.TimerAvailability, store.TimerAway, store.TimerModelQuestion, store.TimerLeave, store.TimerGrant, store.TimerPause, store.TimerRepost, store.TimerChannel,
-}, store.ShowTimers...)

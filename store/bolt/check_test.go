@@ -109,7 +109,7 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 	}{
 		"an audit record's kind":      {audit, "proposed", "approved", "record 1 was changed"},
 		"an audit record's chain":     {audit, "\x010\x00", "\x011\x00", "record 1 was changed"},
-		"an audit payload":            {auditPayloads, "\x010\x00", "\x011\x00", "what belongs to record 1 was changed"},
+		"an audit payload":            {auditPayloads, "\x010\x00", "\x011\x00", "the payload of record 1 was changed"},
 		"an audit record's leaf":      {audit, "\x00\x00\x00\x00", "\x00\x00\x00\x01", "audit_journal"},
 		"the chain of a leaf":         {auditJournal, "0\x00", "1\x00", "audit_journal"},
 		"the hash of a leaf":          {auditJournal, "\x00\x01\x00\x00", "\x00\x02\x00\x00", "which is not there"},
@@ -122,8 +122,8 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 		"the message of a surface":    {outboxMessages, `"channel":"C"`, `"channel":"D"`, "surface_message"},
 		"the seq of a message":        {messages, `"seq":1`, `"seq":2`, "holds the record of"},
 		"the surface of a rendering":  {renderings, `"surface":"0"`, `"surface":"1"`, "holds the record of"},
-		"what a file says it is":      {files, `"size":5`, `"size":6`, "they are 5"},
-		"a byte of a file":            {fileData, "data", "dat4", "they are 5"},
+		"what a file says it is":      {files, `"size":5`, `"size":6`, "has the wrong size or hash"},
+		"a byte of a file":            {fileData, "data", "dat4", "has the wrong size or hash"},
 		"the execution that asked":    {elicitations, `"execution":"0"`, `"execution":"1"`, "elicitation_execution"},
 		"the turn of a call":          {calls, `"turn":"0"`, `"turn":"1"`, "call_turn"},
 		"a request's time of arrival": {requests, `"created_at":"2026`, `"created_at":"2025`, "request_open"},
@@ -147,7 +147,7 @@ func TestCheckFindsTruncatedChain(t *testing.T) {
 	err := tampered(t, audit, func(b *bbolt.Bucket, _, _ []byte) error {
 		return b.Delete(number(text(nil, "0"), 3))
 	})
-	if err == nil || !strings.Contains(err.Error(), "the record is missing") {
+	if err == nil || !strings.Contains(err.Error(), "record 3 is missing, but its payload is there") {
 		t.Errorf("the last record is gone and its payload is not: the check says %v", err)
 	}
 	if err == nil || !strings.Contains(err.Error(), "names record 3 of chain 0, which is not there") {

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"runtime"
@@ -84,10 +85,15 @@ func New(o Options) *Runner {
 // poll is the longest sleep of a worker, so that it notices when the clock is set forward.
 const poll = time.Second
 
-// Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry. beside runs
-// alongside; nil: nothing does. Each goroutine has the labels scheduler (the kind) and ref (the timer's Ref), so that
+// Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry, and only kinds
+// of Options.Kinds: nothing would wake a worker of another kind. beside runs alongside; nil: nothing does. Each goroutine has the labels scheduler (the kind) and ref (the timer's Ref), so that
 // profiles and goroutine dumps show what is running.
 func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, beside func(context.Context) error) error {
+	for kind := range workers {
+		if !slices.Contains(r.Kinds, kind) {
+			return fmt.Errorf("jobs: there is a worker for timers of the kind %q, which is not one of the runner's kinds", kind)
+		}
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	g, ctx := errgroup.WithContext(ctx)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -168,4 +169,13 @@ func TestGiveUp(t *testing.T) {
 // TestNotReady starts nothing.
 func TestNotReady(t *testing.T) {
 	run(t, jobs.Options{Ready: func() bool { return false }}, succeeds, time.Minute, at("a", "", 0)).want()
+}
+
+// TestUnknownKind refuses a worker for timers that nothing would wake it for.
+func TestUnknownKind(t *testing.T) {
+	r := jobs.New(jobs.Options{Kinds: []store.TimerKind{store.TimerRun}})
+	err := r.Run(t.Context(), map[store.TimerKind]jobs.Worker{store.TimerRun: {}, store.TimerThink: {}}, nil)
+	if err == nil || !strings.Contains(err.Error(), `"think"`) {
+		t.Errorf("got %v", err)
+	}
 }

@@ -86,9 +86,16 @@ func timersNameSomething(r store.Reader) error {
 			e, err := r.Execution(ref)
 			return e.State == approvers.ExecutionUnknown, err
 		},
+		store.TimerPause: func(ref string) (bool, error) { return ref == store.SettingPause, nil },
+		store.TimerHomes: func(ref string) (bool, error) { return ref == store.SettingHomes, nil },
 	}
 	var faults []error
-	for kind, isAlive := range alive {
+	for _, kind := range store.TimerKinds {
+		isAlive := alive[kind]
+		if isAlive == nil {
+			faults = append(faults, fmt.Errorf("nothing says when a timer %s may exist", kind))
+			continue
+		}
 		timers, err := r.Timers(kind, most)
 		if err != nil {
 			return err

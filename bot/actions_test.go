@@ -1,0 +1,169 @@
+package bot
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/bot/bottest"
+	"countersign/bot/render"
+	"countersign/store"
+)
+
+// elsewhere are the buttons that neither act nor form handles, with the function that does.
+var elsewhere = map[string]string{
+	"ActHome": "Bot.clicked", "ActPause": "Bot.clicked", "ActLink": "action.linkOnly",
+	"ActRevoke": "Bot.actOnGrant", "ActAccept": "Bot.actOnGrant", "ActDecline": "Bot.actOnGrant",
+}
+
+// unnamed are the buttons that no function compares by name, with the reasons.
+var unnamed = map[string]string{
+	"ActPage":   "each button in a modal turns a page",
+	"ActChoose": "it is a prefix, which render.ChoiceOf reads",
+}
+
+// neverSubmitted are the forms that only show something, with the reasons.
+var neverSubmitted = map[string]string{"ActReveal": "it has no submit button"}
+
+// TestEveryActionIsHandled holds the action IDs of render/click.go against the functions that handle them. A button
+// opens a form, which is drawn by form and handled by submitted, or it is handled by act.
+func TestEveryActionIsHandled(t *testing.T) {
+	named := namedActions(t)
+	actions := actionIDs(t)
+	if len(actions) < 30 {
+		t.Fatalf("render/click.go has only the actions %v", actions)
+	}
+	for name, id := range actions {
+		if _, opens := render.FormTitles[id]; opens {
+			if render.PeopleForms[id] == nil && !named["Bot.form"][name] {
+				t.Errorf("%s opens a form, which Bot.form does not draw", name)
+			}
+			if neverSubmitted[name] == "" && !named["Bot.submitted"][name] {
+				t.Errorf("%s opens a form, which Bot.submitted does not handle", name)
+			}
+			continue
+		}
+		handler := elsewhere[name]
+		if handler == "" {
+			handler = "Bot.act"
+		}
+		if unnamed[name] == "" && !named[handler][name] {
+			t.Errorf("%s is not handled by %s", name, handler)
+		}
+	}
+}
+
+// actionIDs returns the action IDs of render/click.go, by name.
+func actionIDs(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("render/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, path := range files {
+		for _, d := range parse(t, path).Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.CONST {
+				continue
+			}
+			for _, s := range g.Specs {
+				spec := s.(*ast.ValueSpec)
+				if name := spec.Names[0].Name; strings.HasPrefix(name, "Act") {
+					if path != "render/click.go" {
+						t.Errorf("%s is in %s and not with the other action IDs", name, path)
+					}
+					if out[name], err = strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// namedActions returns, by method of this package, the actions that it compares with or that it maps.
+func namedActions(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]map[string]bool{}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		for _, d := range parse(t, path).Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv == nil {
+				continue
+			}
+			named := map[string]bool{}
+			note := func(exprs ...ast.Expr) {
+				for _, e := range exprs {
+					if s, ok := e.(*ast.SelectorExpr); ok {
+						named[s.Sel.Name] = true
+					}
+				}
+			}
+			ast.Inspect(fn.Body, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.CaseClause:
+					note(n.List...)
+				case *ast.KeyValueExpr:
+					note(n.Key)
+				case *ast.BinaryExpr:
+					if n.Op == token.EQL || n.Op == token.ADD { // or the beginning of an action ID
+						note(n.X, n.Y)
+					}
+				}
+				return true
+			})
+			receiver := fn.Recv.List[0].Type
+			if pointer, ok := receiver.(*ast.StarExpr); ok {
+				receiver = pointer.X
+			}
+			if of, ok := receiver.(*ast.Ident); ok {
+				out[of.Name+"."+fn.Name.Name] = named
+			}
+		}
+	}
+	return out
+}
+
+func parse(t *testing.T, path string) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestUnknownForm draws nothing that can be submitted for an action that has no form.
+func TestUnknownForm(t *testing.T) {
+	r := bottest.Request(`{"amount":49.99}`)
+	s := render.ClickTarget{Model: bottest.ViewModel(r), Shown: store.Rendering{Shows: []store.Shown{{Request: r.ID, Digest: r.Digest}}}}
+	who := approvers.Identity{ID: approvers.Who("T0001", "U0002")}
+	if known := new(Bot).form(render.ActReject, s, who); known.Submit == nil {
+		t.Fatalf("this person gets no form at all: %+v", known)
+	}
+	v := new(Bot).form("a new one", s, who)
+	if v.Submit != nil || v.CallbackID != "" || len(v.Blocks.BlockSet) == 0 {
+		t.Errorf("got %+v", v)
+	}
+	for _, b := range v.Blocks.BlockSet {
+		if b.BlockType() == slack.MBTInput {
+			t.Errorf("the refusal has an input: %+v", b)
+		}
+	}
+}
