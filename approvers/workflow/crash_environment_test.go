@@ -170,6 +170,9 @@ func (w *environment) step() bool {
 		handlers[kind] = worker.Handle
 	}
 	for _, kind := range stepOrder {
+		if handlers[kind] == nil {
+			w.t.Fatalf("nothing handles timers %q here", kind)
+		}
 		due := readStore(w.harness, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(kind, w.clock.Now(), 1) })
 		if len(due) > 0 {
 			w.clock.pass(time.Millisecond)
