@@ -17,7 +17,7 @@ const (
 	HTTPMode   Transport = "http"   // signed requests from Slack
 )
 
-// Env is the validated environment. DESIGN section 5 and docs/policy.md list the variables.
+// Env is the validated environment. docs/environment.md lists the variables.
 type Env struct {
 	BotToken      Secret
 	AppToken      Secret // for SocketMode

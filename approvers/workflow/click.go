@@ -19,8 +19,8 @@ type Click struct {
 	User        string // id of the account that clicked; recorded if Slack could not identify the person
 	Request     string // for Decide, Withdraw, and remarks
 	Turn        string // for WithdrawAll and TryAgain
-	Execution   string // for Report
-	Call        string // for Choose
+	Execution   string // for Report and RetryUnknown
+	Call        string // for Questions.Answer
 	Elicitation string // for Respond and Decline
 	Grant       string // for actions on a grant
 	Kind        approvers.DecisionKind

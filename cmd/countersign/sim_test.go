@@ -22,8 +22,9 @@ import (
 // them through at a time, or has something else happen: a delivery arrives, a person does something, time passes, the
 // process is killed. So one seed is one history, and it replays exactly.
 //
-// The invariants (docs/overview.md) are compared with an account that the simulation keeps itself: of what people
-// were shown and clicked, of what was acknowledged, of what tools were called with, of what the model was given.
+// The invariants (sim_account_test.go, sim_check_test.go and package approvers/workflow/invariants) are compared with an
+// account that the simulation keeps itself: of what people were shown and clicked, of what was acknowledged, of what
+// tools were called with, of what the model was given.
 
 // episodeSteps is how long one history is. The next one begins with an empty store.
 const episodeSteps = 4000

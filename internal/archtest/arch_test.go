@@ -38,7 +38,7 @@ func TestBrokenGraphs(t *testing.T) {
 		ok       bool
 	}{
 		{name: "down", pkg: "bot", imported: us + "approvers/workflow", ok: true},
-		{name: "down by many floors", pkg: "agent", imported: us + "approvers", ok: true},
+		{name: "down by many layers", pkg: "agent", imported: us + "approvers", ok: true},
 		{name: "up", pkg: "approvers", imported: us + "store"},
 		{name: "up into its own folder", pkg: "approvers", imported: us + "approvers/workflow"},
 		{name: "up from the store", pkg: "store", imported: us + "approvers/workflow"},
@@ -74,7 +74,7 @@ func TestBrokenGraphs(t *testing.T) {
 		{name: "the demo in cmd", pkg: "cmd/countersign", imported: us + "internal/demo/workspace", ok: true},
 		{name: "the product in the demo", pkg: "internal/demo/shop", imported: us + "agent"},
 		{name: "one part of the demo in another", pkg: "internal/demo/workspaceclient", imported: us + "internal/demo/workspace", ok: true},
-		{name: "a package without a floor", pkg: "helpers", imported: "fmt"},
+		{name: "a package without a layer", pkg: "helpers", imported: "fmt"},
 
 		{name: "slack-go at its edge", pkg: "bot", imported: "github.com/slack-go/slack/socketmode", ok: true},
 		{name: "slack-go elsewhere", pkg: "agent", imported: "github.com/slack-go/slack"},

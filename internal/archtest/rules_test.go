@@ -83,7 +83,7 @@ func check(sources []source) []string {
 			}
 		}
 		if _, ok := layerOf(s.pkg); !ok && !within(s.pkg, "internal") {
-			broken = append(broken, fmt.Sprintf("%s: package %s stands on no floor; give it one in archtest", s.file, s.pkg))
+			broken = append(broken, fmt.Sprintf("%s: package %s has no layer; add it to layers (internal/archtest/rules_test.go)", s.file, s.pkg))
 		}
 	}
 	slices.Sort(broken)
