@@ -6,7 +6,7 @@ import (
 )
 
 // Invite adds one person to the current stage: a colleague to whom the request was handed on, or a stand-in for
-// somebody who is away. It gives nobody authority. The invited person decides by one of their own roles, which is
+// somebody who is away. It gives nobody authority. The invited person decides under one of their own roles, which is
 // checked at the click.
 type Invite struct {
 	Who    PersonID  `json:"who"`
@@ -23,9 +23,9 @@ func (r Request) invites(who PersonID) bool {
 	return slices.ContainsFunc(r.Invited, func(i Invite) bool { return i.Who == who })
 }
 
-// Peer returns the role by which a person could replace the current stage's own people. Its tool list has the tool. Its
-// ceiling is at least the lowest of the stage's roles, and at the last stage at least the risk. If the stage asks for a
-// user group, the person must be in it.
+// Peer returns the role under which a person could replace the current stage's own people. Its tool list has the tool.
+// Its ceiling is at least the lowest of the stage's roles, and at the last stage at least the risk. If the stage asks
+// for a user group, the person must be in it.
 func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Trust counts consecutive calls of a tool by an agent that were alike, were approved unchanged and succeeded. The bot
-// proposes a grant from such a row. The zero value is an empty row.
+// Trust counts consecutive calls to a tool by an agent that were alike, were approved unchanged and succeeded. After
+// enough of them the bot proposes a grant. In the zero value nothing is counted.
 type Trust struct {
 	Row      int        `json:"row"`
 	ToolHash string     `json:"tool_hash,omitempty"`
@@ -23,9 +23,9 @@ const OfferHolds = 24 * time.Hour
 // maxSigners limits how many people an offer names.
 const maxSigners = 20
 
-// Grow adds an approved and successful call to the row. When the row has the length that the policy asks for, Grow
-// returns the grant to offer and starts a new row. A call that can't be granted leaves the row unchanged. A call that
-// differs from the row starts a new one.
+// Grow counts an approved and successful call. When the count reaches what the policy asks for, Grow returns the grant
+// to offer and resets the count. A call that can't be granted leaves the count unchanged. A call that differs from the
+// counted ones starts a new count.
 func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 	p, known := in.Policy.Tool(r.Tool, r.Agent)
 	values, ok := members(r.Args)
@@ -56,7 +56,7 @@ func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 	}, true
 }
 
-// Trusts reports whether the policy proposes grants for the tool after a row of approvals.
+// Trusts reports whether the policy proposes grants for the tool after enough consecutive approvals.
 func (t ToolPolicy) Trusts() bool { return t.Grants.Allowed() && t.TrustAfter > 0 && t.Risk < Critical }
 
 // asItWas reports whether the stages' people approved the call without an edit or a rejection.
@@ -64,7 +64,7 @@ func (r Request) asItWas() bool {
 	return len(r.Edits) == 0 && !slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Kind != Approve || d.BreakGlass })
 }
 
-// add counts one call: in the row if it is like the others, otherwise as the first of a new row.
+// add counts one call: with the others if it is like them, otherwise as the first of a new count.
 func (t Trust) add(one Trust) Trust {
 	if t.ToolHash != one.ToolHash || !t.Terms.equal(one.Terms) || !slices.Equal(t.Args, one.Args) || !sameFixed(t.Bounds, one.Bounds) {
 		one.Row = 1
@@ -93,7 +93,7 @@ func addSigner(signers []Signer, s Signer) []Signer {
 }
 
 // offeredTo returns the role that may accept an offer: the nearest lead of the role that approved last whose authority
-// covers the row, or that role itself if there is no such lead.
+// covers the counted calls, or that role itself if there is no such lead.
 func (t Trust) offeredTo(p *Policy, r Request) (string, bool) {
 	able := slices.DeleteFunc(r.Plan.reach(p, r.Tool), func(name string) bool {
 		role, ok := p.Role(name)
