@@ -113,7 +113,7 @@ func (c *Catalog) want(file *config.File, path string) error {
 		c.config.Log.Warn("policy: " + w.Error())
 	}
 	if errs := found.Errors(); len(errs) > 0 { // the name of a tool is that of another source's
-		c.replaceDeclared(c.lock.file, all, c.lock.declared)
+		_ = c.replaceDeclared(c.lock.file, all, c.lock.declared) // they had no faults when they were registered before
 		return errs
 	}
 	c.lock.declared = all
