@@ -64,8 +64,7 @@ type Bot struct {
 	drafts          drafts
 	progress        runProgresses
 	shows           keyed
-	noStreams       refusalNote
-	noFiles         refusalNote
+	refusedKnown    refusalsKnown
 	statuses        statuses
 	viewedChannels  viewedChannels
 }

@@ -34,13 +34,25 @@ func (b *Bot) sendEphemeral(ctx context.Context, r ephemeralReply, p *render.Blo
 	} else if r.channel != "" {
 		b.Log.Debug("an ephemeral message was refused; sending a direct one", "error", err)
 	}
-	dm, err := b.channels.DirectMessages(ctx, r.user)
-	if err == nil {
-		_, _, err = b.api.PostMessageContext(ctx, dm, ephemeralOptions(p, b.known(r.user))...)
+	err := b.sendDirect(ctx, r.user, p, false)
+	if slackapi.IsChannelLost(slackapi.ErrorCode(err)) {
+		err = b.sendDirect(ctx, r.user, p, true)
 	}
 	if err != nil {
-		b.Log.Warn("a person could not be notified", "user", r.user, "error", err)
+		b.Log.Warn("a person could not be notified", "user", r.user, "error", slackapi.Explain(err))
 	}
+}
+
+// sendDirect sends a reply as a direct message. fresh opens the direct messages again.
+func (b *Bot) sendDirect(ctx context.Context, user string, p *render.BlockBuilder, fresh bool) error {
+	dm, err := b.channels.DirectMessages(ctx, user, fresh)
+	if err != nil {
+		return err
+	}
+	return b.ephemerally(ctx, p, user, func(opts ...slack.MsgOption) error {
+		_, _, err := b.api.PostMessageContext(ctx, dm, opts...)
+		return err
+	})
 }
 
 var errElsewhere = fmt.Errorf("told by direct message")
@@ -51,28 +63,32 @@ func (b *Bot) replyIn(ctx context.Context, r ephemeralReply, p *render.BlockBuil
 	case r.channel == "":
 		return errElsewhere
 	case r.responseURL != "" && r.replace:
-		_, _, err := b.api.PostMessageContext(ctx, r.channel, append(ephemeralOptions(p, b.known(r.user)), slack.MsgOptionReplaceOriginal(r.responseURL))...)
-		return err
+		return b.ephemerally(ctx, p, r.user, func(opts ...slack.MsgOption) error {
+			_, _, err := b.api.PostMessageContext(ctx, r.channel, append(opts, slack.MsgOptionReplaceOriginal(r.responseURL))...)
+			return err
+		})
 	case r.responseURL != "" && (r.command || r.channel[0] == 'D'):
-		_, _, err := b.api.PostMessageContext(ctx, r.channel, append(ephemeralOptions(p, b.known(r.user)), slack.MsgOptionResponseURL(r.responseURL, slack.ResponseTypeEphemeral))...)
-		return err
+		return b.ephemerally(ctx, p, r.user, func(opts ...slack.MsgOption) error {
+			_, _, err := b.api.PostMessageContext(ctx, r.channel, append(opts, slack.MsgOptionResponseURL(r.responseURL, slack.ResponseTypeEphemeral))...)
+			return err
+		})
 	case r.channel[0] == 'D':
 		return errElsewhere
 	}
-	options := ephemeralOptions(p, b.known(r.user))
-	if r.thread != "" {
-		options = append(options, slack.MsgOptionTS(r.thread))
-	}
-	_, err := b.api.PostEphemeralContext(ctx, r.channel, r.user, options...)
-	return err
+	return b.ephemerally(ctx, p, r.user, func(opts ...slack.MsgOption) error {
+		if r.thread != "" {
+			opts = append(opts, slack.MsgOptionTS(r.thread))
+		}
+		_, err := b.api.PostEphemeralContext(ctx, r.channel, r.user, opts...)
+		return err
+	})
 }
 
-// ephemeralOptions makes a message for one reader. It omits what response URLs do not support.
-func ephemeralOptions(p *render.BlockBuilder, by render.Reader) []slack.MsgOption {
+// ephemerally calls send with a message for one reader, in the form that Slack accepts. It omits what response URLs do
+// not support.
+func (b *Bot) ephemerally(ctx context.Context, p *render.BlockBuilder, user string, send func(...slack.MsgOption) error) error {
 	m := p.Message()
-	by.Localize(&m)
-	return []slack.MsgOption{
-		slack.MsgOptionText(m.Text, false), slack.MsgOptionBlocks(m.Blocks...),
-		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
-	}
+	b.known(user).Localize(&m)
+	_, _, err := b.inSimplerForms(ctx, m, render.TextOnly, func(m render.Message) error { return send(options(m)...) })
+	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
@@ -59,6 +60,8 @@ func TestReplaceWhatWasClicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slackSide := &replaceHarness{calls: map[string]int{}}
 		b := New(Config{BotToken: "xoxb-1", Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: slackSide}})
+		b.refusedKnown.read = true // there is no store
+		b.refusedKnown.by = map[string]settings.Refusal{}
 		vm := func(id string, state approvers.State) view.Model {
 			return view.Model{Message: store.OutboxMessage{ID: id, Kind: store.OutboxCard, Channel: "C1", TS: "1.1"}, Request: &approvers.Request{State: state}}
 		}
@@ -66,7 +69,7 @@ func TestReplaceWhatWasClicked(t *testing.T) {
 		changed := func(what string, s view.Model, replaced, updated int) {
 			t.Helper()
 			urls, updates := slackSide.made("/response/1"), slackSide.made("/api/chat.update")
-			if err := b.change(toShow(t.Context(), s, store.Timer{}), s, d); err != nil {
+			if _, err := b.change(toShow(t.Context(), s, store.Timer{}), s, d); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 			if n, m := slackSide.made("/response/1")-urls, slackSide.made("/api/chat.update")-updates; n != replaced || m != updated {
