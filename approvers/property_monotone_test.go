@@ -13,9 +13,9 @@ import (
 
 // TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one setting at a time: a higher risk, one
 // more rule or stage, a larger quorum, fewer rejections that end a request, a lower ceiling, a shorter list, one member
-// or role less, confirmation, no self approval, never_loosen, observing, a tool that is not as pinned. A call that runs
-// without approval under the stricter policy, or with the approvals of some people, must also do so under the policy
-// before, with the approvals of the same people in some order.
+// or role less, confirmation, no self approval, masked values, no blind approvals, never_loosen, observing, a tool that
+// is not as pinned. A call that runs without approval under the stricter policy, or with the approvals of some people,
+// must also do so under the policy before, with the approvals of the same people in some order.
 //
 // There is one exception. The ceiling applies to the last stage only, and routing asks other roles if a ceiling is
 // lowered. So if the policies have different last stages, or only the stricter one names stages, the same people may
@@ -25,7 +25,7 @@ func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
 		p, people, args := drawPolicy(t, 0), drawPeople(t), drawArgs(t)
-		c := trial{call: drawCall(t, args), args: args, people: rapid.Permutation(people).Draw(t, "order"), up: rapid.Bool().Draw(t, "up")}
+		c := trial{call: drawCall(t, args), args: args, people: rapid.Permutation(people).Draw(t, "order"), up: rapid.Bool().Draw(t, "up"), looks: !oneIn(t, 4, "blind")}
 		q, what := stricter(t, p, 1)
 		if rapid.Bool().Draw(t, "twice") {
 			q, _ = stricter(t, q, 2)
@@ -54,6 +54,7 @@ type trial struct {
 	args   string
 	people []approvers.Identity
 	up     bool // everybody above is told before anybody decides
+	looks  bool // people have masked values revealed before they approve
 
 	// unasked says that nobody has clicked since the policy changed, so Slack was not asked about people's groups and
 	// addresses.
@@ -87,6 +88,9 @@ func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request
 
 // approve lets a person approve if they may.
 func (c *trial) approve(p *approvers.Policy, r approvers.Request, who approvers.Identity) (approvers.Request, bool) {
+	if c.looks {
+		r, _, _ = r.Reveal(deciding(p, start), actionBy(r, who, start), []string{"amount"})
+	}
 	after, _, denied := r.Approve(deciding(p, start), actionBy(r, who, start))
 	return c.told(p, after), denied == nil
 }

@@ -17,6 +17,7 @@ type reading struct {
 	routed  bool // by ceiling
 	asked   []approvers.PersonID
 	selfOK  bool
+	blind   bool
 }
 
 // settings are the policy's settings of a tool for an agent's calls.
@@ -83,7 +84,7 @@ func read(p *approvers.Policy, c approvers.Call) reading {
 // gather combines the tool's policy with all rules that match a call: whether the call waits, and for which stages.
 func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, named []approvers.Stage) {
 	t := settings(p, c.Tool, c.Facts.Agent)
-	out = reading{verdict: approvers.Auto, risk: t.Risk, asked: slices.Clone(c.Requesters), selfOK: t.SelfApproval}
+	out = reading{verdict: approvers.Auto, risk: t.Risk, asked: slices.Clone(c.Requesters), selfOK: t.SelfApproval, blind: t.Blind}
 	waits, named = t.Confirm, t.Stages
 	for _, rule := range t.Rules {
 		if matches, err := rule.When.Eval(c.Facts); !matches && err == nil {
@@ -241,7 +242,7 @@ func seated(places [][]string, taken map[string]bool) bool {
 // and combines two readings: what a call must pass if the policy changed while it waited.
 func (n reading) and(p *approvers.Policy, tool string, now reading) reading {
 	out := reading{
-		verdict: n.verdict, risk: max(n.risk, now.risk), selfOK: n.selfOK && now.selfOK,
+		verdict: n.verdict, risk: max(n.risk, now.risk), selfOK: n.selfOK && now.selfOK, blind: n.blind && now.blind,
 		asked: append(slices.Clone(n.asked), now.asked...), stages: together(n.stages, now.stages),
 		routed: n.routed && (now.routed || len(now.stages) == 0),
 	}
