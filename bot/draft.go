@@ -238,7 +238,7 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 // mayStream reports whether a stream can be started. Slack supports streams only in threads, and may have refused one
 // recently.
 func (w *streamWriter) mayStream(ctx context.Context) bool {
-	return w.conv.Thread != "" && !w.tried && !w.b.isRefused(ctx, refusedStreams)
+	return w.conv.Thread != "" && !w.tried && !w.b.refused.has(ctx, refusedStreams)
 }
 
 // start starts a stream with the text so far.
@@ -267,10 +267,10 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 		w.b.Log.Debug("Slack refuses the blocks of a stream; the draft is shown by editing a message", "cause", slackapi.Explain(err))
 		return nil
 	case slackapi.IsMissing(err):
-		w.b.lacksMethod(ctx, refusedStreams, noStreams, err)
+		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
 		return nil
 	case slackapi.IsUnusable(err): // it may have begun nevertheless: the draft is looked for, and changed
-		w.b.lacksMethod(ctx, refusedStreams, noStreams, err)
+		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
 		w.s = store.OutboxMessage{}
 		return nil
 	case slackapi.IsNotSent(err) && code == "": // Slack accepts no more streams for now
@@ -278,7 +278,7 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 	case slackapi.IsUnreachable(code) && code != "missing_scope":
 		return errNoUse
 	case slackapi.IsNotSent(err):
-		w.b.lacksMethod(ctx, refusedStreams, noStreams, err)
+		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
 		return nil
 	default:
 		w.b.Log.Debug("it is unknown whether a stream began; the answer replaces it", "error", err)

@@ -72,7 +72,7 @@ func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	var shown *slack.ViewResponse
-	m, whole, err := b.inSimplerForms(ctx, d.Messages[0], render.SectionsOnly, func(m render.Message) (err error) {
+	m, whole, err := b.refused.inSimplerForms(ctx, d.Messages[0], render.SectionsOnly, func(m render.Message) (err error) {
 		shown, err = b.api.PublishViewContext(ctx, slack.PublishViewContextRequest{
 			UserID: user, View: slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: m.Blocks}},
 		})

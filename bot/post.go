@@ -38,13 +38,13 @@ func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
 		EventType: messageEvent, EventPayload: map[string]any{"surface": s.ID, "part": part, "round": s.Round},
 	})
-	m, whole, err := b.inSimplerForms(ctx, d.Messages[part], render.TextOnly, func(m render.Message) error {
-		if b.isRefused(ctx, refusedMetadata) {
+	m, whole, err := b.refused.inSimplerForms(ctx, d.Messages[part], render.TextOnly, func(m render.Message) error {
+		if b.refused.has(ctx, refusedMetadata) {
 			return send(options(m)...)
 		}
 		err := send(append(options(m), named)...)
 		if slackapi.IsMetadataRefused(err) {
-			b.lacksMethod(ctx, refusedMetadata, "a message whose post is not confirmed may appear twice", err)
+			b.refused.lacks(ctx, refusedMetadata, "a message whose post is not confirmed may appear twice", err)
 			err = send(options(m)...)
 		}
 		return err
@@ -239,7 +239,7 @@ func decided(s view.Model) bool {
 // files.
 func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool, error) {
 	s := vm.Message
-	if b.isRefused(ctx, refusedFiles) {
+	if b.refused.has(ctx, refusedFiles) {
 		return false, nil
 	}
 	u := render.UploadOf(vm)
@@ -258,7 +258,7 @@ func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool
 	case !slackapi.IsRefused(err) || code == errNoThread.Err || slackapi.IsChannelLost(code):
 		return false, err
 	}
-	b.lacksMethod(ctx, refusedFiles, "long answers are posted in many messages, and files of tools are only named. Does the app have the scope files:write?", err)
+	b.refused.lacks(ctx, refusedFiles, "long answers are posted in many messages, and files of tools are only named. Does the app have the scope files:write?", err)
 	return false, nil
 }
 

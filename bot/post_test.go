@@ -13,7 +13,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
@@ -60,8 +59,7 @@ func TestReplaceWhatWasClicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slackSide := &replaceHarness{calls: map[string]int{}}
 		b := New(Config{BotToken: "xoxb-1", Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: slackSide}})
-		b.refusedKnown.read = true // there is no store
-		b.refusedKnown.by = map[string]settings.Refusal{}
+		b.refused.read = true // there is no store
 		vm := func(id string, state approvers.State) view.Model {
 			return view.Model{Message: store.OutboxMessage{ID: id, Kind: store.OutboxCard, Channel: "C1", TS: "1.1"}, Request: &approvers.Request{State: state}}
 		}

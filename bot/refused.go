@@ -2,9 +2,12 @@ package bot
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/slack-go/slack"
 
 	"countersign/approvers/workflow/settings"
 	"countersign/bot/render"
@@ -29,96 +32,84 @@ const (
 	refusedMetadata = "metadata"
 )
 
-// refusalsKnown holds what Slack refuses, as it is in the store.
-type refusalsKnown struct {
+// refusedBySlack knows what Slack refuses in this workspace, as it is in the store.
+type refusedBySlack struct {
+	views  Views
+	outbox Outbox
+	log    *slog.Logger
+	now    func() time.Time
+
 	mu   sync.Mutex
 	read bool
 	by   map[string]settings.Refusal
 }
 
-// refused returns what Slack refuses now, by name.
-func (b *Bot) refused(ctx context.Context) map[string]settings.Refusal {
-	r := &b.refusedKnown
+func newRefusedBySlack(c Config) *refusedBySlack {
+	return &refusedBySlack{views: c.Views, outbox: c.Outbox, log: c.Log, now: c.Now, by: map[string]settings.Refusal{}}
+}
+
+// known returns what Slack refuses now, by name.
+func (r *refusedBySlack) known(ctx context.Context) map[string]settings.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.read {
-		list, err := b.Views.Refusals(ctx)
+		list, err := r.views.Refusals(ctx)
 		if err != nil {
-			b.Log.Debug("what Slack refuses could not be read", "error", err)
+			r.log.Debug("what Slack refuses could not be read", "error", err)
 		}
 		r.read = err == nil
-		if r.by == nil {
-			r.by = map[string]settings.Refusal{}
-		}
 		for _, one := range list {
 			r.by[one.What] = one
 		}
 	}
-	out := map[string]settings.Refusal{}
+	now, out := r.now(), map[string]settings.Refusal{}
 	for what, one := range r.by {
-		if one.Until.After(b.Now()) {
+		if one.Until.After(now) {
 			out[what] = one
 		}
 	}
 	return out
 }
 
-// isRefused reports whether Slack refuses something, and it is not time yet to try it again.
-func (b *Bot) isRefused(ctx context.Context, what string) bool {
-	_, yes := b.refused(ctx)[what]
+// has reports whether Slack refuses something, and it is not time yet to try it again.
+func (r *refusedBySlack) has(ctx context.Context, what string) bool {
+	_, yes := r.known(ctx)[what]
 	return yes
 }
 
-// rememberRefused remembers that Slack refuses something. It reports whether that is new.
-func (b *Bot) rememberRefused(ctx context.Context, what string, cause error, lasts time.Duration) (fresh bool) {
-	_, known := b.refused(ctx)[what]
-	now := b.Now()
-	one := settings.Refusal{What: what, Since: now.UTC(), Until: now.Add(lasts).UTC(), Cause: slackapi.Explain(cause)}
-	b.refusedKnown.mu.Lock()
-	b.refusedKnown.by[what] = one
-	b.refusedKnown.mu.Unlock()
-	if known {
+// remember remembers that Slack refuses something. It reports whether that is new.
+func (r *refusedBySlack) remember(ctx context.Context, what string, cause error, lasts time.Duration) (fresh bool) {
+	if r.has(ctx, what) {
 		return false
 	}
-	if err := b.Outbox.Refused(context.WithoutCancel(ctx), one); err != nil {
-		b.Log.Warn("what Slack refuses could not be stored; it is known until the next start", "what", what, "error", err)
+	now := r.now()
+	one := settings.Refusal{What: what, Since: now.UTC(), Until: now.Add(lasts).UTC(), Cause: slackapi.Explain(cause)}
+	r.mu.Lock()
+	r.by[what] = one
+	r.mu.Unlock()
+	if err := r.outbox.Refused(context.WithoutCancel(ctx), one); err != nil {
+		r.log.Warn("what Slack refuses could not be stored; it is known until the next start", "what", what, "error", err)
 	}
 	return true
 }
 
-// lacksMethod remembers that Slack lacks an optional method, or does not let the app use it. instead says what
+// lacks remembers that Slack lacks an optional method, or does not let the app use it. instead says what
 // happens without it.
-func (b *Bot) lacksMethod(ctx context.Context, method, instead string, cause error) {
+func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {
 		lasts = methodFailed
 	}
-	if b.rememberRefused(ctx, method, cause, lasts) {
-		b.Log.Warn("Slack refuses a method; "+instead, "method", method, "cause", slackapi.Explain(cause), "again in", lasts)
+	if r.remember(ctx, method, cause, lasts) {
+		r.log.Warn("Slack refuses a method; "+instead, "method", method, "cause", slackapi.Explain(cause), "again in", lasts)
 	}
 }
 
-// Refused returns what Slack refuses in this workspace, oldest first.
-func (b *Bot) Refused(ctx context.Context) []settings.Refusal {
-	var out []settings.Refusal
-	for _, one := range b.refused(ctx) {
-		out = append(out, one)
-	}
-	slices.SortFunc(out, func(a, b settings.Refusal) int { return a.Since.Compare(b.Since) })
-	return out
-}
-
-// simplest returns a message without the kinds of blocks that Slack is known to refuse.
-func (b *Bot) simplest(ctx context.Context, m render.Message) (render.Message, bool) {
-	refused := b.refused(ctx)
-	return render.Simplify(m, render.AsDrawn, func(kind string) bool { _, yes := refused[kind]; return yes })
-}
-
-// simplestOf is simplest for an outbox message. A request of which not everything is shown can't be approved from it.
-func (b *Bot) simplestOf(ctx context.Context, d render.Rendered) render.Rendered {
-	d.Messages = slices.Clone(d.Messages)
+// simplest returns an outbox message without the kinds of blocks that Slack is known to refuse.
+func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render.Rendered {
+	known := r.known(ctx)
 	for i, m := range d.Messages {
-		simpler, whole := b.simplest(ctx, m)
+		simpler, whole := render.Simplify(m, render.AsDrawn, func(kind string) bool { _, yes := known[kind]; return yes })
 		d = d.With(i, simpler, whole)
 	}
 	return d
@@ -127,12 +118,12 @@ func (b *Bot) simplestOf(ctx context.Context, d render.Rendered) render.Rendered
 // inSimplerForms sends a message, and again in simpler forms as long as Slack refuses its blocks. last is the simplest
 // form that makes sense. It returns the message that Slack accepted, and whether that still has all texts and buttons in
 // its blocks.
-func (b *Bot) inSimplerForms(ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error) (sent render.Message, whole bool, err error) {
+func (r *refusedBySlack) inSimplerForms(ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error) (sent render.Message, whole bool, err error) {
 	var cause error
 	var newly []string // kinds of blocks that Slack named
 	form, silent := render.AsDrawn, true
 	for {
-		refused := b.refused(ctx)
+		refused := r.known(ctx)
 		sent, whole = render.Simplify(m, form, func(kind string) bool { _, known := refused[kind]; return known || slices.Contains(newly, kind) })
 		if len(sent.Blocks) == 0 {
 			form = render.TextOnly
@@ -157,12 +148,18 @@ func (b *Bot) inSimplerForms(ctx context.Context, m render.Message, last render.
 	}
 	news := false
 	for _, kind := range newly {
-		news = b.rememberRefused(ctx, kind, cause, kindRefused) || news
+		news = r.remember(ctx, kind, cause, kindRefused) || news
 	}
 	if news || len(newly) == 0 {
-		b.Log.Warn("Slack refuses blocks; the message is shown in a simpler form", "kinds", newly, "form", int(form), "cause", slackapi.Explain(cause))
+		r.log.Warn("Slack refuses blocks; the message is shown in a simpler form", "kinds", newly, "form", int(form), "cause", slackapi.Explain(cause))
 	}
 	return sent, whole, nil
+}
+
+// message calls send with the content of a message, in the form that Slack accepts.
+func (r *refusedBySlack) message(ctx context.Context, m render.Message, send func(...slack.MsgOption) error) error {
+	_, _, err := r.inSimplerForms(ctx, m, render.TextOnly, func(m render.Message) error { return send(options(m)...) })
+	return err
 }
 
 // simplerThan returns the next form that differs from the one that was refused.

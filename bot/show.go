@@ -149,7 +149,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	if err != nil {
 		return err
 	}
-	d = b.simplestOf(ctx, d)
+	d = b.refused.simplest(ctx, d)
 	body, err := d.Body()
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 		if d, err = b.change(ctx, vm, d); err != nil {
 			return b.notChanged(ctx, s, err)
 		}
-		return b.delivered(ctx, s, d)
+		return delivered(ctx, b.Outbox, s, d)
 	}
 	at, err := b.destinationOf(ctx, vm, false)
 	if err != nil {
@@ -209,23 +209,23 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 			channel, ts, d, err = b.post(ctx, s, d, at, nil)
 		}
 	}
-	if s.TS != "" && b.isFixed(ctx, s, err) {
+	if s.TS != "" && isFixed(ctx, s, err) {
 		return b.Outbox.Replace(ctx, s)
 	}
 	if err != nil {
 		return err
 	}
 	s.Channel, s.TS = channel, ts
-	return b.delivered(ctx, s, d)
+	return delivered(ctx, b.Outbox, s, d)
 }
 
 // delivered records an outbox message as Slack shows it.
-func (b *Bot) delivered(ctx context.Context, s store.OutboxMessage, d render.Rendered) error {
+func delivered(ctx context.Context, to Outbox, s store.OutboxMessage, d render.Rendered) error {
 	body, err := d.Body()
 	if err != nil {
 		return err
 	}
-	return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
+	return to.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
 }
 
 // notChanged handles a failed change of a message. A message that can't be changed would keep its buttons, so it is
@@ -239,7 +239,7 @@ func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) 
 		case deleted != nil && !slackapi.IsRefused(deleted) && !hasNoMethod(ctx, deleted):
 			return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(deleted))
 		}
-	} else if !b.isFixed(ctx, s, err) {
+	} else if !isFixed(ctx, s, err) {
 		return err
 	}
 	b.Log.Warn("a message can't be changed; posting it anew", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
@@ -247,7 +247,7 @@ func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) 
 }
 
 // isFixed reports whether an error says that Slack will not change a message, but may still accept a new one there.
-func (b *Bot) isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
+func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 	code := slackapi.ErrorCode(err)
 	switch {
 	case hasNoMethod(ctx, err):

@@ -71,7 +71,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, anew bool
 		st.by[at] = s
 	}
 	st.mu.Unlock()
-	if same || s.text == "" && (!known || anew) || b.isRefused(ctx, refusedStatuses) { // a message has removed it
+	if same || s.text == "" && (!known || anew) || b.refused.has(ctx, refusedStatuses) { // a message has removed it
 		return
 	}
 	err := b.api.SetAssistantThreadsStatusContext(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}), slack.AssistantThreadsSetStatusParameters{
@@ -88,7 +88,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, anew bool
 			return
 		}
 	}
-	b.lacksMethod(ctx, refusedStatuses, "threads show no status of the agent", err)
+	b.refused.lacks(ctx, refusedStatuses, "threads show no status of the agent", err)
 }
 
 // Keep renews statuses before Slack removes them, until ctx ends.
