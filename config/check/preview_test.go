@@ -35,8 +35,8 @@ agents:
   support: {channels: ["#support"], tools: ["*"]}
 `
 
-// TestCheckPreviews checks that a tool that can't preview a call is an error, and that a claim which only the policy
-// makes is noted.
+// TestCheckPreviews checks that a tool that can't preview a call is an error, and that check warns if only the policy's
+// author says that a dry run does not act.
 func TestCheckPreviews(t *testing.T) {
 	for _, c := range []struct{ tool, preview, says, severity string }{
 		{"refund", "{tool: look}", "", ""},

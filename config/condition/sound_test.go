@@ -286,7 +286,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// plain is a schema without alternatives; check says nothing about alternatives.
+// plainSchema has no alternatives, about which check could say nothing.
 var plainSchema = json.RawMessage(`{
 	"type": "object", "required": ["amount", "to", "currency", "items", "address", "urgent"], "additionalProperties": false,
 	"properties": {
