@@ -49,5 +49,13 @@ func TestMaskedForms(t *testing.T) {
 	}
 	many := r
 	many.Args = json.RawMessage(`{"pin":"` + strings.Repeat("𝕏", 20000) + `"}`)
-	viewWithin(t, RevealForm(many, testToken(many)))
+	pages := 0
+	for f, last := testToken(many), false; !last; f.Page++ {
+		v := RevealForm(many, f)
+		viewWithin(t, v)
+		pages, last = pages+1, LastPage(v)
+	}
+	if pages != 3 {
+		t.Errorf("20000 characters are shown on %d pages", pages)
+	}
 }
