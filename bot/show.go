@@ -172,7 +172,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 		if d, err = b.change(ctx, vm, d); err != nil {
 			return b.notChanged(ctx, s, err)
 		}
-		return delivered(ctx, b.Outbox, s, d)
+		return recordShown(ctx, b.Outbox, s, d)
 	}
 	at, err := b.destinationOf(ctx, vm, false)
 	if err != nil {
@@ -216,11 +216,11 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 		return err
 	}
 	s.Channel, s.TS = channel, ts
-	return delivered(ctx, b.Outbox, s, d)
+	return recordShown(ctx, b.Outbox, s, d)
 }
 
-// delivered records an outbox message as Slack shows it.
-func delivered(ctx context.Context, to Outbox, s store.OutboxMessage, d render.Rendered) error {
+// recordShown records an outbox message as Slack shows it.
+func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render.Rendered) error {
 	body, err := d.Body()
 	if err != nil {
 		return err
