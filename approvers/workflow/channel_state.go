@@ -327,8 +327,18 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 	return t.giveUp(s, cause)
 }
 
-// giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place.
+// giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place. An answer without one is
+// tried again later.
 func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
+	places, err := t.outbox.otherPlaces(s)
+	if err != nil {
+		return err
+	}
+	if len(places) == 0 {
+		if later, err := t.outbox.retryLater(s, cause); later || err != nil {
+			return err
+		}
+	}
 	s.State, s.LastError = store.OutboxUnreachable, cause
 	if err := t.PutOutboxMessage(s); err != nil {
 		return err

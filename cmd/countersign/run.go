@@ -167,6 +167,9 @@ func (s setup) run(ctx context.Context, p parts) error {
 		}
 		return err
 	}
+	if err := p.workflow.Outbox.RetryRefused(ctx); err != nil && ctx.Err() == nil {
+		s.log.Warn("answers that Slack refused are not tried again at once", "error", err)
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
@@ -194,6 +197,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "rows", ready: undamaged(s.store)},
 			{name: "mended", ready: unmended(s.store), notice: true},
 			{name: "slack", ready: p.bot.Ready},
+			{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
 			{name: "model", ready: p.agent.Ping},
 			{name: "policy", ready: s.policies.state, notice: true},
 			{name: "pins", ready: s.tools.Pinned, notice: true},
