@@ -225,7 +225,7 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		begun, err := w.b.findPosted(ctx, me, s, destination{conv.Channel, conv.Thread})
+		begun, err := w.b.findPosted(ctx, me, s, render.Rendered{}, destination{conv.Channel, conv.Thread})
 		if err != nil {
 			return err
 		}

@@ -178,7 +178,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	if err != nil {
 		return err
 	}
-	sent, err := b.findPosted(ctx, me, s, at)
+	sent, err := b.findPosted(ctx, me, s, d, at)
 	if err != nil {
 		return err
 	}
@@ -360,7 +360,7 @@ func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d re
 		if err != nil {
 			return err
 		}
-		sent, err := b.findPosted(ctx, me, s, at)
+		sent, err := b.findPosted(ctx, me, s, d, at)
 		if err != nil {
 			return err
 		}
