@@ -330,21 +330,15 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 // giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place. An answer without one is
 // tried again later.
 func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
-	places, err := t.outbox.otherPlaces(s)
-	if err != nil {
-		return err
-	}
-	if len(places) == 0 {
-		if later, err := t.outbox.retryLater(s, cause); later || err != nil {
-			return err
-		}
-	}
 	s.State, s.LastError = store.OutboxUnreachable, cause
+	if isAnswer(s) {
+		s.Refusals++
+	}
 	if err := t.PutOutboxMessage(s); err != nil {
 		return err
 	}
 	if err := t.outbox.shownAsWanted(s); err != nil {
 		return err
 	}
-	return t.outbox.elsewhere(s)
+	return errors.Join(t.outbox.elsewhere(s), t.outbox.retryLater(s))
 }

@@ -26,22 +26,30 @@ func isAnswer(s store.OutboxMessage) bool {
 	return false
 }
 
-// retryLater schedules another try of an answer that Slack refuses. It reports false if the message is given up.
-func (t outboxTx) retryLater(s store.OutboxMessage, cause string) (bool, error) {
+// retryLater schedules another try of an answer that Slack refuses and that has no other place, unless it is too old.
+func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	if !isAnswer(s) || t.now.Sub(s.CreatedAt) > answersKept {
-		return false, nil
+		return nil
+	}
+	if places, err := t.otherPlaces(s); err != nil || len(places) > 0 {
+		return err
 	}
 	pause := lastAnswerRetry
 	if s.Refusals < 8 {
-		pause = min(pause, firstAnswerRetry<<s.Refusals)
+		pause = min(pause, firstAnswerRetry<<(s.Refusals-1))
 	}
-	s.State, s.LastError = store.OutboxWanted, cause
-	s.Refusals++
+	t.note(slog.LevelWarn, "Slack refuses an answer everywhere; it is kept and tried again", "message", string(s.Kind), "to", s.To, "cause", s.LastError, "after", pause)
+	return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: t.now.Add(pause)})
+}
+
+// retryAnswer tries an answer again.
+func (t outboxTx) retryAnswer(s store.OutboxMessage) error {
+	s.State = store.OutboxWanted
+	s.Revision++
 	if err := t.PutOutboxMessage(s); err != nil {
-		return false, err
+		return err
 	}
-	t.note(slog.LevelWarn, "Slack refuses an answer everywhere; it is kept and tried again", "message", string(s.Kind), "to", s.To, "cause", cause, "after", pause)
-	return true, t.SetTimer(store.Timer{Kind: s.Rank.Timer(), Ref: s.ID, Due: t.now.Add(pause), Lane: s.To})
+	return errors.Join(t.ClearTimer(store.TimerRepost, s.ID), t.showNow(s))
 }
 
 // maxRetried bounds the outbox messages that are examined at a start.
@@ -50,25 +58,17 @@ const maxRetried = 10_000
 // RetryRefused tries the answers again that Slack refused. It is called at a start.
 func (w *Outbox) RetryRefused(ctx context.Context) error {
 	return w.update(ctx, "retry refused", func(t *tx) error {
-		for _, kind := range store.ShowTimers {
-			timers, err := t.Timers(kind, maxRetried)
-			if err != nil {
-				return err
+		timers, err := t.Timers(store.TimerRepost, maxRetried)
+		if err != nil {
+			return err
+		}
+		for _, timer := range timers {
+			s, err := t.OutboxMessage(timer.Ref)
+			if errors.Is(err, store.ErrNotFound) || err == nil && (s.State != store.OutboxUnreachable || !isAnswer(s)) {
+				continue
 			}
-			for _, timer := range timers {
-				if !timer.Due.After(t.now) {
-					continue
-				}
-				s, err := t.OutboxMessage(timer.Ref)
-				if errors.Is(err, store.ErrNotFound) || err == nil && s.Refusals == 0 {
-					continue
-				}
-				if err != nil {
-					return err
-				}
-				if err := t.outbox.showNow(s); err != nil {
-					return err
-				}
+			if err := errors.Join(err, t.outbox.retryAnswer(s)); err != nil {
+				return err
 			}
 		}
 		return nil
