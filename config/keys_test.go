@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// TestKeysOfWaiting: every key that says who is asked, for how long, and how much, has its meaning.
+// TestKeysOfWaiting checks that every key about who is asked, for how long and how much has its meaning.
 func TestKeysOfWaiting(t *testing.T) {
 	f := parse(t, `
 version: 1
