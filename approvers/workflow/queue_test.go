@@ -281,6 +281,6 @@ func TestDirectMessagesBeginAnew(t *testing.T) {
 	}
 	h.answer(third.Turn)
 	if h := say(true); h.Conversation == third.Conversation {
-		t.Error("asked to begin anew, and did not")
+		t.Error("it was asked to begin again, and did not")
 	}
 }
