@@ -68,8 +68,8 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 	o.answer(conv.Turn)
 }
 
-// TestQueuedSendersAreToldOnlyOfWaits checks that the sender of a message during a model call is not told that it waits,
-// unless the call ends in a wait for people.
+// TestQueuedSendersAreToldOnlyOfWaits checks that the sender of a message during a model call is not told that it
+// waits, unless the call ends in a wait for people.
 func TestQueuedSendersAreToldOnlyOfWaits(t *testing.T) {
 	notices := func(h *harness, turn string) (n int) {
 		for _, s := range h.surfacesOf(turn) {
