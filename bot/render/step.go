@@ -197,7 +197,7 @@ func briefly(args string, secrets []string) string {
 	if len(args) > 2<<10 {
 		return ""
 	}
-	text := strings.ReplaceAll(maskedText([]byte(args), secrets), "\n", ", ")
+	text := onOneLine([]byte(args), secrets)
 	if text == "(no arguments)" {
 		return ""
 	}
