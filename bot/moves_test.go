@@ -126,7 +126,7 @@ func TestCallsOfSeveralRoles(t *testing.T) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}}
 	})
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
-	if card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead or Finance Director: <@U0002>."); strings.Contains(card.Text, "<@U0003>") {
+	if card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead or Finance Director: <@U0002>"); strings.Contains(card.Text, "<@U0003>") {
 		t.Errorf("the channel's card mentions people who have it by direct message:\n%s", card.Text)
 	}
 	h.finds("ingrid", "countersign", "", "Waits for Team Lead or Finance Director.")

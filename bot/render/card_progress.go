@@ -101,7 +101,7 @@ func (v View) escalated(r approvers.Request) *RichText {
 	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
 		return new(RichText)
 	}
-	return Say("⏫ It was not decided in time, so " + v.title(v.Message.Role) + " is asked as well.")
+	return Say("⏫ Not decided yet, so " + v.title(v.Message.Role) + " is asked as well.")
 }
 
 // against says how many people are against, prefixed with sep, if ending the request takes more than one rejection.

@@ -145,8 +145,8 @@ func TestStepOfSeveralRoles(t *testing.T) {
 	one, none := manyRoles(), manyRoles()
 	none.Decisions = none.Decisions[:1]
 	for want, r := range map[string]approvers.Request{
-		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed, 1 of 2 against. If": one,
-		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed. If":                 none,
+		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed, 1 of 2 against. Rejected": one,
+		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed. Rejected":                 none,
 	} {
 		if got := (View{Model: bottest.ViewModel(r)}).waiting(r).plain.String(); !strings.HasPrefix(got, want) {
 			t.Errorf("%q; want it to begin with %q", got, want)

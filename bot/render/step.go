@@ -107,7 +107,7 @@ func (v View) waiting(r approvers.Request) *RichText {
 	if len(r.Against(r.Stage)) > 0 {
 		p.Say(against(r, ", "))
 	}
-	p.Say(". If nobody decides by ").At(r.ExpiresAt, DayTime).Say(", it will not run.")
+	p.Say(". ").also(v.deadline(r))
 	if len(r.Edits) > 0 {
 		e := r.Edits[len(r.Edits)-1]
 		p.Say(" ").Person(e.By, e.Name).Say(" (" + v.title(e.Role) + ") changed the arguments.")

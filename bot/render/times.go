@@ -20,18 +20,31 @@ func (v View) ifNobody(r approvers.Request, which string) *RichText {
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
 		line.Say(v.lead(r)+" at ").At(r.EscalateAt, clock).Say(". ")
 	}
-	end := "Rejected"
-	if lead, up := v.afterSilence(r); up {
-		end = "Goes to " + lead
-	}
+	end := v.silence(r)
 	if which != "" {
 		end = which + " " + strings.ToLower(end[:1]) + end[1:]
 	}
-	when := DayTime
-	if r.ExpiresAt.Sub(r.CreatedAt) < maxClock {
-		when = clock
+	return line.Strong(end).Say(" at ").At(r.ExpiresAt, deadlineFormat(r)).Say(" (" + roughly(r.ExpiresAt.Sub(r.CreatedAt)) + " after it was asked)" + unless(r) + ".")
+}
+
+// deadline says in one sentence what happens at the deadline of a request.
+func (v View) deadline(r approvers.Request) *RichText {
+	return Say(v.silence(r)+" at ").At(r.ExpiresAt, deadlineFormat(r)).Say(unless(r) + ".")
+}
+
+// silence says what happens if nobody decides.
+func (v View) silence(r approvers.Request) string {
+	if lead, up := v.afterSilence(r); up {
+		return "Goes to " + lead
 	}
-	return line.Strong(end).Say(" at ").At(r.ExpiresAt, when).Say(" (" + roughly(r.ExpiresAt.Sub(r.CreatedAt)) + " after it was asked)" + unless(r) + ".")
+	return "Rejected"
+}
+
+func deadlineFormat(r approvers.Request) string {
+	if r.ExpiresAt.Sub(r.CreatedAt) < maxClock {
+		return clock
+	}
+	return DayTime
 }
 
 // maxClock is the longest time after which a deadline is given without its day.
