@@ -151,7 +151,7 @@ func TestBundleApart(t *testing.T) {
 	teo := h.finds("teo", "U0BOT", "", "3 calls wait for Team Lead")
 	h.finds("ada", "U0BOT", "", "3 calls wait for Team Lead")
 	h.clicksOn("teo", "U0BOT", teo, render.ActApart, 2)
-	own := h.finds("teo", "U0BOT", "", "Refund for order ORD-4", "Tool: issue_refund")
+	own := h.finds("teo", "U0BOT", "", "Refund for order ORD-4", "Waits for Team Lead (2 people)")
 	h.finds("ada", "U0BOT", "", "2 of 3 calls wait", "It has a card of its own now")
 	if !own.has(render.ActAsk) || !own.has(render.ActHandOn) {
 		t.Error("its own card has no buttons beside the decisions")

@@ -32,7 +32,7 @@ func TestModify(t *testing.T) {
 	if out := h.submits("teo", form, map[string]any{"arg.amount": "39.99", "arg.currency": "1", "arg.lines": `[{"sku": "A"}]`, render.FieldReason: "without shipping"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	done := h.finds("teo", "#support-approvals", "", "Approved by", "Changed by", "without shipping", "- amount: 49.990", "+ amount: 39.99", "It ran")
+	done := h.finds("teo", "#support-approvals", "", "Approved by <@U0002> (Team Lead) with changes", "It ran")
 	if done.TS != card.TS {
 		t.Error("the card is another message")
 	}
@@ -216,7 +216,7 @@ func TestCriticalStages(t *testing.T) {
 	kenji := h.finds("kenji", "U0BOT", "", "1 of 2 agreed")
 	approve("kenji", "U0BOT", kenji)
 	for _, at := range [][2]string{{"teo", "#support-approvals"}, {"ingrid", "U0BOT"}, {"kenji", "U0BOT"}} {
-		if p := h.finds(at[0], at[1], "", "Approved by", "It ran"); strings.Contains(p.raw, `"button"`) {
+		if p := h.finds(at[0], at[1], "", "Approved by", "It ran"); p.live() {
 			t.Errorf("%s still sees a live button", at[0])
 		}
 	}
@@ -270,7 +270,7 @@ func TestExpiry(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.policy.Defaults.ExpiresAfter = 150 * time.Millisecond })
 	root := h.says("sam", "#support", refundCall)
 	p := h.finds("teo", "#support-approvals", "", "Expired")
-	if strings.Contains(p.raw, `"button"`) {
+	if p.live() {
 		t.Error("the card of an expired request has buttons")
 	}
 	h.finds("sam", "#support", root, "Expired")
@@ -284,7 +284,7 @@ func TestStaleCard(t *testing.T) {
 		h.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
 	})
 	h.says("sam", "#support", refundCall)
-	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead. Then Finance Director.")
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Then Finance Director.")
 	h.quiet()
 	was := h.buttonOn("C0002", card, render.ActApprove)
 	h.clicks("teo", "#support-approvals", card, render.ActReject)

@@ -81,7 +81,7 @@ func TestDecisionTime(t *testing.T) {
 	h.wantDecisionTime(r.ID)
 
 	h.says("sam", "#support", `@bot call cancel_account {"user_id":"C-77"}`)
-	card = h.finds("teo", "#support-approvals", "", "Waits for Team Lead. Then Finance Director")
+	card = h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Then Finance Director")
 	r = h.asked("C0002", card)
 	h.clicks("teo", "#support-approvals", card, render.ActTyped)
 	h.submits("teo", h.opened("teo", render.ActTyped), map[string]any{render.FieldTyped: "C-77"})

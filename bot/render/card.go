@@ -93,7 +93,11 @@ func (v View) ending(r approvers.Request) *RichText {
 		return p.Say(" at the command line by ").Person(d.By, d.Name).Say(" (break glass), ").At(d.At, DayTime).Say(": ").soft(Clip(OneLine(d.Reason), maxReason)).Say(".")
 	}
 	if r.State == approvers.Approved || r.State == approvers.Consumed {
-		return p.Say(" by ").also(v.agreed(r)).Say(", ").At(r.ClosedAt, DayTime).Say(".")
+		p.Say(" by ").also(v.agreed(r))
+		if len(r.Edits) > 0 {
+			p.Say(" with changes")
+		}
+		return p.Say(", ").At(r.ClosedAt, DayTime).Say(".")
 	}
 	if r.ClosedBy != "" {
 		if r.ClosedBy.Login() != "" {
@@ -216,7 +220,7 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 	details := button(ActArguments, "Details…", value, slack.StyleDefault)
 	if v.hadTheirSay(r) {
 		p.Para(Say("☑️ You have agreed. Others are still needed."))
-		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), details)
+		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), button(ActComment, "Comment…", value, slack.StyleDefault), details)
 		return
 	}
 	p.Para(v.wantsTyping(r))
@@ -228,6 +232,9 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 	others := []slack.BlockElement{
 		button(ActAsk, "Ask…", value, slack.StyleDefault), button(ActComment, "Comment…", value, slack.StyleDefault),
 		button(ActHandOn, "Hand on…", value, slack.StyleDefault),
+	}
+	if len(v.reveal(r)) > 0 {
+		others = append(others, button(ActModify, "Modify…", value, slack.StyleDefault))
 	}
 	if len(r.Standing()) > 0 && !v.ownCopy() {
 		others = append(others, button(ActTakeBack, "Take back…", value, slack.StyleDefault))
