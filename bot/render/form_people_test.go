@@ -120,7 +120,7 @@ func TestButtonsBesideDeciding(t *testing.T) {
 	}{
 		"nobody has agreed":                    {bottest.ViewModel(bottest.Request(bottest.RefundArgs)), "approve reject modify arguments ask comment hand_on"},
 		"somebody has, in a channel":           {bottest.ViewModel(manyRoles()), "approve reject modify arguments ask comment hand_on take_back"},
-		"a copy of somebody who has":           {copyFor(manyRoles(), teo), "take_back arguments"},
+		"a copy of somebody who has":           {copyFor(manyRoles(), teo), "take_back comment arguments"},
 		"a copy of somebody who has not":       {copyFor(manyRoles(), kenji), "approve reject modify arguments ask comment hand_on"},
 		"a copy of somebody who is against":    {copyFor(manyRoles(), ingrid), "approve reject modify arguments ask comment hand_on"},
 		"approved, not started":                {bottest.ViewModel(bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Approved, "U0002", "team-lead", "")), "arguments take_back"},
