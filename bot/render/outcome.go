@@ -118,7 +118,7 @@ var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "ð
 func (v View) lost(e approvers.Execution) *RichText {
 	words := lossWords(e)
 	return new(RichText).Strong(strings.ToUpper(words[:1])+words[1:]).Say(", started ").At(e.StartedAt, DayTime).
-		Say(". It may or may not have happened, and is not run again by itself.")
+		Say(". It may or may not have happened. It is not run again by itself.")
 }
 
 // lossWords says what happened during a run whose outcome is unknown.
