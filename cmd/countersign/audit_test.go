@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
@@ -98,7 +99,7 @@ func TestAudit(t *testing.T) {
 	defer db.Close()
 
 	out.Reset()
-	if err := audit.List(t.Context(), &out, db, audit.Filter{}); err != nil {
+	if err := audit.List(t.Context(), &out, db, audit.ListOptions{Long: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"decided", "T0001/U0002", "T0001/U0003", `kind="reject"`, `kind="approve"`, `role="team-lead"`, "returned"} {
@@ -109,7 +110,24 @@ func TestAudit(t *testing.T) {
 	if strings.Contains(out.String(), "jane@example.com") || strings.Contains(out.String(), "undone") {
 		t.Errorf("the list shows what people wrote:\n%s", out.String())
 	}
-	if err := audit.List(t.Context(), &out, db, audit.Filter{Chain: "req_none"}); cli.Code(historyError(err)) != cli.ExitNo {
+	out.Reset()
+	if err := audit.List(t.Context(), &out, db, audit.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"  search_orders, customer_email: jane@example… · nobody was asked · ran  exec_", "  Ship ORD-123 to 12 Elm Street, Springfield · nobody was asked · ran    exec_",
+		"  Refund of $49.99 for order ORD-123 · Teo (team-lead) · ran  ", "  Permanently cancel account USR… · Ingrid (finance-director) · rejected  req_",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the list lacks %s:\n%s", want, out.String())
+		}
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 120 {
+			t.Errorf("%d characters: %s", n, line)
+		}
+	}
+	if err := audit.List(t.Context(), &out, db, audit.ListOptions{Filter: audit.Filter{Chain: "req_none"}}); cli.Code(historyError(err)) != cli.ExitNo {
 		t.Errorf("an unknown request: %v", err)
 	}
 }

@@ -122,9 +122,11 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 			}
 			for _, f := range []audit.Filter{{}, {Kinds: []string{"damaged"}}, {Since: time.Unix(5, 0)}} {
 				out.Reset()
-				err := historyError(audit.List(t.Context(), &out, db, f))
-				if cli.Code(err) != cli.ExitNo || strings.Count(err.Error(), "\n") != len(damaged) || !containsAll(err.Error(), faults) {
-					t.Errorf("audit list: %v", err)
+				for _, long := range []bool{false, true} {
+					err := historyError(audit.List(t.Context(), &out, db, audit.ListOptions{Filter: f, Long: long}))
+					if cli.Code(err) != cli.ExitNo || strings.Count(err.Error(), "\n") != len(damaged) || !containsAll(err.Error(), faults) {
+						t.Errorf("audit list: %v", err)
+					}
 				}
 			}
 			for _, format := range audit.ExportFormats() {
@@ -149,7 +151,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 					t.Errorf("audit evidence %s does not say what is damaged: %v", chain, err)
 				}
 				out.Reset()
-				if err := historyError(audit.List(t.Context(), &out, db, audit.Filter{Chain: chain})); hit != (cli.Code(err) == cli.ExitNo) || !hit && err != nil {
+				if err := historyError(audit.List(t.Context(), &out, db, audit.ListOptions{Filter: audit.Filter{Chain: chain}})); hit != (cli.Code(err) == cli.ExitNo) || !hit && err != nil {
 					t.Errorf("audit list --request %s: %v", chain, err)
 				}
 			}
