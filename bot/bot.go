@@ -68,6 +68,7 @@ type Bot struct {
 	noFiles         refusalNote
 	statuses        statuses
 	viewedChannels  viewedChannels
+	scopesChanged   chan struct{}
 }
 
 // New returns a bot. It makes no calls.
@@ -85,12 +86,18 @@ func New(c Config) *Bot {
 		c.APIURL = slack.APIURL
 	}
 	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
-	b := &Bot{Config: c}
+	b := &Bot{Config: c, scopesChanged: make(chan struct{}, 1)}
 	b.api = slackapi.New(slackapi.Options{
 		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Count: c.Count, Log: c.Log,
 		Recovered: func() {
 			b.transport.Retry()
 			b.Wake()
+		},
+		Rescoped: func() {
+			select {
+			case b.scopesChanged <- struct{}{}:
+			default: // it is known already
+			}
 		},
 	})
 	b.transport = newTransport(b)
@@ -228,6 +235,7 @@ func (b *Bot) Run(ctx context.Context) error {
 	defer unwatch()
 	b.side.Go(func() { b.api.Watch(watching) })
 	b.side.Go(func() { b.lookUpCardChannels(watching) })
+	b.side.Go(func() { b.watchScopes(watching) })
 	return b.transport.Run(ctx)
 }
 

@@ -56,7 +56,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 				return err
 			}
 		}
-		err = b.Outbox.Unreachable(ctx, s.ID, redact.Error(err), b.channelEvent(ctx, vm, code))
+		err = b.Outbox.Unreachable(ctx, s.ID, slackapi.Refusal(err), b.channelEvent(ctx, vm, code))
 	}
 	if err == nil {
 		b.unconfirmed.recorded(s.ID)

@@ -53,7 +53,11 @@ func (v View) standing(r approvers.Request) []*RichText {
 		waits := v.stageTitle(r.CurrentStage())
 		line := Say("✋ Waits for ").Strong(waits)
 		if v.Message.Kind == store.OutboxEscalation {
-			line = Say("⏫ Nobody has decided yet, so this comes to you as ").Strong(v.title(v.Message.Role)).
+			why := "Nobody has decided yet"
+			if r.JoinedUnreached(v.Message.Role) {
+				why = "I could not show this to " + waits + ", because " + refusedCard(r.Unreached.Cause)
+			}
+			line = Say("⏫ " + why + ", so this comes to you as ").Strong(v.title(v.Message.Role)).
 				Say(". It waits for ").Strong(waits).Say("; you may decide too")
 		}
 		for i, c := range v.Mentions {
