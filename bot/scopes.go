@@ -47,7 +47,9 @@ func usesStageGroups(p *approvers.Policy) bool {
 	grouped := func(stages []approvers.Stage) bool {
 		return slices.ContainsFunc(stages, func(s approvers.Stage) bool { return s.Group != "" })
 	}
-	if slices.ContainsFunc(p.Tools, func(t approvers.ToolPolicy) bool { return grouped(t.Stages) }) {
+	if slices.ContainsFunc(p.Tools, func(t approvers.ToolPolicy) bool {
+		return grouped(t.Stages) || slices.ContainsFunc(t.Rules, func(r approvers.Rule) bool { return grouped(r.Stages) })
+	}) {
 		return true
 	}
 	for _, a := range p.Agents {

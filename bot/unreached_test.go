@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,4 +121,52 @@ func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	h.finds("sam", "#support", root, "I could not show it to Team Lead, because I may not write in the channel for it, so I asked Finance Director at once. My operator has been told.")
 	h.clicks("kenji", "U0BOT", card, render.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
+}
+
+// A missing permission is told at once, and not as something else: to the person in words, to the operator by name.
+func TestPermissionIsMissing(t *testing.T) {
+	for scope, act := range map[string]func(h *harness){
+		"users:read":    func(h *harness) { h.says("sam", "#support", refundCall) },
+		"channels:read": func(h *harness) { h.says("sam", "#support", refundCall) },
+	} {
+		t.Run(scope, func(t *testing.T) {
+			h := newHarness(t)
+			h.slack.Withhold(scope)
+			act(h)
+			h.answered("sam", "#support", "I lack a permission in Slack that I need for this, so nothing was done. My operator has been told.")
+			h.until("the log names the scope", func() bool { return strings.Contains(h.log.String(), "missing_scope: "+scope) })
+			if err := h.bot.Permitted(context.Background()); err == nil || !strings.Contains(err.Error(), scope+" (the bot can't ") {
+				t.Errorf("permitted: %v", err)
+			}
+			h.unseen("sam", "#support", "", "not set up to answer")
+		})
+	}
+}
+
+// A channel that the policy names by id needs no permission to read its name.
+func TestChannelByIDWithoutPermission(t *testing.T) {
+	h := newHarness(t, func(h *harness) { h.policy.Agents[0].Channels = []string{"C0001"} })
+	h.slack.Withhold("channels:read")
+	root := h.says("sam", "#support", "@bot hello")
+	h.finds("sam", "#support", root, "results:")
+}
+
+// Scopes of features that the policy does not use are not missed.
+func TestMissingScopesAreThoseInUse(t *testing.T) {
+	h := newHarness(t)
+	var names []string
+	for _, s := range MissingScopes([]string{"chat:write"}, h.policy) {
+		names = append(names, s.Name)
+	}
+	plain := *h.policy
+	plain.Approvers = slices.Clone(plain.Approvers)
+	plain.Approvers[0].Members = plain.Approvers[1].Members
+	var fewer []string
+	for _, s := range MissingScopes([]string{"chat:write"}, &plain) {
+		fewer = append(fewer, s.Name)
+	}
+	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "usergroups:read" || name == "users:read.email" })
+	if len(names) != len(Scopes())-1 || !slices.Equal(fewer, want) || len(want) != len(names)-2 {
+		t.Errorf("missing: %v, without groups and addresses: %v", names, fewer)
+	}
 }
