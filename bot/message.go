@@ -34,7 +34,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	var unnamed error
 	if isUnpermitted(err) {
 		unnamed = err
-		b.Log.Error("the bot token lacks a scope, so Slack does not tell a channel's name", "channel", e.Event.channelID(), "cause", slackapi.Refusal(err))
+		b.Log.Error("the bot token lacks a scope, so Slack does not tell a channel's name", "channel", e.Event.channelID(), "cause", slackapi.Explain(err))
 	} else if err != nil {
 		return err
 	}

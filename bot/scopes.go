@@ -132,7 +132,7 @@ func isUnpermitted(err error) bool { return slackapi.ErrorCode(err) == "missing_
 // unpermitted ends a delivery that can't be handled because of a missing scope, and tells its sender at once.
 func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
 	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
-		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Refusal(cause))
+		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))
 	if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
 		return nil
 	} else if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -37,7 +38,6 @@ type Rendered struct {
 
 // Draw renders an outbox message. It is pure: the same view gives the same messages.
 func Draw(plain View) (Rendered, []byte, error) {
-	s := plain.Model
 	var err error
 	if plain.print, err = plain.fingerprint(); err != nil {
 		return Rendered{}, nil, err
@@ -46,13 +46,33 @@ func Draw(plain View) (Rendered, []byte, error) {
 	for i := range d.Messages {
 		plain.Reader.Localize(&d.Messages[i])
 	}
-	var body []byte
-	if len(d.Messages) == 1 {
-		body, err = d.Messages[0].Body()
-	} else if body, err = json.Marshal(d.Messages); err != nil {
-		err = fmt.Errorf("encode %s: %w", s.Message.Kind, err)
-	}
+	body, err := d.Body()
 	return d, body, err
+}
+
+// Body returns the messages in the form in which they are stored.
+func (d Rendered) Body() (body []byte, err error) {
+	if len(d.Messages) == 1 {
+		return d.Messages[0].Body()
+	}
+	if body, err = json.Marshal(d.Messages); err != nil {
+		return nil, fmt.Errorf("encode messages: %w", err)
+	}
+	return body, nil
+}
+
+// With returns the outbox message with another form of one of its messages. If the form is not whole, nothing can be
+// approved from it.
+func (d Rendered) With(part int, m Message, whole bool) Rendered {
+	d.Messages = slices.Clone(d.Messages)
+	d.Messages[part] = m
+	if !whole {
+		d.Shows = slices.Clone(d.Shows)
+		for i := range d.Shows {
+			d.Shows[i].Whole = false
+		}
+	}
+	return d
 }
 
 // fingerprint returns a hash of the content that distinguishes versions of an outbox message.

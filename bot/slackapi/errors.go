@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
-
-	"countersign/internal/redact"
 )
 
 // ErrorCode returns Slack's code in an error, such as channel_not_found. It is empty for errors that are not an answer
@@ -18,15 +16,6 @@ func ErrorCode(err error) string {
 		return answer.Err
 	}
 	return ""
-}
-
-// Refusal describes an error, with the scope that is missing if Slack names it.
-func Refusal(err error) string {
-	var answer slack.SlackErrorResponse
-	if errors.As(err, &answer) && answer.Needed != "" {
-		return redact.Error(err) + ": " + answer.Needed
-	}
-	return redact.Error(err)
 }
 
 // ErrSharedChannel is the bot's own refusal to post a card in a channel that is shared with another organisation. It
