@@ -7,14 +7,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// typed is the field for the value that a critical call asks for; reason is a form's field for text.
+// typed is the field for the typed value of a critical call; reason is a form's text field.
 const (
 	typedField = "[data-testid=modal][open] [data-testid=input][data-block-id=typed] input"
 	formOpen   = `document.querySelector("[data-testid=modal][open]") !== null`
 	formClosed = `document.querySelector("[data-testid=modal][open]") === null`
 )
 
-// approves has the person whose page is open approve what is critical, by typing a value.
+// approves lets the person whose page is open approve a critical call by typing its value.
 func (b *browser) approves(value string) {
 	b.Helper()
 	b.click("button", "Approve…")
@@ -24,7 +24,7 @@ func (b *browser) approves(value string) {
 	b.until("the form closes", formClosed)
 }
 
-// choosesPerson picks somebody in the form's list of people.
+// choosesPerson selects a person in the form's list.
 func (b *browser) choosesPerson(name string) {
 	b.Helper()
 	b.until("the list of people can be typed into", `(() => { const f = document.querySelector("[data-testid=modal][open] [data-testid=users_select]"); f?.focus(); return f !== null && document.activeElement === f; })()`)
@@ -32,9 +32,9 @@ func (b *browser) choosesPerson(name string) {
 	b.until(name+" is chosen", `(() => { const o = [...document.querySelectorAll("[data-testid=option]")].find(o => o.innerText.includes("`+name+`")); o?.click(); return o !== undefined; })()`)
 }
 
-// Two stages with a quorum of two, in a real browser: the only Team Lead hands the request on to a peer, a director
-// changes it after two approvals, which fall; the stages begin again, the bot is down while the lead falls due to be
-// told, and then three people agree.
+// Two stages, one with a quorum of two, in a real browser. The only Team Lead hands the request on to a peer; a
+// director edits it after two approvals, which lapse; the stages begin again; the bot is down when the lead is due to
+// be told; then three people approve.
 func TestBrowserStages(t *testing.T) {
 	h := openHouse(t, t.TempDir(), func(s *setup) {
 		if err := s.policies.become("testdata/browser.yaml"); err != nil {

@@ -41,8 +41,8 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// What got stricter applies to what waits: the card shows it, and whoever could allow it alone can't any more. What got
-// looser does not.
+// A stricter policy applies to waiting requests: the card shows it, and a person who could approve alone no longer can.
+// A looser one does not.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -94,7 +94,7 @@ func TestReload(t *testing.T) {
 	teo.sees("countersign", "", "Refund of $10.00 for order ORD-131", "Waits for")
 }
 
-// A file that changed is taken up when it has stopped changing, and a broken one is told of once.
+// A changed file is loaded when it has stopped changing, and a broken one is reported once.
 func TestPolicyFileWatched(t *testing.T) {
 	tools, err := catalog.New(shopCatalog(shop.New(time.Now), "http://127.0.0.1:1/"))
 	if err != nil {
@@ -156,7 +156,7 @@ func TestPolicyFileWatched(t *testing.T) {
 	}
 }
 
-// The real program, told by SIGHUP and left to find out by itself.
+// The real program reloads at SIGHUP, and by itself.
 func TestServeReloads(t *testing.T) {
 	t.Parallel()
 	p := openPremises(t)
