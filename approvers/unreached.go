@@ -1,6 +1,9 @@
 package approvers
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Unreached says that Slack refused every card of a stage: nobody who may decide it could be shown it.
 type Unreached struct {
@@ -15,9 +18,9 @@ func (r Request) ReachesNobody() bool {
 	return r.State == Pending && r.Unreached != nil && r.Unreached.Until.IsZero()
 }
 
-// CardsRefused records that Slack refused every card of the current stage. The next lead, if there is one, is added at
+// CardsRefused records that Slack refused every card of a request's stage. The next lead, if there is one, is added at
 // once. before says that people saw a card of the stage earlier.
-func (r Request) CardsRefused(in DecisionContext, cause string, before bool) Request {
+func CardsRefused(in DecisionContext, r Request, cause string, before bool) Request {
 	u := Unreached{Since: in.Now, Cause: cause, Before: before}
 	if r.ReachesNobody() {
 		u.Since = r.Unreached.Since
@@ -29,8 +32,8 @@ func (r Request) CardsRefused(in DecisionContext, cause string, before bool) Req
 	return r
 }
 
-// CardShown records that somebody who may decide the current stage can be shown it again.
-func (r Request) CardShown(in DecisionContext) Request {
+// CardShown records that somebody who may decide a request's stage can be shown it again.
+func CardShown(in DecisionContext, r Request) Request {
 	if !r.ReachesNobody() {
 		return r
 	}
@@ -40,19 +43,18 @@ func (r Request) CardShown(in DecisionContext) Request {
 	return r
 }
 
-// JoinedUnreached reports whether escalation added a role because nobody could be shown the request.
-func (r Request) JoinedUnreached(role string) bool {
-	for i, name := range r.Joined {
-		if name == role && i < len(r.JoinedAt) && r.Unreached != nil {
-			at := r.JoinedAt[i]
-			return !at.Before(r.Unreached.Since) && (r.Unreached.Until.IsZero() || !at.After(r.Unreached.Until))
-		}
+// Added reports whether escalation added a role to a request because nobody could be shown it.
+func (u *Unreached) Added(r Request, role string) bool {
+	i := slices.Index(r.Joined, role)
+	if u == nil || i < 0 || i >= len(r.JoinedAt) {
+		return false
 	}
-	return false
+	at := r.JoinedAt[i]
+	return !at.Before(u.Since) && (u.Until.IsZero() || !at.After(u.Until))
 }
 
 // expiryReason is the reason of a request whose deadline has passed.
-func (r Request) expiryReason() string {
+func expiryReason(r Request) string {
 	switch {
 	case !r.ReachesNobody():
 		return "nobody decided in time"

@@ -72,7 +72,7 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 		return b.Intake.Done(ctx, row.ID, "somebody else")
 	case channelRestoredEvents[e.Type]:
 		err := b.Intake.ChannelRestored(ctx, row.ID, channel)
-		b.retryUnreached(ctx)
+		b.Permissions.retryUnreached(ctx)
 		return err
 	}
 	var names []string
@@ -142,7 +142,7 @@ func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 	}
 	if !shared {
 		err := b.Intake.ChannelRestored(ctx, row.ID, channel)
-		b.retryUnreached(ctx)
+		b.Permissions.retryUnreached(ctx)
 		return err
 	}
 	names := []string{channel}

@@ -22,7 +22,7 @@ import (
 // openedHome requests an update of a person's Home tab.
 func (b *Bot) openedHome(ctx context.Context, row store.Inbox, e event) error {
 	err := b.Homes.Open(ctx, row.ID, e.userID(), "", 0)
-	b.retryUnreached(ctx)
+	b.Permissions.retryUnreached(ctx)
 	return err
 }
 

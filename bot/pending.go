@@ -21,7 +21,7 @@ func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBu
 	if err != nil {
 		return nil, err
 	}
-	b.retryUnreached(ctx)
+	b.Permissions.retryUnreached(ctx)
 	policy := b.Views.Policy()
 	who, all, more, err := b.pendingFor(ctx, c.User, policy)
 	if err != nil {

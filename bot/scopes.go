@@ -62,19 +62,40 @@ func usesStageGroups(p *approvers.Policy) bool {
 	return false
 }
 
-// missingScopes returns the scopes that the bot token lacks, as far as Slack has said.
-func (b *Bot) missingScopes() []Scope {
-	granted := b.api.Scopes()
+// Permissions compares the scopes of the bot token with those that the policy needs. It is safe for concurrent use.
+type Permissions struct {
+	views   Views
+	outbox  Outbox
+	api     *slackapi.Client
+	log     *slog.Logger
+	changed chan struct{} // Slack's latest answer names other scopes than the one before
+}
+
+func newPermissions(c Config) *Permissions {
+	return &Permissions{views: c.Views, outbox: c.Outbox, log: c.Log, changed: make(chan struct{}, 1)}
+}
+
+// rescoped records that the scopes have changed. It never waits.
+func (p *Permissions) rescoped() {
+	select {
+	case p.changed <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+// missing returns the scopes that the bot token lacks, as far as Slack has said.
+func (p *Permissions) missing() []Scope {
+	granted := p.api.Scopes()
 	if len(granted) == 0 {
 		return nil
 	}
-	return MissingScopes(granted, b.Views.Policy())
+	return MissingScopes(granted, p.views.Policy())
 }
 
-// Permitted returns an error that names the scopes that the bot token lacks, and what does not work without them.
-func (b *Bot) Permitted(context.Context) error {
+// Complete returns nil, or an error that names the scopes that the bot token lacks, and what does not work without them.
+func (p *Permissions) Complete(context.Context) error {
 	var lacks []string
-	for _, s := range b.missingScopes() {
+	for _, s := range p.missing() {
 		lacks = append(lacks, fmt.Sprintf("%s (the bot can't %s)", s.Name, s.For))
 	}
 	if len(lacks) == 0 {
@@ -83,33 +104,20 @@ func (b *Bot) Permitted(context.Context) error {
 	return errors.New("the bot token lacks " + strings.Join(lacks, ", ") + ". Add them on the app's page OAuth & Permissions, and reinstall the app")
 }
 
-// logScopes tells the operator which scopes are missing.
-func (b *Bot) logScopes() {
-	for _, s := range b.missingScopes() {
-		b.Log.Log(context.Background(), slog.LevelError, "the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app", "scope", s.Name, "so the bot can't", s.For)
-	}
-}
-
-// watchScopes names the missing scopes at the start and after each change. After a change it shows what nobody could be
-// shown before.
-func (b *Bot) watchScopes(ctx context.Context) {
-	if _, err := b.whoAmI(ctx); err != nil {
-		b.Log.Debug("Slack did not say which scopes the bot token has", "error", err)
-	}
-	b.logScopes()
-	b.retryUnreached(ctx)
+// watch names the missing scopes at the start and after each change. After a change it shows what nobody could be shown
+// before.
+func (p *Permissions) watch(ctx context.Context) {
+	p.ask(ctx)
+	p.examine(ctx)
 	for {
 		waiting, cancel := context.WithTimeout(ctx, askScopes)
 		select {
-		case <-b.scopesChanged:
-			b.Log.Info("the scopes of the bot token have changed", "scopes", b.api.Scopes())
-			b.logScopes()
-			b.retryUnreached(ctx)
+		case <-p.changed:
+			p.log.Info("the scopes of the bot token have changed", "scopes", p.api.Scopes())
+			p.examine(ctx)
 		case <-waiting.Done():
-			if ctx.Err() == nil && len(b.missingScopes()) > 0 {
-				if _, err := b.api.AuthTestContext(ctx); err != nil { // the answer's header is read
-					b.Log.Debug("Slack did not say which scopes the bot token has", "error", err)
-				}
+			if ctx.Err() == nil && len(p.missing()) > 0 {
+				p.ask(ctx)
 			}
 		}
 		cancel()
@@ -119,10 +127,25 @@ func (b *Bot) watchScopes(ctx context.Context) {
 	}
 }
 
+// ask makes a call, because Slack's answer names the scopes.
+func (p *Permissions) ask(ctx context.Context) {
+	if _, err := p.api.AuthTestContext(ctx); err != nil {
+		p.log.Debug("Slack did not say which scopes the bot token has", "error", err)
+	}
+}
+
+// examine tells the operator which scopes are missing, and tries what nobody could be shown.
+func (p *Permissions) examine(ctx context.Context) {
+	for _, s := range p.missing() {
+		p.log.Error("the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app", "scope", s.Name, "so the bot can't", s.For)
+	}
+	p.retryUnreached(ctx)
+}
+
 // retryUnreached tries the cards again that nobody could be shown, because the cause may be gone.
-func (b *Bot) retryUnreached(ctx context.Context) {
-	if err := b.Outbox.RetryUnreached(ctx); err != nil && ctx.Err() == nil {
-		b.Log.Warn("requests that nobody could be shown are not tried again now", "error", err)
+func (p *Permissions) retryUnreached(ctx context.Context) {
+	if err := p.outbox.RetryUnreached(ctx); err != nil && ctx.Err() == nil {
+		p.log.Warn("requests that nobody could be shown are not tried again now", "error", err)
 	}
 }
 
@@ -138,14 +161,14 @@ func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) err
 	} else if err != nil {
 		return err
 	}
-	if r := senderOf(row); r.user != "" && b.addressed(row) {
+	if r := senderOf(row); r.user != "" && isAddressed(row) {
 		b.replyEphemeral(ctx, r, render.Unpermitted())
 	}
 	return nil
 }
 
-// addressed reports whether a delivery is meant for the bot: not a message of a channel that the bot only overhears.
-func (b *Bot) addressed(row store.Inbox) bool {
+// isAddressed reports whether a delivery is meant for the bot: not a message of a channel that the bot only overhears.
+func isAddressed(row store.Inbox) bool {
 	if row.Kind != store.InboxEvent {
 		return true
 	}

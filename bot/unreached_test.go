@@ -41,7 +41,7 @@ func testCardWithoutPermission(t *testing.T, h *harness) {
 	for _, said := range []string{"nobody can be shown a request", "the bot token lacks a scope"} {
 		h.until("the operator's log says: "+said, func() bool { return strings.Contains(h.log.String(), said) })
 	}
-	if err := h.bot.Permitted(context.Background()); err == nil || !strings.Contains(err.Error(), "im:write (the bot can't write to approvers in direct messages)") {
+	if err := h.bot.Permissions.Complete(context.Background()); err == nil || !strings.Contains(err.Error(), "im:write (the bot can't write to approvers in direct messages)") {
 		t.Errorf("permitted: %v", err)
 	}
 	h.looks("teo", "ORD-123", "Approve") // the Home tab needs no permission
@@ -53,7 +53,7 @@ func testCardWithoutPermission(t *testing.T, h *harness) {
 	if got := h.unreached(); len(got) != 0 {
 		t.Errorf("nobody can be shown: %+v", got)
 	}
-	if err := h.bot.Permitted(context.Background()); err != nil {
+	if err := h.bot.Permissions.Complete(context.Background()); err != nil {
 		t.Errorf("permitted: %v", err)
 	}
 }
@@ -135,7 +135,7 @@ func TestPermissionIsMissing(t *testing.T) {
 			act(h)
 			h.answered("sam", "#support", "I lack a permission in Slack that I need for this, so nothing was done. My operator has been told.")
 			h.until("the log names the scope", func() bool { return strings.Contains(h.log.String(), "missing_scope: "+scope) })
-			if err := h.bot.Permitted(context.Background()); err == nil || !strings.Contains(err.Error(), scope+" (the bot can't ") {
+			if err := h.bot.Permissions.Complete(context.Background()); err == nil || !strings.Contains(err.Error(), scope+" (the bot can't ") {
 				t.Errorf("permitted: %v", err)
 			}
 			h.unseen("sam", "#support", "", "not set up to answer")

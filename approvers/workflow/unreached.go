@@ -65,7 +65,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 				return nil
 			}
 			t.note(slog.LevelInfo, "people can be shown a request again", "request", r.ID, "since", r.Unreached.Since)
-			return t.apply(r.CardShown(t.deciding()), nil)
+			return t.apply(approvers.CardShown(t.deciding(), r), nil)
 		}
 	}
 	if refused == nil {
@@ -77,7 +77,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 	}
 	before = before || !first && r.Unreached.Before
 	was := r
-	r = r.CardsRefused(t.deciding(), refused.LastError, before)
+	r = approvers.CardsRefused(t.deciding(), r, refused.LastError, before)
 	if first || *was.Unreached != *r.Unreached || !was.EscalateAt.Equal(r.EscalateAt) {
 		if err := t.apply(r, nil); err != nil {
 			return err

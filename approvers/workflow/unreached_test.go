@@ -100,11 +100,11 @@ func TestTheLeadOfThoseWhoCantBeShownIt(t *testing.T) {
 	h.refuse(r.ID, lead.ID.User())
 	h.due()
 	got := h.request(r.ID)
-	if len(got.Joined) != 1 || !got.JoinedUnreached(got.Joined[0]) {
+	if len(got.Joined) != 1 || !got.Unreached.Added(got, got.Joined[0]) {
 		t.Fatalf("joined: %v", got.Joined)
 	}
 	h.refuse(r.ID, fin1.ID.User())
-	if got := h.request(r.ID); !got.ReachesNobody() || !got.JoinedUnreached(got.Joined[0]) {
+	if got := h.request(r.ID); !got.ReachesNobody() || !got.Unreached.Added(got, got.Joined[0]) {
 		t.Errorf("unreached: %+v", got.Unreached)
 	}
 }

@@ -54,7 +54,7 @@ func (v View) standing(r approvers.Request) []*RichText {
 		line := Say("✋ Waits for ").Strong(waits)
 		if v.Message.Kind == store.OutboxEscalation {
 			why := "Nobody has decided yet"
-			if r.JoinedUnreached(v.Message.Role) {
+			if r.Unreached.Added(r, v.Message.Role) {
 				why = "I could not show this to " + waits + ", because " + refusedCard(r.Unreached.Cause)
 			}
 			line = Say("⏫ " + why + ", so this comes to you as ").Strong(v.title(v.Message.Role)).

@@ -36,7 +36,7 @@ func (v View) unreached(r approvers.Request) *RichText {
 	}
 	p := new(RichText)
 	for _, lead := range r.Joined {
-		if r.JoinedUnreached(lead) {
+		if r.Unreached.Added(r, lead) {
 			return p.Say(" I could not show it to " + stage + ", because " + refusedCard(r.Unreached.Cause) + ", so I asked " + v.title(lead) + " at once. My operator has been told.")
 		}
 	}

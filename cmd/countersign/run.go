@@ -200,7 +200,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "servers", ready: s.tools.Reachable, notice: true},
 			{name: "running", ready: runs(p.workflow), notice: true},
 			{name: "cards", ready: reaches(p.workflow), notice: true},
-			{name: "scopes", ready: p.bot.Permitted, notice: true},
+			{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
 		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
 	}
