@@ -107,7 +107,9 @@ func (p *Permissions) Complete(context.Context) error {
 // watch names the missing scopes at the start and after each change. After a change it shows what nobody could be shown
 // before.
 func (p *Permissions) watch(ctx context.Context) {
-	p.ask(ctx)
+	if len(p.api.Scopes()) == 0 {
+		p.ask(ctx)
+	}
 	p.examine(ctx)
 	for {
 		waiting, cancel := context.WithTimeout(ctx, askScopes)

@@ -99,7 +99,7 @@ func TestCardThatReachedNobody(t *testing.T) {
 			}
 			back()
 			card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-			h.finds("sam", "#support", root, "Waits for Team Lead. If nobody decides by")
+			h.finds("sam", "#support", root, "Waits for Team Lead. Rejected at")
 			h.clicks("teo", "#support-approvals", card, render.ActApprove)
 			h.finds("sam", "#support", root, "results: executed")
 		})
@@ -117,7 +117,7 @@ func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 		return ""
 	})
 	root := h.says("sam", "#support", refundCall)
-	card := h.finds("kenji", "U0BOT", "", "I could not show this to Team Lead, because I may not write in the channel for it, so this comes to you as Finance Director")
+	card := h.finds("kenji", "U0BOT", "", "I could not show this to Team Lead, because I may not write in the channel for it, so Finance Director is asked.")
 	h.finds("sam", "#support", root, "I could not show it to Team Lead, because I may not write in the channel for it, so I asked Finance Director at once. My operator has been told.")
 	h.clicks("kenji", "U0BOT", card, render.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
