@@ -28,7 +28,7 @@ func refusedCard(cause string) string {
 
 // unreached tells the requesters that nobody could be shown their request, who is told instead, and what is tried. It
 // is empty for a request that people can see.
-func (v View) unreached(r approvers.Request) *RichText {
+func unreached(v View, r approvers.Request) *RichText {
 	stage := v.stageTitle(r.CurrentStage())
 	if r.ReachesNobody() {
 		p := Say("Nobody could be shown this, because " + refusedCard(r.Unreached.Cause) + ". My operator has been told, and I keep trying. ")
