@@ -165,8 +165,8 @@ func isReply(req *http.Request) bool {
 	return req.Method == http.MethodPost && strings.HasPrefix(req.Header.Get("Content-Type"), "application/json")
 }
 
-// replied makes an empty answer of a response URL the one that the client library takes for success. Slack's own is
-// "ok", others send nothing.
+// replied replaces an empty answer of a response URL by "ok", which the client library takes for success. Slack answers
+// "ok"; other servers answer nothing.
 func replied(resp *http.Response) {
 	if resp.StatusCode != http.StatusOK {
 		return
