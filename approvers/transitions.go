@@ -361,7 +361,7 @@ func (r Request) Expire(in DecisionContext) (Request, []Event, bool) {
 		if up, lead, ok := r.goUp(in); ok {
 			return up, []Event{Escalated{Lead: lead}}, true
 		}
-		r, events, _ := r.end(Expired, "", "", "", "nobody decided in time", in.Now)
+		r, events, _ := r.end(Expired, "", "", "", expiryReason(r), in.Now)
 		return r, events, true
 	case r.State == Approved && !in.Now.Before(r.RunBy):
 		r, events, _ := r.end(Expired, "", "", "", "it was approved but could not be started in time", in.Now)

@@ -77,9 +77,13 @@ func reasons(err error) []string {
 // maxReason bounds what is kept of Slack's reasons, in bytes.
 const maxReason = 400
 
-// Explain returns the words of an error with Slack's reasons, without secrets and bounded.
+// Explain returns the words of an error with Slack's reasons and the missing scope, without secrets and bounded.
 func Explain(err error) string {
 	text := redact.Error(err)
+	var answer slack.SlackErrorResponse
+	if errors.As(err, &answer) && answer.Needed != "" { // the missing scope
+		text += ": " + answer.Needed
+	}
 	if said := reasons(err); len(said) > 0 {
 		text += ": " + redact.Text(strings.Join(said, "; "))
 	}
