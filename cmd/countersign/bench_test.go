@@ -58,7 +58,7 @@ func BenchmarkMessageToCard(b *testing.B) {
 		if _, err := h.as("sam").Say(b.Context(), "#support", "", "@Countersign 1 of "+order); err != nil {
 			b.Fatal(err)
 		}
-		for text := ""; !strings.Contains(text, "Stage 1 of 1") || !strings.Contains(text, order+".0"); {
+		for text := ""; !strings.Contains(text, "Waits for Team Lead") || !strings.Contains(text, order+".0"); {
 			select {
 			case text = <-posted:
 			case <-time.After(patience):

@@ -70,7 +70,7 @@ func TestBrowserMasked(t *testing.T) {
 	b.shot("masked-1-asker")
 
 	b.become("U0001", "C0002")
-	b.sees(inMessages, "1 value masked here: phone.")
+	b.sees(inMessages, "1 value is hidden: phone.")
 	b.until("the card does not tell it", `![...document.querySelectorAll("`+inMessages+`")].some(e => e.innerText.includes("0199"))`)
 	b.shot("masked-2-card")
 	b.click("button", "Reveal…")

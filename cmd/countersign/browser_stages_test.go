@@ -50,7 +50,7 @@ func TestBrowserStages(t *testing.T) {
 	b.shot("stages-1-asked")
 
 	b.become("U0002", "U0BOT")
-	b.sees(inMessages, "Stage 1 of 2")
+	b.sees(inMessages, "Then Finance Director")
 	b.shot("stages-2-card")
 	b.click("button", "Hand on")
 	b.until("the form opens", formOpen)
@@ -63,10 +63,10 @@ func TestBrowserStages(t *testing.T) {
 	b.sees(inMessages, "handed")
 	b.shot("stages-4-handed-on")
 	b.approves("900")
-	b.sees(inMessages, "Stage 2 of 2")
+	b.sees(inMessages, "Waits for Finance Director")
 
 	b.become("U0003", "U0BOT")
-	b.sees(inMessages, "Stage 2 of 2")
+	b.sees(inMessages, "Waits for Finance Director")
 	b.approves("900")
 	b.sees(inMessages, "1 of 2 agreed")
 	b.shot("stages-5-one-of-two")
@@ -88,13 +88,13 @@ func TestBrowserStages(t *testing.T) {
 
 	h.down(25 * time.Minute)
 	b.become("U0001", "U0BOT")
-	b.sees(inMessages, "Nobody has decided yet")
+	b.sees(inMessages, "Not decided yet")
 	b.shot("stages-9-escalated")
 	b.approves("800")
-	b.sees(inMessages, "Stage 2 of 2")
+	b.sees(inMessages, "Waits for Finance Director")
 
 	b.become("U0003", "U0BOT")
-	b.sees(inMessages, "Stage 2 of 2")
+	b.sees(inMessages, "Waits for Finance Director")
 	b.approves("800")
 	b.become("U0004", "U0BOT")
 	b.sees(inMessages, "1 of 2 agreed")

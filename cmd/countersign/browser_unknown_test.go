@@ -105,7 +105,7 @@ func TestBrowserUnknown(t *testing.T) {
 	c.cut(toolCalled, "refund 30 USD of order ORD-129, a scratch", "Refund of $30.00 for order ORD-129")
 	c.become("U0002", "U0BOT")
 	c.sees(inMessages, told)
-	c.click("button", "Leave it, tell the agent")
+	c.click("button", "Leave it")
 	c.sees(inMessages, "The agent was told that nobody knows: @Teo left it so.")
 	c.shot("unknown-09-left")
 	c.thread()

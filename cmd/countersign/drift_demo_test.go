@@ -88,7 +88,7 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 	})
 	sam, teo := h.watcher("sam"), h.watcher("teo")
 	first := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
-	card := teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Stage 1 of 1")
+	card := teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Waits for Team Lead")
 	button, ok := workspaceclient.Button(card.Blocks, "Approve")
 	if !ok {
 		t.Fatal("the card has no button")

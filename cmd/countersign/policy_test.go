@@ -62,12 +62,12 @@ func TestReload(t *testing.T) {
 	}
 	sam, teo, ingrid := h.watcher("sam"), h.watcher("teo"), h.watcher("ingrid")
 	first := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
-	teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Stage 1 of 1")
+	teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Waits for Team Lead")
 
 	becomes(changed(t, refundHigh, refundTwo))
-	teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Stage 1 of 2", "then Finance Director", "the policy changed while this waited")
+	teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Waits for Team Lead", "Then Finance Director")
 	teo.clicks("countersign", "", "Approve", "Refund of $20.00 for order ORD-131")
-	ingrid.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Stage 2 of 2")
+	ingrid.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Waits for Finance Director")
 	if r := h.request(first); r.State != approvers.Pending || r.Stage != 1 {
 		t.Errorf("%s at stage %d after the Team Lead alone", r.State, r.Stage)
 	}
@@ -163,7 +163,7 @@ func TestServeReloads(t *testing.T) {
 	bot, admin := p.serve()
 	sam, teo := p.watcher("sam"), p.watcher("teo")
 	sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")
-	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Stage 1 of 1")
+	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Waits for Team Lead")
 
 	served, err := os.ReadFile(p.policy())
 	if err != nil {
@@ -179,7 +179,7 @@ func TestServeReloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	bot.says(`(the policy changed and is in force).* old=[0-9a-f]{64} new=[0-9a-f]{64}`)
-	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Stage 1 of 2")
+	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Then Finance Director")
 	if _, body := get(t, admin+"/readyz"); !strings.Contains(body, "policy: ok\n") {
 		t.Errorf("/readyz: %s", body)
 	}

@@ -65,7 +65,7 @@ func TestKilledInTheMiddleOfATool(t *testing.T) {
 	}{
 		{"asked by the requester whether it happened", "act", toolActed, "sam", "It happened…", 1, []string{"Reported by <@U0100>: it happened"}},
 		{"asked by the approver whether it happened", "ask", toolCalled, "teo", "It did not", 0, []string{"Reported by <@U0002>: it did not happen"}},
-		{"left by the requester", "ask", toolActed, "sam", "Leave it, tell the agent", 1, []string{"The agent was told so"}},
+		{"left by the requester", "ask", toolActed, "sam", "Leave it", 1, []string{"The agent was told so"}},
 		{"asked again by the approver", "ask", toolCalled, "teo", "Ask again", 1, []string{"Asked again by <@U0002>", "Done."}},
 		{"asked again by the requester, of what ran by itself", "act", toolActed, "sam", "Ask again", 2, []string{"Asked again by <@U0100>", "Done."}},
 	} {
