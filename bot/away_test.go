@@ -41,7 +41,9 @@ func testAway(t *testing.T, h *harness) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in3Days := func(from time.Time) string { return from.In(zone).AddDate(0, 0, 3).Format("Monday, January 2, 2006, 3:04 PM") }
+	in3Days := func(from time.Time) string {
+		return from.In(zone).AddDate(0, 0, 3).Format("Monday, January 2, 2006, 3:04 PM")
+	}
 	if !strings.Contains(said.Text, in3Days(before)) && !strings.Contains(said.Text, in3Days(time.Now())) {
 		t.Errorf("%s\ndoes not say %s", said.Text, in3Days(before))
 	}
