@@ -28,7 +28,7 @@ func keepingSecrets(h *harness) {
 func TestSecretsStayMasked(t *testing.T) {
 	h := newHarness(t, keepingSecrets)
 	root := h.says("sam", "#support", "@bot please\ncall charge_card "+bottest.SecretArgs)
-	card := h.finds("teo", "#support-approvals", "", "Charge ", "(masked)", "3 values masked here: card.number, pin, note.")
+	card := h.finds("teo", "#support-approvals", "", "Charge ", "(masked)", "3 values are hidden: card.number, pin, note. Reveal them before you approve.")
 	r := h.asked("C0002", card)
 	if r.Digest != approvers.Digest(r.Execution, r.Tool, r.ToolHash, []byte(bottest.SecretArgs)) {
 		t.Error("the digest does not cover the exact bytes")

@@ -340,5 +340,5 @@ func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	if err := t.outbox.shownAsWanted(s); err != nil {
 		return err
 	}
-	return errors.Join(t.outbox.elsewhere(s), t.outbox.retryLater(s))
+	return errors.Join(t.outbox.elsewhere(s), t.outbox.retryLater(s), t.cards.updateUnreached(s))
 }

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -42,35 +41,26 @@ func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: t.now.Add(pause)})
 }
 
-// retryAnswer tries an answer again.
-func (t outboxTx) retryAnswer(s store.OutboxMessage) error {
-	s.State = store.OutboxWanted
-	s.Revision++
-	if err := t.PutOutboxMessage(s); err != nil {
-		return err
-	}
-	return errors.Join(t.ClearTimer(store.TimerRepost, s.ID), t.showNow(s))
-}
-
-// maxRetried bounds the outbox messages that are examined at a start.
+// maxRetried bounds the outbox messages that are examined.
 const maxRetried = 10_000
 
-// RetryRefused tries the answers again that Slack refused. It is called at a start.
-func (w *Outbox) RetryRefused(ctx context.Context) error {
-	return w.update(ctx, "retry refused", func(t *tx) error {
-		timers, err := t.Timers(store.TimerRepost, maxRetried)
+// retryAnswers tries the refused answers again, because the cause may be gone.
+func (t cardsTx) retryAnswers() error {
+	timers, err := t.Timers(store.TimerRepost, maxRetried)
+	if err != nil {
+		return err
+	}
+	for _, timer := range timers {
+		s, err := t.OutboxMessage(timer.Ref)
+		if errors.Is(err, store.ErrNotFound) || err == nil && (s.State != store.OutboxUnreachable || !isAnswer(s)) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		for _, timer := range timers {
-			s, err := t.OutboxMessage(timer.Ref)
-			if errors.Is(err, store.ErrNotFound) || err == nil && (s.State != store.OutboxUnreachable || !isAnswer(s)) {
-				continue
-			}
-			if err := errors.Join(err, t.outbox.retryAnswer(s)); err != nil {
-				return err
-			}
+		if err := t.tryAgain(s); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }

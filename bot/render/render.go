@@ -90,6 +90,7 @@ func (v View) fingerprint() (string, error) {
 type ToolDescription struct {
 	description string
 	claims      []string // properties, each as the rest of a sentence that begins with "it"
+	required    []string // the arguments that it needs, in the order of its schema
 }
 
 // DescribeTool returns the description of a call's tool, if the tool has not changed since the call was made.
@@ -101,7 +102,7 @@ func DescribeTool(tools workflow.Tools, s view.Model) ToolDescription {
 	if !ok || tool.Hash != s.Execution.ToolHash {
 		return ToolDescription{}
 	}
-	return ToolDescription{description: Clip(OneLine(tool.Description), MaxNote), claims: tool.Claims.Words()}
+	return ToolDescription{description: Clip(OneLine(tool.Description), MaxNote), claims: tool.Claims.Words(), required: approvers.RequiredArguments(tool.Schema)}
 }
 
 func (v View) render() Rendered {
@@ -185,17 +186,17 @@ func (v View) permalink(channel, ts, thread string) string {
 	return link
 }
 
-// riskWords describes a risk in words, with a coloured sign.
+// riskWords describes a risk in words, with a coloured sign. Whether it can be undone is what the policy's level means,
+// never what the tool's source claims.
 func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	undo := map[approvers.Risk]string{
-		approvers.Low: "reads only", approvers.Medium: "changes something that can be changed back",
-		approvers.High: "hard or impossible to undo, or sensitive", approvers.Critical: "money, law or the public; treat it as final",
+		approvers.Low: "can be undone", approvers.Medium: "can be undone", approvers.High: "can't be undone", approvers.Critical: "can't be undone",
 	}[r]
-	if e == approvers.ReadOnly && r > approvers.Low {
-		undo = "changes nothing, but what it reads is sensitive or costly"
+	if e == approvers.ReadOnly {
+		undo = "reads only"
 	}
 	sign = map[approvers.Risk]string{approvers.Low: "🟢", approvers.Medium: "🟡", approvers.High: "🟠", approvers.Critical: "🔴"}[r]
-	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk: " + undo
+	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk · " + undo
 }
 
 // whatHappens returns one sentence on what a call would do: the policy's preview, or that the tool would run.
@@ -203,7 +204,7 @@ func whatHappens(preview, tool string) string {
 	if preview = strings.TrimSpace(Visible(preview)); preview != "" {
 		return Clip(strings.ReplaceAll(preview, "\n", " ⏎ "), maxHeadline)
 	}
-	return "Run " + Name(tool)
+	return Name(approvers.ToolWords(tool))
 }
 
 // inFull describes what a call would do. Without a preview it includes the arguments.
