@@ -303,7 +303,7 @@ func (w *streamWriter) append(ctx context.Context, text string) error {
 	_, _, err := w.b.api.AppendStreamContext(ctx, w.s.Channel, w.s.TS, slack.MsgOptionChunks(slack.NewBlocksChunk(w.draw(pieces)...)))
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil:
-	case slackapi.IsNotSent(err) && code == "":
+	case slackapi.IsNotSent(err) && code == "" && !slackapi.IsMissing(err):
 		return fmt.Errorf("chat.appendStream: %w", slackapi.WithDelay(err))
 	case slackapi.IsMessageLost(code):
 		return errNoUse

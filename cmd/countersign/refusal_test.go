@@ -15,6 +15,7 @@ import (
 	"countersign/agent"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/bot/render"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit"
@@ -41,6 +42,9 @@ func refusalsOf(long bool) (list []refusalRule) {
 	codes := []string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "invalid_attachments"}
 	for _, what := range slices.Sorted(maps.Keys(kinds)) {
 		for _, reason := range []bool{true, false} {
+			if !long && (!reason || what == "all but sections" || what == "rich text") {
+				continue
+			}
 			add(refusalRule{name: what, methods: sending, kinds: kinds[what], code: codes[0], reason: reason})
 		}
 		if long {
@@ -52,21 +56,20 @@ func refusalsOf(long bool) (list []refusalRule) {
 	}
 	updates := []string{"cant_update_message", "message_not_found", "is_inactive", "edit_window_closed", "invalid_blocks", "block_mismatch", "channel_not_found", "msg_too_long", "as_user_not_supported", "not_allowed_token_type"}
 	for i, code := range updates {
-		if long || i < 4 {
+		if long || i < 2 {
 			add(refusalRule{name: "changes", methods: []string{"chat.update", "response_url"}, code: code})
 		}
-		if long || i < 2 {
+		if long || i < 1 {
 			add(refusalRule{name: "changes and deletions", methods: []string{"chat.update", "chat.delete", "response_url"}, code: code})
 		}
 	}
 	optional := map[string][]string{
-		"changes": {"chat.update", "response_url"}, "streams": {"chat.startStream"}, "appends": {"chat.appendStream"}, "ends of streams": {"chat.stopStream"},
-		"files": {"files.getUploadURLExternal"}, "shared files": {"files.completeUploadExternal"}, "statuses": {"assistant.threads.setStatus"},
+		"changes": {"chat.update", "response_url"}, "files": {"files.getUploadURLExternal"}, "shared files": {"files.completeUploadExternal"}, "statuses": {"assistant.threads.setStatus"},
 		"ephemerals": {"chat.postEphemeral"}, "Home tabs": {"views.publish"}, "links": {"chat.getPermalink"},
 	}
 	for _, what := range slices.Sorted(maps.Keys(optional)) {
 		for i, a := range answers {
-			if long || i < 1 || what == "streams" || what == "changes" {
+			if long || i == 0 && (what == "files" || what == "statuses" || what == "changes") {
 				a.name, a.methods = what+", "+a.name, optional[what]
 				add(a)
 			}
@@ -79,17 +82,20 @@ func refusalsOf(long bool) (list []refusalRule) {
 	}
 	posts := []string{"msg_too_long", "restricted_action", "not_in_channel", "is_archived", "no_text", "fatal_error", "team_access_not_granted", "channel_not_found", "missing_scope", "ratelimited", "ekm_access_denied"}
 	for i, code := range posts {
-		if long || i < 2 {
+		if long || i < 1 {
 			add(refusalRule{name: "posts for a while", methods: []string{"chat.postMessage"}, code: code, lasts: 15 * time.Minute})
 		}
 	}
-	for i, a := range append(answers, refusalRule{name: "HTTP 429", status: http.StatusTooManyRequests}) {
-		if long || i < 2 {
+	for _, a := range append(answers, refusalRule{name: "HTTP 429", status: http.StatusTooManyRequests}) {
+		if long {
 			a.name, a.methods, a.lasts = "posts for a while, "+a.name, []string{"chat.postMessage"}, 15*time.Minute
 			add(a)
 		}
 	}
 	for _, code := range []string{"metadata_too_large", "invalid_metadata_format"} {
+		if !long {
+			break
+		}
 		add(refusalRule{name: "metadata", methods: []string{"chat.postMessage", "chat.update"}, code: code, kinds: nil})
 	}
 	add(refusalRule{name: "lost answers and dropped metadata", methods: []string{"chat.postMessage"}, unheard: true, bare: true})
@@ -336,6 +342,12 @@ func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 	return all
 }
 
+// onlyWaiting are the buttons that only a waiting request may have.
+var onlyWaiting = map[string]bool{
+	render.ActApprove: true, render.ActTyped: true, render.ActReject: true, render.ActModify: true, render.ActAsk: true, render.ActAnswer: true,
+	render.ActHandOn: true, render.ActWithdraw: true, render.ActApart: true,
+}
+
 // live counts buttons for requests that are over. A card that can neither be changed nor deleted keeps its buttons; the
 // decided card is below it then, and its buttons do nothing.
 func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
@@ -357,7 +369,7 @@ func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
 	for _, m := range all {
 		for _, e := range workspaceclient.Elements(m.Blocks) {
 			ref, _, _ := strings.Cut(e.Value, " ")
-			if isOpen, known := open[ref]; !known || isOpen || e.ActionID == "allow_more" {
+			if isOpen, known := open[ref]; !known || isOpen || !onlyWaiting[e.ActionID] {
 				continue
 			}
 			if fixed {
