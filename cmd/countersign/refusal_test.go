@@ -289,6 +289,9 @@ func (w *refusedWorld) account() (sum refusalSum) {
 		sum.lost++
 		w.Errorf("%d of the answers to decided calls can be read", n)
 	}
+	if w.rule.unheard {
+		w.eachOnce(all)
+	}
 	sum.live = w.live(all)
 	sum.kinds = map[string]bool{}
 	hits := w.proxy.counted()
@@ -315,6 +318,25 @@ func (w *refusedWorld) account() (sum refusalSum) {
 	return sum
 }
 
+// eachOnce finds messages that the bot posted twice.
+func (w *refusedWorld) eachOnce(all []workspaceclient.Message) {
+	w.Helper()
+	seen := map[string]int{}
+	for _, m := range all {
+		seen[m.Channel+" "+m.ThreadTS+" "+m.Text+" "+m.TS] = 1
+	}
+	times := map[string]int{}
+	for what := range seen {
+		at := strings.LastIndexByte(what, ' ')
+		times[what[:at]]++
+	}
+	for what, n := range times {
+		if n > 1 && !strings.Contains(what, "See the card") { // a person may be told of a card several times
+			w.Errorf("this is there %d times: %s", n, what)
+		}
+	}
+}
+
 // everything is what people can read.
 func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 	w.Helper()
@@ -325,7 +347,10 @@ func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 		}
 		w.ok(err)
 		for _, m := range messages {
-			if m.Channel = channel; m.BotID != "" {
+			if m.Channel = channel; channel == "countersign" {
+				m.Channel += " " + who
+			}
+			if m.BotID != "" {
 				all = append(all, m)
 			}
 		}
@@ -373,6 +398,7 @@ func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
 				continue
 			}
 			if fixed {
+				m.Channel = strings.TrimSuffix(m.Channel, " teo")
 				w.pressed(m, e)
 				continue
 			}
