@@ -226,6 +226,9 @@ func (s *Server) markRead(u *user, ch *channel, thread string) {
 	s.feed.send(change{Type: "read", User: u.ID, Channel: ch.ID, only: []string{u.ID}})
 }
 
+// Introduce replaces the seed's hint for new users. It is called before the workspace is served.
+func (s *Server) Introduce(hint SeedHint) { s.cfg.Seed.Hint = hint }
+
 // hint returns the page's hint for new users, or nil.
 func (s *Server) hint() any {
 	if s.cfg.Seed.Hint.Title == "" {
