@@ -68,6 +68,8 @@ type Bot struct {
 	noFiles         refusalNote
 	statuses        statuses
 	viewedChannels  viewedChannels
+	rereadAt        transport.ReceiptClock // of messages that are read from histories
+	unreadable      unreadable
 }
 
 // New returns a bot. It makes no calls.
@@ -228,6 +230,7 @@ func (b *Bot) Run(ctx context.Context) error {
 	defer unwatch()
 	b.side.Go(func() { b.api.Watch(watching) })
 	b.side.Go(func() { b.lookUpCardChannels(watching) })
+	b.side.Go(func() { receptionWatch{b}.run(watching) })
 	return b.transport.Run(ctx)
 }
 

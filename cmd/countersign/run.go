@@ -116,6 +116,7 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 		store.TimerShowLast:     show,
 		store.TimerAvailability: {Handle: p.bot.ResolveAvailability, Concurrency: lookWorkers, Worth: p.bot.Worth},
 		store.TimerRemind:       {Handle: p.bot.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
+		store.TimerCatchUp:      {Handle: p.bot.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
 	}
 }
@@ -194,6 +195,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "rows", ready: undamaged(s.store)},
 			{name: "mended", ready: unmended(s.store), notice: true},
 			{name: "slack", ready: p.bot.Ready},
+			{name: "history", ready: func(context.Context) error { return p.bot.CanCatchUp() }, notice: true},
 			{name: "model", ready: p.agent.Ping},
 			{name: "policy", ready: s.policies.state, notice: true},
 			{name: "pins", ready: s.tools.Pinned, notice: true},

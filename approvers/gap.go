@@ -1,0 +1,31 @@
+package approvers
+
+import "time"
+
+// Gap is a time in which nothing that people wrote or clicked reached the bot.
+type Gap struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// LostClicks is the length from which clicks of a gap were lost for good and events may have been: Slack tries to
+// deliver an event for about as long.
+const LostClicks = 6 * time.Minute
+
+// RequestGap is a gap in which a request waited. Slack delivers a click only once, so people are reminded.
+type RequestGap struct {
+	Gap      Gap `json:"gap"`
+	Reminder int `json:"reminder"` // the number of the reminder that says so
+}
+
+// RemindOfGap makes a reminder due at once, because a click on the request may have been lost in a gap. The reminder
+// counts as one of the policy's. It returns false if people need none: the request does not wait, was made later, or
+// the gap is known.
+func (r Request) RemindOfGap(now time.Time, gap Gap) (Request, bool) {
+	if r.State != Pending || r.late(now) || r.CreatedAt.After(gap.To) || r.Gap != nil && r.Gap.Gap.From.Equal(gap.From) {
+		return r, false
+	}
+	r.Gap = &RequestGap{Gap: gap, Reminder: r.Reminded + r.Told + 1}
+	r.RemindAt = now
+	return r, true
+}
