@@ -19,11 +19,15 @@ type RequestGap struct {
 }
 
 // RemindOfGap makes a reminder due at once, because a click on the request may have been lost in a gap. The reminder
-// counts as one of the policy's. It returns false if people need none: the request does not wait, was made later, or
-// the gap is known.
-func (r Request) RemindOfGap(now time.Time, gap Gap) (Request, bool) {
-	if r.State != Pending || r.late(now) || r.CreatedAt.After(gap.To) || r.Gap != nil && r.Gap.Gap.From.Equal(gap.From) {
+// counts as one of the policy's. If one was made since the gap began, it is the one that says so. RemindOfGap returns
+// false if people need none: the request does not wait, was not shown before the gap, or the gap is known.
+func (r Request) RemindOfGap(now time.Time, gap Gap, reminded bool) (Request, bool) {
+	if r.State != Pending || r.late(now) || !r.CreatedAt.Before(gap.From) || r.Gap != nil && r.Gap.Gap.From.Equal(gap.From) {
 		return r, false
+	}
+	if reminded {
+		r.Gap = &RequestGap{Gap: gap, Reminder: r.Reminded + r.Told}
+		return r, true
 	}
 	r.Gap = &RequestGap{Gap: gap, Reminder: r.Reminded + r.Told + 1}
 	r.RemindAt = now

@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"countersign/approvers"
@@ -69,7 +70,14 @@ func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 		return nil
 	}
 	return w.openRequests(ctx, "still waits", func(t *tx, r approvers.Request) error {
-		after, ok := r.RemindOfGap(t.now, gap.Gap)
+		messages, err := t.OutboxMessagesOf(r.ID)
+		if err != nil {
+			return err
+		}
+		reminded := slices.ContainsFunc(messages, func(s store.OutboxMessage) bool {
+			return s.Note == store.NoteReminder && !s.CreatedAt.Before(gap.From)
+		})
+		after, ok := r.RemindOfGap(t.now, gap.Gap, reminded)
 		if !ok {
 			return nil
 		}

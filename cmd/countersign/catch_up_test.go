@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
@@ -231,3 +232,87 @@ func (c *catchUpTrial) heard(text string) (n int) {
 	})
 	return n
 }
+
+// TestLostClicks: after a gap in which a click was lost, people are reminded once of what waited, and told why. A short
+// gap, and one that comes again after the next start, remind nobody.
+func TestLostClicks(t *testing.T) {
+	inBubble(t, nil, func(b *bubble) {
+		b.says("patient waits")
+		b.asked("waits")
+		b.pass(40 * time.Minute) // the policy's reminders are over
+		away := func(d time.Duration) {
+			b.ok(b.bot.end())
+			b.pass(d)
+			b.start()
+			b.pass(time.Minute)
+			b.within(time.Minute, "all is shown", b.idle)
+		}
+		told := func() (all, why int) {
+			for _, m := range b.reminders("teo") {
+				all++
+				if strings.Contains(m, "If you clicked a button in that time, it did not reach me.") {
+					why++
+				}
+			}
+			return all, why
+		}
+		before, why := told()
+		if before != 3 || why != 0 {
+			t.Fatalf("%d reminders, %d of them because of a gap", before, why)
+		}
+		away(3 * time.Minute)
+		if n, why := told(); n != before || why != 0 {
+			t.Errorf("after a short gap: %d reminders, %d of them because of a gap", n-before, why)
+		}
+		away(time.Hour)
+		if n, why := told(); n != before+1 || why != 1 {
+			t.Errorf("after a gap of an hour: %d more reminders, %d because of the gap", n-before, why)
+		}
+		away(time.Minute)
+		if n, why := told(); n != before+1 || why != 1 {
+			t.Errorf("after another start: %d more reminders, %d because of the gap", n-before, why)
+		}
+		b.ok(b.approve("teo", "waits", b.card("waits")))
+	})
+}
+
+// reminders are the reminders that a person got.
+func (b *bubble) reminders(who string) (texts []string) {
+	b.Helper()
+	messages, err := b.as(who).Messages(b.ctx, "U0BOT", "")
+	b.ok(err)
+	for _, m := range messages {
+		if strings.Contains(m.Text, "Still waits for you") {
+			texts = append(texts, m.Text)
+		}
+	}
+	return texts
+}
+
+// TestQuietRequests: over HTTP nothing arrives although Slack answers. The bot reads what was written after a while,
+// and reminds nobody.
+func TestQuietRequests(t *testing.T) {
+	inBubble(t, func(b *bubble) { b.http = true }, func(b *bubble) {
+		b.says("patient waits")
+		b.asked("waits")
+		b.pass(40 * time.Minute)
+		before := len(b.reminders("teo"))
+		b.ok(b.ws.SetRequestURLs(b.ctx, delivery.URLsAt("http://bot.test/slack/")))
+		b.door.become(wireRefuses)
+		thread := b.says("say unheard")
+		b.pass(quiet + time.Minute)
+		b.within(time.Minute, "all is shown", b.idle)
+		messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
+		b.ok(err)
+		if last := messages[len(messages)-1].Text; !strings.Contains(last, "You said unheard") {
+			t.Errorf("the thread ends with %q", last)
+		}
+		if n := len(b.reminders("teo")); n != before {
+			t.Errorf("%d people were reminded", n-before)
+		}
+		b.door.become(wireWorks)
+	})
+}
+
+// quiet is after how long without a request the bot reads.
+const quiet = 31 * time.Minute
