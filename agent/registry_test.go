@@ -163,7 +163,7 @@ func TestWireSchemaHasProperties(t *testing.T) {
 	}
 }
 
-// What servers of tools send in practice, and must not be refused.
+// Schemas that servers of tools send in practice, and that must be accepted.
 func TestRegisterTakes(t *testing.T) {
 	for i, schema := range []string{
 		`{"type":"object"}`,

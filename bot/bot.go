@@ -64,8 +64,7 @@ type Bot struct {
 	drafts          drafts
 	progress        runProgresses
 	shows           keyed
-	noStreams       refusalNote
-	noFiles         refusalNote
+	refused         *refusedBySlack
 	statuses        statuses
 	viewedChannels  viewedChannels
 	rereadAt        transport.ReceiptClock // of messages that are read from histories
@@ -87,7 +86,7 @@ func New(c Config) *Bot {
 		c.APIURL = slack.APIURL
 	}
 	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
-	b := &Bot{Config: c}
+	b := &Bot{Config: c, refused: newRefusedBySlack(c)}
 	b.api = slackapi.New(slackapi.Options{
 		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Count: c.Count, Log: c.Log,
 		Recovered: func() {

@@ -16,7 +16,6 @@ import (
 	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
-	"countersign/internal/redact"
 	"countersign/store"
 )
 
@@ -72,15 +71,23 @@ func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	shown, err := b.api.PublishViewContext(ctx, slack.PublishViewContextRequest{
-		UserID: user, View: slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: d.Messages[0].Blocks}},
+	var shown *slack.ViewResponse
+	m, whole, err := b.refused.inSimplerForms(ctx, d.Messages[0], render.SectionsOnly, func(m render.Message) (err error) {
+		shown, err = b.api.PublishViewContext(ctx, slack.PublishViewContextRequest{
+			UserID: user, View: slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: m.Blocks}},
+		})
+		return err
 	})
-	if code := slackapi.ErrorCode(err); code != "" && !slackapi.IsServerFailure(code) {
-		b.Log.Warn("Slack does not show a Home tab; is the Home tab switched on in the app's settings?", "user", user, "cause", code)
-		return b.Homes.Refused(ctx, s, redact.Error(err))
+	if slackapi.IsRefused(err) || hasNoMethod(ctx, err) {
+		b.Log.Warn("Slack does not show a Home tab; is the Home tab switched on in the app's settings?", "user", user, "cause", slackapi.Explain(err))
+		return b.Homes.Refused(ctx, s, slackapi.Explain(err))
 	}
 	if err != nil {
 		return fmt.Errorf("views.publish: %w", slackapi.WithDelay(err))
+	}
+	d = d.With(0, m, whole)
+	if body, err = d.Body(); err != nil {
+		return err
 	}
 	s.TS = shown.ID
 	return b.Homes.Shown(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows}, looks)

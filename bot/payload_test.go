@@ -102,8 +102,8 @@ func FuzzReadPayloads(f *testing.F) {
 	})
 }
 
-// TestGarbageNames: a delivery with malformed names of people, channels or messages is acknowledged, set aside at once
-// with a line in the log, and leaves nothing else.
+// TestGarbageNames checks that a delivery with malformed names of people, channels or messages is acknowledged, set
+// aside at once with a line in the log, and leaves nothing else.
 func TestGarbageNames(t *testing.T) {
 	h := newHarness(t)
 	const mention = `{"event_id":"Ev%d","team_id":"T0001","event":{"type":"app_mention","user":%q,"channel":%q,"channel_type":"channel","ts":%q,"thread_ts":%q,"text":"<@U0999> hello"}}`

@@ -62,6 +62,7 @@ type Requests interface {
 	Decide(ctx context.Context, c workflow.Click) (approvers.Request, error)
 	DecideAll(ctx context.Context, c workflow.Click, shown []store.Shown) (approvers.Request, error)
 	Unbundle(ctx context.Context, c workflow.Click) (approvers.Request, error)
+	Reveal(ctx context.Context, c workflow.Click, secrets []string, body []byte) error
 	Revoke(ctx context.Context, c workflow.Click) (approvers.Request, error)
 	Say(ctx context.Context, c workflow.Click, kind approvers.RemarkKind) (approvers.Request, error)
 	Reply(ctx context.Context, c workflow.Click, question int) (approvers.Request, error)
@@ -124,6 +125,7 @@ type Outbox interface {
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
 	Viewed(ctx context.Context, v workflow.Viewing) (rendering string, err error)
+	Refused(ctx context.Context, refusal settings.Refusal) error
 }
 
 // Homes tracks people's Home tabs.
@@ -155,6 +157,7 @@ type Views interface {
 	PendingItems(ctx context.Context) (list []view.PendingItem, more bool, err error)
 	Locate(ctx context.Context, w view.PendingItem) (conv store.Conversation, messages []store.OutboxMessage, err error)
 	Paused(ctx context.Context) (p settings.Pause, err error)
+	Refusals(ctx context.Context) (list []settings.Refusal, err error)
 	PauseImpact(ctx context.Context) (s view.PauseImpact, p settings.Pause, err error)
 	Inbox(ctx context.Context, id string) (row store.Inbox, err error)
 	Reception(ctx context.Context) (settings.Reception, error)

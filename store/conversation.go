@@ -110,6 +110,7 @@ const (
 	SettingTrust        = "trust/"   // followed by an agent and a tool: how many calls in a row were approved unchanged
 	SettingReception    = "heard"    // until when everything that people wrote is received, and what is read again; its state is the workflow's Reception
 	SettingFeedback     = "ratings/" // followed by an agent: ratings of its answers; its state is the workflow's Ratings
+	SettingRefusals     = "refused"  // what Slack refuses in this workspace, such as a kind of block
 )
 
 // Setting is a small value that belongs to the whole installation.

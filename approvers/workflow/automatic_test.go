@@ -56,7 +56,8 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 	h.run(h.propose(other, `update_address {}`)[0].Execution, "ok")
 }
 
-// TestAuthorsAreBarredWhenAnAutomaticCallAsks: also the people of earlier turns, whose words the model was given.
+// TestAuthorsAreBarredWhenAnAutomaticCallAsks checks that people whose messages the model was given in earlier turns
+// are barred too.
 func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -74,7 +75,8 @@ func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h.approve(lead, r.ID)
 }
 
-// TestAnAutomaticCallThatNobodyCanAllow: over its limit and without an approver it is refused, and the thread shows it.
+// TestAnAutomaticCallThatNobodyCanAllow checks that a call over its limit and without an approver is refused, and that
+// the thread shows it.
 func TestAnAutomaticCallThatNobodyCanAllow(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers = nil }))

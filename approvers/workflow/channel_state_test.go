@@ -11,14 +11,14 @@ import (
 	"countersign/store"
 )
 
-// hearsLog has the office's log be read. It counts what the operator is told.
+// hearsLog captures the harness's log. It counts the lines for the operator.
 func (h *harness) hearsLog() func() int {
 	var log bytes.Buffer
 	h.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
 	return func() int { return strings.Count(log.String(), "can't write in a channel") }
 }
 
-// where says where the outbox messages of some refs are that wait to be shown, or are.
+// where lists the places of the outbox messages of some refs, wanted or shown.
 func (h *harness) where(refs ...string) string {
 	h.t.Helper()
 	var out []string
@@ -36,8 +36,9 @@ func (h *harness) where(refs ...string) string {
 // leads is a policy in which the leads read their cards in a channel, like the support agents.
 func leads(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }
 
-// TestALostChannel: what is open there moves to each person at once, of every kind; what is over stays. The operator is
-// told once. When the bot is back, new cards go there again, and the old ones show how things are.
+// TestALostChannel checks that open messages of every kind move from the channel to each person at once, and that
+// finished ones stay. The operator is told once. When the bot is back, new cards go to the channel again, and the old
+// ones show the current state.
 func TestALostChannel(t *testing.T) {
 	h := newHarness(t)
 	told := h.hearsLog()
@@ -117,8 +118,8 @@ func TestALostChannel(t *testing.T) {
 	h.run(discount.Execution, "ok")
 }
 
-// TestALostChannelIsFoundOut at the next post: what else is open there moves too. A post that succeeds says that the
-// bot is back.
+// TestALostChannelIsFoundOut checks that a failed post reveals the loss, and that the other open messages then move
+// too. A successful post shows that the bot is back.
 func TestALostChannelIsFoundOut(t *testing.T) {
 	h := newHarness(t)
 	told := h.hearsLog()
@@ -146,8 +147,7 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestALostConversation: what its thread shows and still matters goes to those who asked; so does what is said there
-// later.
+// TestALostConversation checks that open messages of its thread go to the requesters, and later messages as well.
 func TestALostConversation(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -169,7 +169,7 @@ func TestALostConversation(t *testing.T) {
 	}
 }
 
-// TestBackBeforeItWasVacated: nothing moves.
+// TestBackBeforeItWasVacated checks that nothing moves.
 func TestBackBeforeItWasVacated(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

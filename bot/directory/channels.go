@@ -113,9 +113,10 @@ func EachChannel(ctx context.Context, api *slack.Client, query slack.GetConversa
 	}
 }
 
-// DirectMessages returns the id of the direct-message channel with a user, and opens it if necessary.
-func (p *Channels) DirectMessages(ctx context.Context, user string) (string, error) {
-	return p.dms.Get(user, false, func() (string, error) {
+// DirectMessages returns the id of the direct-message channel with a user, and opens it if necessary. fresh opens it
+// again, because Slack says that the known one does not exist.
+func (p *Channels) DirectMessages(ctx context.Context, user string, fresh bool) (string, error) {
+	return p.dms.Get(user, fresh, func() (string, error) {
 		c, _, _, err := p.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
 		if err != nil {
 			return "", fmt.Errorf("conversations.open: %w", slackapi.WithDelay(err))
