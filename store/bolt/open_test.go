@@ -61,7 +61,7 @@ func TestNewFileIsPrivateAndAlone(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
-		t.Errorf("the directory holds %v (%v), want the store alone", entries, err)
+		t.Errorf("the directory contains %v (%v), want the store only", entries, err)
 	}
 }
 
@@ -339,7 +339,7 @@ func TestCreatingTogether(t *testing.T) {
 		t.Errorf("%d hold the store, want 1", winners)
 	}
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
-		t.Errorf("the directory holds %v (%v), want the store alone", entries, err)
+		t.Errorf("the directory contains %v (%v), want the store only", entries, err)
 	}
 }
 
