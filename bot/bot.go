@@ -69,7 +69,6 @@ type Bot struct {
 	statuses        statuses
 	viewedChannels  viewedChannels
 	rereadAt        transport.ReceiptClock // of messages that are read from histories
-	unreadable      unreadable
 }
 
 // New returns a bot. It makes no calls.

@@ -77,9 +77,6 @@ func (c *catchUp) run(ctx context.Context) error {
 	if c.oldest, cut = c.gap.Oldest(); cut {
 		c.Log.Warn("nothing was received for longer than messages are read back; what was written before is not answered", "from", c.gap.Received, "read_from", c.oldest)
 	}
-	if c.gap.Done == "" {
-		c.unreadable.clear()
-	}
 	channels, err := c.channels(ctx)
 	if err != nil {
 		return err
@@ -124,30 +121,14 @@ func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out 
 	}
 }
 
-// refused reports whether Slack refused to let the bot read something. A missing scope is said once.
-func (c *catchUp) refused(err error, scope string) bool {
+// skipped reports whether Slack refused to let the bot read something. Permissions tells the operator of missing scopes.
+func (c *catchUp) skipped(err error) bool {
 	code := slackapi.ErrorCode(err)
 	if code == "" || slackapi.IsServerFailure(code) || slackapi.IsTokenRefusal(code) || slackapi.RetryDelay(err) > 0 {
 		return false
 	}
-	if code != "missing_scope" {
-		c.Log.Debug("a history can't be read", "error", err)
-		return true
-	}
-	var answer slack.SlackErrorResponse
-	if errors.As(err, &answer) && answer.Needed != "" {
-		scope = answer.Needed
-	}
-	if c.unreadable.add(scope) {
-		c.Log.Error("the app lacks a scope, so that what people write while the bot is away is not read everywhere; add it on the app's page OAuth & Permissions, and install the app again", "scope", scope)
-	}
+	c.Log.Debug("a history can't be read", "error", err)
 	return true
-}
-
-// scopesOf are the scopes for listing and reading the kinds of channels.
-var scopesOf = map[string]struct{ list, read string }{
-	"public_channel": {"channels:read", "channels:history"}, "private_channel": {"groups:read", "groups:history"},
-	"im": {"im:read", "im:history"}, "mpim": {"mpim:read", "mpim:history"}, "": {"channels:read", "channels:history"},
 }
 
 // channels returns the channels and direct messages of which the bot is a member, by id. Where Slack does not list them,
@@ -161,7 +142,7 @@ func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 				page, query.Cursor, err = c.api.GetConversationsForUserContext(ctx, &query)
 				return page, err
 			})
-			if c.refused(err, scopesOf[kind].list) {
+			if c.skipped(err) {
 				break
 			}
 			if err != nil {
@@ -199,7 +180,7 @@ func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 // read handles what people wrote in a channel and its threads, in order.
 func (c *catchUp) read(ctx context.Context, ch history) error {
 	said, threads, err := c.topLevel(ctx, ch)
-	if c.refused(err, scopesOf[ch.kind].read) {
+	if c.skipped(err) {
 		return nil
 	}
 	if err != nil {
@@ -211,7 +192,7 @@ func (c *catchUp) read(ctx context.Context, ch history) error {
 	}
 	for _, root := range threads {
 		replies, err := c.replies(ctx, ch, root)
-		if c.refused(err, scopesOf[ch.kind].read) {
+		if c.skipped(err) {
 			continue
 		}
 		if err != nil {

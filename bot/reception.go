@@ -2,10 +2,6 @@ package bot
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 )
 
@@ -75,39 +71,4 @@ func (b receptionWatch) missed(ctx context.Context, quiet bool) bool {
 		b.Log.Debug("a gap could not be recorded yet", "error", err)
 	}
 	return err == nil
-}
-
-// unreadable has the scopes without which histories can't be read.
-type unreadable struct {
-	mu     sync.Mutex
-	scopes []string
-}
-
-// add records a scope. It reports whether it is new.
-func (u *unreadable) add(scope string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if slices.Contains(u.scopes, scope) {
-		return false
-	}
-	u.scopes = append(u.scopes, scope)
-	slices.Sort(u.scopes)
-	return true
-}
-
-func (u *unreadable) clear() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.scopes = nil
-}
-
-// CanCatchUp returns an error if the last look at the histories lacked scopes, so that some messages from before are
-// never answered.
-func (b *Bot) CanCatchUp() error {
-	b.unreadable.mu.Lock()
-	defer b.unreadable.mu.Unlock()
-	if len(b.unreadable.scopes) == 0 {
-		return nil
-	}
-	return fmt.Errorf("what people write while the bot is away is not read everywhere: the app lacks %s", strings.Join(b.unreadable.scopes, ", "))
 }
