@@ -21,7 +21,7 @@ type RequestGap struct {
 // RemindOfGap makes a reminder due at once, because a click on the request may have been lost in a gap. The reminder
 // counts as one of the policy's. If one was made since the gap began, it is the one that says so. RemindOfGap returns
 // false if people need none: the request does not wait, was not shown before the gap, or the gap is known.
-func (r Request) RemindOfGap(now time.Time, gap Gap, reminded bool) (Request, bool) {
+func RemindOfGap(r Request, now time.Time, gap Gap, reminded bool) (Request, bool) {
 	if r.State != Pending || r.late(now) || !r.CreatedAt.Before(gap.From) || r.Gap != nil && r.Gap.Gap.From.Equal(gap.From) {
 		return r, false
 	}

@@ -231,7 +231,7 @@ func (b *Bot) Run(ctx context.Context) error {
 	defer unwatch()
 	b.side.Go(func() { b.api.Watch(watching) })
 	b.side.Go(func() { b.lookUpCardChannels(watching) })
-	b.side.Go(func() { receptionWatch{b}.run(watching) })
+	b.side.Go(func() { Reception{b}.run(watching) })
 	b.side.Go(func() { b.Permissions.watch(watching) })
 	return b.transport.Run(ctx)
 }

@@ -38,7 +38,7 @@ const (
 // CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
 // Messages that were received are known by their id, so that the order of histories, deliveries and retries does not
 // matter. It goes on where an earlier process stopped.
-func (b *Bot) CatchUp(ctx context.Context, _ store.Timer) error {
+func (b Reception) CatchUp(ctx context.Context, _ store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (b *Bot) CatchUp(ctx context.Context, _ store.Timer) error {
 	if now.Gap == nil {
 		return b.Intake.CaughtUp(ctx, settings.Gap{})
 	}
-	c := &catchUp{Bot: b, gap: *now.Gap}
+	c := &catchUp{Bot: b.Bot, gap: *now.Gap}
 	if err := b.Intake.StillWaits(ctx, c.gap); err != nil {
 		return err
 	}

@@ -14,11 +14,11 @@ const (
 	quietHTTP    = 30 * time.Minute // over HTTP: after so long without a request the histories are read, because requests may go astray
 )
 
-// receptionWatch records until when everything was received. After a start and after each gap, it has the histories read
-// of what was written meanwhile.
-type receptionWatch struct{ *Bot }
+// Reception records until when everything was received. After a start and after each gap, it has the histories read of
+// what was written meanwhile.
+type Reception struct{ *Bot }
 
-func (b receptionWatch) run(ctx context.Context) {
+func (b Reception) run(ctx context.Context) {
 	tick := time.NewTicker(lookFirst)
 	defer tick.Stop()
 	began, looked, noted := 0, b.Now(), time.Time{}
@@ -57,7 +57,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // received records until when everything was received. If that fails, more is read again after the next start.
-func (b receptionWatch) received(ctx context.Context) {
+func (b Reception) received(ctx context.Context) {
 	l := b.transport.Listening()
 	if err := b.Intake.Received(ctx, l.Received, l.Open); err != nil {
 		b.Log.Debug("until when everything was received could not be recorded", "error", err)
@@ -65,7 +65,7 @@ func (b receptionWatch) received(ctx context.Context) {
 }
 
 // missed has the histories read. It reports whether that is recorded.
-func (b receptionWatch) missed(ctx context.Context, quiet bool) bool {
+func (b Reception) missed(ctx context.Context, quiet bool) bool {
 	err := b.Intake.Missed(ctx, quiet)
 	if err != nil {
 		b.Log.Debug("a gap could not be recorded yet", "error", err)

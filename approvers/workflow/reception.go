@@ -77,7 +77,7 @@ func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 		reminded := slices.ContainsFunc(messages, func(s store.OutboxMessage) bool {
 			return s.Note == store.NoteReminder && !s.CreatedAt.Before(gap.From)
 		})
-		after, ok := r.RemindOfGap(t.now, gap.Gap, reminded)
+		after, ok := approvers.RemindOfGap(r, t.now, gap.Gap, reminded)
 		if !ok {
 			return nil
 		}

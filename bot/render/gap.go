@@ -3,7 +3,7 @@ package render
 import "countersign/approvers"
 
 // gap tells a conversation that the bot was away when its message was written.
-func (v View) gap() *BlockBuilder {
+func gap(v View) *BlockBuilder {
 	p := new(BlockBuilder)
 	if v.Gap == nil {
 		p.Para(Say("I was away when this was written, sorry. I answer now."))

@@ -154,7 +154,7 @@ func (v View) render() Rendered {
 	case store.OutboxStandstill:
 		return Single(v.standstill())
 	case store.OutboxGap:
-		return Single(v.gap())
+		return Single(gap(v))
 	}
 	p := new(BlockBuilder)
 	p.Para(Say("This version of the bot can't show what belongs here."))

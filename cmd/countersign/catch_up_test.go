@@ -34,13 +34,24 @@ func TestCatchUp(t *testing.T) {
 							}
 						}, func(b *bubble) {
 							b.ws.SetRealRates(true)
-							b.ws.SetRetries(retries)
+							b.setRetries(retries)
 							(&catchUpTrial{bubble: b, lasts: lasts}).play(killed)
 						})
 					})
 				}
 			}
 		}
+	}
+}
+
+// setRetries says whether Slack sends unacknowledged events again.
+func (b *bubble) setRetries(on bool) {
+	b.Helper()
+	answer, err := b.client.Post("http://slack.test/faults", "application/json", strings.NewReader(fmt.Sprintf(`{"fault":"retries","on":%t}`, on)))
+	b.ok(err)
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		b.Fatal(answer.Status)
 	}
 }
 

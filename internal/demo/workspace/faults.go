@@ -205,9 +205,6 @@ func (s *Server) ClearFaults() {
 // SetRealRates turns Slack's published rate limits on or off.
 func (s *Server) SetRealRates(on bool) { s.rates.set(on) }
 
-// SetRetries turns on or off that unacknowledged events are sent again, as Slack does. They are at first.
-func (s *Server) SetRetries(on bool) { s.hub.Retry(on) }
-
 // DropSockets breaks every socket, like a network failure.
 func (s *Server) DropSockets() { s.hub.Drop() }
 
@@ -243,7 +240,7 @@ func (s *Server) postFault(p *personCall) (object, *apiError) {
 	case "real_rates":
 		s.SetRealRates(!p.has("on") || p.flag("on"))
 	case "retries":
-		s.SetRetries(!p.has("on") || p.flag("on"))
+		s.hub.Retry(!p.has("on") || p.flag("on"))
 	case "drop_sockets":
 		s.DropSockets()
 	case "disconnect":
