@@ -31,6 +31,7 @@ func (h *harness) allowsMore(values map[string]any) (root string) {
 // Allow more… approves the call and lets further ones run. Everybody sees whose grant it is, and how many calls are
 // left.
 func TestAllowMore(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, granting)
 	root := h.allowsMore(map[string]any{render.FieldUses: "2", render.FieldWithin: "1h0m0s", "arg.amount": "25.5"})
 	h.finds("teo", "#support-approvals", "", "Approved by <@U0002> (Team Lead)", "It ran")
@@ -59,6 +60,7 @@ func TestAllowMore(t *testing.T) {
 
 // Invalid input is reported beside the field, and nothing is decided.
 func TestAllowMoreFaults(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, granting)
 	h.says("sam", "#support", "@bot "+smallRefund)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -81,6 +83,7 @@ func TestAllowMoreFaults(t *testing.T) {
 
 // The input is parsed strictly, against the policy at submission.
 func TestAllowanceIn(t *testing.T) {
+	t.Parallel()
 	r := bottest.Request(bottest.RefundArgs)
 	filled := func(uses, within, amount string) interaction {
 		var i interaction
@@ -120,6 +123,7 @@ func TestAllowanceIn(t *testing.T) {
 
 // A person who lists grants sees those that concern them, and gets a Revoke button for those that they may revoke.
 func TestGrantsCommand(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, granting, func(h *harness) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, h.policy.Approvers[2].Members[1])
 	})
@@ -142,6 +146,7 @@ func TestGrantsCommand(t *testing.T) {
 
 // A trust offer goes to the lead of the role, and has no effect until it is accepted.
 func TestOffer(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, granting, func(h *harness) { h.policy.Tools[2].TrustAfter = 2 })
 	for range 2 {
 		root := h.says("sam", "#support", "@bot "+smallRefund)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestAskAndAnswer(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -38,6 +39,7 @@ func TestAskAndAnswer(t *testing.T) {
 }
 
 func TestHandOnThroughSlack(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -58,6 +60,7 @@ func TestHandOnThroughSlack(t *testing.T) {
 }
 
 func TestTakeBackAndComment(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
 	})
@@ -97,6 +100,7 @@ func toolIndex(p *approvers.Policy, name string) int {
 // A stage for a user group asks the group's members who hold one of its roles, by direct message. The membership is
 // checked again at the click.
 func TestGroupStageThroughSlack(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Group: "support", Quorum: 1}}
 	})
@@ -122,6 +126,7 @@ func TestGroupStageThroughSlack(t *testing.T) {
 
 // A card in a channel mentions the members of those of the stage's roles that read their cards there.
 func TestCallsOfSeveralRoles(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}}
 	})
