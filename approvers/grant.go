@@ -1,8 +1,13 @@
 package approvers
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"math/big"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -124,4 +129,297 @@ func (g Grant) ended() *Denied { return &Denied{Code: DeniedResolved, By: g.Clos
 func (g Grant) close(s GrantState, who PersonID, name string, now time.Time) Grant {
 	g.State, g.ClosedBy, g.ClosedName, g.ClosedAt = s, who, name, now
 	return g
+}
+
+// Admits returns why a call may not run under the grant, or "". It applies the current policy. A grant replaces the
+// approval of one person at the only stage, and covers no more than its giver's role does. Backs checks whether the
+// giver still holds that role, which takes a look-up in Slack.
+func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.RawMessage, plan Plan) string {
+	if why := g.Stalled(in, toolHash); why != "" {
+		return why
+	}
+	t, _ := in.Policy.Tool(g.Tool, g.Agent)
+	role, _ := in.Policy.Role(g.Role)
+	switch {
+	case g.Tool != c.Tool || g.Agent != c.Facts.Agent || g.Conversation != "" && g.Conversation != c.Facts.Conversation.ID:
+		return "it is for other calls"
+	case plan.Verdict != Ask:
+		return "nobody would be asked"
+	case !plan.grantable():
+		return "the call is critical, or needs more than one person"
+	case !slices.Contains(plan.reach(in.Policy, c.Tool), g.Role):
+		return "such calls wait for others now"
+	case role.MaxRisk < plan.Risk:
+		return "the call's risk is above what the role of the person who granted it may allow"
+	case slices.Contains(plan.barred(), g.By):
+		return "the person who granted it is among the people who ask"
+	case g.blindly(t) != "":
+		return fmt.Sprintf("%s is masked, and it may have a value that nobody was shown", g.blindly(t))
+	}
+	return g.within(t.Grants, args)
+}
+
+// Stalled returns why the grant currently admits no call at all, or "".
+func (g Grant) Stalled(in DecisionContext, toolHash string) string {
+	t, known := in.Policy.Tool(g.Tool, g.Agent)
+	role, ok := in.Policy.Role(g.Role)
+	switch {
+	case g.over(in.Now):
+		return "it is over"
+	case g.ToolHash != toolHash:
+		return "the definition of the tool changed"
+	case !known || !t.Grants.Allowed() || t.Risk >= Critical:
+		return "the policy allows no grants for this tool any more"
+	case !ok || !role.Covers(g.Tool) || role.MaxRisk < t.Risk:
+		return "the role of the person who granted it may not allow this tool any more"
+	}
+	return g.exceeds(t.Grants, in.Now)
+}
+
+// exceeds returns how the grant goes beyond the policy's current terms, or "". If the terms have become narrower since
+// the grant was given, the narrower terms apply.
+func (g Grant) exceeds(terms GrantTerms, now time.Time) string {
+	switch {
+	case g.Uses-g.Left >= terms.Uses:
+		return "it was used as often as the policy allows now"
+	case !now.Before(g.At.Add(terms.Within)):
+		return "it has held as long as the policy allows now"
+	}
+	return g.bounded(terms)
+}
+
+// Backs returns why the grant's giver, according to Slack now, no longer has authority for a call, or "".
+func (g Grant) Backs(in DecisionContext, plan Plan, giver Identity) string {
+	role, ok := in.Policy.Role(g.Role)
+	switch {
+	case giver.ID != g.By || giver.trouble() != "":
+		return "Slack does not confirm that the person who granted it may decide"
+	case !ok || !role.Holds(giver):
+		return "the person who granted it is not in that role any more"
+	case len(plan.Stages) == 0:
+		return "nobody would be asked"
+	}
+	stage := plan.Stages[0]
+	if stage.Group != "" && slices.Contains(stage.Roles(), g.Role) && !slices.Contains(giver.Groups, stage.Group) {
+		return "the person who granted it is not in the user group that is asked"
+	}
+	return ""
+}
+
+// grantable reports whether a grant can replace the approval that the plan asks for: one person's approval of a call
+// that is not critical, of a tool named in the policy.
+func (plan Plan) grantable() bool {
+	return plan.Known && plan.Risk < Critical && len(plan.Stages) == 1 && plan.Stages[0].Quorum == 1
+}
+
+// reach returns the roles whose people can come to decide the only stage: its own roles, and the leads that escalation
+// would add.
+func (plan Plan) reach(p *Policy, tool string) []string {
+	r := Request{Tool: tool, Plan: plan}
+	for lead, ok := r.nextLead(p); ok; lead, ok = r.nextLead(p) {
+		r.Joined = append(r.Joined, lead.Name)
+	}
+	return r.Roles()
+}
+
+// Allowance is the permission that an approver adds to an approval: how many more calls like this one, for how long,
+// and up to which numbers.
+type Allowance struct {
+	Uses   int
+	Within time.Duration
+	AtMost map[string]json.RawMessage // by argument name; arguments that are missing here keep the call's value
+}
+
+// Allow makes the grant that an approver gives on a pending request's card: for the same tool, agent and conversation,
+// within the policy's terms and the approver's authority. It does not approve the request; Approve does.
+func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denied) {
+	if denied := r.ready(m); denied != nil {
+		return Grant{}, denied
+	}
+	role, denied := r.Authority(in.Policy, m.Who)
+	if denied != nil {
+		return Grant{}, denied
+	}
+	if r.MustReveal(in.Policy, m.Who.ID) {
+		return Grant{}, &Denied{Code: DeniedMasked}
+	}
+	if !r.Grantable(in) || !slices.Contains(r.Plan.reach(in.Policy, r.Tool), role.Name) {
+		return Grant{}, &Denied{Code: DeniedNoGrants}
+	}
+	t, _ := in.Policy.Tool(r.Tool, r.Agent)
+	if a.Uses < 1 || a.Uses > t.Grants.Uses || a.Within <= 0 || a.Within > t.Grants.Within {
+		return Grant{}, &Denied{Code: DeniedNoGrants, Detail: "it is more, or for longer, than the policy allows"}
+	}
+	values, _ := members(r.Args)
+	bounds, why := t.Grants.bounds(values, a.AtMost)
+	if why != "" {
+		return Grant{}, &Denied{Code: DeniedNoGrants, Detail: why}
+	}
+	return Grant{
+		State: GrantLive, Agent: r.Agent, Conversation: r.Conversation, Tool: r.Tool, ToolHash: r.ToolHash, Args: names(values), Bounds: bounds, Secrets: r.Secrets,
+		Request: r.ID, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, At: in.Now, Until: in.Now.Add(a.Within), Within: a.Within, Uses: a.Uses, Left: a.Uses,
+	}, nil
+}
+
+// Grantable reports whether the policy allows an approver of the request to allow more calls like it. Calls whose
+// approval takes more than a click are not grantable: critical calls, and calls beyond a cap. Nor are calls with masked
+// arguments that a grant would not fix to the revealed value.
+func (r Request) Grantable(in DecisionContext) bool {
+	t, _ := in.Policy.Tool(r.Tool, r.Agent)
+	if r.State != Pending || r.Conversation == "" || !t.Grants.Allowed() || t.Risk >= Critical || !r.Plan.grantable() || r.WantsTyping() {
+		return false
+	}
+	values, ok := members(r.Args)
+	bounds, why := t.Grants.bounds(values, nil)
+	return ok && why == "" && Grant{Args: names(values), Bounds: bounds, Secrets: r.Secrets}.blindly(t) == ""
+}
+
+// Accept accepts an offer. People of the role that it was made to can, if their role may still allow the tool and the
+// policy's terms still permit the offer.
+func (g Grant) Accept(in DecisionContext, m Action, toolHash string) (Grant, *Denied) {
+	if denied := g.answerable(in, m); denied != nil {
+		return g, denied
+	}
+	role, _ := in.Policy.Role(g.OfferedTo)
+	t, known := in.Policy.Tool(g.Tool, g.Agent)
+	switch {
+	case !role.Covers(g.Tool):
+		return g, &Denied{Code: DeniedTool, Role: role.Name}
+	case role.MaxRisk < t.Risk:
+		return g, &Denied{Code: DeniedCeiling, Role: role.Name, Need: t.Risk}
+	case g.ToolHash != toolHash:
+		return g, &Denied{Code: DeniedNoGrants, Detail: "the definition of the tool changed since this was offered"}
+	case !known || t.Risk >= Critical || g.Uses > t.Grants.Uses || g.Within > t.Grants.Within || g.bounded(t.Grants) != "":
+		return g, &Denied{Code: DeniedNoGrants, Detail: "the policy changed since this was offered, and does not allow it any more"}
+	case g.masked(t):
+		return g, &Denied{Code: DeniedNoGrants, Detail: "it would allow calls with masked values that you have not seen"}
+	}
+	g.State, g.By, g.Name, g.Role, g.At = GrantLive, m.Who.ID, m.Who.Name, role.Name, in.Now
+	g.Left, g.Until = g.Uses, in.Now.Add(g.Within)
+	return g, nil
+}
+
+// Decline ends an offer.
+func (g Grant) Decline(in DecisionContext, m Action) (Grant, *Denied) {
+	if denied := g.answerable(in, m); denied != nil {
+		return g, denied
+	}
+	return g.close(GrantDeclined, m.Who.ID, m.Who.Name, in.Now), nil
+}
+
+// answerable returns why a person can't answer an offer, or nil. The time of their click counts.
+func (g Grant) answerable(in DecisionContext, m Action) *Denied {
+	if g.State != GrantOffered || !m.At.Before(g.Until) {
+		return g.ended()
+	}
+	if code := m.Who.trouble(); code != "" {
+		return &Denied{Code: code}
+	}
+	if role, ok := in.Policy.Role(g.OfferedTo); !ok || !role.Holds(m.Who) {
+		return &Denied{Code: DeniedNotMember, Role: g.OfferedTo}
+	}
+	return nil
+}
+
+// Bound limits one argument of the calls under a grant: a greatest number, or an exact value.
+type Bound struct {
+	Arg    string          `json:"arg"`
+	AtMost json.RawMessage `json:"at_most,omitempty"` // a number; the argument is between 0 and it
+	Equal  json.RawMessage `json:"equal,omitempty"`   // the exact value; if both are empty, the call has no such argument
+}
+
+// holds reports whether an argument keeps within the bound. It compares numbers exactly, as they are written. A missing
+// argument matches only a bound without a value.
+func (b Bound) holds(value json.RawMessage) bool {
+	if b.AtMost == nil {
+		return len(value) == 0 && len(b.Equal) == 0 || len(value) > 0 && len(b.Equal) > 0 && EqualArgs(value, b.Equal)
+	}
+	most, ok := number(b.AtMost)
+	got, ok2 := number(value)
+	return ok && ok2 && got.Sign() >= 0 && got.Cmp(most) <= 0
+}
+
+// number parses a JSON number as people write it: without an exponent, and short enough to read.
+func number(raw json.RawMessage) (*big.Rat, bool) {
+	const longest = 40
+	if len(raw) == 0 || len(raw) > longest || !json.Valid(raw) || strings.Trim(string(raw), "-0123456789.") != "" {
+		return nil, false
+	}
+	return new(big.Rat).SetString(string(raw))
+}
+
+// members returns the arguments of a call by name.
+func members(args json.RawMessage) (map[string]json.RawMessage, bool) {
+	if _, err := StrictArgs(args, false); err != nil {
+		return nil, false
+	}
+	values := map[string]json.RawMessage{}
+	return values, json.Unmarshal(args, &values) == nil
+}
+
+// names returns the names of arguments, sorted.
+func names(values map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(values)) }
+
+// bounds returns the bounds that the policy's terms set for later calls, derived from this call: its fixed values, and
+// the greatest numbers, which default to the call's own. The second result says why the call has no such bounds, or is
+// "".
+func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, string) {
+	var out []Bound
+	for _, arg := range g.AtMost {
+		b := Bound{Arg: arg, AtMost: values[arg]}
+		if given, ok := atMost[arg]; ok {
+			b.AtMost = given
+		}
+		if _, ok := number(b.AtMost); !ok || !b.holds(values[arg]) {
+			return nil, fmt.Sprintf("%s has to be a number from 0 to the one allowed, in this call too", arg)
+		}
+		out = append(out, b)
+	}
+	for _, arg := range g.Same {
+		out = append(out, Bound{Arg: arg, Equal: values[arg]})
+	}
+	return out, ""
+}
+
+// within returns why the arguments of a call are outside the grant, or "". The grant needs all bounds that the policy
+// asks for now.
+func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
+	values, ok := members(args)
+	if !ok {
+		return "the arguments can't be read"
+	}
+	if why := g.bounded(terms); why != "" {
+		return why
+	}
+	if !slices.Equal(names(values), g.Args) {
+		return "it is for calls with other arguments"
+	}
+	for _, b := range g.Bounds {
+		if !b.holds(values[b.Arg]) {
+			return fmt.Sprintf("%s is beyond it", b.Arg)
+		}
+	}
+	return ""
+}
+
+// bounded returns which bound required by the policy the grant lacks, or "".
+func (g Grant) bounded(terms GrantTerms) string {
+	for _, name := range terms.AtMost {
+		if !slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == name && b.AtMost != nil }) {
+			return fmt.Sprintf("it does not bound %s, as the policy asks now", name)
+		}
+	}
+	for _, name := range terms.Same {
+		if !slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == name && b.AtMost == nil }) {
+			return fmt.Sprintf("it does not fix %s, as the policy asks now", name)
+		}
+	}
+	return ""
+}
+
+// Free returns the arguments that the grant does not bound. They may have any value.
+func (g Grant) Free() []string {
+	return slices.DeleteFunc(slices.Clone(g.Args), func(arg string) bool {
+		return slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == arg })
+	})
 }

@@ -1,10 +1,12 @@
 package approvers
 
 import (
+	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,4 +145,220 @@ func SignedBy(signed, key string) bool {
 	}
 	_, err = note.Open([]byte(signed), note.VerifierList(v))
 	return err == nil
+}
+
+// HeadChain verifies heads one after the other: their numbers, their links, and who signed them.
+type HeadChain struct {
+	// Named lists the public keys that the operator trusts. If it is empty, the first head's own key is trusted.
+	Named []string
+
+	key  string   // the current signing key
+	keys []string // all signing keys
+	last Head
+	sum  Sum // hash of the last note
+}
+
+// Key returns the public key that signed the last head.
+func (c *HeadChain) Key() string { return c.key }
+
+// Keys returns all public keys that signed heads.
+func (c *HeadChain) Keys() []string { return slices.Clone(c.keys) }
+
+// Last returns the last head.
+func (c *HeadChain) Last() Head { return c.last }
+
+// Next verifies the head that is stored next, with its size. It returns the faults that it finds, and continues with
+// the data that it could read.
+func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("head %d: %w", number, fmt.Errorf(format, args...)))
+	}
+	h, err := ReadHead(signed)
+	if err != nil {
+		fault("it can't be read: %w", err)
+		c.last.Number, c.sum = number, SumOf([]byte(signed))
+		return Head{}, faults
+	}
+	switch {
+	case h.Number != number || number != c.last.Number+1:
+		fault("it says that it is head %d, and comes after head %d: a head is missing or out of order", h.Number, c.last.Number)
+	case number == 1 && h.Before != Sum{}, number > 1 && h.Before != c.sum:
+		fault("it does not follow head %d: one of the two was replaced", c.last.Number)
+	case h.Size != size || h.Size <= c.last.Size:
+		fault("it covers %d records, is stored for %d, and comes after a head over %d", h.Size, size, c.last.Size)
+	case c.last.Origin != "" && h.Origin != c.last.Origin:
+		fault("it is of another installation: %s in the place of %s", h.Origin, c.last.Origin)
+	}
+	if err := c.signed(h, signed); err != nil {
+		fault("%w", err)
+	}
+	c.last, c.sum = h, SumOf([]byte(signed))
+	return h, faults
+}
+
+// signed verifies the signatures against the keys that may have made them.
+func (c *HeadChain) signed(h Head, signed string) error {
+	before := c.key
+	if h.Key != "" {
+		c.key = h.Key // even an untrusted key, so that the remaining heads are verified too
+		c.keys = append(c.keys, h.Key)
+	}
+	switch {
+	case c.key == "":
+		return fmt.Errorf("its key is unknown: the head that introduced the key is missing")
+	case h.Key == "":
+		_, err := OpenHead(signed, c.key)
+		return err
+	case h.After != before:
+		return fmt.Errorf("it replaces the key %q, but the key so far was %q", h.After, before)
+	case before == "": // the first key
+		if len(c.Named) > 0 && !slices.Contains(c.Named, h.Key) {
+			return fmt.Errorf("it is signed by the key %s, which is not trusted", h.Key)
+		}
+		_, err := OpenHead(signed, h.Key)
+		return err
+	}
+	if _, err := OpenHead(signed, h.Key, before); err == nil {
+		return nil // the old key signed that the new one takes over
+	}
+	if _, err := OpenHead(signed, h.Key); err != nil {
+		return err
+	}
+	if !slices.Contains(c.Named, before) || !slices.Contains(c.Named, h.Key) {
+		return fmt.Errorf("the key %s replaces %s, which did not sign the change. If the old key was lost, name both with --key", h.Key, before)
+	}
+	return nil
+}
+
+// KeptHead is a copy of a head that is kept outside the store.
+type KeptHead struct {
+	Line int // the line that it begins in
+	Note string
+	Cut  bool // it may be incomplete: no empty line follows it
+}
+
+// Of reports whether it is a copy of a note, or its beginning if it was cut.
+func (k KeptHead) Of(note string) bool {
+	return k.Note == note || k.Cut && strings.HasPrefix(note, strings.TrimRight(k.Note, "\n"))
+}
+
+// inLine precedes a head that is written as one word.
+const inLine = "countersign-head:"
+
+// InLine encodes a note as one word, for logs and messages.
+func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToString([]byte(signed)) }
+
+// KeptHeads parses heads that are kept outside the store. The text holds notes, each followed by an empty line, or
+// lines of any kind with words that InLine wrote; it ignores the rest of such a line. Everything else is a fault,
+// except an incomplete note at the end of the text or before its complete copy.
+func KeptHeads(text string) (kept []KeptHead, faults []error) {
+	all := keptNotes(text)
+	if strings.Contains(text, inLine) {
+		all = keptWords(text)
+	}
+	for i, k := range all {
+		if i+1 < len(all) && k.Note != all[i+1].Note && strings.HasPrefix(all[i+1].Note, strings.TrimRight(k.Note, "\n")) {
+			continue // incomplete, and then written again
+		}
+		if _, err := ReadHead(k.Note); err != nil {
+			if !k.Cut {
+				faults = append(faults, fmt.Errorf("line %d: %w", k.Line, err))
+			}
+			continue
+		}
+		kept = append(kept, k)
+	}
+	if len(kept) == 0 && len(faults) == 0 {
+		faults = append(faults, errors.New("there is no head in it"))
+	}
+	return kept, faults
+}
+
+// keptNotes splits a text at its empty lines, and joins each signed text with its signatures.
+func keptNotes(text string) (all []KeptHead) {
+	line := 1
+	blocks := strings.Split(text, "\n\n")
+	for i, block := range blocks {
+		at := line + strings.Count(block, "\n") - strings.Count(strings.TrimLeft(block, "\n"), "\n")
+		line += strings.Count(block, "\n") + 2
+		if block = strings.Trim(block, "\n"); block == "" {
+			continue
+		}
+		last := len(all) - 1
+		if strings.HasPrefix(block, "—") && last >= 0 && !strings.Contains(all[last].Note, "\n\n") {
+			all[last].Note += "\n" + block + "\n"
+		} else {
+			all = append(all, KeptHead{Line: at, Note: block + "\n"})
+		}
+		all[len(all)-1].Cut = i == len(blocks)-1
+	}
+	return all
+}
+
+// keptWords finds the words of InLine. Slack's export has them in JSON with \/ for each /.
+func keptWords(text string) (all []KeptHead) {
+	for i, line := range strings.Split(strings.ReplaceAll(text, `\/`, "/"), "\n") {
+		for rest := line; ; {
+			_, after, found := strings.Cut(rest, inLine)
+			if !found {
+				break
+			}
+			word := after
+			if end := strings.IndexFunc(after, func(r rune) bool { return !isBase64(r) }); end >= 0 {
+				word = after[:end]
+			}
+			rest = after
+			note, err := base64.StdEncoding.DecodeString(word)
+			if err != nil {
+				note = nil
+			}
+			all = append(all, KeptHead{Line: i + 1, Note: string(note)})
+		}
+	}
+	return all
+}
+
+func isBase64(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '+' || r == '/' || r == '='
+}
+
+// SealKey is an Ed25519 key that signs heads.
+type SealKey struct {
+	Public string // the published form: name, hash and key
+	signer note.Signer
+}
+
+// ErrSealKey means that a text is not a private signing key.
+var ErrSealKey = errors.New("this is not a private key for signing heads")
+
+// NewSealKey generates a key from random. The text is secret; it is all that has to be stored.
+func NewSealKey(random io.Reader, origin string) (text string, err error) {
+	text, _, err = note.GenerateKey(random, origin)
+	return text, err
+}
+
+// ParseSealKey parses the text of NewSealKey.
+func ParseSealKey(text string) (SealKey, error) {
+	signer, err := note.NewSigner(text)
+	if err != nil {
+		return SealKey{}, ErrSealKey
+	}
+	parts := strings.SplitN(text, "+", 5) // PRIVATE, KEY, name, hash, base64
+	raw, err := base64.StdEncoding.DecodeString(parts[len(parts)-1])
+	if err != nil || len(raw) != 1+ed25519.SeedSize {
+		return SealKey{}, ErrSealKey
+	}
+	public := ed25519.NewKeyFromSeed(raw[1:]).Public().(ed25519.PublicKey)
+	key, err := note.NewEd25519VerifierKey(signer.Name(), public)
+	return SealKey{Public: key, signer: signer}, err
+}
+
+// Origin returns the name of the installation that the key belongs to.
+func (k SealKey) Origin() string { return k.signer.Name() }
+
+// CheckPublicKey returns an error if a text is not a public key.
+func CheckPublicKey(key string) error {
+	_, err := note.NewVerifier(key)
+	return err
 }

@@ -1,6 +1,8 @@
 package approvers
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -108,6 +110,7 @@ type ToolPolicy struct {
 	Repeat        int
 	OnExpiry      OnExpiry
 	SelfApproval  bool // a requester may decide too; off unless the operator names it
+	Blind         bool // masked values need not be revealed before an approval; off unless the operator names it
 	BreakGlass    bool // the operator may approve at the command line, for the stages that remain; off unless named
 	Mode          Mode
 	Grants        GrantTerms // zero: no grants
@@ -389,4 +392,166 @@ func (r Role) Covers(tool string) bool {
 		}
 	}
 	return false
+}
+
+// index looks up tools, roles and the approvers of a tool without scanning the policy.
+type index struct {
+	tools  map[string]int
+	roles  map[string]int
+	byTool map[string][]int // roles that name the tool, by rising ceiling, then file order
+	all    []int            // roles whose list is "*", likewise
+}
+
+// Indexed returns the policy with an index, which makes routing fast with many tools and approvers and changes no
+// result. The policy must not be changed afterwards; index a changed copy again.
+func (p Policy) Indexed() *Policy {
+	x := &index{tools: map[string]int{}, roles: map[string]int{}, byTool: map[string][]int{}}
+	for i, t := range p.Tools {
+		if _, twice := x.tools[t.Name]; !twice {
+			x.tools[t.Name] = i
+		}
+	}
+	for i, r := range p.Approvers {
+		if _, twice := x.roles[r.Name]; !twice {
+			x.roles[r.Name] = i
+		}
+		if slices.Contains(r.CanApprove, "*") {
+			x.all = append(x.all, i)
+			continue
+		}
+		for _, tool := range slices.Compact(slices.Sorted(slices.Values(r.CanApprove))) {
+			x.byTool[tool] = append(x.byTool[tool], i)
+		}
+	}
+	byCeiling := func(a, b int) int { return cmp.Compare(p.Approvers[a].MaxRisk, p.Approvers[b].MaxRisk) }
+	slices.SortStableFunc(x.all, byCeiling)
+	for _, roles := range x.byTool {
+		slices.SortStableFunc(roles, byCeiling)
+	}
+	p.index = x
+	return &p
+}
+
+// tool finds the policy's own entry for a tool.
+func (p *Policy) tool(name string) (ToolPolicy, bool) {
+	if p.index != nil {
+		i, ok := p.index.tools[name]
+		if !ok {
+			return ToolPolicy{}, false
+		}
+		return p.Tools[i], true
+	}
+	for i := range p.Tools {
+		if p.Tools[i].Name == name {
+			return p.Tools[i], true
+		}
+	}
+	return ToolPolicy{}, false
+}
+
+// covering visits the roles whose tool list has the tool and whose ceiling is at least the risk, in routing order: by
+// rising ceiling, then by file order. It stops when visit returns false.
+func (p *Policy) covering(tool string, risk Risk, visit func(Role) bool) {
+	x := p.index
+	if x == nil {
+		x = p.Indexed().index
+	}
+	named, all := p.atLeast(x.byTool[tool], risk), p.atLeast(x.all, risk)
+	for len(named) > 0 || len(all) > 0 {
+		from := &all
+		if len(all) == 0 || len(named) > 0 && p.before(named[0], all[0]) {
+			from = &named
+		}
+		if !visit(p.Approvers[(*from)[0]]) {
+			return
+		}
+		*from = (*from)[1:]
+	}
+}
+
+// atLeast returns the roles whose ceiling is at least the risk. The input is sorted by rising ceiling.
+func (p *Policy) atLeast(roles []int, risk Risk) []int {
+	first, _ := slices.BinarySearchFunc(roles, risk, func(i int, risk Risk) int { return cmp.Compare(p.Approvers[i].MaxRisk, risk) })
+	return roles[first:]
+}
+
+func (p *Policy) before(a, b int) bool {
+	return cmp.Or(cmp.Compare(p.Approvers[a].MaxRisk, p.Approvers[b].MaxRisk), cmp.Compare(a, b)) < 0
+}
+
+// Built-in tools, which every agent can be offered in addition to the operator's. They change nothing outside the
+// conversation.
+const (
+	ToolAskPeople     = "ask_people"      // the model asks the person to confirm or to choose
+	ToolAboutTheAsker = "about_the_asker" // profile, time zone and locale of the requester, from Slack
+	ToolReadResult    = "read_result"     // the rest of a result whose beginning the model has
+)
+
+// BuiltIn returns the default policy of a built-in tool, for when the operator's policy does not name it.
+func BuiltIn(tool string) (ToolPolicy, bool) {
+	if tool != ToolAskPeople && tool != ToolAboutTheAsker && tool != ToolReadResult {
+		return ToolPolicy{}, false
+	}
+	return ToolPolicy{Name: tool, Risk: Low}, true
+}
+
+// BudgetFor returns a person's daily budgets for an agent.
+func (p *Policy) BudgetFor(agent string) Budgets {
+	if a, ok := p.Agent(agent); ok && a.Budgets != nil {
+		return *a.Budgets
+	}
+	return p.Budgets
+}
+
+// Day returns the start of the UTC day that contains t, and the start of the next one.
+func Day(t time.Time) (began, ends time.Time) {
+	began = t.UTC().Truncate(24 * time.Hour)
+	return began, began.Add(24 * time.Hour)
+}
+
+// Reached reports whether n runs in the window use the limit up.
+func (l Limit) Reached(n int) bool { return l.Count > 0 && n >= l.Count }
+
+func (l Limit) String() string {
+	switch l.Per {
+	case time.Minute:
+		return fmt.Sprintf("%d/min", l.Count)
+	case time.Hour:
+		return fmt.Sprintf("%d/h", l.Count)
+	case 24 * time.Hour:
+		return fmt.Sprintf("%d/d", l.Count)
+	}
+	return fmt.Sprintf("%d/%s", l.Count, l.Per)
+}
+
+// Within returns the limit's window for people: "within an hour".
+func (l Limit) Within() string {
+	switch l.Per {
+	case time.Minute:
+		return "within a minute"
+	case time.Hour:
+		return "within an hour"
+	case 24 * time.Hour:
+		return "within a day"
+	}
+	return "within " + l.Per.String()
+}
+
+// looser reports whether l permits more than o in some window.
+func (l Limit) looser(o Limit) bool {
+	return float64(l.Count)*float64(o.Per) > float64(o.Count)*float64(l.Per) || l.Count > o.Count
+}
+
+// MayPause returns why a person may not pause or resume everything under the current policy, or nil. People of the
+// roles that the policy names for this may.
+func (p *Policy) MayPause(who Identity) *Denied {
+	if code := who.trouble(); code != "" {
+		return &Denied{Code: code}
+	}
+	for _, name := range p.PausedBy {
+		if role, ok := p.Role(name); ok && role.Holds(who) {
+			return nil
+		}
+	}
+	return &Denied{Code: DeniedNoPause}
 }

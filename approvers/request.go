@@ -81,7 +81,8 @@ type Request struct {
 	Execution         string             `json:"execution"` // the current one; edits make new ones
 	Args              json.RawMessage    `json:"args"`      // the execution's exact bytes
 	Digest            string             `json:"digest"`
-	Secrets           []string           `json:"secrets,omitempty"` // the arguments that are masked where people other than its approvers can read
+	Secrets           []string           `json:"secrets,omitempty"`  // the arguments that are masked where people other than its approvers can read
+	Revealed          []Reveal           `json:"revealed,omitempty"` // to whom the masked values of the current arguments were shown
 	Preview           string             `json:"preview,omitempty"`
 	PreviewFault      string             `json:"preview_fault,omitempty"` // why there is no preview although policy asks for one
 	ToolPreview       *ToolPreview       `json:"forecast,omitempty"`      // a tool's own preview of the call; nil: none is made
@@ -109,6 +110,8 @@ type Request struct {
 	DeferredReminders []DeferredReminder `json:"owed,omitempty"`       // reminders that wait for the end of a do-not-disturb
 	Rounds            int                `json:"rounds,omitempty"`     // how often the current stage's escalation chain was repeated
 	Told              int                `json:"told,omitempty"`       // how many of those rounds everybody has been notified of
+	Gap               *RequestGap        `json:"gap,omitempty"`        // the last gap after which people were reminded; nil: none
+	Unreached         *Unreached         `json:"unreached,omitempty"`  // set if Slack refused every card of the current stage
 	RunBy             time.Time          `json:"run_by,omitzero"`      // set when approved
 	ClosedAt          time.Time          `json:"closed_at,omitzero"`
 	ClosedBy          PersonID           `json:"closed_by,omitempty"` // empty: time or policy closed it
@@ -295,4 +298,29 @@ func (r Request) close(s State, who PersonID, name, role, reason string, now tim
 // end closes a request without a run. It never returns a denial.
 func (r Request) end(s State, who PersonID, name, role, reason string, now time.Time) (Request, []Event, *Denied) {
 	return r.close(s, who, name, role, reason, now), []Event{RequestClosed{State: s}}, nil
+}
+
+// MessageEdit records that the message that led to a call was edited or deleted after the agent had read it. The
+// model's input and waiting requests stay unchanged; the people who decide are notified.
+type MessageEdit struct {
+	At      time.Time `json:"at"`
+	Edit    string    `json:"edit,omitempty"` // Slack's ts of the edit; a later one counts
+	Deleted bool      `json:"deleted,omitempty"`
+	Text    string    `json:"text,omitempty"` // the current text; empty for a deleted message
+}
+
+// After reports whether the edit supersedes was, which may be nil. Slack may report edits out of order, and a deletion
+// is final.
+func (w MessageEdit) After(was *MessageEdit) bool {
+	return was == nil || !was.Deleted && (w.Deleted || w.Edit > was.Edit)
+}
+
+// RecordMessageEdit records that the message that led to an open request was edited or deleted. It returns false if
+// this is already known.
+func (r Request) RecordMessageEdit(w MessageEdit) (Request, []Event, bool) {
+	if !r.State.Open() || !w.After(r.Facts.MessageEdit) {
+		return r, nil, false
+	}
+	r.Facts.MessageEdit = &w
+	return r, []Event{SourceEdited{}}, true
 }

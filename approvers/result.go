@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Outcome is the result of one tool call for the model. Every call gets exactly one.
@@ -77,7 +78,7 @@ func (r Result) Text() string {
 // guidance is the advice to the model for each outcome.
 var guidance = map[Outcome]string{
 	OutcomeRejected:  "It was not run. Do not ask for the same call again; take the reason into account and offer the person an alternative.",
-	OutcomeExpired:   "It was not run, because nobody decided or it could not start in time. Tell the person, and ask whether to request it again later.",
+	OutcomeExpired:   "It was not run: nobody decided, nobody could be shown it, or it could not start in time. Tell the person, and ask whether to request it again later.",
 	OutcomeWithdrawn: "It was not run. The person who asked took it back; go on with what they want now.",
 	OutcomeRevoked:   "It was not run. The approval was taken back; tell the person and offer an alternative.",
 	OutcomeVoided:    "It was not run, because the tool or the policy changed while it waited. Tell the person; it may be requested anew.",
@@ -164,4 +165,33 @@ func unfinished(e Execution, status Outcome, reason string, m *Modified, doubt s
 	}
 	out.Guidance += doubt
 	return out.Text()
+}
+
+// Retry marks a request that repeats a call because the outcome of an earlier run is unknown. It goes through all
+// stages of its plan again.
+type Retry struct {
+	Execution string         `json:"execution"` // the earlier run
+	LostAt    time.Time      `json:"lost_at"`   // when the outcome was found to be unknown
+	By        PersonID       `json:"by"`        // the person who requested the repetition
+	Name      string         `json:"name"`
+	At        time.Time      `json:"at"`
+	Found     ExecutionState `json:"found,omitempty"` // a person's later report about the earlier run: ExecutionFailed if it did not happen
+	FoundBy   PersonID       `json:"found_by,omitempty"`
+}
+
+// earlierRunNote returns the note for the model that an earlier run may have happened, whatever this one's outcome. It
+// returns "" if there was none or it is known not to have happened.
+func (a *Retry) earlierRunNote() string {
+	if a == nil || a.Found == ExecutionFailed {
+		return ""
+	}
+	return " An earlier run of this call ended without anybody knowing how: it may have happened besides. Tell the person so."
+}
+
+// earlierRunNote returns the note about the request's earlier run, or "".
+func (r *Request) earlierRunNote() string {
+	if r == nil {
+		return ""
+	}
+	return r.Retry.earlierRunNote()
 }

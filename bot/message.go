@@ -9,6 +9,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/bot/directory"
 	"countersign/bot/render"
+	"countersign/bot/slackapi"
 	"countersign/store"
 )
 
@@ -30,14 +31,17 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		return b.Intake.Done(ctx, row.ID, "another bot's message")
 	}
 	u, err := b.incomingMessage(ctx, me, row, e)
-	if err != nil {
+	var unnamed error
+	if isUnpermitted(err) {
+		unnamed = err
+		b.Log.Error("the bot token lacks a scope, so Slack does not tell a channel's name", "channel", e.Event.channelID(), "cause", slackapi.Explain(err))
+	} else if err != nil {
 		return err
 	}
 	u.Who = who
 	u.Attached = strings.TrimSpace(b.attached(ctx, nameFor(who), e.Event.Files) + "\n\n" + b.viewedChannelNote(ctx, e.Event))
 	here := ephemeralReply{user: user, channel: e.Event.channelID(), thread: e.Event.ThreadTS}
-	// A mention is delivered twice, as a mention and as a message of the channel. A notice is sent for one of them only.
-	told := u.Channel.DM || e.Event.Type == "app_mention"
+	told := u.Start
 	if u.Text == "" && u.Edited == "" {
 		if err := b.Intake.Done(ctx, row.ID, "no words in it"); err != nil {
 			return err
@@ -52,7 +56,11 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		return err
 	}
 	if result.Denied != nil && !result.Ignored && told {
-		b.replyEphemeral(ctx, here, render.DeniedAsker(result.Denied, u.Channel))
+		words := render.DeniedAsker(result.Denied, u.Channel)
+		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may name the channel that Slack does not
+			words = render.Unpermitted()
+		}
+		b.replyEphemeral(ctx, here, words)
 	}
 	if result.Turn != "" && !result.Halted && !result.Queued && !result.Paused && !result.Duplicate {
 		b.showStatus(ctx, result.Turn, false)
@@ -60,13 +68,17 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	return nil
 }
 
-// incomingMessage converts an event to the workflow's form.
+// incomingMessage converts an event to the workflow's form. If the bot may not read the channel's name, it returns the
+// message without it, and Slack's refusal.
 func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.Inbox, e envelope) (workflow.IncomingMessage, error) {
 	ev := e.Event
 	place := approvers.ChannelRef{Channel: ev.channelID(), DM: ev.dm()}
+	var unnamed error
 	if !place.DM {
 		name, err := b.channels.Name(ctx, place.Channel)
-		if err != nil {
+		if isUnpermitted(err) {
+			unnamed = err
+		} else if err != nil {
 			return workflow.IncomingMessage{}, err
 		}
 		place.Name = name
@@ -78,8 +90,9 @@ func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.
 		Start: place.DM || ev.Type == "app_mention" || mentions(ev.Text, me.User),
 		Halt:  saysStop(text),
 		Anew:  place.DM && ev.ThreadTS == "" && startsAnew(text),
+		Gap:   e.Gap,
 	}
-	return u, nil
+	return u, unnamed
 }
 
 func mentions(text, user string) bool {

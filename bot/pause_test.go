@@ -63,7 +63,7 @@ func TestPauseInSlack(t *testing.T) {
 	again := h.says("sam", "#support", "@bot hello?")
 	h.finds("sam", "#support", again, said, "What was said here is kept")
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
-	h.finds("teo", "#support-approvals", "", "Approved by <@U0002>", said, "It starts when everything goes on. If that is not by")
+	h.finds("teo", "#support-approvals", "", "Approved by <@U0002>", "Paused: it starts when everything goes on, or expires")
 	h.finds("sam", "#support", root, "Approved by <@U0002>", "It starts when everything goes on")
 	if runs := h.runs(); len(runs) > 0 {
 		t.Errorf("while everything is paused it ran %v", runs)

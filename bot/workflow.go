@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -49,6 +50,11 @@ type Intake interface {
 	ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error
 	ChannelRestored(ctx context.Context, inbox, channel string) error
 	ChannelShared(ctx context.Context, inbox, channel string, named ...string) error
+	Received(ctx context.Context, until, open time.Time) error
+	Missed(ctx context.Context, quiet bool) error
+	StillWaits(ctx context.Context, gap settings.Gap) error
+	ChannelRead(ctx context.Context, gap settings.Gap, channel string) error
+	CaughtUp(ctx context.Context, gap settings.Gap) error
 }
 
 // Requests handles what people decide and say about requests.
@@ -56,6 +62,7 @@ type Requests interface {
 	Decide(ctx context.Context, c workflow.Click) (approvers.Request, error)
 	DecideAll(ctx context.Context, c workflow.Click, shown []store.Shown) (approvers.Request, error)
 	Unbundle(ctx context.Context, c workflow.Click) (approvers.Request, error)
+	Reveal(ctx context.Context, c workflow.Click, secrets []string, body []byte) error
 	Revoke(ctx context.Context, c workflow.Click) (approvers.Request, error)
 	Say(ctx context.Context, c workflow.Click, kind approvers.RemarkKind) (approvers.Request, error)
 	Reply(ctx context.Context, c workflow.Click, question int) (approvers.Request, error)
@@ -117,7 +124,9 @@ type Outbox interface {
 	Expand(ctx context.Context, message string, users []string) error
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
+	RetryUnreached(ctx context.Context) error
 	Viewed(ctx context.Context, v workflow.Viewing) (rendering string, err error)
+	Refused(ctx context.Context, refusal settings.Refusal) error
 }
 
 // Homes tracks people's Home tabs.
@@ -149,8 +158,11 @@ type Views interface {
 	PendingItems(ctx context.Context) (list []view.PendingItem, more bool, err error)
 	Locate(ctx context.Context, w view.PendingItem) (conv store.Conversation, messages []store.OutboxMessage, err error)
 	Paused(ctx context.Context) (p settings.Pause, err error)
+	Refusals(ctx context.Context) (list []settings.Refusal, err error)
 	PauseImpact(ctx context.Context) (s view.PauseImpact, p settings.Pause, err error)
 	Inbox(ctx context.Context, id string) (row store.Inbox, err error)
+	Reception(ctx context.Context) (settings.Reception, error)
+	ConversationsSince(ctx context.Context, at time.Time, limit int) ([]store.Conversation, error)
 	TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error)
 	Grants(ctx context.Context, who approvers.PersonID) (out []view.ListedGrant, err error)
 	StageSnapshot(ctx context.Context, request string) (view.StageSnapshot, error)

@@ -2,8 +2,10 @@ package workflow
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -139,4 +141,279 @@ func (t recordsTx) auditDecided(r approvers.Request, c Click) error {
 		facts["took"] = strconv.FormatInt(d.Took.Milliseconds(), 10)
 	}
 	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, facts, body)
+}
+
+// Click is one person's action on something that Slack shows. Nothing in it grants authority: Who is looked up in Slack
+// after the click, and Digest and Rendering come from the stored rendering that was clicked.
+type Click struct {
+	Inbox       string    // id of the delivery, closed in the same transaction
+	At          time.Time // when it was received
+	Who         approvers.Identity
+	User        string // id of the account that clicked; recorded if Slack could not identify the person
+	Request     string // for Decide, Withdraw, and remarks
+	Turn        string // for WithdrawAll and TryAgain
+	Execution   string // for Report and RetryUnknown
+	Call        string // for Questions.Answer
+	Elicitation string // for Respond and Decline
+	Grant       string // for actions on a grant
+	Kind        approvers.DecisionKind
+	Reason      string
+	Args        json.RawMessage // for approvers.Modify: the exact new bytes
+	Digest      string          // of the execution that the rendering showed
+	Whole       bool            // the rendering showed the arguments whole
+	Typed       bool            // the required value was typed
+	FirstSeen   time.Time       // when this address first showed these arguments; zero: unknown
+	Rendering   string          // the rendering's hash
+	Channel     string          // where it was clicked
+	MessageTS   string
+}
+
+// click runs the transaction of one click, and closes its delivery. A denial is returned as an error, after the
+// transaction that recorded it.
+func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*approvers.Denied, error)) error {
+	var denied *approvers.Denied
+	err := w.update(ctx, what, func(t *tx) error {
+		denied = nil
+		if err := t.settle(c.Inbox, ""); err != nil {
+			return err
+		}
+		var err error
+		denied, err = fn(t)
+		return err
+	})
+	if err == nil && denied != nil {
+		return denied
+	}
+	return err
+}
+
+// requestMove is one person's move on a request. It returns the new request with the events of the transition, or why
+// it was denied.
+type requestMove func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)
+
+// onRequest runs one person's move on a request in its current form. It records a denial under the name in what, and
+// keeps the changes that a new policy made. It returns the new request.
+func (w *core) onRequest(ctx context.Context, what string, c Click, move requestMove) (approvers.Request, error) {
+	var out approvers.Request
+	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
+		cur, denied, err := t.requests.current(c.Request)
+		if err != nil || denied != nil {
+			return denied, err
+		}
+		out = cur.now
+		after, events, denied, err := move(t, cur.now)
+		if err != nil {
+			return nil, err
+		}
+		if denied != nil {
+			if err := t.requests.applyIfChanged(cur); err != nil {
+				return nil, err
+			}
+			return denied, t.auditDenied(cur.now.ID, what, c, denied)
+		}
+		out = after
+		return nil, t.apply(after, slices.Concat(cur.events, events))
+	})
+	return out, err
+}
+
+// auditDenied records a denied attempt. Of repeated attempts of a kind, the first have a record each; later ones are
+// counted.
+func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) error {
+	x := denial{chain: chain, actor: string(c.Who.ID), what: what, code: string(denied.Code)}
+	if c.Who.ID == "" {
+		x.user = c.User
+	}
+	n, recorded, err := t.countDenial(x)
+	if err != nil || !recorded {
+		return err
+	}
+	facts := map[string]string{"kind": what, "code": string(denied.Code), "channel": c.Channel, "message": c.MessageTS}
+	if c.Who.ID == "" && c.User != "" {
+		facts["user"] = c.User
+	}
+	if n > denialsKept {
+		facts[factTimes] = strconv.Itoa(n)
+	}
+	return t.audit(chain, approvers.AuditDenied, c.Who.ID, facts, nil)
+}
+
+// Refuse records a click that is not valid for any of the bot's current buttons: on a replaced version, a copy, or with
+// a forged value. named are the ids in the click or on the message; each that is a request gets a record, and nothing
+// else changes. anew is an outbox message to render again, so that the next click is on a recorded version; empty:
+// none.
+func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, anew string, named ...string) error {
+	err := w.update(ctx, "refuse", func(t *tx) error {
+		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
+			return err
+		}
+		if err := t.outbox.drawAnew(anew, c, denied); err != nil {
+			return err
+		}
+		slices.Sort(named)
+		for _, id := range slices.Compact(named) {
+			if id == "" {
+				continue
+			}
+			_, err := t.Request(id)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := t.auditDenied(id, "click", c, denied); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, ErrHandled) {
+		return nil
+	}
+	return err
+}
+
+// drawAnew renders an outbox message again, whatever Slack shows now; empty: none. Every version is kept, so the number
+// of versions that one person can cause this way is limited.
+func (t outboxTx) drawAnew(surface string, c Click, denied *approvers.Denied) error {
+	if surface == "" {
+		return nil
+	}
+	_, draw, err := t.countDenial(denial{chain: surface, actor: string(c.Who.ID), user: c.User, what: "draw", code: string(denied.Code)})
+	if err != nil || !draw {
+		return err
+	}
+	s, err := t.OutboxMessage(surface)
+	if err != nil {
+		return err
+	}
+	s.Hash = ""
+	return t.changed(s)
+}
+
+// edit prepares changed arguments: checked against the schema, with a new execution, digest, preview and plan.
+func (t requestsTx) edit(r approvers.Request, args json.RawMessage) (approvers.Edited, *approvers.Denied) {
+	tool, _ := t.w.Tools.Tool(r.Tool)
+	p, _ := t.policy.Tool(r.Tool, r.Agent)
+	values, err := approvers.StrictArgs(args, p.ReadsNumbers())
+	if err == nil {
+		err = tool.Check(args)
+	}
+	if err != nil {
+		return approvers.Edited{}, &approvers.Denied{
+			Code: approvers.DeniedInvalidArgs, Detail: plainFault(err),
+		}
+	}
+	if approvers.EqualArgs(args, r.Args) {
+		return approvers.Edited{}, &approvers.Denied{Code: approvers.DeniedUnchanged}
+	}
+	e := approvers.Edited{Execution: t.newID("exec"), Args: args}
+	e.Digest = approvers.Digest(e.Execution, r.Tool, r.ToolHash, args)
+	e.Preview, e.PreviewFault = t.proposals.preview(r.Tool, r.Agent, approvers.MaskValues(values, r.Secrets))
+	e.ToolPreview = t.previews.requestToolPreview(r.Tool, r.Agent, e.Digest)
+	e.Plan = t.policy.Plan(r.AsCall(values))
+	return e, nil
+}
+
+// replaceExecution sets the execution of edited arguments as the call's current one.
+func (t requestsTx) replaceExecution(r approvers.Request) error {
+	call, err := t.Call(r.Call)
+	if err != nil {
+		return err
+	}
+	e := approvers.Execution{
+		ID: r.Execution, State: approvers.ExecutionNone, Conversation: r.Conversation, Turn: r.Turn, Call: r.Call,
+		Request: r.ID, Asker: r.Facts.Asker, Tool: r.Tool, ToolHash: r.ToolHash, Effect: r.Effect, Args: r.Args, Digest: r.Digest, CreatedAt: t.now,
+	}
+	if err := t.PutExecution(e); err != nil {
+		return err
+	}
+	call.Execution, call.Preview = e.ID, r.Preview
+	return t.PutCall(call)
+}
+
+// decisionTime returns how long the people of a stage could see a request before somebody decided it. The time before
+// the stage began does not count.
+func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
+	if shown.IsZero() {
+		return 0
+	}
+	if r.StageAt.After(shown) {
+		shown = r.StageAt
+	}
+	return max(time.Millisecond, decided.Sub(shown)) // the click may be recorded before the message that was clicked
+}
+
+// since sets, for each request that an outbox message shows, the time since when it has shown this digest: the time of
+// the previous version if that showed the same digest, otherwise now.
+func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
+	if len(shows) == 0 {
+		return nil, nil
+	}
+	var before store.Rendering
+	if s.Posts > 0 {
+		var err error
+		if before, err = t.Rendering(s.ID, s.Posts); store.IgnoreNotFound(err) != nil { // a Home tab's versions may be erased
+			return nil, err
+		}
+	}
+	out := make([]store.Shown, len(shows))
+	for i, one := range shows {
+		one.Since = t.now
+		if was := before.Of(one.Request); was.Digest == one.Digest {
+			one.Since = was.Since
+		}
+		out[i] = one
+	}
+	return out, nil
+}
+
+// Revoke takes an approval back before the call runs.
+func (w *Requests) Revoke(ctx context.Context, c Click) (approvers.Request, error) {
+	return w.onRequest(ctx, "revoke", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
+		after, events, denied := r.Revoke(t.deciding(), t.requests.move(c))
+		return after, events, denied, nil
+	})
+}
+
+// Say records an approver's question to the requesters, or a comment on the request.
+func (w *Requests) Say(ctx context.Context, c Click, kind approvers.RemarkKind) (approvers.Request, error) {
+	return w.onRequest(ctx, string(kind), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
+		after, events, denied := r.Say(t.deciding(), t.requests.move(c), kind)
+		if denied != nil {
+			return r, nil, denied, nil
+		}
+		return after, events, nil, t.records.auditRemarked(after, c)
+	})
+}
+
+// Reply records an answer to a question about a request. The person who asked the question is told.
+func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.Request, error) {
+	return w.onRequest(ctx, string(approvers.Answer), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
+		after, events, denied := r.Reply(t.deciding(), t.requests.move(c), question)
+		if denied != nil {
+			return r, nil, denied, nil
+		}
+		return after, events, nil, t.records.auditRemarked(after, c)
+	})
+}
+
+// auditRemarked records the last remark.
+func (t recordsTx) auditRemarked(r approvers.Request, c Click) error {
+	m := r.Remarks[len(r.Remarks)-1]
+	facts := map[string]string{"kind": string(m.Kind), "role": m.Role, "remark": strconv.Itoa(len(r.Remarks)), "channel": c.Channel, "message": c.MessageTS}
+	if m.Kind == approvers.Answer {
+		facts["question"] = strconv.Itoa(m.To + 1)
+	}
+	return t.audit(r.ID, approvers.AuditRemarked, c.Who.ID, facts, []byte(m.Text))
+}
+
+// HandOn adds a colleague to the current stage, and asks them by direct message. Slack has just confirmed their
+// identity.
+func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (approvers.Request, error) {
+	return w.onRequest(ctx, "hand on", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
+		after, events, denied := r.HandOn(t.deciding(), t.requests.move(c), to)
+		return after, events, denied, nil
+	})
 }

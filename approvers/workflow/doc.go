@@ -17,8 +17,9 @@
 //
 // # Keys
 //
-//   - conversations, turns, calls, executions, requests, grants and outbox messages have ids of their own (id.go). Each
-//     record holds the id of its parent: a call that of its turn, a request or an execution that of its call.
+//   - conversations, turns, calls, executions, requests, grants and outbox messages have ids of their own
+//     (workflow.go). Each record holds the id of its parent: a call that of its turn, a request or an execution that of
+//     its call.
 //   - An audit chain has the id of its request, or of the execution or the call if nobody is asked. A grant's chain is
 //     "grant:" and its id. Records about the whole installation are in approvers.InstallationChain.
 //   - A timer is named by its kind and its Ref, one of these ids. See store.TimerKind.
@@ -43,7 +44,7 @@
 //
 // A transition of a request returns the new value and its events (approvers.Event). apply writes the request and hands
 // the events on, in this order: the call (apply_conversation.go), timers (apply_timers.go), the audit (apply_audit.go),
-// counters (apply_counts.go), messages and cards (apply_outbox.go), and at last the turn, which may continue with the
+// counters (apply.go), messages and cards (apply_outbox.go), and at last the turn, which may continue with the
 // call's result. To add a consequence, add it to one of these; TestWhatFollowsFromAnEvent lists them for each event.
 //
 // # Transactions
@@ -52,9 +53,17 @@
 // than once, so it does no I/O and writes to nothing outside of the tx. Effects that must wait for the commit are
 // collected in the tx: the kinds of timer to wake, counters, log lines, interruptions.
 //
-// What a transaction can do is grouped by concern (parts.go): t.outbox has the messages that Slack must show, t.runs
+// What a transaction can do is grouped by concern (workflow.go): t.outbox has the messages that Slack must show, t.runs
 // the runs of tools. Each part is the transaction itself with the methods of its concern.
 //
 // Queries, which only read, are in package view (Workflow.Views); they return plain values from one snapshot of the
 // store. Records in the store's settings that both packages, workflow and view, read are defined in package settings.
+//
+// # Files
+//
+// Begin with workflow.go: the groups, the transaction and its parts. Then follow a call: receive_message, think, draft,
+// propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, operator, absence), apply, claim, halt,
+// finish, unknown. Timers are in jobs, deadlines, remind and reevaluate; what Slack shows in outbox, delivery, repost,
+// bundle, card_queue, channel_state and home; questions in model_question and elicit. The rest concerns the whole store:
+// pause, seal, retain, erase, restore, damage, moved.
 package workflow

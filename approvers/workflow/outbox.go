@@ -1,7 +1,9 @@
 package workflow
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -179,7 +181,7 @@ func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 	}
 	for _, to := range places {
 		other := store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: to, Bundle: s.Bundle, Note: s.Note}
-		if err := t.wantOnce(other); err != nil {
+		if err := errors.Join(t.cards.expandAgain(s, to), t.wantOnce(other)); err != nil {
 			return err
 		}
 	}
@@ -238,4 +240,107 @@ func (t outboxTx) turnOf(s store.OutboxMessage) (string, error) {
 		return r.Turn, err
 	}
 	return s.Ref, nil
+}
+
+// rank returns the rank with which a new outbox message is delivered.
+func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {
+	switch s.Kind {
+	case store.OutboxEscalation, store.OutboxUnknown, store.OutboxPause:
+		return store.RankFirst, nil
+	case store.OutboxCard, store.OutboxQuestion:
+		return t.rankOf(s.Ref)
+	case store.OutboxBundle:
+		requests, err := t.cards.bundled(s)
+		if slices.ContainsFunc(requests, isCritical) {
+			return store.RankFirst, nil
+		}
+		return store.RankPlain, err
+	case store.OutboxNotice:
+		if s.Note == store.NoteBreakGlass {
+			return store.RankFirst, nil // the people who may revoke it have only until the run
+		}
+		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // the notice stands for a card that exists already
+			return t.rankOf(s.Ref)
+		}
+	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxGrant, store.OutboxHome:
+		return store.RankPlain, nil
+	case store.OutboxAnswer, store.OutboxFile, store.OutboxProblem, store.OutboxGap: // in the order in which they were made
+		return store.RankAnswer, nil
+	}
+	return store.RankLast, nil
+}
+
+// rankOf returns the rank of a message that asks people about a request.
+func (t outboxTx) rankOf(request string) (store.Rank, error) {
+	r, err := t.Request(request)
+	if err != nil {
+		return store.RankPlain, err
+	}
+	if isCritical(r) {
+		return store.RankFirst, nil
+	}
+	return store.RankPlain, nil
+}
+
+func isCritical(r approvers.Request) bool { return r.Plan.Risk >= approvers.Critical }
+
+// notify sends one person a direct message about a request. step says which question or edit it is about.
+func (t outboxTx) notify(request string, who approvers.PersonID, note store.Note, step int) error {
+	if !onSlack(who) {
+		return nil
+	}
+	return t.add(store.OutboxMessage{Kind: store.OutboxNotice, Ref: request, Request: request, Step: step, To: store.ToUser + who.User(), Note: note})
+}
+
+// onSlack reports whether a person can get messages. The operator at the command line can't.
+func onSlack(who approvers.PersonID) bool { return strings.Contains(string(who), "/") }
+
+// The message of a step may be late because of Slack's rate limits. If the turn's answer is posted first, the answer
+// describes the step, and the step needs no message of its own.
+
+// toldOf ends the delivery of steps that an answer describes.
+func (t outboxTx) toldOf(answer store.OutboxMessage) error {
+	if len(answer.Steps) == 0 {
+		return nil
+	}
+	messages, err := t.OutboxMessagesOf(answer.Ref)
+	if err != nil {
+		return err
+	}
+	for _, s := range messages {
+		if !view.IsUntold(s) || !slices.Contains(answer.Steps, s.Step) {
+			continue
+		}
+		s.State = store.OutboxRemoved
+		if err := t.PutOutboxMessage(s); err != nil {
+			return err
+		}
+		if err := t.shownAsWanted(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Viewing is what one person alone was shown of a request: in a form, or on their Home tab.
+type Viewing struct {
+	Request string
+	Digest  string // of the execution that was shown
+	Who     approvers.PersonID
+	As      string // "view", "home"
+	Body    []byte // text and blocks as JSON
+}
+
+// Viewed records that somebody was shown something, once for each person and each body, and names it by its hash.
+func (w *Outbox) Viewed(ctx context.Context, v Viewing) (rendering string, err error) {
+	rendering = view.HashOf(v.Body)
+	err = w.update(ctx, "viewed", func(t *tx) error {
+		known, err := view.WasShown(t, v.Request, v.Who, rendering)
+		if err != nil || known {
+			return err
+		}
+		facts := map[string]string{"surface": v.As, "to": store.ToUser + v.Who.User(), "rendering": rendering, "digest": v.Digest}
+		return t.audit(v.Request, approvers.AuditShown, v.Who, facts, v.Body)
+	})
+	return rendering, err
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"countersign/approvers"
@@ -23,12 +26,13 @@ type IncomingMessage struct {
 	Thread   string // ts of the thread's root; empty at the top level of a direct message
 	TS       string // the message's own ts
 	Who      approvers.Identity
-	Text     string // as the model should read it
-	Attached string // for the model only: the attached files, and where the message was written
-	Start    bool   // it may begin a conversation: a mention, or a direct message
-	Anew     bool   // it begins a new conversation at the top level of a direct message
-	Halt     bool   // it says to stop: the current turn is stopped, and no turn begins
-	Edited   string // Slack's ts of the last edit; empty: it was not edited
+	Text     string         // as the model should read it
+	Attached string         // for the model only: the attached files, and where the message was written
+	Start    bool           // it may begin a conversation: a mention, or a direct message
+	Anew     bool           // it begins a new conversation at the top level of a direct message
+	Halt     bool           // it says to stop: the current turn is stopped, and no turn begins
+	Edited   string         // Slack's ts of the last edit; empty: it was not edited
+	Gap      *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
 }
 
 // MessageResult says how a message was handled.
@@ -90,7 +94,10 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 			heard.Duplicate = true
 			return nil
 		}
-		return t.turns.acceptMessage(conv, u, &heard)
+		if err := t.turns.acceptMessage(conv, u, &heard); err != nil || heard.Turn == "" {
+			return err
+		}
+		return t.turns.tellGap(heard, u, recent)
 	})
 	if errors.Is(err, ErrHandled) {
 		return MessageResult{Duplicate: true}, nil
@@ -166,7 +173,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard
 	conv.LastAt, conv.Gone = t.now, false
 	m := store.Message{
 		Conversation: conv.ID, Seq: conv.Messages, Role: store.RoleUser, State: store.MessageQueued,
-		Author: u.Who.ID, AuthorName: u.Who.Name, Text: u.Text, Attached: u.Attached, TS: u.TS, Edited: u.Edited, At: t.now,
+		Author: u.Who.ID, AuthorName: u.Who.Name, Text: u.Text, Attached: u.Attached, TS: u.TS, Edited: u.Edited, At: t.now, Gap: u.Gap,
 	}
 	if conv.Turn == "" {
 		if err := t.PutMessage(m); err != nil {
@@ -225,6 +232,15 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard
 		return err
 	}
 	return t.tellQueued(turn)
+}
+
+// tellGap tells a conversation, once for each gap, that the bot was away when its message was written. recent has the
+// messages before it.
+func (t turnsTx) tellGap(heard MessageResult, u IncomingMessage, recent []store.Message) error {
+	if u.Gap == nil || slices.ContainsFunc(recent, func(m store.Message) bool { return m.Gap != nil && m.Gap.From.Equal(u.Gap.From) }) {
+		return nil
+	}
+	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxGap, Ref: heard.Turn, To: store.ToConversation + heard.Conversation})
 }
 
 // begin starts a turn with all messages that wait. The caller puts the conversation.
@@ -292,4 +308,39 @@ func (t turnsTx) tellIfQueued(turn approvers.Turn) error {
 // tellQueued shows, once a turn, that messages wait for it to end.
 func (t turnsTx) tellQueued(turn approvers.Turn) error {
 	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: store.ToConversation + turn.Conversation})
+}
+
+// slackClock is the latest time on Slack's clock that the workflow knows, from the newest message that it has seen. The
+// local clock may be wrong by any amount, so times that are compared with message timestamps come from slackClock.
+type slackClock struct{ seconds atomic.Int64 }
+
+// saw records the ts of an existing message.
+func (c *slackClock) saw(ts string) {
+	at := sentAt(ts).Unix()
+	for seen := c.seconds.Load(); at > seen && !c.seconds.CompareAndSwap(seen, at); seen = c.seconds.Load() {
+	}
+}
+
+// time returns the latest known time; zero if there is none yet.
+func (c *slackClock) time() time.Time {
+	seen := c.seconds.Load()
+	if seen == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seen, 0).UTC()
+}
+
+// sentAt returns the time in a message's ts.
+func sentAt(ts string) time.Time {
+	seconds, _, _ := strings.Cut(ts, ".")
+	n, _ := strconv.ParseInt(seconds, 10, 64) // an invalid ts counts as long ago
+	return time.Unix(n, 0)
+}
+
+// sentBefore reports whether the message with the first ts was sent before the one with the second.
+func sentBefore(ts, other string) bool {
+	if a, b := sentAt(ts), sentAt(other); !a.Equal(b) {
+		return a.Before(b)
+	}
+	return ts < other
 }

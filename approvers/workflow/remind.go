@@ -2,6 +2,9 @@ package workflow
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
@@ -32,4 +35,52 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, roll view.StageS
 		}
 		return t.apply(after, events)
 	})
+}
+
+// tellTurns notifies people who may decide now and already had the card before. They need a message of their own,
+// because an edit of a message notifies nobody.
+func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) error {
+	if r.State != approvers.Pending {
+		return nil
+	}
+	messages, err := t.OutboxMessagesOf(r.ID)
+	if err != nil {
+		return err
+	}
+	for _, p := range people {
+		since, ok := r.TurnOf(t.policy, p.Who)
+		if ok && !p.Away && !moved(r, p.Who.ID, since) && stale(messages, store.ToUser+p.Who.ID.User(), since) {
+			if err := t.outbox.notify(r.ID, p.Who.ID, store.NoteTurn, 0); err != nil {
+				return err
+			}
+		}
+	}
+	for _, to := range t.cards.addresses(r) {
+		if strings.HasPrefix(to, store.ToChannel) && stale(messages, to, r.StageAt) {
+			if err := t.outbox.add(store.OutboxMessage{Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, To: to, Note: store.NoteTurn}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// moved reports whether a person's turn began with their own decision, so that they know of it.
+func moved(r approvers.Request, who approvers.PersonID, since time.Time) bool {
+	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who && d.At.Equal(since) })
+}
+
+// stale reports whether an address has had the card since before a time, and has not been notified since.
+func stale(messages []store.OutboxMessage, to string, since time.Time) bool {
+	old := false
+	for _, s := range messages {
+		switch {
+		case s.To != to || s.State == store.OutboxUnreachable:
+		case view.IsCard(s.Kind) && s.CreatedAt.Before(since):
+			old = true
+		case (view.IsCard(s.Kind) || s.Note == store.NoteTurn || s.Note == store.NoteInvited) && !s.CreatedAt.Before(since):
+			return false
+		}
+	}
+	return old
 }

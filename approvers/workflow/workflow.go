@@ -3,6 +3,8 @@ package workflow
 import (
 	"context"
 	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -345,10 +347,17 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 	return t.AppendAudit(rec, payload)
 }
 
-// Forget deletes deliveries that were handled longer ago than after, and old counters.
+// Forget deletes deliveries that were handled longer ago than after and are not read again after a gap, and old
+// counters.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
-		func(t *tx) (int, error) { return t.ForgetInbox(t.now.Add(-after), forgetBatch) },
+		func(t *tx) (int, error) {
+			before, err := t.reception.forgettable(t.now.Add(-after))
+			if err != nil {
+				return 0, err
+			}
+			return t.ForgetInbox(before, forgetBatch)
+		},
 		func(t *tx) (int, error) { return t.PruneCounters(t.now.Add(-counterRetention), forgetBatch) },
 	}
 	for _, batch := range drop {
@@ -367,3 +376,127 @@ func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 
 // forgetBatch limits the rows that one transaction deletes.
 const forgetBatch = 1000
+
+// parts are the groups of what a transaction can do, one for each concern. Each is the transaction itself with the
+// methods of its concern: t.outbox.changed(s), t.timers.updateTimers(r, events).
+type parts struct {
+	outbox    outboxTx    // the messages that Slack must show
+	cards     cardsTx     // the cards of requests: where they are shown, bundles, and the queues of people
+	reposts   repostsTx   // messages that Slack has lost
+	channels  channelsTx  // channels that the bot lost, and what was open there
+	homes     homesTx     // Home tabs
+	requests  requestsTx  // moves of a request
+	timers    timersTx    // what follows from a move for timers
+	records   recordsTx   // what follows for the history
+	notices   noticesTx   // what follows for cards and notices
+	turns     turnsTx     // conversations, messages and turns
+	proposals proposalsTx // calls that the model asks for: planned, asked about, or run
+	runs      runsTx      // runs and their results
+	questions questionsTx // what the model and running tools ask people
+	previews  previewsTx  // previews by tools
+	grants    grantsTx    // grants, and the trust that leads to an offer of one
+	people    peopleTx    // absences
+	pauses    pausesTx    // pauses
+	damage    damageTx    // closing what a damaged record belongs to
+	restore   restoreTx   // closing what a restored store must not act on
+	seals     sealsTx     // signed heads
+	reception receptionTx // gaps in which nothing was received
+}
+
+// The concerns of a transaction.
+type (
+	outboxTx    struct{ *tx }
+	cardsTx     struct{ *tx }
+	repostsTx   struct{ *tx }
+	channelsTx  struct{ *tx }
+	homesTx     struct{ *tx }
+	requestsTx  struct{ *tx }
+	timersTx    struct{ *tx }
+	recordsTx   struct{ *tx }
+	noticesTx   struct{ *tx }
+	turnsTx     struct{ *tx }
+	proposalsTx struct{ *tx }
+	runsTx      struct{ *tx }
+	questionsTx struct{ *tx }
+	previewsTx  struct{ *tx }
+	grantsTx    struct{ *tx }
+	peopleTx    struct{ *tx }
+	pausesTx    struct{ *tx }
+	damageTx    struct{ *tx }
+	restoreTx   struct{ *tx }
+	sealsTx     struct{ *tx }
+	receptionTx struct{ *tx }
+)
+
+// newParts returns the parts of a transaction.
+func newParts(t *tx) parts {
+	return parts{
+		outbox:    outboxTx{t},
+		cards:     cardsTx{t},
+		reposts:   repostsTx{t},
+		channels:  channelsTx{t},
+		homes:     homesTx{t},
+		requests:  requestsTx{t},
+		timers:    timersTx{t},
+		records:   recordsTx{t},
+		notices:   noticesTx{t},
+		turns:     turnsTx{t},
+		proposals: proposalsTx{t},
+		runs:      runsTx{t},
+		questions: questionsTx{t},
+		previews:  previewsTx{t},
+		grants:    grantsTx{t},
+		people:    peopleTx{t},
+		pauses:    pausesTx{t},
+		damage:    damageTx{t},
+		restore:   restoreTx{t},
+		seals:     sealsTx{t},
+		reception: receptionTx{t},
+	}
+}
+
+// newID returns an id that begins with the kind of its record. Then follow the time in milliseconds, so that records
+// written together are stored together, and 80 random bits, so that ids can't be guessed.
+func newID(kind string, now time.Time) string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
+	rand.Read(b[6:]) // crypto/rand never fails
+	return kind + "_" + sortable.EncodeToString(b[:])
+}
+
+// sortable is an encoding whose texts sort like the encoded bytes.
+var sortable = base32.HexEncoding.WithPadding(base32.NoPadding)
+
+func (t *tx) newID(kind string) string { return newID(kind, t.now) }
+
+// pageOfRequests is how many requests one transaction looks at that goes through all of them. Clicks wait for it, so it
+// is small.
+const pageOfRequests = 20
+
+// openRequests goes through every open request, some in each transaction.
+func (w *core) openRequests(ctx context.Context, what string, fn func(*tx, approvers.Request) error) error {
+	var after store.RequestCursor
+	for more := true; more; {
+		var last store.RequestCursor
+		err := w.update(ctx, what, func(t *tx) error {
+			last = after
+			page, err := t.OpenRequests(after, pageOfRequests)
+			if err != nil {
+				return err
+			}
+			more = len(page) == pageOfRequests
+			for _, r := range page {
+				last = store.RequestCursor{CreatedAt: r.CreatedAt, ID: r.ID}
+				if err := fn(t, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		after = last
+	}
+	return nil
+}

@@ -113,7 +113,7 @@ func (v View) untilWhen(open []approvers.Request) *RichText {
 	if len(open) > 1 && v.differ(open) {
 		return new(RichText)
 	}
-	return v.ifNobody(open[0], " a call")
+	return v.ifNobody(open[0], "Each is")
 }
 
 // bundled draws one call that is decided here, and reports whether all of it is shown. room is the remaining space for
@@ -148,13 +148,13 @@ func (v View) bundleNotes(r approvers.Request) []*RichText {
 	var out []*RichText
 	var warnings []string
 	warnings = append(warnings, doubts(r)...)
-	if r.PreviewFault != "" {
-		warnings = append(warnings, "The preview could not be made: "+OneLine(r.PreviewFault)+".")
+	if fault := previewFault(r); fault != "" {
+		warnings = append(warnings, "The preview could not be made: "+OneLine(fault)+".")
 	}
 	if !r.Plan.Known {
 		warnings = append(warnings, "The policy does not know this tool.")
 	}
-	if note := v.toolPreviewNote(r); !note.empty() {
+	if note := v.toolPreviewLine(r); !note.empty() {
 		out = append(out, note)
 	}
 	if len(warnings) > 0 {
@@ -228,7 +228,7 @@ func (v View) together(p *BlockBuilder, open []approvers.Request, shows []store.
 	p.Para(nothingHidden(open, shows))
 	value := v.token(v.Turn.ID)
 	var row []slack.BlockElement
-	question, apart := allInOne(open, shows)
+	question, apart := allInOne(v.Policy, open, shows)
 	if len(shows) > 1 && apart == "" {
 		ask := confirm(fmt.Sprintf("Approve all %d?", len(shows)), question, "Approve all", "Not yet", slack.StylePrimary)
 		row = append(row, button(ActApproveAll, "Approve all", value, slack.StyleDefault).WithConfirm(ask))
@@ -258,12 +258,14 @@ func nothingHidden(open []approvers.Request, shows []store.Shown) *RichText {
 
 // allInOne returns the question asked before all calls are approved together; it repeats what each of them would do. If
 // they can't be approved together, apart says why.
-func allInOne(open []approvers.Request, shows []store.Shown) (question, apart string) {
+func allInOne(p *approvers.Policy, open []approvers.Request, shows []store.Shown) (question, apart string) {
 	var lines []string
 	for i, r := range open {
 		switch {
 		case r.Stage != open[0].Stage:
 			return "", "They are not at the same stage, so each is approved for itself."
+		case r.MustReveal(p, ""):
+			return "", "One of them has masked values, so each is approved for itself."
 		case r.WantsTyping():
 			return "", "One of them asks for a typed value, so each is approved for itself."
 		case slices.ContainsFunc(shows, func(o store.Shown) bool { return o.Request == r.ID && !o.Whole }):

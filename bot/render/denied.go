@@ -26,6 +26,11 @@ func DeniedAsker(d *approvers.Denied, at approvers.ChannelRef) *RichText {
 	return Say("I can't take this request (" + string(d.Code) + "). Ask whoever runs me.")
 }
 
+// Unpermitted tells a person that the bot lacks a permission in Slack.
+func Unpermitted() *RichText {
+	return Say("I lack a permission in Slack that I need for this, so nothing was done. My operator has been told. Please try again when it is mended.")
+}
+
 // Unidentified is the notice for a click whose user Slack could not identify.
 func Unidentified() *RichText {
 	return Say("Slack could not tell who clicked, so nothing was decided. Please try again in a moment.")
@@ -103,6 +108,12 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 		return Say("It was not handed on: your colleague was asked already, or has had their say.")
 	case approvers.DeniedTyped:
 		return Say("Nothing was decided: approving this asks for a value to be typed. Use Approve… on the card.")
+	case approvers.DeniedMasked:
+		where := "Choose “Reveal…” on the card"
+		if r != nil && r.Bundled() {
+			where = "Choose “On its own card”, then “Reveal…” there"
+		}
+		return Say("Nothing was decided: some of its values are masked, and you have not seen them. " + where + ", read them, and decide then.")
 	case approvers.DeniedPreview:
 		return Say("Nothing was decided: this is critical, and a preview of it is being made. Please wait until the card shows it, or that there is none, and look at it then.")
 	case approvers.DeniedFull:

@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/slack-go/slack"
 
@@ -21,7 +22,7 @@ func ArgumentsForm(r approvers.Request, f FormToken, may bool) slack.ModalViewRe
 		row = append(row, button(ActPage+"_back", "Back", "-1", slack.StyleDefault))
 	}
 	if !last {
-		row = append(row, button(ActPage+"_next", "Next page", "1", slack.StylePrimary))
+		row = append(row, button(nextPage, "Next page", "1", slack.StylePrimary))
 	}
 	if len(row) > 0 {
 		p.buttons("", row...)
@@ -36,6 +37,20 @@ func ArgumentsForm(r approvers.Request, f FormToken, may bool) slack.ModalViewRe
 		v.Submit = plainText("Approve")
 	}
 	return v
+}
+
+// nextPage is the action of the button to the next page.
+const nextPage = ActPage + "_next"
+
+// LastPage reports whether a form has no further page.
+func LastPage(v slack.ModalViewRequest) bool {
+	return !slices.ContainsFunc(v.Blocks.BlockSet, func(b slack.Block) bool {
+		row, ok := b.(*slack.ActionBlock)
+		return ok && slices.ContainsFunc(row.Elements.ElementSet, func(e slack.BlockElement) bool {
+			next, ok := e.(*slack.ButtonBlockElement)
+			return ok && next.ActionID == nextPage
+		})
+	})
 }
 
 // ArgumentPages lays out all arguments, followed by warnings about misleading text. The pages depend only on the

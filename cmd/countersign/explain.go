@@ -48,7 +48,7 @@ With --observed it sums up instead what the observe mode saw: which calls would 
 
 Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its arguments are not valid · 2 wrong usage or policy.`,
 		Example: `  countersign explain --tool issue_refund --args '{"order_id":"ORD-123","amount":600}' --requester U0100`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case o.observed && o.tool != "":
@@ -197,9 +197,23 @@ func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approv
 		silence = "it goes to the next lead; when there is none, it is rejected"
 	}
 	fmt.Fprintf(out, "  silence       %s\n", silence)
+	if masked := maskedWords(t); masked != "" {
+		fmt.Fprintf(out, "  masked        %s\n", masked)
+	}
 	if barred := barredWords(c, plan); barred != "" {
 		fmt.Fprintf(out, "  barred        %s\n", barred)
 	}
+}
+
+// maskedWords says which arguments the policy masks, and who has to see them.
+func maskedWords(t approvers.ToolPolicy) string {
+	switch {
+	case len(t.Secrets) == 0:
+		return ""
+	case t.Blind:
+		return strings.Join(t.Secrets, ", ") + "; approved blind"
+	}
+	return strings.Join(t.Secrets, ", ") + "; revealed to each approver before they approve"
 }
 
 // clockText formats a time, with its day unless that is the given day.

@@ -116,6 +116,7 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 		store.TimerShowLast:     show,
 		store.TimerAvailability: {Handle: p.bot.ResolveAvailability, Concurrency: lookWorkers, Worth: p.bot.Worth},
 		store.TimerRemind:       {Handle: p.bot.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
+		store.TimerCatchUp:      {Handle: bot.Reception{Bot: p.bot}.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
 	}
 }
@@ -199,6 +200,8 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "pins", ready: s.tools.Pinned, notice: true},
 			{name: "servers", ready: s.tools.Reachable, notice: true},
 			{name: "running", ready: runs(p.workflow), notice: true},
+			{name: "cards", ready: reaches(p.workflow), notice: true},
+			{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
 		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
 	}

@@ -58,7 +58,7 @@ func defaultTimes(d approvers.Defaults) approvers.ToolPolicy {
 	}
 }
 
-// notes lists what differs for an outcome in addition to its stages.
+// notes lists the settings of an outcome, besides its stages, that differ from the defaults.
 func (c *checker) notes(o outcome) []string {
 	if c.policy.Mode != approvers.Observe && o.policy.Mode == approvers.Observe {
 		return []string{"only observed: it is not run, and nobody is asked"}
@@ -88,6 +88,9 @@ func (c *checker) notes(o outcome) []string {
 	}
 	if o.policy.SelfApproval {
 		out = append(out, "whoever asked for it may approve it too")
+	}
+	if o.policy.Blind {
+		out = append(out, "masked values need not be revealed before an approval (blind)")
 	}
 	if o.policy.BreakGlass {
 		out = append(out, "the operator may approve it at the command line (break glass)")

@@ -122,7 +122,7 @@ var stateMutants = []mutant{
 	{
 		name: "a run that was cut is run again, whatever it does",
 		edits: []edit{
-			{"approvers/workflow/lost.go", "	return e.Effect != approvers.Unprotected && e.Tries < maxTries\n", "	return e.Tries < maxTries\n"},
+			{"approvers/workflow/unknown.go", "	return e.Effect != approvers.Unprotected && e.Tries < maxTries\n", "	return e.Tries < maxTries\n"},
 			{"approvers/execution.go", "	if e.State != ExecutionExecuting || e.Effect == Unprotected {\n", "	if e.State != ExecutionExecuting {\n"},
 		},
 		by: []campaign{crashPoints, kills},
@@ -146,7 +146,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "an edit that comes late replaces a later one",
-		edits: []edit{{"approvers/message_edit.go", "w.Edit > was.Edit", "w.Edit != was.Edit"}},
+		edits: []edit{{"approvers/request.go", "w.Edit > was.Edit", "w.Edit != was.Edit"}},
 		by:    []campaign{desk("^TestRewordedAfterItWasRead$")},
 	},
 	{
@@ -172,10 +172,17 @@ var stateMutants = []mutant{
 		by:    []campaign{anyOrder},
 	},
 	{
+		name: "masked values are approved unseen",
+		edits: []edit{{"approvers/transitions.go",
+			"	if r.MustReveal(in.Policy, m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedMasked}\n	}\n	if r.Plan.Risk >= Critical",
+			"	if r.Plan.Risk >= Critical"}},
+		by: []campaign{anyOrder},
+	},
+	{
 		name: "one person counts twice",
 		edits: []edit{{"approvers/transitions.go",
-			"	if r.counted(m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n	if r.Plan.Risk >= Critical",
-			"	if r.Plan.Risk >= Critical"}},
+			"	if r.counted(m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n	if r.MustReveal(",
+			"	if r.MustReveal("}},
 		by: []campaign{anyOrder, desk("^TestSixteenDeciders$")},
 	},
 	{
@@ -192,7 +199,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name: "a process that starts does not look for runs that were cut",
-		edits: []edit{{"approvers/workflow/lost.go",
+		edits: []edit{{"approvers/workflow/unknown.go",
 			"			if e.State == approvers.ExecutionExecuting && e.Owner != w.owner {\n",
 			"			if e.State == \"\" {\n"}},
 		by: []campaign{crashPoints},
@@ -204,7 +211,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name: "answers go before critical cards",
-		edits: []edit{{"approvers/workflow/rank.go",
+		edits: []edit{{"approvers/workflow/outbox.go",
 			"func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {\n",
 			"func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {\n	if s.ID == \"\" {\n		return store.RankPlain, nil\n	}\n"}},
 		by: []campaign{storm},
@@ -231,7 +238,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "a signed head is not held against any key",
-		edits: []edit{{"approvers/head_chain.go", "	if err := c.signed(h, signed); err != nil {\n		fault(\"%w\", err)\n	}\n", ""}},
+		edits: []edit{{"approvers/head.go", "	if err := c.signed(h, signed); err != nil {\n		fault(\"%w\", err)\n	}\n", ""}},
 		by:    []campaign{domain("^TestHeadsFollowEachOther$"), tamperings},
 	},
 	{
@@ -261,7 +268,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "a head may follow any other",
-		edits: []edit{{"approvers/head_chain.go", "number > 1 && h.Before != c.sum:", "false:"}},
+		edits: []edit{{"approvers/head.go", "number > 1 && h.Before != c.sum:", "false:"}},
 		by:    []campaign{domain("^TestHeadsFollowEachOther$"), tamperings},
 	},
 	{
@@ -281,7 +288,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "a head is posted again although nothing new was recorded",
-		edits: []edit{{"approvers/workflow/seal_post.go", " || s.Step == int(last.Number)", ""}},
+		edits: []edit{{"approvers/workflow/seal.go", " || s.Step == int(last.Number)", ""}},
 		by:    []campaign{desk("^TestHeadsArePosted$")},
 	},
 	{

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
@@ -80,13 +81,17 @@ func timersNameSomething(r store.Reader) error {
 		},
 		store.TimerRepost: func(ref string) (bool, error) {
 			s, err := r.OutboxMessage(ref)
-			return s.State == store.OutboxLost, err
+			return s.State == store.OutboxLost || s.State == store.OutboxUnreachable || s.State == store.OutboxExpanded, err
 		},
 		store.TimerLeave: func(ref string) (bool, error) {
 			e, err := r.Execution(ref)
 			return e.State == approvers.ExecutionUnknown, err
 		},
 		store.TimerPause: func(ref string) (bool, error) { return ref == store.SettingPause, nil },
+		store.TimerCatchUp: func(string) (bool, error) {
+			now, _, err := settings.ReadReception(r)
+			return now.Gap != nil, err
+		},
 		store.TimerHomes: func(ref string) (bool, error) { return ref == store.SettingHomes, nil },
 	}
 	var faults []error

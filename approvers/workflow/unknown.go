@@ -1,0 +1,513 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
+	"countersign/approvers/workflow/view"
+	"countersign/store"
+)
+
+// maxTries limits the runs of one execution whose process stopped each time.
+const maxTries = 5
+
+// recover handles an execution whose process stopped during its run. If a second run could act a second time, the
+// execution is not run again: its outcome is unknown, and people are asked.
+func (t runsTx) recover(e *approvers.Execution) (bool, error) {
+	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
+		return false, err
+	}
+	if halted, err := t.isHalted(*e); halted || err != nil {
+		return false, errors.Join(err, t.cutOff(*e))
+	}
+	same := e.Effect == approvers.ReadOnly || t.unlike(e.Tool, e.ToolHash) == "" // a changed definition may no longer be idempotent
+	if repeatable(*e) && same {
+		return t.start(e, approvers.Execution.Retry)
+	}
+	return false, t.markUnknown(*e, approvers.LossStopped)
+}
+
+// repeatable reports whether a run whose process stopped may be run again.
+func repeatable(e approvers.Execution) bool {
+	return e.Effect != approvers.Unprotected && e.Tries < maxTries
+}
+
+// MarkInterrupted marks interrupted, non-repeatable runs as unknown, as Claim does when a bot starts. It is for
+// commands that have the store to themselves and run nothing. If there are no such runs, it writes nothing.
+func (w *Runs) MarkInterrupted(ctx context.Context) error {
+	found := true
+	err := w.Store.View(ctx, func(r store.Reader) error {
+		cut, err := cutRuns(r)
+		found = len(cut) > 0
+		return err
+	})
+	if err != nil || !found {
+		return err
+	}
+	return w.update(ctx, "mark interrupted", func(t *tx) error {
+		cut, err := cutRuns(t)
+		for _, e := range cut {
+			if err := t.runs.markUnknown(e, approvers.LossStopped); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+}
+
+// cutRuns returns interrupted runs that must not be run again.
+func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
+	timers, err := r.Timers(store.TimerRun, mostRuns)
+	if err != nil {
+		return nil, err
+	}
+	for _, timer := range timers {
+		e, err := r.Execution(timer.Ref)
+		if store.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err == nil && e.State == approvers.ExecutionExecuting && !repeatable(e) {
+			cut = append(cut, e)
+		}
+	}
+	return cut, nil
+}
+
+// MarkUnknown records that a run ended with an unknown outcome, because its tool could not tell whether it acted.
+// People are asked.
+func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
+	return w.update(ctx, "mark unknown", func(t *tx) error {
+		e, err := t.Execution(execution)
+		if err != nil {
+			return err
+		}
+		p, _, err := settings.ReadPause(t)
+		if err != nil {
+			return err
+		}
+		why := approvers.LossUnclear
+		if p.On {
+			why = approvers.LossPaused
+		}
+		if halted, err := t.runs.isHalted(e); halted || err != nil {
+			return errors.Join(err, t.runs.cutOff(e))
+		}
+		return t.runs.markUnknown(e, why)
+	})
+}
+
+// markUnknown marks a run's outcome as unknown, and asks people.
+func (t runsTx) markUnknown(e approvers.Execution, why approvers.Loss) error {
+	if err := t.questions.cancelElicitations(e.ID, whyOver); err != nil {
+		return err
+	}
+	lost, err := e.Lose(why, t.now)
+	if err != nil {
+		return err
+	}
+	t.countRun(lost)
+	if err := t.PutExecution(lost); err != nil {
+		return err
+	}
+	if err := t.audit(lost.Chain(), approvers.AuditUnknown, "", map[string]string{"execution": lost.ID, "digest": lost.Digest, "why": string(why)}, nil); err != nil {
+		return err
+	}
+	if err := t.ClearTimer(store.TimerRun, lost.ID); err != nil {
+		return err
+	}
+	if err := t.grants.resetStreakOfTool(lost); err != nil {
+		return err
+	}
+	t.note(slog.LevelWarn, "the outcome of a run is unknown; people are asked", "tool", lost.Tool, "request", lost.Request, "execution", lost.ID)
+	return t.askWhatHappened(lost)
+}
+
+// PutBack schedules a repeatable run again that a pause interrupted. It waits until the pause ends.
+func (w *Runs) PutBack(ctx context.Context, execution string) error {
+	return w.update(ctx, "put back", func(t *tx) error {
+		e, err := t.Execution(execution)
+		if err != nil {
+			return err
+		}
+		if e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
+			return ErrNotDue
+		}
+		if err := t.proposals.runNow(e); err != nil {
+			return err
+		}
+		return t.runs.changedStep(e)
+	})
+}
+
+// mostRuns limits the runs of earlier processes that one transaction reads. It is far above the number that can be
+// under way at once; a run beyond it is recovered when its lease ends.
+const mostRuns = 10_000
+
+// Recover is called once at the start. Executions that an earlier process left running, and its unfinished tool
+// previews, fall due at once.
+func (w *Runs) Recover(ctx context.Context) error {
+	return w.update(ctx, "recover", func(t *tx) error {
+		timers, err := t.Timers(store.TimerRun, mostRuns)
+		if err != nil {
+			return err
+		}
+		for _, timer := range timers {
+			if !timer.Due.After(t.now) {
+				continue
+			}
+			e, err := t.Execution(timer.Ref)
+			if err != nil {
+				return err
+			}
+			if e.State == approvers.ExecutionExecuting && e.Owner != w.owner {
+				timer.Due = t.now
+				if err := t.SetTimer(timer); err != nil {
+					return err
+				}
+			}
+		}
+		return t.previews.recoverPreviews()
+	})
+}
+
+// Report is what a person found out about a run whose outcome is unknown.
+type Report string
+
+// The reports.
+const (
+	Happened Report = "happened" // with the result in Click.Reason
+	DidNot   Report = "did_not"
+	Leave    Report = "leave" // tell the model that nobody knows
+	Asked    Report = "again" // nobody knows, and it was asked for again: see RetryUnknown
+)
+
+// askWhatHappened asks the approvers and the requester about a run whose process stopped.
+func (t runsTx) askWhatHappened(e approvers.Execution) error {
+	places := []string{store.ToConversation + e.Conversation}
+	p, _ := t.policy.Tool(e.Tool, "")
+	if e.Request != "" {
+		r, err := t.Request(e.Request)
+		if err != nil {
+			return err
+		}
+		places = append(places, t.cards.addresses(r)...)
+		if to := t.cards.cardAddress(r.ClosedRole); r.ClosedRole != "" && !slices.Contains(places, to) { // the operator who allowed it has none
+			places = append(places, to)
+		}
+	}
+	giver, err := view.GrantOwnerOf(t, e)
+	if err != nil {
+		return err
+	}
+	if onSlack(giver) {
+		places = append(places, store.ToUser+giver.User())
+	}
+	for _, to := range places {
+		s := store.OutboxMessage{Kind: store.OutboxUnknown, Ref: e.ID, Request: e.Request, To: to}
+		if err := t.outbox.add(s); err != nil {
+			return err
+		}
+	}
+	if err := t.SetTimer(store.Timer{Kind: store.TimerLeave, Ref: e.ID, Due: t.now.Add(p.ExpiresAfter)}); err != nil {
+		return err
+	}
+	return t.changedStep(e)
+}
+
+// Report takes in what a person found out. The people who may are those who could have approved the call, its
+// requesters, and the operator.
+func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
+	return w.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) {
+		e, denied, err := t.runs.reportable(c)
+		if err != nil || denied != nil && denied.Code == approvers.DeniedNotFound {
+			return denied, err
+		}
+		call := store.Call{}
+		if denied == nil {
+			if call, err = t.Call(e.Call); err != nil {
+				return nil, err
+			}
+			if what == Leave && (call.Outcome != "" || call.Execution != e.ID) {
+				denied = &approvers.Denied{Code: approvers.DeniedNothing}
+			}
+		}
+		if denied != nil {
+			return denied, t.auditDenied(e.Chain(), "report", c, denied)
+		}
+		facts := map[string]string{"execution": e.ID, "digest": e.Digest, "report": string(what)}
+		if err := t.audit(e.Chain(), approvers.AuditReported, c.Who.ID, facts, []byte(c.Reason)); err != nil {
+			return nil, err
+		}
+		if what == Leave {
+			if e, err = e.Leave(c.Who.ID); err != nil {
+				return nil, err
+			}
+			return nil, errors.Join(t.PutExecution(e), t.runs.leave(e))
+		}
+		if e, err = e.Report(what == Happened, c.Reason, c.Who.ID, t.now); err != nil {
+			return nil, err
+		}
+		if err := t.PutExecution(e); err != nil {
+			return nil, err
+		}
+		if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
+			return nil, err
+		}
+		if call.Execution != e.ID {
+			return nil, t.runs.superseded(e, call)
+		}
+		return nil, t.runs.returnResult(e)
+	})
+}
+
+// mayReport says why a person may not report on an execution, or nil. The operator at the command line may.
+func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
+	if who.ID.Login() != "" {
+		return nil, nil // the operator can find out what the tool did
+	}
+	turn, err := t.Turn(e.Turn)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(turn.Requesters, who.ID) && !who.Deleted {
+		return nil, nil
+	}
+	if giver, err := view.GrantOwnerOf(t, e); err != nil || who.ID != "" && who.ID == giver && !who.Deleted {
+		return nil, err
+	}
+	if e.Request == "" {
+		return &approvers.Denied{Code: approvers.DeniedNotRequester}, nil
+	}
+	r, err := t.Request(e.Request)
+	if err != nil {
+		return nil, err
+	}
+	_, denied := r.Authority(t.policy, who)
+	return denied, nil
+}
+
+// leave tells the model that the outcome is unknown. People may still report on it later.
+func (t runsTx) leave(e approvers.Execution) error {
+	if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
+		return err
+	}
+	return t.returnResult(e)
+}
+
+// LeaveUnknown tells the model of an outcome that nobody reported on in time. Reports that were received before the
+// deadline are handled first.
+func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
+	return w.update(ctx, "leave", func(t *tx) error {
+		e, err := t.Execution(timer.Ref)
+		if err != nil || e.State != approvers.ExecutionUnknown {
+			return errors.Join(store.IgnoreNotFound(err), t.ClearTimer(store.TimerLeave, timer.Ref))
+		}
+		p, _ := t.policy.Tool(e.Tool, "")
+		deadline := e.FinishedAt.Add(p.ExpiresAfter)
+		if timer.Due.Before(deadline) { // the policy gives more time by now than when people were asked
+			deadline = timer.Due
+		}
+		if early, err := t.handledFirst(timer, deadline); early || err != nil {
+			return err
+		}
+		return t.runs.leave(e)
+	})
+}
+
+// RetryUnknown asks for a call again whose outcome is unknown. It creates a new execution and a new request with all
+// its stages under the current policy, even if the call would now run without asking. The earlier run stays unknown,
+// and can still be reported. The call's one result will be that of the new request, so RetryUnknown is denied once the
+// model has a result, and while an earlier retry is open. The people who may report the outcome may do it.
+func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
+	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
+		e, denied, err := t.runs.reportable(c)
+		if err != nil {
+			return nil, err
+		}
+		if denied == nil {
+			denied, err = t.runs.retryUnknown(e, c)
+		}
+		if denied == nil || denied.Code == approvers.DeniedNotFound || err != nil {
+			return denied, err
+		}
+		return denied, t.auditDenied(e.Chain(), "ask again", c, denied)
+	})
+}
+
+// reportable reads the execution of a click, if its outcome is unknown and the person may report it.
+func (t runsTx) reportable(c Click) (approvers.Execution, *approvers.Denied, error) {
+	e, err := t.Execution(c.Execution)
+	if errors.Is(err, store.ErrNotFound) {
+		return e, &approvers.Denied{Code: approvers.DeniedNotFound}, nil
+	}
+	if err != nil {
+		return e, nil, err
+	}
+	switch e.State {
+	case approvers.ExecutionUnknown:
+	case approvers.ExecutionNone, approvers.ExecutionExecuting:
+		return e, &approvers.Denied{Code: approvers.DeniedUnfinished}, nil
+	default:
+		return e, &approvers.Denied{Code: approvers.DeniedResolved, By: e.ReportedBy, At: e.FinishedAt}, nil
+	}
+	denied, err := t.mayReport(e, c.Who)
+	return e, denied, err
+}
+
+func (t runsTx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied, error) {
+	call, err := t.Call(e.Call)
+	if err != nil {
+		return nil, err
+	}
+	if call.Execution != e.ID {
+		r, err := t.Request(call.Request)
+		return &approvers.Denied{Code: approvers.DeniedAgain, By: r.Retry.By, At: r.Retry.At}, err
+	}
+	if call.Outcome != "" {
+		return &approvers.Denied{Code: approvers.DeniedReturned}, nil
+	}
+	turn, err := t.Turn(call.Turn)
+	if err != nil {
+		return nil, err
+	}
+	tool, args, problem := t.stillAdmissible(turn.Agent, e)
+	if problem != "" {
+		return &approvers.Denied{Code: approvers.DeniedNotAgain, Detail: problem}, nil
+	}
+	r, err := t.newRetry(turn, call, e, c.Who)
+	if err != nil {
+		return nil, err
+	}
+	r.Effect = tool.Effect
+	if r.Plan = t.policy.RetryPlan(r.AsCall(args)); r.Plan.Verdict != approvers.Ask {
+		return &approvers.Denied{Code: approvers.DeniedNotAgain, Detail: r.Plan.Why[len(r.Plan.Why)-1]}, nil
+	}
+	call.Secrets = t.proposals.secrets(tool, turn.Agent)
+	call.Preview, r.PreviewFault = t.proposals.preview(e.Tool, turn.Agent, approvers.MaskValues(args, call.Secrets))
+	r.Preview = call.Preview
+	again := t.proposals.newExecution(call, tool, e.Args)
+	again.Asker, again.After = e.Asker, e.ID
+	call.Execution = again.ID
+	if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
+		return nil, err
+	}
+	if err := t.proposals.ask(call, again, r); err != nil {
+		return nil, err
+	}
+	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "report": string(Asked), "again": again.ID}
+	if err := t.audit(e.Chain(), approvers.AuditReported, c.Who.ID, facts, nil); err != nil {
+		return nil, err
+	}
+	if err := t.changedStep(e); err != nil {
+		return nil, err
+	}
+	return nil, t.turns.tellIfQueued(turn)
+}
+
+// stillAdmissible checks the arguments of an earlier run against the current tool and policy. problem is a sentence for
+// people, or "".
+func (t runsTx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[string]any, string) {
+	tool, ok := t.tool(e.Tool)
+	if a, has := t.policy.Agent(agent); !ok || !has || !a.Offers(e.Tool) {
+		return tool, nil, "the agent has no such tool any more"
+	}
+	if tool.Blocked != "" {
+		return tool, nil, tool.look()
+	}
+	p, _ := t.policy.Tool(e.Tool, agent)
+	args, err := approvers.StrictArgs(e.Args, p.ReadsNumbers())
+	if err == nil {
+		err = tool.Check(e.Args)
+	}
+	if err != nil {
+		return tool, nil, "the tool does not take these arguments any more: " + plainFault(err)
+	}
+	return tool, args, ""
+}
+
+// newRetry returns the request for a retry: with the same requesters and the approvers' edits, and next to the bundle
+// of its step if it was in one.
+func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execution, who approvers.Identity) (r approvers.Request, err error) {
+	conv, err := t.Conversation(call.Conversation)
+	if err != nil {
+		return r, err
+	}
+	authors, err := t.proposals.authors(conv.ID)
+	if err != nil {
+		return r, err
+	}
+	r.Facts, err = t.proposals.askFacts(turn, conv, authors)
+	if err != nil {
+		return r, err
+	}
+	r.Agent, r.Tool, r.CreatedAt = turn.Agent, e.Tool, t.now
+	r.Retry = &approvers.Retry{Execution: e.ID, LostAt: e.FinishedAt, By: who.ID, Name: who.Name, At: t.now}
+	if e.Request == "" {
+		return r, nil
+	}
+	earlier, err := t.Request(e.Request)
+	r.Edits, r.Bundle, r.Apart = earlier.Edits, earlier.Bundle, earlier.Bundle != ""
+	return r, err
+}
+
+// changedEarlier refreshes the messages about the run that a request retries.
+func (t runsTx) changedEarlier(r approvers.Request) error {
+	if r.Retry == nil {
+		return nil
+	}
+	e, err := t.Execution(r.Retry.Execution)
+	if err != nil {
+		return err
+	}
+	if e.Request != "" {
+		if err := t.outbox.changedRef(e.Request); err != nil {
+			return err
+		}
+	}
+	return t.outbox.changedRef(e.ID)
+}
+
+// superseded records a person's report about a run whose call is being retried. If the run succeeded after all, the
+// open retry is voided and the model gets the reported result. Otherwise the people who decide the retry are told.
+func (t runsTx) superseded(e approvers.Execution, call store.Call) error {
+	r, err := t.Request(call.Request)
+	if err != nil {
+		return err
+	}
+	if r.Retry.Execution == e.ID {
+		found := *r.Retry
+		found.Found, found.FoundBy = e.State, e.ReportedBy
+		r.Retry = &found
+		if err := t.PutRequest(r); err != nil {
+			return err
+		}
+		r.Version++
+	}
+	if e.State != approvers.ExecutionSucceeded || !r.State.Open() {
+		return errors.Join(t.pauses.showAgain(r), t.changedStep(e))
+	}
+	var before *approvers.Request
+	if e.Request != "" {
+		earlier, err := t.Request(e.Request)
+		if err != nil {
+			return err
+		}
+		before = &earlier
+	}
+	outcome, text := approvers.RunResult(t.policy, e, before)
+	if err := t.turns.giveResult(call, outcome, text); err != nil {
+		return err
+	}
+	void, events, denied := r.Void(t.deciding(), "somebody reported that the earlier run of it happened")
+	if denied != nil {
+		return denied // an open request is never over
+	}
+	if err := t.apply(void, events); err != nil {
+		return err
+	}
+	return t.changedStep(e)
+}
