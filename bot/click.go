@@ -91,10 +91,13 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	if len(i.Actions) == 0 {
 		return fmt.Errorf("%w: no action in it", errPayload)
 	}
+	a := i.Actions[0]
 	if i.View.modal() {
+		if _, form := render.FormTitles[a.ActionID]; form {
+			return b.openWithin(ctx, d, i)
+		}
 		return b.turnPage(ctx, d, i)
 	}
-	a := i.Actions[0]
 	if strings.HasPrefix(a.ActionID, render.ActHome+"_") {
 		return b.turnHome(ctx, d, i)
 	}

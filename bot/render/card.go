@@ -46,12 +46,22 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 
 // banners says what is wrong, above everything else. Normally nothing is.
 func (v View) banners(r approvers.Request) []*RichText {
-	out := []*RichText{v.earlier(r), v.pausedHere()}
-	if !r.Plan.Known {
-		out = append(out, Say("⚠️ ").Strong("The policy does not know this tool."))
-	}
+	out := v.setbacks(r)
 	for _, f := range doubts(r) {
 		out = append(out, Say("⚠️ ").Strong(f))
+	}
+	return out
+}
+
+// setbacks says what is wrong with a request apart from its arguments.
+func (v View) setbacks(r approvers.Request) []*RichText {
+	out := []*RichText{v.earlier(r)}
+	if r.State != approvers.Pending {
+		return out
+	}
+	out = append(out, v.pausedHere())
+	if !r.Plan.Known {
+		out = append(out, Say("⚠️ ").Strong("The policy does not know this tool."))
 	}
 	if fault := previewFault(r); fault != "" {
 		out = append(out, Say("⚠️ ").Strong("The preview could not be made: ").Say(Clip(OneLine(fault), MaxNote)))
@@ -220,7 +230,7 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 	details := button(ActArguments, "Details…", value, slack.StyleDefault)
 	if v.hadTheirSay(r) {
 		p.Para(Say("☑️ You have agreed. Others are still needed."))
-		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), button(ActComment, "Comment…", value, slack.StyleDefault), details)
+		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), details)
 		return
 	}
 	p.Para(v.wantsTyping(r))
@@ -229,19 +239,6 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 		row = append(row, details)
 	}
 	p.buttons("", row...)
-	others := []slack.BlockElement{
-		button(ActAsk, "Ask…", value, slack.StyleDefault), button(ActComment, "Comment…", value, slack.StyleDefault),
-		button(ActHandOn, "Hand on…", value, slack.StyleDefault),
-	}
-	if len(v.reveal(r)) > 0 {
-		others = append(others, button(ActModify, "Modify…", value, slack.StyleDefault))
-	}
-	if len(r.Standing()) > 0 && !v.ownCopy() {
-		others = append(others, button(ActTakeBack, "Take back…", value, slack.StyleDefault))
-	} else {
-		others = v.andMore(r, whole, others...)
-	}
-	p.buttons("", others...)
 }
 
 func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUser) }

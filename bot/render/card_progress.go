@@ -146,7 +146,11 @@ func (v View) decision(r approvers.Request, i int) *RichText {
 	if d.By.Login() != "" {
 		in = "at the command line"
 	}
-	line := Say(sign).Person(d.By, d.Name).Say(fmt.Sprintf(" (%s) %s at stage %d, ", in, did, d.Stage+1)).At(d.At, clock)
+	line := Say(sign).Person(d.By, d.Name).Say(" (" + in + ") " + did)
+	if len(r.Plan.Stages) > 1 {
+		line.Say(fmt.Sprintf(" at stage %d", d.Stage+1))
+	}
+	line.Say(", ").At(d.At, clock)
 	if d.Kind == approvers.Reject && d.Reason != "" {
 		line.Say(": ").soft(Clip(OneLine(d.Reason), maxAgainst))
 	}
