@@ -18,7 +18,7 @@ func TestDocsShowTheExample(t *testing.T) {
 	}
 	blocks := strings.Split(string(docs), "```go\n")[1:]
 	if len(blocks) == 0 {
-		t.Fatal("there is no Go in docs/tools.md: the test looks at the wrong place")
+		t.Fatal("docs/tools.md has no Go program: the test reads the wrong file")
 	}
 	for _, block := range blocks {
 		block, _, _ := strings.Cut(block, "```")
@@ -30,7 +30,7 @@ func TestDocsShowTheExample(t *testing.T) {
 	}
 	for _, tag := range known {
 		if !strings.Contains(string(docs), "`"+tag+`:"`) {
-			t.Errorf("docs/tools.md does not say what the tag %s is", tag)
+			t.Errorf("docs/tools.md does not explain the tag %s", tag)
 		}
 	}
 	for _, format := range formats {

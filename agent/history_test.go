@@ -125,7 +125,7 @@ func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 			used[c.ID] = true
 			var object map[string]any
 			if json.Unmarshal([]byte(c.Function.Arguments), &object) != nil {
-				t.Fatalf("arguments that are no object: %.100s", c.Function.Arguments)
+				t.Fatalf("arguments that are not an object: %.100s", c.Function.Arguments)
 			}
 		}
 	}

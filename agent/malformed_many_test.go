@@ -21,7 +21,7 @@ var badArguments = map[string]string{
 // finishes are the ends that servers send after such an answer, with whether complete calls before it are accepted.
 var finishes = map[string]bool{"tool_calls": true, "stop": true, "eos": true, "length": false, "content_filter": false}
 
-// pieces are ways to send a text.
+// inPieces are ways to send a text.
 var inPieces = map[string]func(string) []string{
 	"whole": func(s string) []string { return []string{s} },
 	"halves": func(s string) []string {

@@ -167,7 +167,7 @@ func TestChangedTellsOnceForMany(t *testing.T) {
 	<-changed
 	select {
 	case <-changed:
-		t.Error("two changes that nobody took note of were told twice")
+		t.Error("two changes that were not read caused two notifications")
 	default:
 	}
 	if r.Changed() != changed {
@@ -298,7 +298,10 @@ func TestDriftBetweenClaimAndRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &Registry{}
 			v1, v2 := offered("files.read", "1"), offered("files.read", "2")
-			v2.Run = func(context.Context, Invocation) (string, error) { t.Error("it ran as what it is now"); return "", nil }
+			v2.Run = func(context.Context, Invocation) (string, error) {
+				t.Error("it ran with the new definition")
+				return "", nil
+			}
 			v1.Effect, v2.Effect = c.effect, c.effect
 			none(t, r.Pin("files", []Tool{v1}))
 			none(t, r.Replace("files", []Tool{v1}))

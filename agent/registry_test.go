@@ -136,7 +136,7 @@ func TestHashPinsTheDefinition(t *testing.T) {
 		}
 	}
 	if hash(func(t *Tool) { t.Timeout = time.Minute }) != base {
-		t.Error("the timeout is no part of the definition")
+		t.Error("the timeout is not part of the definition")
 	}
 }
 

@@ -115,7 +115,7 @@ func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args s
 		t.Fatalf("ran beyond the role %s that it was granted by", g.Role)
 	}
 	if slices.Contains(append(slices.Clone(c.Requesters), c.Authors...), giver.ID) && !r.Plan.SelfOK && r.Plan.Risk >= approvers.High {
-		t.Fatal("whoever asked for it had granted it")
+		t.Fatal("the requester had granted it")
 	}
 }
 

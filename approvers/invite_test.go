@@ -51,7 +51,7 @@ func TestHandOn(t *testing.T) {
 		t.Errorf("%s by %s as %s", approved.State, approved.ClosedBy, approved.ClosedRole)
 	}
 	if own := mustApprove(t, p, handed, onLead, start); own.State != approvers.Approved || own.ClosedRole != "team-lead" {
-		t.Errorf("whoever handed on: %s as %s", own.State, own.ClosedRole)
+		t.Errorf("the person who handed on: %s as %s", own.State, own.ClosedRole)
 	}
 	// The authority is checked again at the click.
 	p.Approvers[3].MaxRisk = approvers.Medium

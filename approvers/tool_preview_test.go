@@ -98,17 +98,17 @@ func TestRecordToolPreview(t *testing.T) {
 				t.Errorf("%q, preview %q, fault %q, cut %d", f.Text, after.Preview, f.Fault, f.Cut)
 			}
 			if _, _, changed := after.RecordToolPreview(r.Digest, "once more", "", start); changed {
-				t.Error("taken in twice")
+				t.Error("accepted twice")
 			}
 		})
 	}
 	r := withToolPreview(t, p, "issue_refund", small)
 	if _, _, changed := r.RecordToolPreview("another", "text", "", start); changed {
-		t.Error("what is about other arguments was taken in")
+		t.Error("a preview of other arguments was accepted")
 	}
 	r.State = approvers.Approved
 	if _, _, changed := r.RecordToolPreview(r.Digest, "text", "", start); changed {
-		t.Error("what comes after the decision was taken in")
+		t.Error("a preview after the decision was accepted")
 	}
 	erased := approvers.Request{ToolPreview: &approvers.ToolPreview{Text: "t", Fault: "f", By: "look"}}
 	if e := erased.Erase(); e.ToolPreview.Text+e.ToolPreview.Fault != "" || e.ToolPreview.By != "look" || erased.ToolPreview.Text != "t" {

@@ -277,7 +277,7 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 		s.send(p)
 		s.quiet()
 		if again := asked.Load() > before; again != want {
-			t.Errorf("%s: asked anew: %t, want %t", what, again, want)
+			t.Errorf("%s: asked again: %t, want %t", what, again, want)
 		}
 	}
 	stranger := "U0004" // is refused, so the request stays unchanged

@@ -21,7 +21,9 @@ import (
 
 // openedHome requests an update of a person's Home tab.
 func (b *Bot) openedHome(ctx context.Context, row store.Inbox, e event) error {
-	return b.Homes.Open(ctx, row.ID, e.userID(), "", 0)
+	err := b.Homes.Open(ctx, row.ID, e.userID(), "", 0)
+	b.Permissions.retryUnreached(ctx)
+	return err
 }
 
 // homeOpened reports whether an event says that a person views their Home tab.

@@ -96,7 +96,7 @@ func FuzzReadPayloads(f *testing.F) {
 		if slim, err := i.slim([]byte(raw + strings.Repeat(" ", 9<<10))); err == nil {
 			again, err := readInteraction(slim)
 			if err != nil || again.id(slim) != i.id([]byte(raw)) && i.TriggerID != "" {
-				t.Errorf("what is kept of %s is another click: %s (%v)", raw, slim, err)
+				t.Errorf("the stored click for %s is another one: %s (%v)", raw, slim, err)
 			}
 		}
 	})

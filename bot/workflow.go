@@ -118,6 +118,7 @@ type Outbox interface {
 	Expand(ctx context.Context, message string, users []string) error
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
+	RetryUnreached(ctx context.Context) error
 	Viewed(ctx context.Context, v workflow.Viewing) (rendering string, err error)
 	Refused(ctx context.Context, refusal settings.Refusal) error
 }

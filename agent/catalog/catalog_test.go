@@ -42,7 +42,7 @@ func TestFollowsThePolicy(t *testing.T) {
 		t.Errorf("the server that stayed was connected with %d times more", stays.handshakes()-before)
 	}
 	if changes.handshakes() == changed {
-		t.Error("the changed server was not connected with anew")
+		t.Error("the changed server was not connected again")
 	}
 	for _, s := range f.Servers() {
 		if !s.Connected || s.Server == "goes" {

@@ -103,7 +103,7 @@ func TestSecretsStayBehind(t *testing.T) {
 			t.Errorf("went along to another place: %v", a.header)
 		}
 		if a.header.Get("Accept") != "application/json" {
-			t.Errorf("what is no secret got lost: %v", a.header)
+			t.Errorf("a value that is not a secret was removed: %v", a.header)
 		}
 	}
 }

@@ -59,6 +59,6 @@ func TestReadAgainBesideACall(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	if n := c.Status()[0].Restarts; n != 0 {
-		t.Errorf("it was connected with anew %d times", n)
+		t.Errorf("it was connected again %d times", n)
 	}
 }

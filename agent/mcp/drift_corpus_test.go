@@ -130,7 +130,7 @@ func TestDriftCorpus(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})
 	o := newHarness(t, s)
 	if o.blocked("srv.act") != "" || o.blocked("srv.look") != "" {
-		t.Fatalf("what is pinned is blocked: %q, %q", o.blocked("srv.act"), o.blocked("srv.look"))
+		t.Fatalf("a pinned tool is blocked: %q, %q", o.blocked("srv.act"), o.blocked("srv.look"))
 	}
 	blocked := 0
 	for _, c := range driftCorpus {
@@ -156,7 +156,7 @@ func TestDriftCorpus(t *testing.T) {
 		case why == "":
 			t.Errorf("%s: it is not blocked", c.what)
 		case r.State != approvers.Voided || !strings.Contains(r.Reason, why):
-			t.Errorf("%s: what waited is %s because %q", c.what, r.State, r.Reason)
+			t.Errorf("%s: the waiting request is %s because %q", c.what, r.State, r.Reason)
 		case again.Request != "" || again.Outcome != approvers.OutcomeError || !strings.Contains(again.Result, why):
 			t.Errorf("%s: a new call is taken: %s", c.what, again.Result)
 		case err == nil || s.runs.Load() != 0:
@@ -170,7 +170,7 @@ func TestDriftCorpus(t *testing.T) {
 		o.offered()
 		o.ok(o.Requests.Reevaluate(t.Context()))
 		if o.blocked("srv.act") != "" {
-			t.Fatalf("%s: it is what was pinned again, and is blocked because %s", c.what, o.blocked("srv.act"))
+			t.Fatalf("%s: the definition is as pinned again, but the tool is blocked: %s", c.what, o.blocked("srv.act"))
 		}
 	}
 	t.Logf("changes=%d blocked=%d", len(driftCorpus), blocked)
@@ -210,11 +210,11 @@ func TestDriftThatCanNotBeRead(t *testing.T) {
 		o.offered()
 		o.ok(o.Requests.Reevaluate(t.Context()))
 		if why := o.blocked("srv.act"); why != "" {
-			t.Fatalf("%s: it is what was pinned again, and is blocked because %s", c.what, why)
+			t.Fatalf("%s: the definition is as pinned again, but the tool is blocked: %s", c.what, why)
 		}
 	}
 	if r := o.request(waits.Request); r.State != approvers.Pending {
-		t.Errorf("what waited is %s, because the server was not there for a while", r.State)
+		t.Errorf("the waiting request is %s, although the server was only unavailable", r.State)
 	}
 	t.Logf("changes=%d refused=%d", len(unreadable), refused)
 }
@@ -250,7 +250,7 @@ func TestWhatIsNoDrift(t *testing.T) {
 		t.Errorf("spaces between tokens blocked it: %s", why)
 	}
 	if r := o.request(waits.Request); r.State != approvers.Pending {
-		t.Errorf("what waited is %s", r.State)
+		t.Errorf("the waiting request is %s", r.State)
 	}
 	if o.blocked("srv.new") == "" {
 		t.Error("a tool that nobody pinned can be called")

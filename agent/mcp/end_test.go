@@ -63,7 +63,7 @@ func TestUnresponsiveAddress(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for c.Status()[0].Restarts == 0 {
 		if time.Now().After(deadline) {
-			t.Fatalf("it was not connected with anew: %+v", c.Status())
+			t.Fatalf("there is no new connection: %+v", c.Status())
 		}
 		time.Sleep(time.Millisecond)
 	}

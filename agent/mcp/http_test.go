@@ -299,7 +299,7 @@ func TestStreamUnasked(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the list was not read anew")
+			t.Fatal("the list was not read again")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -388,6 +388,6 @@ func TestLostSession(t *testing.T) {
 		}
 	}
 	if c.Status()[0].Restarts == 0 {
-		t.Error("it was not connected with anew")
+		t.Error("it was not connected again")
 	}
 }

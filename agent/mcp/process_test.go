@@ -174,7 +174,7 @@ func TestServerThatReadsNothing(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for c.Status()[0].Restarts == 0 {
 		if time.Now().After(deadline) {
-			t.Fatalf("it was not started anew: %+v", c.Status())
+			t.Fatalf("it was not started again: %+v", c.Status())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -197,7 +197,7 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	if n := c.Status()[0].Restarts; n < 2 {
-		t.Errorf("it was started anew %d times", n)
+		t.Errorf("it was started again %d times", n)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestUnresponsive(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for c.Status()[0].Restarts == 0 {
 		if time.Now().After(deadline) {
-			t.Fatalf("it was not started anew: %+v", c.Status())
+			t.Fatalf("it was not started again: %+v", c.Status())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -253,7 +253,7 @@ func TestLogLines(t *testing.T) {
 		t.Error("a secret is in the log, or the line is not")
 	}
 	if strings.Contains(got, "\x1b") || strings.Contains(got, "\u202e") || strings.Contains(got, `\x1b`) {
-		t.Error("what can't be seen is in the log")
+		t.Error("an invisible character is in the log")
 	}
 	if n := strings.Count(got, "again"); n < 10 || n > logBurst+5 {
 		t.Errorf("%d of 1000 lines", n)

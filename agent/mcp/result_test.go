@@ -72,7 +72,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 		t.Error("a result of too many parts is taken")
 	}
 	if _, err := result(definition{}, redact.Values{}, []byte(`{`), nil); err == nil {
-		t.Error("what is not an object is taken")
+		t.Error("a value that is not an object is accepted")
 	}
 }
 
@@ -92,7 +92,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// TestSilentFields checks that an error with an invalid code, and an invalid number, do no harm.
+// TestOddErrors checks that an error with an invalid code, and an invalid number, do no harm.
 func TestOddErrors(t *testing.T) {
 	a := readError(object{{"code", []byte(`"x"`)}})
 	if outcomeOf(rejected(a)) != unclear {

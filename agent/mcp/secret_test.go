@@ -82,7 +82,7 @@ func TestSecretsStayHere(t *testing.T) {
 		}
 	}
 	if names := o.names(); len(names) != 1 {
-		t.Errorf("tools whose definition holds the secret are offered: %q", names)
+		t.Errorf("tools with the secret in their definition are offered: %q", names)
 	}
 	if problem := c.Status()[0].Problem; !strings.Contains(problem, "repeats a value that the policy gives the server as a secret") || strings.Contains(problem, "s3cr3t") {
 		t.Errorf("%q", problem)

@@ -19,7 +19,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// sealed is a store that the test seals.
+// sealedStore is a store that the test seals.
 type sealedStore struct {
 	*testing.T
 	path     string

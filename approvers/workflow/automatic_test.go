@@ -38,7 +38,7 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 		told = told || s.Kind == store.OutboxQueued
 	}
 	if !told {
-		t.Error("whoever wrote meanwhile is not told that the message waits")
+		t.Error("the sender of a message meanwhile is not told that it waits")
 	}
 	r := h.request(c.Request)
 	if got := r.Plan.Stages[0].Approver; got != "support-agent" || !contains(fmt.Sprint(r.Plan.Why), "more than 2/h automatic runs") {

@@ -34,7 +34,7 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 	}
 	told := h.surfacesOf(string(lead.ID))
 	if len(told) != 1 || told[0].Kind != store.OutboxStandIn || told[0].To != "user:U0005" {
-		t.Errorf("whoever stands in is told by %+v", told)
+		t.Errorf("the stand-in is told by %+v", told)
 	}
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.due()
@@ -65,7 +65,7 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 		wants = append(wants, s.Revision)
 	}
 	if want := []uint64{2, 2, 2, 1}; !slices.Equal(wants, want) {
-		t.Errorf("what told whoever stands in is wanted in versions %v; want %v", wants, want)
+		t.Errorf("the stand-in's message is wanted in versions %v; want %v", wants, want)
 	}
 	_, err := h.People.Back(h.ctx(), "", lead)
 	h.ok(err)
@@ -176,7 +176,7 @@ func TestBack(t *testing.T) {
 	}
 	h.wantKinds("absence:"+string(lead.ID), "away away")
 	if told := h.surfacesOf(string(lead.ID)); len(told) != 1 || told[0].Revision != 2 {
-		t.Errorf("whoever stood in is shown %+v", told)
+		t.Errorf("the stand-in is shown %+v", told)
 	}
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.due()

@@ -67,7 +67,7 @@ func TestBurstWhileThePolicyTightens(t *testing.T) {
 	for _, r := range approved {
 		claim(r.Execution)
 		if now := h.request(r.ID); now.State != approvers.Pending || len(now.Standing()) > 1 {
-			t.Errorf("what was approved before is %s, with %d approvals", now.State, len(now.Standing()))
+			t.Errorf("the request that was approved before is %s, with %d approvals", now.State, len(now.Standing()))
 		}
 	}
 	for _, c := range alone {

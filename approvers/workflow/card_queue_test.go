@@ -317,7 +317,7 @@ func TestLinesInAnyOrder(t *testing.T) {
 		c.check(rt)
 		for _, address := range []string{"role:team-lead", "role:finance-director", "channel:#support-approvals", "channel:#leads"} {
 			if l := h.lineAt(address); len(l.Open)+len(l.Held) > 0 {
-				rt.Fatalf("all is over, and the line at %s still holds %+v", address, l)
+				rt.Fatalf("everything has ended, but the queue at %s still contains %+v", address, l)
 			}
 		}
 	})

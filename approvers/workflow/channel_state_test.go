@@ -84,7 +84,7 @@ func TestALostChannel(t *testing.T) {
 		t.Errorf("the question about a run is at: %s", got)
 	}
 	if got := h.where(discount.ID, over.ID); got != "card channel:#leads, card channel:#support-approvals" {
-		t.Errorf("what is elsewhere, or over, is at: %s", got)
+		t.Errorf("messages that are elsewhere, or have ended, are at: %s", got)
 	}
 	next := h.requestIn(h.sayIn("400.1", bob, "four").Turn, `issue_refund {"amount":4}`)
 	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(next.ID, store.OutboxCard).ID, "not_in_channel", "C-leads"))
@@ -129,7 +129,7 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
 	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(second.ID, store.OutboxCard).ID, "is_archived", "C-support"))
 	if _, due := h.timers(store.TimerChannel)["C-support"]; !due {
-		t.Fatal("nobody looks what else is there")
+		t.Fatal("the other sources are not checked")
 	}
 	h.due()
 	if got := h.where(first.ID, second.ID); got != "card role:support-agent, card role:support-agent" {

@@ -204,7 +204,7 @@ func TestAfterACrashTheOutcomeIsUnknown(t *testing.T) {
 		to = append(to, s.To)
 	}
 	if len(to) != 2 || to[0] != "conversation:"+r.Conversation || to[1] != "role:team-lead" {
-		t.Errorf("asked at %v; want the thread and whoever approved", to)
+		t.Errorf("asked at %v; want the thread and the approver", to)
 	}
 	h.wantOutcome(r.Call, "")
 	h.notRun(r.Execution)

@@ -78,7 +78,7 @@ func TestRefusalsWithoutEnd(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if again := h.surfacesOf(r.ID)[0]; again.Revision-wants != 6 {
-		t.Errorf("it was drawn anew %d times", again.Revision-wants)
+		t.Errorf("it was rendered again %d times", again.Revision-wants)
 	}
 	var nobody approvers.Identity
 	for range 7 { // nobody can say who clicked

@@ -37,7 +37,7 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 				t.Errorf("%s was handled; want %s", got, id)
 			}
 		case <-time.After(10 * time.Second):
-			t.Errorf("%s back: what came in before is not handled", back)
+			t.Errorf("%s back: earlier deliveries are not handled", back)
 		}
 		stop()
 		h.ok(<-stopped)

@@ -166,7 +166,7 @@ func (h *harness) begin(turn string) workflow.Brief {
 	return b
 }
 
-// call is one tool call of the model, as "tool {args}".
+// calls parses tool calls of the model, each as "tool {args}".
 func calls(specs ...string) []workflow.ModelCall {
 	var out []workflow.ModelCall
 	for i, s := range specs {

@@ -86,7 +86,7 @@ func TestCrashImagesOfALyingDisk(t *testing.T) {
 		}
 	}
 	if found == 0 {
-		t.Error("what was acknowledged is not on the disk, and that was not noticed")
+		t.Error("acknowledged data is missing from the disk, and that was not noticed")
 	}
 }
 

@@ -18,7 +18,7 @@ func (h *harness) spoken(who approvers.Identity, text string) workflow.IncomingM
 	}
 }
 
-// edit edits the message.
+// rewrite edits the message.
 func (h *harness) rewrite(u workflow.IncomingMessage, text string) workflow.MessageResult {
 	h.t.Helper()
 	h.n++
@@ -99,7 +99,7 @@ func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	}
 	u.Inbox = o.id("Ev") // its mention, late
 	if h := o.hear(u); !h.Ignored || h.Turn != "" {
-		t.Errorf("what was deleted was heard: %+v", h)
+		t.Errorf("a deleted message was received: %+v", h)
 	}
 	next := o.say(alice, "hello").Turn
 	if got := texts(o.begin(next)); got != "hello" {
@@ -143,7 +143,7 @@ func TestRewordedAfterItWasRead(t *testing.T) {
 	told = h.show(h.surface(told.ID))
 	h.approve(lead, r.ID)
 	if now := h.surface(told.ID); now.State != store.OutboxWanted {
-		t.Errorf("what the asker was told is %s after the decision", now.State)
+		t.Errorf("the message to the requester is %s after the decision", now.State)
 	}
 	h.run(r.Execution, "refunded")
 	if got := texts(h.begin(turn)); got != "refund 50|Let me see." {

@@ -163,7 +163,7 @@ func TestOverrule(t *testing.T) {
 	after, err = h.Requests.Overrule(h.ctx(), h.order(approvers.Reject, approved.ID))
 	h.ok(err)
 	if after.State != approvers.Revoked {
-		t.Errorf("what was approved is %s", after.State)
+		t.Errorf("the approved request is %s", after.State)
 	}
 	h.notRun(approved.Execution)
 

@@ -210,7 +210,7 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	}
 	h.approve(support, r.ID)
 	if got := h.wanted(r.ID); got != "" {
-		t.Errorf("what Slack refused for good is to be shown again: %s", got)
+		t.Errorf("a message that Slack refused for good is wanted again: %s", got)
 	}
 
 	step := h.only(r.Turn, store.OutboxStep)

@@ -160,7 +160,7 @@ func TestPauseSurvivesARestart(t *testing.T) {
 	wantPaused(t, err)
 	h.notRun(cs[1].Execution)
 	if got := h.execution(cs[1].Execution).State; got != approvers.ExecutionUnknown {
-		t.Errorf("what may have acted is %s", got)
+		t.Errorf("a run that may have acted is %s", got)
 	}
 	h.ok(h.Runs.Report(h.ctx(), workflow.Click{Who: alice, Execution: cs[1].Execution, Reason: "I see it"}, workflow.Happened))
 	h.ok(h.Pauses.Resume(h.ctx(), lead.ID, ""))
@@ -239,7 +239,7 @@ func TestStandstill(t *testing.T) {
 	h.showPause()
 	for _, turn := range []string{before.Turn, during.Turn, r.Turn} {
 		if !contains(h.wanted(turn), "standstill") {
-			t.Errorf("what says that it stands still is to stay: %s", h.wanted(turn))
+			t.Errorf("the message about the pause is to stay: %s", h.wanted(turn))
 		}
 		h.show(h.only(turn, store.OutboxStandstill))
 		h.answer(turn)

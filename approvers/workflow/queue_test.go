@@ -68,8 +68,8 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 	o.answer(conv.Turn)
 }
 
-// TestQueuedSendersAreToldOnlyOfWaits checks that the sender of a message during a model call is not told that it waits,
-// unless the call ends in a wait for people.
+// TestQueuedSendersAreToldOnlyOfWaits checks that the sender of a message during a model call is not told that it
+// waits, unless the call ends in a wait for people.
 func TestQueuedSendersAreToldOnlyOfWaits(t *testing.T) {
 	notices := func(h *harness, turn string) (n int) {
 		for _, s := range h.surfacesOf(turn) {
@@ -281,6 +281,6 @@ func TestDirectMessagesBeginAnew(t *testing.T) {
 	}
 	h.answer(third.Turn)
 	if h := say(true); h.Conversation == third.Conversation {
-		t.Error("asked to begin anew, and did not")
+		t.Error("it was asked to begin again, and did not")
 	}
 }

@@ -82,7 +82,7 @@ func TestPanicInAHandler(t *testing.T) {
 	})
 }
 
-// torn is a store in which some records can't be read until they are set aside.
+// tornStore is a store in which some records can't be read until they are set aside.
 type tornStore struct {
 	store.Store
 	bad map[string]bool // "bucket id"

@@ -110,7 +110,7 @@ func TestRestored(t *testing.T) {
 		}
 		for _, s := range b.surfacesOf(r.ID) {
 			if s.State != store.OutboxWanted {
-				t.Errorf("the %s at %s is not shown anew", s.Kind, s.To)
+				t.Errorf("the %s at %s is not shown again", s.Kind, s.To)
 			}
 		}
 	}

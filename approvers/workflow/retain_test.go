@@ -71,7 +71,7 @@ func TestRetention(t *testing.T) {
 	h.retain(1, 0)
 	h.retain(0, 0)
 	if h.hasConversation(r.Conversation) || h.payloadsOf(r.ID) != 0 {
-		t.Error("what was written is still there")
+		t.Error("the text is still there")
 	}
 	h.wantKinds(r.ID, "proposed decided approved executing executed returned erased")
 	h.ok(h.store.Check(h.ctx()))
@@ -116,7 +116,7 @@ func TestRetentionKeepsWhatWaits(t *testing.T) {
 	other.clock.pass(91 * aDay)
 	other.retain(0, 0)
 	if !other.hasConversation(r.Conversation) {
-		t.Error("a conversation with an outcome that nobody knows is gone")
+		t.Error("a conversation with an unknown outcome is gone")
 	}
 }
 

@@ -124,7 +124,7 @@ func TestAskAgainUnderAGrant(t *testing.T) {
 	after := h.call(c.ID)
 	r := h.wantState(after.Request, approvers.Pending)
 	if e := h.execution(after.Execution); e.Grant != "" || h.grant(g.ID).Left != 1 {
-		t.Errorf("under grant %q, of which %d are left", e.Grant, h.grant(g.ID).Left)
+		t.Errorf("under grant %q with %d uses left", e.Grant, h.grant(g.ID).Left)
 	}
 	if r.StepUp != "" {
 		t.Errorf("the second request of an hour: %s", r.StepUp)

@@ -19,7 +19,7 @@ func (h *harness) stop(who approvers.Identity, turn string) error {
 	return h.Turns.Halt(h.ctx(), c)
 }
 
-// say stops in words.
+// sayStop stops a turn by writing the word.
 func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
 	h.t.Helper()
 	return h.hear(workflow.IncomingMessage{

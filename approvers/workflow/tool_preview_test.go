@@ -61,7 +61,7 @@ func TestPreviewByACompanion(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if h.surfacesOf(r.ID)[0].Revision == before || len(h.timers(store.TimerPreview)) != 0 {
-		t.Error("it is not drawn anew, or is to be made again")
+		t.Error("it is not rendered again, or is to be created again")
 	}
 	h.ok(h.Runs.EndPreview(h.ctx(), p, "something else", "")) // it comes twice
 	h.approve(lead, r.ID)

@@ -95,11 +95,14 @@ func (v View) otherStages(r approvers.Request) *RichText {
 	return p
 }
 
-// escalated tells a role that was added to the stage why: its own people have not decided in time. It is empty for the
+// escalated tells a role that was added to the stage why: its own people have not decided in time, or could not be shown it. It is empty for the
 // roles that the stage itself names.
 func (v View) escalated(r approvers.Request) *RichText {
 	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
 		return new(RichText)
+	}
+	if r.Unreached.Added(r, v.Message.Role) {
+		return Say("⏫ I could not show this to " + v.stageTitle(r.CurrentStage()) + ", because " + refusedCard(r.Unreached.Cause) + ", so " + v.title(v.Message.Role) + " is asked.")
 	}
 	return Say("⏫ Not decided yet, so " + v.title(v.Message.Role) + " is asked as well.")
 }

@@ -18,7 +18,7 @@ func TestMaskedText(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if got := maskedText([]byte(`not JSON 4242`), []string{"x"}); got != "⟨masked⟩" {
-		t.Errorf("what can't be read is shown: %s", got)
+		t.Errorf("an unreadable value is shown: %s", got)
 	}
 }
 

@@ -77,9 +77,13 @@ func reasons(err error) []string {
 // maxReason bounds what is kept of Slack's reasons, in bytes.
 const maxReason = 400
 
-// Explain returns the words of an error with Slack's reasons, without secrets and bounded.
+// Explain returns the words of an error with Slack's reasons and the missing scope, without secrets and bounded.
 func Explain(err error) string {
 	text := redact.Error(err)
+	var answer slack.SlackErrorResponse
+	if errors.As(err, &answer) && answer.Needed != "" { // the missing scope
+		text += ": " + answer.Needed
+	}
 	if said := reasons(err); len(said) > 0 {
 		text += ": " + redact.Text(strings.Join(said, "; "))
 	}
@@ -161,8 +165,8 @@ func isReply(req *http.Request) bool {
 	return req.Method == http.MethodPost && strings.HasPrefix(req.Header.Get("Content-Type"), "application/json")
 }
 
-// replied makes an empty answer of a response URL the one that the client library takes for success. Slack's own is
-// "ok", others send nothing.
+// replied replaces an empty answer of a response URL by "ok", which the client library takes for success. Slack answers
+// "ok"; other servers answer nothing.
 func replied(resp *http.Response) {
 	if resp.StatusCode != http.StatusOK {
 		return

@@ -123,7 +123,7 @@ func TestRequestAcknowledgement(t *testing.T) {
 		t.Errorf("answered %d %q", w.Code, w.Body)
 	}
 	if w := bad.send(h); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("what was not stored is answered with %d", w.Code)
+		t.Errorf("a delivery that was not stored is answered with %d", w.Code)
 	}
 	h.gate.shut()
 	if w := event(`{}`).send(h); w.Code != http.StatusServiceUnavailable || h.Ready() == nil {

@@ -31,7 +31,7 @@ func (b *bubble) allTurns(r store.Reader) (turns []string) {
 	return turns
 }
 
-// outbox lists the messages that name a request or a turn.
+// surfaces lists the outbox messages that name a request or a turn.
 func (b *bubble) surfaces() (out []store.OutboxMessage) {
 	b.Helper()
 	b.view(func(r store.Reader) error {

@@ -57,7 +57,7 @@ func TestCrashesFile(t *testing.T) {
 	}
 	c = openCrashes(path, log)
 	if c.Count("think", "t1") != 3 || c.Count("think", "t4") != 1 || len(c.died) != 2 {
-		t.Errorf("after the file was written anew: %+v", c.died)
+		t.Errorf("after the file was rewritten: %+v", c.died)
 	}
 	for i := range 2 * crashesKept {
 		c.Begin("think", fmt.Sprint("many", i))

@@ -117,7 +117,7 @@ func TestDocumentedCommands(t *testing.T) {
 		return
 	}
 	if got, want := timeless(written), timeless(string(text)); got != want {
-		t.Errorf("the page is not as the commands print it (go test -run DocumentedCommands -update writes it anew):\n%s", firstDifference(got, want))
+		t.Errorf("the page differs from the commands' output (go test -run DocumentedCommands -update rewrites it):\n%s", firstDifference(got, want))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// people of the campaign, by name.
+// trialIDs are the ids of the campaign's people, by name.
 var trialIDs = map[string]approvers.PersonID{"sam": "T0001/U0100", "teo": "T0001/U0002", "ingrid": "T0001/U0003"}
 
 // findings are the results of a campaign.

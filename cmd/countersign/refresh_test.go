@@ -29,7 +29,7 @@ func TestRefreshedSockets(t *testing.T) {
 			}
 		})
 		if c.unanswered > 0 {
-			t.Errorf("%d of %d commands were not acknowledged while Slack had sockets opened anew", c.unanswered, c.commands)
+			t.Errorf("%d of %d commands were not acknowledged while Slack replaced sockets", c.unanswered, c.commands)
 		}
 		t.Logf("refreshes=%d messages=%d commands=%d unanswered=%d", refreshes, len(c.threads), c.commands, c.unanswered)
 		c.talk(refreshes/3, func(n int) {

@@ -188,10 +188,10 @@ func TestHeadsInAChannel(t *testing.T) {
 	}
 	remake(t, early, h.seal.keys)
 	if found, said := audit.verifyAt(early); found {
-		t.Errorf("what is made anew with the key looks right without the channel, or this test shows little:\n%s", said)
+		t.Errorf("a store that is created anew with the key must look right without the channel, or this test shows little:\n%s", said)
 	}
 	if found, said := audit.verifyAt(early, copied); !found || !strings.Contains(said, "has another one") {
-		t.Errorf("the history was made anew:\n%s", said)
+		t.Errorf("the history was created anew:\n%s", said)
 	}
 }
 

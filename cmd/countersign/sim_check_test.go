@@ -62,11 +62,11 @@ func (s *sim) nothingIsLost(r store.Reader) error {
 			return err
 		}
 		if row.HandledAt.IsZero() {
-			faults = append(faults, fmt.Errorf("what was acknowledged in step %d (%s) is not handled", a.step, a.name))
+			faults = append(faults, fmt.Errorf("the delivery acknowledged in step %d (%s) is not handled", a.step, a.name))
 			continue
 		}
 		if a.said != nil && row.Note == "" && s.heard[a.said.ts] == 0 && !s.taken[a.said.ts] && !s.early(a) {
-			faults = append(faults, fmt.Errorf("what %s wrote at %s in %s is lost; it was acknowledged in step %d", a.said.user, a.said.ts, a.said.channel, a.step))
+			faults = append(faults, fmt.Errorf("the message of %s at %s in %s is lost; it was acknowledged in step %d", a.said.user, a.said.ts, a.said.channel, a.step))
 		}
 		if a.act != nil && row.Note == "" {
 			acts[*a.act]++
@@ -207,7 +207,7 @@ func (s *sim) checkEnd() {
 	}
 }
 
-// posted is a message of the bot as Slack has it.
+// simPosted is a message of the bot as Slack has it.
 type simPosted struct {
 	TS       string          `json:"ts"`
 	Text     string          `json:"text"`

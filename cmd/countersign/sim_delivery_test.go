@@ -43,7 +43,7 @@ type network struct {
 // retries are the waits before Slack delivers an unacknowledged event again.
 var retries = []time.Duration{0, time.Minute, 5 * time.Minute}
 
-// patience is how long Slack waits for an acknowledgement.
+// ackWithin is how long Slack waits for an acknowledgement.
 const ackWithin = 3 * time.Second
 
 func (n *network) add(kind store.InboxKind, payload json.RawMessage) *parcel {

@@ -114,7 +114,7 @@ func (s *sim) says(p *person) {
 	}
 }
 
-// button is a button that a person sees.
+// simButton is a button that a person sees.
 type simButton struct {
 	m workspaceclient.Message
 	e workspaceclient.Element
@@ -211,7 +211,7 @@ func (s *sim) fills(p *person, v workspaceclient.View) {
 	s.busyWith(p, fmt.Sprintf("sends %s %v", v.CallbackID, sum([]byte(fmt.Sprint(values)))), func(ctx context.Context) error { return p.Submit(ctx, v.ID, values) })
 }
 
-// input is a field of a form.
+// simInput is a field of a form.
 type simInput struct {
 	block, kind, label, initial string
 	options                     []string

@@ -126,7 +126,7 @@ func quickDir(t *testing.T) string {
 	return dir
 }
 
-// counter counts what went on.
+// tally counts what happened.
 type tally struct {
 	steps, calmly, violated                         int
 	messages, clicks, runs, kills, faults, policies int

@@ -55,7 +55,7 @@ func sizeOf(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// run runs a command in this process, and returns its output and its code.
+// runCommand runs a command in this process, and returns its output and its code.
 func runCommand(t *testing.T, args ...string) (said string, err error) {
 	t.Helper()
 	var out bytes.Buffer

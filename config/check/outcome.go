@@ -39,13 +39,13 @@ func (c *checker) outcomes(tool, agent string) []outcome {
 	return out
 }
 
-// asked returns a call that is planned as if the policy did not only observe.
+// asked returns a call that is planned as under the mode enforce. It is read-only, so that observing does not change it.
 func asked(tool, agent string) approvers.Call {
 	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }
 
-// matching returns the policy with this tool and the given rules alone, all of which match. The code that decides at run
-// time combines them.
+// matching returns the policy with this tool and the given rules alone, all of which match. The code that decides at
+// run time combines them.
 func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	p := *c.policy
 	p.Tools = nil

@@ -188,7 +188,7 @@ func addPrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// comparePrice is the price of comparing both sides to their ends.
+// comparePrice is the cost of comparing both sides completely.
 func comparePrice(b *budget, args []ref.Val) error {
 	if !contains(args[0]) || !contains(args[1]) {
 		b.spend(itemWork + min(length(args[0]), length(args[1])))
@@ -253,7 +253,7 @@ func splitPrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// joinPrice is the price of all texts with the separators.
+// joinPrice is the price of copying all texts of a list and the separators between them.
 func joinPrice(b *budget, args []ref.Val) error {
 	l, ok := args[0].(traits.Lister)
 	if !ok {

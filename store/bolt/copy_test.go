@@ -221,7 +221,7 @@ func TestReplaceWhatCannotBeOpened(t *testing.T) {
 		}
 		if content != nil {
 			if still, err := os.ReadFile(kept); err != nil || !bytes.Equal(still, content) {
-				t.Errorf("%s: what was there is lost: %v", name, err)
+				t.Errorf("%s: the earlier contents are lost: %v", name, err)
 			}
 		}
 		if number(t, opened(t, path), "which") != "5" {

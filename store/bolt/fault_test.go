@@ -116,7 +116,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	wg.Wait()
 	if !has(t, s, "before") || has(t, s, "full0") {
-		t.Error("a view does not see what was there before the disk was full")
+		t.Error("a read transaction does not see the data from before the disk was full")
 	}
 	d.heal()
 	if err := s.Update(t.Context(), putTurn("after")); err != nil {
@@ -172,7 +172,7 @@ func TestSyncThatFails(t *testing.T) {
 	}
 	defer s.Close()
 	if !has(t, s, "before") {
-		t.Error("what was durable before is gone")
+		t.Error("earlier durable data is gone")
 	}
 	if err := s.Update(t.Context(), putTurn("after")); err != nil {
 		t.Error(err)
@@ -230,7 +230,7 @@ func TestFailingSyncs(t *testing.T) {
 			var ran, unknown bool
 			_, said, _ := strings.Cut(string(out), fmt.Sprintf("turn %d ", n))
 			if _, err := fmt.Sscanf(said, "ran=%t unknown=%t", &ran, &unknown); err != nil {
-				t.Fatalf("the traced process does not say what became of turn %d:\n%s", n, out)
+				t.Fatalf("the traced process does not report the outcome of turn %d:\n%s", n, out)
 			}
 			there := has(t, s, fmt.Sprint(n))
 			switch {

@@ -61,7 +61,7 @@ func TestNewFileIsPrivateAndAlone(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
-		t.Errorf("the directory holds %v (%v), want the store alone", entries, err)
+		t.Errorf("the directory contains %v (%v), want the store only", entries, err)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestRefusalsOfTheSystem(t *testing.T) {
 		syscall.EACCES: "give its owner",
 		syscall.EPERM:  "give its owner",
 		syscall.EROFS:  "mounted read-only",
-		syscall.EIO:    "open",
+		syscall.EIO:    "if the disk fails, put a backup on another one",
 	} {
 		path := made(t)
 		_, err := bolt.Open(path, bolt.Options{OpenFile: func(name string, _ int, _ os.FileMode) (*os.File, error) {
@@ -339,7 +339,7 @@ func TestCreatingTogether(t *testing.T) {
 		t.Errorf("%d hold the store, want 1", winners)
 	}
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
-		t.Errorf("the directory holds %v (%v), want the store alone", entries, err)
+		t.Errorf("the directory contains %v (%v), want the store only", entries, err)
 	}
 }
 

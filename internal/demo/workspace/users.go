@@ -172,7 +172,7 @@ func (s *Server) withLocale(c *call, u *user) object {
 // userForApp returns a user without the e-mail address if the app may not read it.
 func (s *Server) userForApp(u *user) object {
 	out := u.json(s.cfg.Now())
-	if len(s.app.Scopes) > 0 && !slices.Contains(s.app.Scopes, "users:read.email") {
+	if len(s.scopes()) > 0 && !slices.Contains(s.scopes(), "users:read.email") {
 		delete(out["profile"].(object), "email")
 	}
 	return out
@@ -243,7 +243,7 @@ type UserChange struct {
 	Title       *string `json:"title,omitempty"`
 	Email       *string `json:"email,omitempty"`
 	TZ          *string `json:"tz,omitempty"`
-	// DND: do not disturb, from and until in Unix seconds; snooze until.
+	// The start and the end of do-not-disturb, and the end of a snooze, in Unix seconds.
 	DNDStart    *int64 `json:"dnd_start,omitempty"`
 	DNDEnd      *int64 `json:"dnd_end,omitempty"`
 	SnoozeUntil *int64 `json:"snooze_until,omitempty"`
