@@ -116,11 +116,6 @@ func notUpdated(err error) error {
 	return fmt.Errorf("views.update: %w", slackapi.WithDelay(err))
 }
 
-// openForm fills the modal that a click opened.
-func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r ephemeralReply, s render.ClickTarget) error {
-	return b.drawForm(ctx, d, i.Actions[0].ActionID, r, s, func(v slack.ModalViewRequest) error { return b.fill(ctx, d.id, v) })
-}
-
 // openWithin replaces the modal of Details… with the form of one of its buttons.
 func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error {
 	r := ephemeralReply{user: i.User.ID}
@@ -136,16 +131,27 @@ func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error 
 		return b.rejectClick(ctx, d, r, workflow.Click{}, s, err)
 	}
 	r.channel = s.Message.Channel
-	return b.drawForm(ctx, d, i.Actions[0].ActionID, r, s, func(v slack.ModalViewRequest) error {
+	return formClick{b, d, i.Actions[0].ActionID, r, s, func(v slack.ModalViewRequest) error {
 		if _, err := b.api.UpdateViewContext(ctx, v, "", i.View.Hash, i.View.ID); err != nil {
 			return notUpdated(err)
 		}
 		return nil
-	})
+	}}.open(ctx)
 }
 
-// drawForm draws the form of an action, and shows it.
-func (b *Bot) drawForm(ctx context.Context, d delivered, action string, r ephemeralReply, s render.ClickTarget, show func(slack.ModalViewRequest) error) error {
+// formClick is a click that opens a form, on a message or in Details….
+type formClick struct {
+	*Bot
+	d      delivered
+	action string
+	reply  ephemeralReply
+	target render.ClickTarget
+	show   func(slack.ModalViewRequest) error
+}
+
+// open draws the form and shows it.
+func (f formClick) open(ctx context.Context) error {
+	b, d, action, r, s := f.Bot, f.d, f.action, f.reply, f.target
 	who, unknown := b.authority(ctx, r.user, s, action)
 	if unknown != nil && mayRetry(d, unknown) {
 		return unknown
@@ -156,7 +162,7 @@ func (b *Bot) drawForm(ctx context.Context, d delivered, action string, r epheme
 			return err
 		}
 	}
-	if err := b.readAbout(ctx, action, &s); err != nil {
+	if err := readAbout(ctx, b, action, &s); err != nil {
 		return err
 	}
 	var v slack.ModalViewRequest
@@ -166,7 +172,7 @@ func (b *Bot) drawForm(ctx context.Context, d delivered, action string, r epheme
 		v = b.form(action, s, who)
 	}
 	b.known(r.user).LocalizeBlocks(v.Blocks.BlockSet)
-	err := show(v)
+	err := f.show(v)
 	switch {
 	case err == nil && who.ID != "":
 		if err := errors.Join(b.recordAllSeen(ctx, s, who, v), b.recordReveal(ctx, s, who, v)); err != nil {
@@ -199,7 +205,7 @@ func (b *Bot) drawForm(ctx context.Context, d delivered, action string, r epheme
 }
 
 // readAbout reads what Details… shows of a request beside its state.
-func (b *Bot) readAbout(ctx context.Context, action string, s *render.ClickTarget) error {
+func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget) error {
 	if action != render.ActArguments || s.Request == nil {
 		return nil
 	}
@@ -314,7 +320,7 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 			return b.unknownClicker(ctx, d, r, workflow.Click{}, s, err)
 		}
 		viewer = who
-		if err := b.readAbout(ctx, form, &s); err != nil {
+		if err := readAbout(ctx, b, form, &s); err != nil {
 			return err
 		}
 		denied := render.Precheck(*s.Request, s, who)

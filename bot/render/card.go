@@ -139,7 +139,7 @@ func (v View) arguments(p *BlockBuilder, text string, whole bool) {
 // argumentTable lays out the arguments for their approvers: those that say most come first, and the earlier value
 // stands before one that an approver changed.
 func (v View) argumentTable(r approvers.Request) string {
-	l := layout{secrets: r.Secrets, first: v.firstArguments(r)}
+	l := layout{secrets: r.Secrets, first: firstArguments(r, v.Policy, v.Tool)}
 	if len(r.Edits) > 0 {
 		l.was = changedFrom(r.Edits[0].Before, r.Args, r.Secrets)
 	}
@@ -148,17 +148,17 @@ func (v View) argumentTable(r approvers.Request) string {
 
 // firstArguments returns the arguments that say most about a call: those of the policy's sentence, and those that the
 // tool needs.
-func (v View) firstArguments(r approvers.Request) []string {
+func firstArguments(r approvers.Request, p *approvers.Policy, tool ToolDescription) []string {
 	var names []string
-	if v.Policy != nil {
-		t, _ := v.Policy.Tool(r.Tool, r.Agent)
+	if p != nil {
+		t, _ := p.Tool(r.Tool, r.Agent)
 		for _, action := range templateActions.FindAllString(t.Preview.Text, -1) {
 			for _, m := range templateFields.FindAllStringSubmatch(action, -1) {
 				names = append(names, m[1])
 			}
 		}
 	}
-	return append(names, v.Tool.required...)
+	return append(names, tool.required...)
 }
 
 var (

@@ -35,7 +35,7 @@ func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.Modal
 	f.Page = min(f.Page, len(pages)-1)
 	p := pages[f.Page]
 	if f.Page == 0 {
-		p = v.detailsTop(s, who, p)
+		p = detailsTop(v.setbacks(r), otherMoves(s, who), p)
 	}
 	turnPages(p, f.Page, len(pages))
 	approvable := f.Page >= seen && mayApprove(r, s.Policy, who)
@@ -58,11 +58,11 @@ func mayApprove(r approvers.Request, p *approvers.Policy, who approvers.Identity
 }
 
 // detailsTop puts what is wrong, and the buttons, before the first page.
-func (v View) detailsTop(s ClickTarget, who approvers.Identity, first *BlockBuilder) *BlockBuilder {
+func detailsTop(wrong []*RichText, moves []slack.BlockElement, first *BlockBuilder) *BlockBuilder {
 	p := new(BlockBuilder)
-	p.Para(v.setbacks(*s.Request)...)
-	if row := otherMoves(s, who); len(row) > 0 {
-		p.buttons("moves", row...)
+	p.Para(wrong...)
+	if len(moves) > 0 {
+		p.buttons("moves", moves...)
 	}
 	p.Blocks = append(p.Blocks, first.Blocks...)
 	return p
@@ -113,7 +113,7 @@ func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.Au
 		p.quoted(Clip(resultText(v.maskedResult(e.Result)), maxResult))
 	}
 	if r.State == approvers.Pending {
-		p.Para(v.buttonHelp(r)...)
+		p.Para(buttonHelp(r, v.allowsMore(r))...)
 	}
 	p.Small("Request " + r.ID + " · arguments " + r.Digest + " · policy " + short(OneLine(r.Plan.PolicyHash), maxPolicyHash))
 }
@@ -122,7 +122,7 @@ func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.Au
 const maxPolicyHash = 16
 
 // buttonHelp says what the buttons do.
-func (v View) buttonHelp(r approvers.Request) []*RichText {
+func buttonHelp(r approvers.Request, allowsMore bool) []*RichText {
 	help := []*RichText{new(RichText).Strong("What the buttons do:")}
 	add := func(label, does string) { help = append(help, Say("• ").Strong(label).Say(" "+does)) }
 	add("Reject…", "ends it with a reason, which the agent and the person who asked are told.")
@@ -130,7 +130,7 @@ func (v View) buttonHelp(r approvers.Request) []*RichText {
 	add("Ask…", "puts a question to the person who asked, in their thread. The deadline stays.")
 	add("Comment…", "writes on every copy of this card, and nowhere else.")
 	add("Hand on…", "asks a colleague whose role may decide this, too.")
-	if v.allowsMore(r) {
+	if allowsMore {
 		add("Allow more…", "approves this and lets calls like it run without asking, for a while.")
 	}
 	if len(r.Standing()) > 0 {

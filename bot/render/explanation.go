@@ -19,7 +19,7 @@ func (v View) explain(p *BlockBuilder, r approvers.Request, records []approvers.
 	if v.Tool.description != "" {
 		tool.Say(" · " + v.Tool.description)
 	}
-	p.Para(riskLine(r).Say(". "+riskMeaning[r.Plan.Risk]), tool.Say(" "+effectWords[r.Effect]), v.claimed())
+	p.Para(riskLine(r).Say(". "+riskMeaning[r.Plan.Risk]), tool.Say(" "+effectWords[r.Effect]), v.Tool.claimed())
 	p.Para(Say("🧭 Why people are asked: " + inWords(r.Plan.Why) + "."))
 	var who []*RichText
 	for i, st := range r.Plan.Stages {
@@ -62,11 +62,11 @@ var effectWords = map[approvers.Effect]string{
 }
 
 // claimed says what the tool's source declares about it.
-func (v View) claimed() *RichText {
-	if len(v.Tool.claims) == 0 {
+func (t ToolDescription) claimed() *RichText {
+	if len(t.claims) == 0 {
 		return new(RichText)
 	}
-	return new(RichText).soft("Declared by the tool's server, not verified: " + strings.Join(v.Tool.claims, ", ") + ".")
+	return new(RichText).soft("Declared by the tool's server, not verified: " + strings.Join(t.claims, ", ") + ".")
 }
 
 // stageLine names the people of one of several stages.
