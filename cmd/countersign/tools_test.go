@@ -124,7 +124,7 @@ func TestToolsFromNewToPinned(t *testing.T) {
 	}
 	b.expect(cli.ExitDone, argsOf("pin crm.send --yes"), "crm.send is new", "1 definition pinned in "+pins.Beside(b.path))
 	b.expect(cli.ExitNo, nil, "1 tool is not as pinned and so blocked: crm.look")
-	b.expect(cli.ExitDone, argsOf("pin --source crm --yes"), "crm.look is new")
+	b.expect(cli.ExitDone, argsOf("pin --source crm --yes"), "crm.look  low   unprotected  new", "\"countersign tools show NAME\" prints a definition")
 	said := b.expect(cli.ExitDone, nil, "pinned", "auto", "boss, or more by rule")
 	if strings.Contains(said, "NEW") {
 		t.Errorf("all is pinned, and it says\n%s", said)
@@ -136,7 +136,7 @@ func TestToolsFromNewToPinned(t *testing.T) {
 	b.expect(cli.ExitNo, nil, "DRIFTED")
 	b.expect(cli.ExitNo, argsOf("show crm.send"), "What changed since it was pinned", `- description: "Sends a letter."`, `+ description: "Sends a letter to⟨U+200B⟩ everybody."`)
 	b.expect(cli.ExitDone, argsOf("show crm.look"))
-	b.expect(cli.ExitDone, argsOf("pin --all --yes"), "crm.send changed (- as pinned, + as it is now)", `+ description: "Sends a letter to⟨U+200B⟩ everybody."`)
+	b.expect(cli.ExitDone, argsOf("pin --all --yes"), "crm.send  high  unprotected  CHANGED, 2 lines below", "crm.send changed (- as pinned, + as it is now)", `+ description: "Sends a letter to⟨U+200B⟩ everybody."`)
 	b.expect(cli.ExitDone, nil)
 
 	b.mcp.RemoveTools("look")
