@@ -45,7 +45,7 @@ type MessageResult struct {
 	Halted       bool // it stopped the turn
 	// Passed is the approver whose question it answers; empty if it answers none.
 	Passed approvers.PersonID
-	Denied       *approvers.Denied
+	Denied *approvers.Denied
 }
 
 // deny records that the author may not ask, if denied is not nil. The author is told only if the message was to the
