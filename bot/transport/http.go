@@ -65,6 +65,7 @@ type HTTP struct {
 	gate    gate
 	senders senders
 	replays replays
+	began   interruptions
 }
 
 var _ Transport = (*HTTP)(nil)
@@ -86,6 +87,16 @@ func (h *HTTP) Ready() error {
 // A lack of requests may also mean that nothing happened.
 func (h *HTTP) Arriving() error { return h.senders.arriving() }
 
+// Listening says until when requests were accepted. A lack of requests may mean that nothing happened, or that they go
+// astray.
+func (h *HTTP) Listening() Listening {
+	l := Listening{Began: h.began.count(), Received: h.senders.lastVerified()}
+	if h.gate.opened() {
+		l.Open = h.Now()
+	}
+	return l
+}
+
 // Retry does nothing: Slack connects to the bot.
 func (h *HTTP) Retry() {}
 
@@ -102,6 +113,7 @@ func (h *HTTP) Run(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	h.gate.open()
+	h.began.add()
 	h.Log.Info("listening for Slack's requests", "address", l.Addr().String(), "paths", requestPaths)
 	select {
 	case err := <-done:
@@ -185,7 +197,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	if err := verifier.Ensure(); err != nil {
 		return h.stranger(err)
 	}
-	h.senders.verified(time.Now())
+	h.senders.verified(h.Now())
 	return h.deliver(r, media, body)
 }
 
@@ -254,6 +266,7 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 	defer cancel()
 	payload, err := h.receive(ctx, Delivery{Kind: q.kind, Payload: q.payload, ReceivedAt: h.clock.Next(h.Now())})
 	if err != nil {
+		h.began.add()
 		return answer{status: http.StatusServiceUnavailable}
 	}
 	return answer{http.StatusOK, payload}
