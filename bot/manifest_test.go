@@ -39,6 +39,7 @@ var calls = map[string]struct {
 	"GetPermalinkContext":                        {"chat.getPermalink", nil},
 	"GetConversationInfoContext":                 {"conversations.info", []string{"channels:read", "groups:read", "mpim:read"}}, // of direct messages it is never asked
 	"GetConversationsContext":                    {"conversations.list", []string{"channels:read", "groups:read"}},
+	"GetConversationsForUserContext":             {"users.conversations", []string{"channels:read", "groups:read", "im:read", "mpim:read"}},
 	"OpenConversationContext":                    {"conversations.open", []string{"im:write"}},
 	"GetConversationHistoryContext":              {"conversations.history", []string{"channels:history", "groups:history", "im:history", "mpim:history"}},
 	"GetConversationRepliesContext":              {"conversations.replies", []string{"channels:history", "groups:history", "im:history", "mpim:history"}},

@@ -21,7 +21,7 @@ func TestAskAndAnswer(t *testing.T) {
 		t.Error("a question without words was accepted")
 	}
 	h.submits("teo", form, map[string]any{render.FieldReason: "why <!channel> so much?"})
-	question := h.finds("sam", "#support", root, "asks about", "why &lt;!channel&gt; so much?", "<@U0100>: your answer")
+	question := h.finds("sam", "#support", root, "asks about", "why &lt;!channel&gt; so much?", "<@U0100>: write your answer here, or press Answer…; it comes on the card.")
 	h.finds("ada", "#support-approvals", "", "asked: why &lt;!channel&gt; so much?", "Not answered yet")
 
 	h.clicks("priya", "#support", question, render.ActAnswer)
@@ -37,6 +37,38 @@ func TestAskAndAnswer(t *testing.T) {
 		t.Error("an answered question still has its button")
 	}
 	h.finds("teo", "countersign", "", "answered your question", "“it is for two”", "|See the card>")
+}
+
+// What the person who was asked writes in the thread is the answer, and they are told so. Others' messages, and later
+// ones, wait for the agent as before.
+func TestAnswerByWriting(t *testing.T) { inBothWays(t, testAnswerByWriting) }
+
+func testAnswerByWriting(t *testing.T, h *harness) {
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, render.ActAsk)
+	h.submits("teo", h.opened("teo", render.ActAsk), map[string]any{render.FieldReason: "is there a photo?"})
+	h.finds("sam", "#support", root, "asks about", "is there a photo?")
+	h.quiet()
+	h.saysIn("priya", "#support", "I saw one", root)
+	h.quiet()
+	h.finds("ada", "#support-approvals", "", "asked: is there a photo?", "Not answered yet")
+	h.saysIn("sam", "#support", "yes, <@U0101> has it", root)
+	said := h.finds("sam", "#support", root, "Passed on to <@U0002> as your answer.")
+	if !said.Ephemeral {
+		t.Errorf("everybody is told: %s", said.Text)
+	}
+	h.finds("ada", "#support-approvals", "", "asked: is there a photo?", "💬 <@U0100>: yes, @Priya has it")
+	if answered := h.finds("sam", "#support", root, "asks about", "answered", "yes, @Priya has it"); answered.has(render.ActAnswer) {
+		t.Error("an answered question still has its button")
+	}
+	h.finds("teo", "countersign", "", "answered your question", "yes, @Priya has it")
+	h.saysIn("sam", "#support", "thank you", root)
+	h.quiet()
+	r := h.asked("C0002", h.finds("teo", "#support-approvals", "", "Waits for Team Lead"))
+	if len(r.Remarks) != 2 {
+		t.Errorf("remarks: %+v", r.Remarks)
+	}
 }
 
 func TestHandOnThroughSlack(t *testing.T) {

@@ -347,10 +347,17 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 	return t.AppendAudit(rec, payload)
 }
 
-// Forget deletes deliveries that were handled longer ago than after, and old counters.
+// Forget deletes deliveries that were handled longer ago than after and are not read again after a gap, and old
+// counters.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
-		func(t *tx) (int, error) { return t.ForgetInbox(t.now.Add(-after), forgetBatch) },
+		func(t *tx) (int, error) {
+			before, err := t.reception.forgettable(t.now.Add(-after))
+			if err != nil {
+				return 0, err
+			}
+			return t.ForgetInbox(before, forgetBatch)
+		},
 		func(t *tx) (int, error) { return t.PruneCounters(t.now.Add(-counterRetention), forgetBatch) },
 	}
 	for _, batch := range drop {
@@ -393,6 +400,7 @@ type parts struct {
 	damage    damageTx    // closing what a damaged record belongs to
 	restore   restoreTx   // closing what a restored store must not act on
 	seals     sealsTx     // signed heads
+	reception receptionTx // gaps in which nothing was received
 }
 
 // The concerns of a transaction.
@@ -417,6 +425,7 @@ type (
 	damageTx    struct{ *tx }
 	restoreTx   struct{ *tx }
 	sealsTx     struct{ *tx }
+	receptionTx struct{ *tx }
 )
 
 // newParts returns the parts of a transaction.
@@ -442,6 +451,7 @@ func newParts(t *tx) parts {
 		damage:    damageTx{t},
 		restore:   restoreTx{t},
 		seals:     sealsTx{t},
+		reception: receptionTx{t},
 	}
 }
 

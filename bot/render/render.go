@@ -153,6 +153,8 @@ func (v View) render() Rendered {
 		return v.home()
 	case store.OutboxStandstill:
 		return Single(v.standstill())
+	case store.OutboxGap:
+		return Single(gap(v))
 	}
 	p := new(BlockBuilder)
 	p.Para(Say("This version of the bot can't show what belongs here."))
