@@ -21,7 +21,7 @@ func (h *harness) typed(user, text string, words ...string) posted {
 func TestExplainCall(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	said := h.typed("sam", `explain issue_refund {"order_id":"ORD-1","amount":20}`, "It would wait for people", "Stage 1 of 1", "Team Lead: <@U0002>", "issue_refund: high risk", "You could not allow it yourself")
+	said := h.typed("sam", `explain issue_refund {"order_id":"ORD-1","amount":20}`, "It would wait for people", "1 person · Team Lead: <@U0002>", "issue_refund: high risk", "You could not allow it yourself")
 	if strings.Contains(said.Text, "ORD-1") {
 		t.Errorf("the arguments are repeated: %s", said.Text)
 	}
@@ -48,7 +48,7 @@ func TestExplainAndHistory(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	r := h.asked("C0002", card)
 	link := fmt.Sprintf("<%s/archives/C0002/p%s>", h.url, strings.ReplaceAll(card.TS, ".", ""))
-	h.typed("teo", "explain "+link, "Why people are asked: issue_refund is high risk", "here it waits", "What has happened so far:", "The agent asked for it.", "Put before those who decide.")
+	h.typed("teo", "explain "+link, "Why people are asked: issue_refund is high risk", "it waits here", "What has happened so far:", "The agent asked for it.", "Put before those who decide.")
 	h.clicks("ada", "#support-approvals", card, render.ActApprove)
 	h.finds("ada", "#support-approvals", "", "you are not a member of that role")
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
@@ -113,8 +113,8 @@ func TestExplainShortcut(t *testing.T) {
 		views, _ := h.call("GET", "/people/"+user+"/views", nil)["views"].([]any)
 		h.call("POST", fmt.Sprintf("/people/%s/views/%s/close", user, views[0].(map[string]any)["id"]), map[string]any{"all": true})
 	}
-	explained("ada", "#support-approvals", card.TS, "Explain this approval", "Refund for order ORD-123", "Why people are asked", "here it waits", "The agent asked for it.")
-	explained("sam", "#support", step.TS, "Refund for order ORD-123", "here it waits")
+	explained("ada", "#support-approvals", card.TS, "Explain this approval", "Refund for order ORD-123", "Why people are asked", "it waits here", "The agent asked for it.")
+	explained("sam", "#support", step.TS, "Refund for order ORD-123", "it waits here")
 	explained("ada", "#support-approvals", chat, "there is nothing to explain")
 	explained("gus", "#support", step.TS, "full members of this workspace only")
 	h.quiet()

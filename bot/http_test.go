@@ -21,6 +21,7 @@ import (
 	"countersign/bot/render"
 	"countersign/bot/transport"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/store"
 )
 
@@ -183,7 +184,7 @@ func TestStrangersOverHTTP(t *testing.T) {
 		"nothing as JSON":        {asEvent(""), 400},
 		"two payloads":           {with(func(s *sending) { s.body += "&" + s.body }), 400},
 		"payload and command":    {with(func(s *sending) { s.body += "&command=/countersign" }), 400},
-		"a click at the events":  {with(func(s *sending) { s.path = transport.EventsPath }), 400},
+		"a click at commands":    {with(func(s *sending) { s.path = transport.CommandsPath }), 400},
 		"a command at the menus": {func() sending { s := asCommand("help"); s.path = transport.OptionsPath; return s }(), 400},
 		"no challenge":           {asEvent(`{"type":"url_verification"}`), 400},
 		"another workspace":      {fresh(func(p map[string]any) { p["team"] = map[string]any{"id": "T0999"} }), 200},
@@ -404,4 +405,19 @@ func TestRetryIsHeard(t *testing.T) {
 	if !strings.Contains(h.log.String(), "Slack delivers again what was not acknowledged in time") {
 		t.Error("the log does not tell of the retry")
 	}
+}
+
+// One Request URL may take events, clicks, forms and commands, as many apps are set up.
+func TestOneRequestURL(t *testing.T) {
+	h := newHarness(t, overHTTP)
+	if err := h.slack.SetRequestURLs(t.Context(), delivery.URLsAt(h.address+transport.EventsPath)); err != nil {
+		t.Fatal(err)
+	}
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.commands("teo", "#support-approvals", "pending")
+	h.answered("teo", "#support-approvals", "Waits for you:")
+	h.clicks("teo", "#support-approvals", card, render.ActReject)
+	h.submits("teo", h.opened("teo", render.ActReject), map[string]any{render.FieldReason: "no receipt"})
+	h.finds("sam", "#support", root, "results: rejected")
 }
