@@ -62,6 +62,9 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		}
 		b.replyEphemeral(ctx, here, words)
 	}
+	if result.Passed != "" {
+		b.replyEphemeral(ctx, here, render.PassedOn(result.Passed))
+	}
 	if result.Turn != "" && !result.Halted && !result.Queued && !result.Paused && !result.Duplicate {
 		b.showStatus(ctx, result.Turn, false)
 	}

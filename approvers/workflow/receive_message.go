@@ -44,7 +44,9 @@ type MessageResult struct {
 	Ignored      bool // it was not for the bot
 	Duplicate    bool // it was received before
 	Halted       bool // it stopped the turn
-	Denied       *approvers.Denied
+	// Passed is the approver whose question it answers; empty if it answers none.
+	Passed approvers.PersonID
+	Denied *approvers.Denied
 }
 
 // deny records that the author may not ask, if denied is not nil. The author is told only if the message was to the
@@ -167,7 +169,7 @@ func (t turnsTx) conversationFor(u IncomingMessage, heard *MessageResult) (store
 }
 
 // acceptMessage stores the message. It starts a turn, joins one that has not started, stops the current one, answers
-// its question, or waits.
+// its question or an approver's, or waits.
 func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *MessageResult) error {
 	conv.Messages++
 	conv.LastAt, conv.Gone = t.now, false
@@ -209,6 +211,9 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard
 		return err
 	}
 	if answered, err := t.questions.answerByWriting(turn, m, u); answered || err != nil {
+		return errors.Join(err, t.PutConversation(conv))
+	}
+	if heard.Passed, err = t.requests.answerByWriting(turn, m, u); heard.Passed != "" || err != nil {
 		return errors.Join(err, t.PutConversation(conv))
 	}
 	if turn.State == approvers.TurnQueued { // the model was not called yet, so the message joins the turn
