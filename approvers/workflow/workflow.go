@@ -57,17 +57,17 @@ type Claims struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }
 
-// Words describes the claims without the title, each as a part of a sentence that begins with "it".
+// Words describes the claims without the title, each in a word or two.
 func (c Claims) Words() []string {
 	var out []string
 	for _, hint := range []struct {
 		says    *bool
 		yes, no string
 	}{
-		{c.ReadOnly, "only reads", "changes something"},
-		{c.Destructive, "can destroy something", "destroys nothing"},
-		{c.Idempotent, "does nothing more when it runs again", "acts again when it runs again"},
-		{c.OpenWorld, "reaches the world outside", "stays within its own data"},
+		{c.ReadOnly, "read-only", "not read-only"},
+		{c.Destructive, "destructive", "not destructive"},
+		{c.Idempotent, "idempotent", "not idempotent"},
+		{c.OpenWorld, "reaches outside systems", "stays within its own data"},
 	} {
 		switch {
 		case hint.says == nil:
