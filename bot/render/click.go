@@ -70,6 +70,7 @@ type ClickTarget struct {
 	Token ButtonToken
 	Shown store.Rendering
 	view.Model
+	About About // for Details…
 }
 
 // ShownRequest returns how the clicked version showed its request.

@@ -393,7 +393,7 @@ func claims(t agent.Status) []string {
 		out = append(out, fmt.Sprintf("its title is %q", visible.Text(title)))
 	}
 	for _, words := range t.Tool.Claims.Words() {
-		out = append(out, "it says that it "+words)
+		out = append(out, "it says: "+words)
 	}
 	return out
 }

@@ -115,7 +115,7 @@ func TestToolsFromNewToPinned(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "tools: {crm.send: {risk: high, rules: [{when: \"now.getHours() > 20\", confirm: true}]}, crm.look: {risk: low}}\n")
 	b.expect(cli.ExitNo, nil, "crm.look", "NEW", "blocked", "2 tools are not as pinned and so blocked: crm.look, crm.send", "countersign tools show NAME", "ask_people", "built in", "not needed")
-	b.expect(cli.ExitNo, argsOf("show crm.look"), "it says that it only reads", `"description": "Looks."`, "NEW, sha256:", "error: it is not as pinned, and so blocked")
+	b.expect(cli.ExitNo, argsOf("show crm.look"), "it says: read-only", `"description": "Looks."`, "NEW, sha256:", "error: it is not as pinned, and so blocked")
 	b.expect(cli.ExitUsage, argsOf("pin"), "say which tools to pin")
 	b.expect(cli.ExitUsage, argsOf("pin crm.send --all"), "say which tools to pin")
 	b.expect(cli.ExitUsage, argsOf("pin crm.send"), "crm.send is new, effect unprotected", `"description": "Sends a letter."`, "nothing was pinned, because there is nobody to ask", "--yes")
