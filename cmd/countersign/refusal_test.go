@@ -249,6 +249,7 @@ func (w *refusedWorld) play() {
 	if _, err := w.bot.workflow.Requests.Say(w.ctx, workflow.Click{At: time.Now(), Who: teo, Request: r.ID, Reason: "Why?", Digest: r.Digest}, approvers.Question); err != nil {
 		w.Errorf("teo can't ask: %v", err)
 	}
+	w.tries("a1")
 	w.pass(time.Minute)
 	w.decides(teo, "f1", approvers.Approve)
 	w.decides(teo, "p1", approvers.Approve)
@@ -266,6 +267,19 @@ func (w *refusedWorld) play() {
 	w.pass(10 * time.Minute)
 	w.restart() // what was refused is tried again
 	w.pass(45 * time.Minute)
+}
+
+// tries has sam, who may not, press Approve where there is such a button, and then ask what waits.
+func (w *refusedWorld) tries(n string) {
+	w.Helper()
+	messages, err := w.as("sam").Messages(w.ctx, "#support-approvals", "")
+	w.ok(err)
+	for _, m := range messages {
+		if e, ok := buttonFor(m, "Approve", w.request(n).ID); ok {
+			w.as("sam").Press(w.ctx, m, e) // it says why not, if Slack lets it
+		}
+	}
+	w.as("sam").Command(w.ctx, "#support", "/countersign", "pending")
 }
 
 // account counts what is lost, what can still be pressed, and what nobody was told.
