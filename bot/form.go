@@ -78,10 +78,27 @@ func (f *forms) add(id string, o *opening) bool {
 	return true
 }
 
-// errNoForm says that the loading view does not exist: Slack did not open it in time, or the person closed it.
-var errNoForm = errors.New("the form is not open")
+var (
+	// errNoForm says that the loading view does not exist: Slack did not open it, or the person closed it.
+	errNoForm = errors.New("the form is not open")
+	// errFormRefused says that Slack refused the form. The person sees that in place of the loading view.
+	errFormRefused = errors.New("Slack refused the form")
+)
 
-// fill replaces the loading view of a click with the form.
+// formRefusal returns Slack's code if it refused a form for good. It is empty if another click may help.
+func formRefusal(err error) string {
+	code := slackapi.ErrorCode(err)
+	switch code {
+	case "expired_trigger_id", "trigger_expired", "exchanged_trigger_id", "trigger_exchanged", "not_found", "view_not_found", "hash_conflict":
+		return ""
+	}
+	if slackapi.IsServerFailure(code) || slackapi.IsPutOff(slackapi.WithDelay(err)) {
+		return ""
+	}
+	return code
+}
+
+// fill replaces the loading view of a click with the form. If Slack refuses the form, it shows that instead.
 func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) error {
 	b.forms.mu.Lock()
 	o := b.forms.open[id]
@@ -93,12 +110,16 @@ func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) err
 			return ctx.Err()
 		}
 		if o.err != nil {
+			b.logRefusedForm("views.open", v, o.err)
 			return fmt.Errorf("%w: %w", errNoForm, o.err)
 		}
 	}
 	v.ExternalID = render.ExternalID(id)
 	_, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", "")
-	if code := slackapi.ErrorCode(err); code == "not_found" || code == "view_not_found" || code == "expired_trigger_id" {
+	if code := formRefusal(err); code != "" {
+		return b.replaceRefused(ctx, v, err)
+	}
+	if code := slackapi.ErrorCode(err); code == "not_found" || code == "view_not_found" {
 		return fmt.Errorf("%w: %w", errNoForm, err)
 	}
 	if err != nil {
@@ -108,6 +129,32 @@ func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) err
 	delete(b.forms.open, id)
 	b.forms.mu.Unlock()
 	return nil
+}
+
+// replaceRefused shows in place of a form that Slack refused it. The log gets Slack's reason.
+func (b *Bot) replaceRefused(ctx context.Context, v slack.ModalViewRequest, cause error) error {
+	b.logRefusedForm("views.update", v, cause)
+	instead := render.RefusedForm(v.Title.Text, slackapi.ErrorCode(cause))
+	instead.ExternalID = v.ExternalID
+	if _, err := b.api.UpdateViewContext(ctx, instead, instead.ExternalID, "", ""); err != nil {
+		return fmt.Errorf("%w: %w", errNoForm, cause)
+	}
+	return fmt.Errorf("%w: %w", errFormRefused, cause)
+}
+
+// logRefusedForm logs a form that Slack refused for good, with Slack's reason.
+func (b *Bot) logRefusedForm(method string, v slack.ModalViewRequest, cause error) {
+	if formRefusal(cause) != "" {
+		b.Log.Error("Slack refused a form", "method", method, "form", v.Title.Text, "cause", slackapi.Reason(cause))
+	}
+}
+
+// formNotOpened tells a person that a click opened no form.
+func formNotOpened(cause error) *render.RichText {
+	if code := formRefusal(cause); code != "" {
+		return render.FormRefused(code)
+	}
+	return render.Say("The form could not be opened in time. Please click again.")
 }
 
 // openForm fills the modal that a click opened.
@@ -144,13 +191,14 @@ func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r epheme
 		case no != nil:
 			b.replyEphemeral(ctx, r, render.Denied(no, s.Request, s.Policy))
 		default:
-			b.replyEphemeral(ctx, r, render.Say("The form could not be opened in time. Please click again."))
+			b.replyEphemeral(ctx, r, formNotOpened(err))
 		}
+	case errors.Is(err, errFormRefused): // the person sees that
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:
 		b.Log.Error("a form could not be filled in", "inbox", d.id, "error", err)
-		b.replyEphemeral(ctx, r, render.Say("The form could not be opened, because Slack did not take it. Please click again."))
+		b.replyEphemeral(ctx, r, render.Say("The form could not be opened. Please click again."))
 	}
 	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, User: r.user, Channel: s.Message.Channel, MessageTS: s.Message.TS}
 	switch {
@@ -265,7 +313,11 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 		if slackapi.ErrorCode(err) == "" && d.tries < clickTries {
 			return slackapi.WithDelay(err)
 		}
-		b.Log.Info("a page could not be turned: the form was closed or changed", "inbox", d.id, "cause", err)
+		if b.logRefusedForm("views.update", v, err); formRefusal(err) != "" {
+			b.replyEphemeral(ctx, r, render.FormRefused(formRefusal(err)))
+		} else {
+			b.Log.Info("a page could not be turned: the form was closed or changed", "inbox", d.id, "cause", err)
+		}
 	} else if err := b.recordAllSeen(ctx, s, viewer, v); err != nil {
 		return err
 	}

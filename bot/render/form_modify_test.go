@@ -33,6 +33,7 @@ func TestModals(t *testing.T) {
 	last.Page = 99
 	for name, v := range map[string]slack.ModalViewRequest{
 		"modal_loading":        LoadingView("interaction:abc", ActReject),
+		"modal_refused":        RefusedForm("Reject", "invalid_blocks"),
 		"modal_reject":         RejectForm(r, testToken(r), s),
 		"modal_modify":         ModifyForm(r, testToken(r), bottest.Tool("issue_refund", bottest.RefundSchema, approvers.Unprotected)),
 		"modal_modify_json":    ModifyForm(r, testToken(r), bottest.Tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)),
