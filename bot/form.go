@@ -274,7 +274,7 @@ func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) 
 		if !ok {
 			return render.Refusal(action, render.Say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
 		}
-		return render.ModifyForm(r, f, tool)
+		return render.ModifyForm(s, who, f, tool, nil)
 	}
 	return render.Refusal(action, render.Say("This button has no form. Nothing was changed."))
 }

@@ -39,8 +39,8 @@ func TestMaskedForms(t *testing.T) {
 	t.Run("card", func(t *testing.T) { bottest.Golden(t, "card_masked", drawn(t, s).Messages[0]) })
 	for name, v := range map[string]slack.ModalViewRequest{
 		"modal_reveal":             RevealForm(r),
-		"modal_modify_masked":      ModifyForm(r, testToken(r), bottest.Tool("charge_card", bottest.SecretSchema, approvers.Unprotected)),
-		"modal_modify_masked_json": ModifyForm(r, testToken(r), bottest.Tool("charge_card", `{"oneOf":[{}]}`, approvers.Unprotected)),
+		"modal_modify_masked":      modifyForm(r, bottest.Tool("charge_card", bottest.SecretSchema, approvers.Unprotected)),
+		"modal_modify_masked_json": modifyForm(r, bottest.Tool("charge_card", `{"oneOf":[{}]}`, approvers.Unprotected)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			viewWithin(t, v)
