@@ -58,6 +58,7 @@ const (
 	DeniedNotPaused    Code = "not_paused"     // nothing is paused
 	DeniedOften        Code = "often"          // somebody changed it too often today
 	DeniedAbandoned    Code = "abandoned"      // processing this delivery crashed several processes
+	DeniedMasked       Code = "masked"         // the masked values were not revealed to the person
 	DeniedPreview      Code = "preview"        // a critical call can't be approved before its tool preview is ready
 )
 

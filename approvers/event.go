@@ -83,6 +83,9 @@ type (
 	// SourceEdited means that the message that led to the request was edited or deleted.
 	SourceEdited struct{}
 
+	// ValuesRevealed means that a person was shown the masked values.
+	ValuesRevealed struct{ By PersonID }
+
 	// PreviewMade ends a tool preview, with a text or with a fault. Headline reports whether it gave the request a
 	// preview for the first time.
 	PreviewMade struct{ Headline bool }
@@ -120,6 +123,7 @@ func (AvailabilityResolved) requestEvent() {}
 func (LeadCalled) requestEvent()           {}
 func (RemarkMade) requestEvent()           {}
 func (SourceEdited) requestEvent()         {}
+func (ValuesRevealed) requestEvent()       {}
 func (PreviewMade) requestEvent()          {}
 
 // FindEvent returns the first event of a kind.

@@ -153,6 +153,8 @@ func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.Raw
 		return "the call's risk is above what the role of the person who granted it may allow"
 	case slices.Contains(plan.barred(), g.By):
 		return "the person who granted it is among the people who ask"
+	case g.blindly(t) != "":
+		return fmt.Sprintf("%s is masked, and it may have a value that nobody was shown", g.blindly(t))
 	}
 	return g.within(t.Grants, args)
 }
@@ -238,6 +240,9 @@ func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denie
 	if denied != nil {
 		return Grant{}, denied
 	}
+	if r.MustReveal(in.Policy, m.Who.ID) {
+		return Grant{}, &Denied{Code: DeniedMasked}
+	}
 	if !r.Grantable(in) || !slices.Contains(r.Plan.reach(in.Policy, r.Tool), role.Name) {
 		return Grant{}, &Denied{Code: DeniedNoGrants}
 	}
@@ -257,15 +262,16 @@ func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denie
 }
 
 // Grantable reports whether the policy allows an approver of the request to allow more calls like it. Calls whose
-// approval takes more than a click are not grantable: critical calls, and calls beyond a cap.
+// approval takes more than a click are not grantable: critical calls, and calls beyond a cap. Nor are calls with masked
+// arguments that a grant would not fix to the revealed value.
 func (r Request) Grantable(in DecisionContext) bool {
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	if r.State != Pending || r.Conversation == "" || !t.Grants.Allowed() || t.Risk >= Critical || !r.Plan.grantable() || r.WantsTyping() {
 		return false
 	}
 	values, ok := members(r.Args)
-	_, why := t.Grants.bounds(values, nil)
-	return ok && why == ""
+	bounds, why := t.Grants.bounds(values, nil)
+	return ok && why == "" && Grant{Args: names(values), Bounds: bounds, Secrets: r.Secrets}.blindly(t) == ""
 }
 
 // Accept accepts an offer. People of the role that it was made to can, if their role may still allow the tool and the
@@ -285,6 +291,8 @@ func (g Grant) Accept(in DecisionContext, m Action, toolHash string) (Grant, *De
 		return g, &Denied{Code: DeniedNoGrants, Detail: "the definition of the tool changed since this was offered"}
 	case !known || t.Risk >= Critical || g.Uses > t.Grants.Uses || g.Within > t.Grants.Within || g.bounded(t.Grants) != "":
 		return g, &Denied{Code: DeniedNoGrants, Detail: "the policy changed since this was offered, and does not allow it any more"}
+	case g.masked(t):
+		return g, &Denied{Code: DeniedNoGrants, Detail: "it would allow calls with masked values that you have not seen"}
 	}
 	g.State, g.By, g.Name, g.Role, g.At = GrantLive, m.Who.ID, m.Who.Name, role.Name, in.Now
 	g.Left, g.Until = g.Uses, in.Now.Add(g.Within)

@@ -85,12 +85,12 @@ func (x Presumption) policy(unknown ToolPolicy) ToolPolicy {
 }
 
 // distrusted returns the stricter of the tool's policy and the policy of unknown tools, at the highest risk, without
-// grants, self-approval or break glass.
+// grants, self-approval, blind approvals or break glass.
 func (t ToolPolicy) distrusted(unknown ToolPolicy) ToolPolicy {
 	t.Risk, t.Confirm = Critical, true
 	t.Stages = unionStages(t.Stages, unknown.Stages)
 	t.WithPreview = t.WithPreview || unknown.WithPreview
-	t.SelfApproval, t.BreakGlass = false, false
+	t.SelfApproval, t.Blind, t.BreakGlass = false, false, false
 	t.Grants, t.TrustAfter = GrantTerms{}, 0
 	return t
 }

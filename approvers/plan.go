@@ -37,6 +37,7 @@ type Plan struct {
 	Why        []string   `json:"why"`              // the reasons in the policy's own words, for cards and explain
 	Requesters []PersonID `json:"requesters"`       // who may not decide
 	SelfOK     bool       `json:"self_ok,omitempty"`
+	Blind      bool       `json:"blind,omitempty"` // masked values need not be revealed before an approval
 	PolicyHash string     `json:"policy_hash"`
 }
 
@@ -45,7 +46,7 @@ func (p *Policy) Plan(c Call) Plan { return p.plan(c, nil) }
 
 func (p *Policy) plan(c Call, note planTrace) Plan {
 	t, known := p.Tool(c.Tool, c.Facts.Agent)
-	plan := Plan{Risk: t.Risk, Known: known, SelfOK: t.SelfApproval, PolicyHash: p.Hash}
+	plan := Plan{Risk: t.Risk, Known: known, SelfOK: t.SelfApproval, Blind: t.Blind, PolicyHash: p.Hash}
 	confirm := t.Confirm
 	stages := slices.Clone(t.Stages)
 	plan.why("%s", p.riskOf(c.Tool, t, known))
@@ -265,6 +266,7 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 	out.PolicyHash = now.PolicyHash
 	out.Risk = max(plan.Risk, now.Risk)
 	out.SelfOK = plan.SelfOK && now.SelfOK
+	out.Blind = plan.Blind && now.Blind
 	out.Requesters = unionPeople(plan.Requesters, now.Requesters)
 	out.Stages = unionStages(plan.Stages, now.Stages)
 	out.Routed = plan.Routed && (now.Routed || len(now.Stages) == 0)

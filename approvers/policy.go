@@ -110,6 +110,7 @@ type ToolPolicy struct {
 	Repeat        int
 	OnExpiry      OnExpiry
 	SelfApproval  bool // a requester may decide too; off unless the operator names it
+	Blind         bool // masked values need not be revealed before an approval; off unless the operator names it
 	BreakGlass    bool // the operator may approve at the command line, for the stages that remain; off unless named
 	Mode          Mode
 	Grants        GrantTerms // zero: no grants

@@ -19,7 +19,9 @@ type decisionOracle struct {
 	invited []approvers.PersonID
 	handed  map[int][]approvers.PersonID // to whom a stage was handed on by hand: one that begins again has them again
 	edits   int
-	begun   bool // the stage has just begun: its clocks have to be looked at
+	secrets []string             // masked when it was proposed
+	seen    []approvers.PersonID // to whom the masked values of the arguments as they are now were revealed
+	begun   bool                 // the stage has just begun: its clocks have to be looked at
 }
 
 // word is what somebody last said about a stage.
@@ -200,7 +202,8 @@ func (a *decisionOracle) policyIs(p *approvers.Policy) {
 	a.need = was.and(p, a.call.Tool, read(p, a.call))
 	grown := a.need.risk != was.risk || !sameStages(a.need.stages[:a.stage+1], was.stages[:a.stage+1]) ||
 		a.state == approvers.Approved && len(a.need.stages) > len(was.stages) ||
-		slices.ContainsFunc(a.words, func(w word) bool { return w.yes && !a.stands(p, w) })
+		slices.ContainsFunc(a.words, func(w word) bool { return w.yes && !a.stands(p, w) }) ||
+		was.blind && slices.ContainsFunc(a.words, func(w word) bool { return w.yes && !w.glass && a.mustSee(p, w.who) })
 	switch {
 	case a.need.verdict == approvers.Refuse:
 		a.state = approvers.Voided
@@ -225,4 +228,14 @@ func (a *decisionOracle) stands(p *approvers.Policy, w word) bool {
 				return m.Kind != approvers.MemberUser || approvers.Who("T1", m.Value) == w.who
 			})
 	})
+}
+
+// masked are the arguments that nobody reads on the card.
+func (a *decisionOracle) masked(p *approvers.Policy) []string {
+	return append(slices.Clone(a.secrets), settings(p, a.call.Tool, a.call.Facts.Agent).Secrets...)
+}
+
+// mustSee reports whether somebody has not seen masked values, and may not approve blind.
+func (a *decisionOracle) mustSee(p *approvers.Policy, who approvers.PersonID) bool {
+	return len(a.masked(p)) > 0 && !a.need.blind && !slices.Contains(a.seen, who)
 }

@@ -50,7 +50,8 @@ func (w *propertyFixture) approve(t *rapid.T) {
 		return
 	}
 	roles := w.may(w.policy, who)
-	agree(t, "approve", who, denied, len(roles) > 0 && !w.counted(who.ID) && (m.Typed || !w.typing()) && len(w.r.Decisions) < approvers.MaxDecisions)
+	agree(t, "approve", who, denied, len(roles) > 0 && !w.counted(who.ID) && (m.Typed || !w.typing()) &&
+		!w.mustSee(w.policy, who.ID) && len(w.r.Decisions) < approvers.MaxDecisions)
 	if denied == nil {
 		w.given(t, after, who, roles)
 	}
@@ -71,6 +72,20 @@ func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approve
 	if !after.RunBy.Equal(w.runBy) {
 		t.Fatalf("to be run by %s; the account says %s", after.RunBy, w.runBy)
 	}
+}
+
+// reveal shows somebody the masked values.
+func (w *propertyFixture) reveal(t *rapid.T) {
+	w.refresh(t)
+	who, m, valid, fresh := w.drawMove(t)
+	masked := w.masked(w.policy)
+	after, _, denied := w.r.Reveal(w.deciding(), m, masked)
+	want := valid && fresh && len(w.may(w.policy, who)) > 0 && len(masked) > 0 && !slices.Contains(w.seen, who.ID)
+	agree(t, "reveal", who, denied, want)
+	if want {
+		w.seen = append(slices.Clone(w.seen), who.ID)
+	}
+	w.settle(t, after)
 }
 
 func (w *propertyFixture) reject(t *rapid.T) {
@@ -106,7 +121,7 @@ func (w *propertyFixture) modify(t *rapid.T) {
 	call := w.call
 	call.Facts.Args = valuesOf(args)
 	need := w.editedNeed(call)
-	agree(t, "modify", who, denied, len(roles) > 0 && need.verdict == approvers.Ask)
+	agree(t, "modify", who, denied, len(roles) > 0 && need.verdict == approvers.Ask && !w.mustSee(w.policy, who.ID))
 	if denied != nil {
 		return
 	}
@@ -121,6 +136,7 @@ func (w *propertyFixture) modify(t *rapid.T) {
 	was := w.need.stages
 	w.need, w.call = need, call
 	w.anew(was)
+	w.seen = slices.DeleteFunc(w.seen, func(p approvers.PersonID) bool { return p != who.ID })
 	if roles = w.may(w.policy, who); len(roles) > 0 && !m.Partly && (m.Typed || !w.typing()) {
 		w.given(t, after, who, roles)
 	}

@@ -107,6 +107,9 @@ func zoneNamed(name string) *time.Location {
 
 func drawTool(t *rapid.T) approvers.ToolPolicy {
 	tool := approvers.ToolPolicy{Risk: drawRisk(t, "risk"), Confirm: !oneIn(t, 5, "unconfirmed"), SelfApproval: oneIn(t, 5, "self"), BreakGlass: oneIn(t, 2, "glass")}
+	if oneIn(t, 3, "masked") {
+		tool.Secrets, tool.Blind = []string{"amount"}, oneIn(t, 3, "blind")
+	}
 	if rapid.Bool().Draw(t, "staged") {
 		tool.Stages = drawStages(t)
 	}

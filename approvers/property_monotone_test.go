@@ -13,7 +13,7 @@ import (
 
 // TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one thing at a time: a higher risk, one
 // more rule or stage, a larger quorum, fewer rejections that end it, a lower ceiling, a shorter list, one member or
-// role less, confirmation, no self approval, never_loosen, observing, a tool that is not what was pinned. What runs by
+// role less, confirmation, no self approval, masked values, no blind approvals, never_loosen, observing, a tool that is not what was pinned. What runs by
 // itself, and what some people let through by approving, is let through by the policy before, too, in some order of the
 // same people.
 //
@@ -25,7 +25,7 @@ func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
 		p, people, args := drawPolicy(t, 0), drawPeople(t), drawArgs(t)
-		c := trial{call: drawCall(t, args), args: args, people: rapid.Permutation(people).Draw(t, "order"), up: rapid.Bool().Draw(t, "up")}
+		c := trial{call: drawCall(t, args), args: args, people: rapid.Permutation(people).Draw(t, "order"), up: rapid.Bool().Draw(t, "up"), looks: !oneIn(t, 4, "blind")}
 		q, what := stricter(t, p, 1)
 		if rapid.Bool().Draw(t, "twice") {
 			q, _ = stricter(t, q, 2)
@@ -54,6 +54,7 @@ type trial struct {
 	args   string
 	people []approvers.Identity
 	up     bool // everybody above is told before anybody decides
+	looks  bool // people have masked values revealed before they approve
 
 	// unasked says that Slack was not asked about people's groups and addresses since the policy changed: nobody clicked
 	// again.
@@ -87,6 +88,9 @@ func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request
 
 // approve has somebody approve, if they may.
 func (c *trial) approve(p *approvers.Policy, r approvers.Request, who approvers.Identity) (approvers.Request, bool) {
+	if c.looks {
+		r, _, _ = r.Reveal(deciding(p, start), actionBy(r, who, start), []string{"amount"})
+	}
 	after, _, denied := r.Approve(deciding(p, start), actionBy(r, who, start))
 	return c.told(p, after), denied == nil
 }

@@ -17,6 +17,7 @@ type reading struct {
 	routed  bool // by ceiling
 	asked   []approvers.PersonID
 	selfOK  bool
+	blind   bool
 }
 
 // settings are what the policy says of a tool for an agent's calls.
@@ -84,7 +85,7 @@ func read(p *approvers.Policy, c approvers.Call) reading {
 // stages are named.
 func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, named []approvers.Stage) {
 	t := settings(p, c.Tool, c.Facts.Agent)
-	out = reading{verdict: approvers.Auto, risk: t.Risk, asked: slices.Clone(c.Requesters), selfOK: t.SelfApproval}
+	out = reading{verdict: approvers.Auto, risk: t.Risk, asked: slices.Clone(c.Requesters), selfOK: t.SelfApproval, blind: t.Blind}
 	waits, named = t.Confirm, t.Stages
 	for _, rule := range t.Rules {
 		if matches, err := rule.When.Eval(c.Facts); !matches && err == nil {
@@ -242,7 +243,7 @@ func seated(places [][]string, taken map[string]bool) bool {
 // and is what has to be passed when the policy became another while the call waited: both.
 func (n reading) and(p *approvers.Policy, tool string, now reading) reading {
 	out := reading{
-		verdict: n.verdict, risk: max(n.risk, now.risk), selfOK: n.selfOK && now.selfOK,
+		verdict: n.verdict, risk: max(n.risk, now.risk), selfOK: n.selfOK && now.selfOK, blind: n.blind && now.blind,
 		asked: append(slices.Clone(n.asked), now.asked...), stages: together(n.stages, now.stages),
 		routed: n.routed && (now.routed || len(now.stages) == 0),
 	}

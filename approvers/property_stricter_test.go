@@ -15,7 +15,7 @@ func stricter(t *rapid.T, was *approvers.Policy, n int) (*approvers.Policy, stri
 	p := copied(was)
 	p.Hash = fmt.Sprint("policy-", n)
 	tool := &p.Tools[rapid.IntRange(0, len(p.Tools)-1).Draw(t, "tool")]
-	what := one(t, "stricter", "risk", "confirm", "rule", "stage first", "stage last", "quorum", "rejects", "ceiling", "member", "list", "self", "glass", "never_loosen", "observe", "role")
+	what := one(t, "stricter", "risk", "confirm", "rule", "stage first", "stage last", "quorum", "rejects", "ceiling", "member", "list", "self", "masked", "blind", "glass", "never_loosen", "observe", "role")
 	switch what {
 	case "risk":
 		tool.Risk = min(tool.Risk+1, approvers.Critical)
@@ -29,6 +29,10 @@ func stricter(t *rapid.T, was *approvers.Policy, n int) (*approvers.Policy, stri
 		tool.Stages = together(tool.Stages, []approvers.Stage{drawStage(t)})
 	case "self":
 		tool.SelfApproval = false
+	case "masked":
+		tool.Secrets = []string{"amount"}
+	case "blind":
+		tool.Blind = false
 	case "glass":
 		tool.BreakGlass = false
 	case "never_loosen":

@@ -32,6 +32,8 @@ func TestEveryOrderOfEvents(t *testing.T) {
 			"approve":  w.approve,
 			"approve2": w.approve, // more often than the others
 			"approve3": w.approve,
+			"reveal":   w.reveal,
+			"reveal2":  w.reveal,
 			"reject":   w.reject,
 			"modify":   w.modify,
 			"withdraw": w.withdraw,
@@ -134,6 +136,8 @@ func newPropertyFixture(t *rapid.T) *propertyFixture {
 		w.need = w.need.waitingFor(w.policy, w.call.Tool, settings(w.policy, w.call.Tool, w.call.Facts.Agent).Stages)
 		w.r.Plan = w.policy.AskFor(w.call, approvers.Limit{Count: 1, Per: time.Hour})
 	}
+	w.secrets = settings(w.policy, w.call.Tool, w.call.Facts.Agent).Secrets
+	w.r.Secrets = w.secrets
 	if oneIn(t, 6, "above a cap") {
 		w.r.StepUp = "many at once"
 	}

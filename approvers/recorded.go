@@ -95,6 +95,9 @@ func (r Request) Unrecorded(chain []AuditRecord) string {
 			return fmt.Sprintf("stage %d asks for nobody", i+1)
 		}
 	}
+	if r.unrecordedReveal(chain) {
+		return "its masked values were revealed to somebody without a record"
+	}
 	return r.undecided(said)
 }
 

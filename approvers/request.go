@@ -81,7 +81,8 @@ type Request struct {
 	Execution         string             `json:"execution"` // the current one; edits make new ones
 	Args              json.RawMessage    `json:"args"`      // the execution's exact bytes
 	Digest            string             `json:"digest"`
-	Secrets           []string           `json:"secrets,omitempty"` // the arguments that are masked where people other than its approvers can read
+	Secrets           []string           `json:"secrets,omitempty"`  // the arguments that are masked where people other than its approvers can read
+	Revealed          []Reveal           `json:"revealed,omitempty"` // to whom the masked values of the current arguments were shown
 	Preview           string             `json:"preview,omitempty"`
 	PreviewFault      string             `json:"preview_fault,omitempty"` // why there is no preview although policy asks for one
 	ToolPreview       *ToolPreview       `json:"forecast,omitempty"`      // a tool's own preview of the call; nil: none is made

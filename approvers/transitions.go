@@ -57,7 +57,8 @@ func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 }
 
 // takes reports whether an earlier approval is still valid. Its giver must not be barred. The role that gave the
-// authority must still name them, be able to reach the stage, cover the tool, and at the last stage have the ceiling.
+// authority must still name them, be able to reach the stage, cover the tool, and at the last stage have the ceiling. If
+// the policy no longer allows blind approvals, the masked values must have been revealed to them.
 // An operator's approval is valid as long as the policy allows break glass for the tool.
 func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	if d.BreakGlass {
@@ -67,7 +68,8 @@ func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	role, ok := p.Role(d.Role)
 	s, last := plan.Stages[d.Stage], d.Stage == len(plan.Stages)-1
 	asked := slices.Contains(s.Roles(), role.Name) || p.leadsTo(s, role.Name) || role.MaxRisk >= p.lowestCeiling(s)
-	return ok && asked && role.names(d.By) && role.Covers(r.Tool) && (!last || role.MaxRisk >= plan.Risk) && !slices.Contains(plan.barred(), d.By)
+	blindly := r.Plan.Blind && !plan.Blind && r.MustReveal(p, d.By)
+	return ok && asked && !blindly && role.names(d.By) && role.Covers(r.Tool) && (!last || role.MaxRisk >= plan.Risk) && !slices.Contains(plan.barred(), d.By)
 }
 
 // restart returns to the first stage. Earlier decisions no longer count.
@@ -129,6 +131,9 @@ func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denie
 	}
 	if r.counted(m.Who.ID) {
 		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}
+	}
+	if r.MustReveal(in.Policy, m.Who.ID) {
+		return r, nil, &Denied{Code: DeniedMasked}
 	}
 	if r.Plan.Risk >= Critical && r.ToolPreview.unseen(m.At) {
 		return r, nil, &Denied{Code: DeniedPreview}
@@ -256,8 +261,9 @@ type Edited struct {
 	Plan         Plan
 }
 
-// Modify replaces the arguments. Earlier approvals no longer count, and the call is planned again. The editor's own
-// approval counts if they have the authority for the new plan's first stage and were shown all arguments. If the call
+// Modify replaces the arguments. Earlier approvals no longer count, and the call is planned again. The editor must have
+// seen the masked values. Their own approval counts if they have the authority for the new plan's first stage and were
+// shown all arguments. If the call
 // is critical now, they must also have typed the value, and its tool preview must not be pending.
 func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
@@ -266,6 +272,9 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	role, denied := r.Authority(in.Policy, m.Who)
 	if denied != nil {
 		return r, nil, denied
+	}
+	if r.MustReveal(in.Policy, m.Who.ID) {
+		return r, nil, &Denied{Code: DeniedMasked}
 	}
 	if e.Plan.Verdict == Auto {
 		t, _ := in.Policy.Tool(r.Tool, r.Agent)
@@ -279,6 +288,7 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	r.Edits = append(slices.Clone(r.Edits), edit)
 	r, fell := r.restart()
 	events := append([]Event{ArgsEdited{Edit: edit}}, fell...)
+	r.Revealed = r.revealsAfterEdit(m.Who.ID, e.Digest)
 	r.Execution, r.Args, r.Digest = e.Execution, e.Args, e.Digest
 	r.Preview, r.PreviewFault, r.ToolPreview = e.Preview, e.PreviewFault, e.ToolPreview
 	r.Plan = e.Plan

@@ -12,6 +12,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
@@ -258,10 +259,13 @@ func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) 
 	if d := render.Precheck(r, s, who); d != nil && (action != render.ActArguments || directory.Barred(who)) {
 		return render.Refusal(action, render.Denied(d, &r, s.Policy))
 	}
+	if (action == render.ActTyped || action == render.ActModify) && r.MustReveal(s.Policy, who.ID) {
+		return render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedMasked}, &r, s.Policy))
+	}
 	f := render.FormToken{ButtonToken: s.Token, Execution: r.Execution}
 	switch action {
 	case render.ActReveal:
-		return render.RevealForm(r)
+		return render.RevealForm(r, f)
 	case render.ActTyped:
 		return render.TypedForm(r, f)
 	case render.ActReject:
@@ -286,6 +290,10 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	if err != nil {
 		return b.rejectClick(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
 	}
+	form := render.ActArguments
+	if i.View.Callback == render.ActReveal {
+		form = render.ActReveal
+	}
 	switch i.Actions[0].Value {
 	case "1":
 		f.Page++
@@ -299,15 +307,23 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 		return b.rejectClick(ctx, d, r, workflow.Click{}, s, err)
 	}
 	var viewer approvers.Identity
-	v := render.Refusal(render.ActArguments, render.Denied(&approvers.Denied{Code: approvers.DeniedStale}, s.Request, s.Policy))
+	v := render.Refusal(form, render.Denied(&approvers.Denied{Code: approvers.DeniedStale}, s.Request, s.Policy))
 	if s.Request != nil && s.Request.Execution == f.Execution {
-		who, err := b.authority(ctx, i.User.ID, s, render.ActArguments)
+		who, err := b.authority(ctx, i.User.ID, s, form)
 		if err != nil {
 			return b.unknownClicker(ctx, d, r, workflow.Click{}, s, err)
 		}
 		viewer = who
-		_, denied := s.Request.Authority(s.Policy, who)
-		v = render.ArgumentsForm(*s.Request, f, denied == nil && s.Request.State == approvers.Pending)
+		denied := render.Precheck(*s.Request, s, who)
+		switch {
+		case form == render.ActArguments:
+			_, denied = s.Request.Authority(s.Policy, who)
+			v = render.ArgumentsForm(*s.Request, f, denied == nil && s.Request.State == approvers.Pending)
+		case denied != nil:
+			v = render.Refusal(form, render.Denied(denied, s.Request, s.Policy))
+		default:
+			v = render.RevealForm(*s.Request, f)
+		}
 	}
 	if _, err := b.api.UpdateViewContext(ctx, v, "", i.View.Hash, i.View.ID); err != nil {
 		if slackapi.ErrorCode(err) == "" && d.tries < clickTries {
@@ -318,7 +334,7 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 		} else {
 			b.Log.Info("a page could not be turned: the form was closed or changed", "inbox", d.id, "cause", err)
 		}
-	} else if err := b.recordAllSeen(ctx, s, viewer, v); err != nil {
+	} else if err := errors.Join(b.recordAllSeen(ctx, s, viewer, v), b.recordReveal(ctx, s, viewer, v)); err != nil {
 		return err
 	}
 	if err := b.Intake.Done(ctx, d.id, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -341,20 +357,23 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 	return err
 }
 
-// recordReveal records that a person was shown a request's secrets. The record contains their names; the digest covers
-// their values.
+// recordReveal records that a person was shown a request's secrets, once the last page is shown. The record contains
+// their names; the digest covers their values.
 func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
-	if v.CallbackID != render.ActReveal {
+	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil
 	}
 	var names []string
 	for _, one := range render.SecretsIn(s.Request.Args, s.Request.Secrets) {
 		names = append(names, one.Path)
 	}
+	if len(names) == 0 {
+		return nil
+	}
 	body, err := render.Paragraph(render.Say("Revealed, to one person alone: " + strings.Join(names, ", "))).Message().Body()
 	if err != nil {
 		return err
 	}
-	_, err = b.Outbox.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: render.ActReveal, Body: body})
-	return err
+	c := workflow.Click{Who: who, Request: s.Request.ID, Digest: s.Request.Digest, Rendering: view.HashOf(body)}
+	return b.Requests.Reveal(ctx, c, s.Request.Secrets, body)
 }

@@ -56,6 +56,7 @@ type Requests interface {
 	Decide(ctx context.Context, c workflow.Click) (approvers.Request, error)
 	DecideAll(ctx context.Context, c workflow.Click, shown []store.Shown) (approvers.Request, error)
 	Unbundle(ctx context.Context, c workflow.Click) (approvers.Request, error)
+	Reveal(ctx context.Context, c workflow.Click, secrets []string, body []byte) error
 	Revoke(ctx context.Context, c workflow.Click) (approvers.Request, error)
 	Say(ctx context.Context, c workflow.Click, kind approvers.RemarkKind) (approvers.Request, error)
 	Reply(ctx context.Context, c workflow.Click, question int) (approvers.Request, error)

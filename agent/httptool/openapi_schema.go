@@ -111,7 +111,7 @@ func (s *schemas) keyword(key string, item any, depth int) (any, error) {
 		return s.convert(item, depth+1)
 	case key == "pattern":
 		if text, ok := item.(string); ok && !compiles(text) {
-			s.warnings = append(s.warnings, fmt.Sprintf("the pattern %.60q can't be checked here, and the server alone holds arguments against it", text))
+			s.warnings = append(s.warnings, fmt.Sprintf("the pattern %.60q can't be checked here, and only the server checks it", text))
 			return nil, nil
 		}
 	}

@@ -116,7 +116,7 @@ func TestPetstore(t *testing.T) {
 	wantSaid := []string{
 		`openapi.it: GET /odd (oddCookie) was left out: the parameter c is a list or an object in a cookie, which has no one way to be written`,
 		`openapi.it: OPTIONS /odd (optionsOdd) was left out: it is of a method that is not supported`,
-		`openapi.it: the pattern "^(?!x)[a-z]+$" can't be checked here, and the server alone holds arguments against it`,
+		`openapi.it: the pattern "^(?!x)[a-z]+$" can't be checked here, and only the server checks it`,
 		`openapi.it: operations such as PUT /pets/{petId} want to know who asks, and nothing says so; add headers: {X-Api-Key: "${API_KEY}"}`,
 		`openapi.it: POST /pets/{petId}/photo (uploadPhoto) was left out: the body is multipart/form-data, and JSON, a form or plain text is supported`,
 	}

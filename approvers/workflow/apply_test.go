@@ -128,7 +128,8 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 			approvers.RemarkMade{Index: 0}, func(r *approvers.Request) { r.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: lead.ID}} },
 			consequences{},
 		},
-		"SourceEdited": {approvers.SourceEdited{}, func(r *approvers.Request) { r.Facts.MessageEdit = &approvers.MessageEdit{Text: "no"} }, consequences{audit: "reworded"}},
+		"SourceEdited":   {approvers.SourceEdited{}, func(r *approvers.Request) { r.Facts.MessageEdit = &approvers.MessageEdit{Text: "no"} }, consequences{audit: "reworded"}},
+		"ValuesRevealed": {approvers.ValuesRevealed{By: lead.ID}, keep, consequences{}},
 		"PreviewMade": {
 			approvers.PreviewMade{Headline: true}, func(r *approvers.Request) {
 				r.ToolPreview = &approvers.ToolPreview{State: approvers.ToolPreviewReady}

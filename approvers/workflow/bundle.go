@@ -24,7 +24,7 @@ func (t cardsTx) showStep(ids []string) error {
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(groups, func(g []approvers.Request) bool { return together(g[0], r) })
+		i := slices.IndexFunc(groups, func(g []approvers.Request) bool { return t.together(g[0], r) })
 		if i < 0 {
 			groups = append(groups, []approvers.Request{r})
 		} else {
@@ -41,8 +41,12 @@ func (t cardsTx) showStep(ids []string) error {
 	return nil
 }
 
-// together reports whether two requests of a step may be shown in one card.
-func together(a, b approvers.Request) bool {
+// together reports whether two requests of a step may be shown in one card. One with masked values has its own card:
+// they are revealed before it is approved.
+func (t cardsTx) together(a, b approvers.Request) bool {
+	if a.MustReveal(t.policy, "") || b.MustReveal(t.policy, "") {
+		return false
+	}
 	return size(a) <= maxBundledSize && size(b) <= maxBundledSize && a.CurrentStage().AsksLike(b.CurrentStage())
 }
 

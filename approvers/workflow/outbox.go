@@ -327,7 +327,7 @@ type Viewing struct {
 	Request string
 	Digest  string // of the execution that was shown
 	Who     approvers.PersonID
-	As      string // "view", "home", "reveal"
+	As      string // "view", "home"
 	Body    []byte // text and blocks as JSON
 }
 

@@ -228,7 +228,7 @@ func (v View) together(p *BlockBuilder, open []approvers.Request, shows []store.
 	p.Para(nothingHidden(open, shows))
 	value := v.token(v.Turn.ID)
 	var row []slack.BlockElement
-	question, apart := allInOne(open, shows)
+	question, apart := allInOne(v.Policy, open, shows)
 	if len(shows) > 1 && apart == "" {
 		ask := confirm(fmt.Sprintf("Approve all %d?", len(shows)), question, "Approve all", "Not yet", slack.StylePrimary)
 		row = append(row, button(ActApproveAll, "Approve all", value, slack.StyleDefault).WithConfirm(ask))
@@ -258,12 +258,14 @@ func nothingHidden(open []approvers.Request, shows []store.Shown) *RichText {
 
 // allInOne returns the question asked before all calls are approved together; it repeats what each of them would do. If
 // they can't be approved together, apart says why.
-func allInOne(open []approvers.Request, shows []store.Shown) (question, apart string) {
+func allInOne(p *approvers.Policy, open []approvers.Request, shows []store.Shown) (question, apart string) {
 	var lines []string
 	for i, r := range open {
 		switch {
 		case r.Stage != open[0].Stage:
 			return "", "They are not at the same stage, so each is approved for itself."
+		case r.MustReveal(p, ""):
+			return "", "One of them has masked values, so each is approved for itself."
 		case r.WantsTyping():
 			return "", "One of them asks for a typed value, so each is approved for itself."
 		case slices.ContainsFunc(shows, func(o store.Shown) bool { return o.Request == r.ID && !o.Whole }):
@@ -311,7 +313,7 @@ func RejectAllForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest
 	if len(calls) == 0 {
 		return Refusal(ActRejectAll, Denied(&approvers.Denied{Code: approvers.DeniedNothing}, nil, s.Policy))
 	}
-	lines := []*RichText{Say("None of these will run:")}
+	lines := []*RichText{Say("⛔ You reject these, and none of them will run:")}
 	for _, c := range calls {
 		one := s
 		one.Request = c.Request
@@ -322,6 +324,6 @@ func RejectAllForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest
 	}
 	p := new(BlockBuilder)
 	p.Para(lines...)
-	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", "The person who asked and the agent are told this for each of them.", "", true, false))
+	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", reasonHint, "", true, false))
 	return submittable(Modal(FormTitles[ActRejectAll], p), ActRejectAll, "Reject all", FormToken{ButtonToken: s.Token})
 }

@@ -103,6 +103,12 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 		return Say("It was not handed on: your colleague was asked already, or has had their say.")
 	case approvers.DeniedTyped:
 		return Say("Nothing was decided: approving this asks for a value to be typed. Use Approve… on the card.")
+	case approvers.DeniedMasked:
+		where := "Choose “Reveal…” on the card"
+		if r != nil && r.Bundled() {
+			where = "Choose “On its own card”, then “Reveal…” there"
+		}
+		return Say("Nothing was decided: some of its values are masked, and you have not seen them. " + where + ", read them, and decide then.")
 	case approvers.DeniedPreview:
 		return Say("Nothing was decided: this is critical, and a preview of it is being made. Please wait until the card shows it, or that there is none, and look at it then.")
 	case approvers.DeniedFull:

@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/slack-go/slack"
 
@@ -21,7 +22,7 @@ func ArgumentsForm(r approvers.Request, f FormToken, may bool) slack.ModalViewRe
 		row = append(row, button(ActPage+"_back", "Back", "-1", slack.StyleDefault))
 	}
 	if !last {
-		row = append(row, button(ActPage+"_next", "Next page", "1", slack.StylePrimary))
+		row = append(row, button(nextPage, "Next page", "1", slack.StylePrimary))
 	}
 	if len(row) > 0 {
 		p.buttons("", row...)
@@ -38,6 +39,20 @@ func ArgumentsForm(r approvers.Request, f FormToken, may bool) slack.ModalViewRe
 	return v
 }
 
+// nextPage is the action of the button to the next page.
+const nextPage = ActPage + "_next"
+
+// LastPage reports whether a form has no further page.
+func LastPage(v slack.ModalViewRequest) bool {
+	return !slices.ContainsFunc(v.Blocks.BlockSet, func(b slack.Block) bool {
+		row, ok := b.(*slack.ActionBlock)
+		return ok && slices.ContainsFunc(row.Elements.ElementSet, func(e slack.BlockElement) bool {
+			next, ok := e.(*slack.ButtonBlockElement)
+			return ok && next.ActionID == nextPage
+		})
+	})
+}
+
 // ArgumentPages lays out all arguments, followed by warnings about misleading text. The pages depend only on the
 // request, so they are the same each time.
 func ArgumentPages(r approvers.Request) []*BlockBuilder {
@@ -45,7 +60,7 @@ func ArgumentPages(r approvers.Request) []*BlockBuilder {
 	pages := make([]*BlockBuilder, len(texts))
 	for i, text := range texts {
 		p := new(BlockBuilder)
-		p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)), Say(fmt.Sprintf("Page %d of %d of the arguments", i+1, len(texts))))
+		p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)), Say(fmt.Sprintf("Arguments, page %d of %d", i+1, len(texts))))
 		for _, part := range markdown.Pages(text, markdown.MaxBlockText) {
 			p.exact(part)
 		}

@@ -127,34 +127,62 @@ func maskedNote(r approvers.Request) *RichText {
 		Say(" What runs has the real ones. Reveal… shows them to you alone, if you may decide.")
 }
 
-// RevealForm shows the secret values to one person who may decide.
-func RevealForm(r approvers.Request) slack.ModalViewRequest {
-	p := new(BlockBuilder)
-	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)), Say("Only you see this. It is recorded that you looked."))
-	room := maxPageText
-	found := SecretsIn(r.Args, r.Secrets)
-	for i, v := range found {
-		text := valueText(v.raw)
-		if i == maxRevealed || Width(text) > room {
-			p.Para(Say("✂️ ").Strong(Plural(len(found)-i, "more value") + " can't be shown here.").Say(" Whoever runs me can see them at the command line: countersign pending " + r.ID))
-			break
-		}
-		room -= Width(text)
-		p.Para(new(RichText).Strong(Name(v.Path)))
-		for _, part := range markdown.Pages(text, markdown.MaxBlockText) {
-			p.exact(part)
+// RevealForm shows the secret values to one person who may decide, page by page.
+func RevealForm(r approvers.Request, f FormToken) slack.ModalViewRequest {
+	pages := revealPages(r)
+	f.Page = min(f.Page, len(pages)-1)
+	p := pages[f.Page]
+	var row []slack.BlockElement
+	if f.Page > 0 {
+		row = append(row, button(ActPage+"_back", "Back", "-1", slack.StyleDefault))
+	}
+	if f.Page < len(pages)-1 {
+		row = append(row, button(nextPage, "Next page", "1", slack.StylePrimary))
+	}
+	if len(row) > 0 {
+		p.buttons("", row...)
+	}
+	v := Modal(FormTitles[ActReveal], p)
+	v.PrivateMetadata, v.CallbackID = f.String(), ActReveal
+	return v
+}
+
+// revealPages lays out the secret values. The pages depend only on the request.
+func revealPages(r approvers.Request) []*BlockBuilder {
+	var pages []*BlockBuilder
+	var p *BlockBuilder
+	room, values := 0, 0
+	for _, v := range SecretsIn(r.Args, r.Secrets) {
+		for i, text := range markdown.Pages(valueText(v.raw), maxPageText) {
+			if room -= Width(text); p == nil || room < 0 || values == maxRevealed {
+				p, room, values = new(BlockBuilder), maxPageText-Width(text), 0
+				p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)), Say("Only you see this. It is recorded that you looked."))
+				pages = append(pages, p)
+			}
+			values++
+			name := new(RichText).Strong(Name(v.Path))
+			if i > 0 {
+				name.Say(", continued")
+			}
+			p.Para(name)
+			for _, part := range markdown.Pages(text, markdown.MaxBlockText) {
+				p.exact(part)
+			}
 		}
 		for _, f := range findings(wordsIn(fmt.Appendf(nil, "[%s]", v.raw))) {
 			p.Para(Say("⚠️ ").Strong(f))
 		}
 	}
-	v := Modal(FormTitles[ActReveal], p)
-	v.CallbackID = ActReveal
-	return v
+	if p == nil { // the policy or the arguments changed
+		p = new(BlockBuilder)
+		p.Para(Say("Nothing is masked any more."))
+		pages = append(pages, p)
+	}
+	return pages
 }
 
-// maxRevealed is the maximum number of values in one form.
-const maxRevealed = 30
+// maxRevealed is the maximum number of values on one page.
+const maxRevealed = 20
 
 // valueText lays out one value.
 func valueText(raw []byte) string {

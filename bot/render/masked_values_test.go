@@ -35,12 +35,14 @@ func TestWithoutSecrets(t *testing.T) {
 func TestMaskedForms(t *testing.T) {
 	r := bottest.Request(bottest.SecretArgs)
 	r.Secrets = []string{"card.number", "note", "pin"}
+	seen := r
+	seen.Revealed = []approvers.Reveal{{By: teo, Digest: r.Digest, Secrets: r.Secrets}}
 	s := bottest.ViewModel(r)
 	t.Run("card", func(t *testing.T) { bottest.Golden(t, "card_masked", drawn(t, s).Messages[0]) })
 	for name, v := range map[string]slack.ModalViewRequest{
-		"modal_reveal":             RevealForm(r),
-		"modal_modify_masked":      modifyForm(r, bottest.Tool("charge_card", bottest.SecretSchema, approvers.Unprotected)),
-		"modal_modify_masked_json": modifyForm(r, bottest.Tool("charge_card", `{"oneOf":[{}]}`, approvers.Unprotected)),
+		"modal_reveal":             RevealForm(r, testToken(r)),
+		"modal_modify_masked":      modifyForm(seen, bottest.Tool("charge_card", bottest.SecretSchema, approvers.Unprotected)),
+		"modal_modify_masked_json": modifyForm(seen, bottest.Tool("charge_card", `{"oneOf":[{}]}`, approvers.Unprotected)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			viewWithin(t, v)
@@ -49,5 +51,5 @@ func TestMaskedForms(t *testing.T) {
 	}
 	many := r
 	many.Args = json.RawMessage(`{"pin":"` + strings.Repeat("𝕏", 20000) + `"}`)
-	viewWithin(t, RevealForm(many))
+	viewWithin(t, RevealForm(many, testToken(many)))
 }

@@ -132,7 +132,7 @@ func FitFormErrors(faults map[string]string) map[string]string {
 		left := len(faults) - i - 1
 		size += bytesOf(block) + bytesOf(text) + 2
 		if last := size+MaxErrorText*4 > maxFaults; last && left > 0 {
-			text = Clip(text, MaxErrorText/2) + fmt.Sprintf(" (More is to be mended: %s.)", Plural(left, "further field"))
+			text = Clip(text, MaxErrorText/2) + fmt.Sprintf(" (Also wrong: %s.)", Plural(left, "more field"))
 			out[block] = text
 			return out
 		}

@@ -172,10 +172,17 @@ var stateMutants = []mutant{
 		by:    []campaign{anyOrder},
 	},
 	{
+		name: "masked values are approved unseen",
+		edits: []edit{{"approvers/transitions.go",
+			"	if r.MustReveal(in.Policy, m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedMasked}\n	}\n	if r.Plan.Risk >= Critical",
+			"	if r.Plan.Risk >= Critical"}},
+		by: []campaign{anyOrder},
+	},
+	{
 		name: "one person counts twice",
 		edits: []edit{{"approvers/transitions.go",
-			"	if r.counted(m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n	if r.Plan.Risk >= Critical",
-			"	if r.Plan.Risk >= Critical"}},
+			"	if r.counted(m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n	if r.MustReveal(",
+			"	if r.MustReveal("}},
 		by: []campaign{anyOrder, desk("^TestSixteenDeciders$")},
 	},
 	{

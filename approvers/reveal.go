@@ -1,0 +1,124 @@
+package approvers
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// A person approves a call with masked values only after the values were revealed to them, unless the policy lets the
+// tool be approved blind.
+
+// Reveal records that a person was shown the masked values of one set of arguments.
+type Reveal struct {
+	By      PersonID `json:"by"`
+	Digest  string   `json:"digest"`
+	Secrets []string `json:"secrets"` // the paths that were masked then
+}
+
+// MustReveal reports whether a person can approve the request only after its masked values were revealed to them. For
+// "" it reports whether this holds for everybody to whom nothing was revealed.
+func (r Request) MustReveal(p *Policy, who PersonID) bool {
+	t, _ := p.Tool(r.Tool, r.Agent)
+	if t.Blind && r.Plan.Blind {
+		return false
+	}
+	secrets := Secrets(r.Secrets, t.Secrets)
+	return HasSecrets(r.Args, secrets) && !r.revealedTo(who, secrets)
+}
+
+// revealedTo reports whether a person was shown what is masked in the current arguments.
+func (r Request) revealedTo(who PersonID, secrets []string) bool {
+	return slices.ContainsFunc(r.Revealed, func(v Reveal) bool {
+		return v.By == who && v.Digest == r.Digest && !slices.ContainsFunc(secrets, func(path string) bool { return !IsSecret(v.Secrets, path) })
+	})
+}
+
+// Reveal records that a person who may decide was shown the values of the current arguments at some secret paths.
+func (r Request) Reveal(in DecisionContext, m Action, secrets []string) (Request, []Event, *Denied) {
+	if denied := r.MayDecide(in, m); denied != nil {
+		return r, nil, denied
+	}
+	if !HasSecrets(r.Args, secrets) || r.revealedTo(m.Who.ID, secrets) {
+		return r, nil, &Denied{Code: DeniedNothing}
+	}
+	r.Revealed = append(r.withoutReveal(m.Who.ID), Reveal{By: m.Who.ID, Digest: r.Digest, Secrets: secrets})
+	return r, []Event{ValuesRevealed{By: m.Who.ID}}, nil
+}
+
+func (r Request) withoutReveal(who PersonID) []Reveal {
+	return slices.DeleteFunc(slices.Clone(r.Revealed), func(v Reveal) bool { return v.By == who })
+}
+
+// revealsAfterEdit returns the reveals that hold for edited arguments: that of the editor, who was shown the masked
+// values and wrote what changed. Everybody else must be shown the new call.
+func (r Request) revealsAfterEdit(editor PersonID, digest string) []Reveal {
+	for _, v := range r.Revealed {
+		if v.By == editor && v.Digest == r.Digest {
+			v.Digest = digest
+			return []Reveal{v}
+		}
+	}
+	return nil
+}
+
+// unrecordedReveal reports whether a reveal is missing in the record.
+func (r Request) unrecordedReveal(chain []AuditRecord) bool {
+	return slices.ContainsFunc(r.Revealed, func(v Reveal) bool {
+		return !slices.ContainsFunc(chain, func(a AuditRecord) bool {
+			shown := a.Kind == AuditShown && a.Facts["surface"] == SurfaceReveal || a.Kind == AuditDecided && a.Facts["kind"] == string(Modify)
+			return shown && a.Actor == v.By && a.Facts["digest"] == v.Digest
+		})
+	})
+}
+
+// SurfaceReveal is the surface, in the record of what was shown, of the form that reveals masked values.
+const SurfaceReveal = "reveal"
+
+// HasSecrets reports whether arguments have values at secret paths. Arguments that can't be read count as having some.
+func HasSecrets(args json.RawMessage, secrets []string) bool {
+	if len(secrets) == 0 {
+		return false
+	}
+	values, err := StrictArgs(args, false)
+	return err != nil || hasSecret(values, secrets, "")
+}
+
+func hasSecret(v any, secrets []string, path string) bool {
+	if path != "" && IsSecret(secrets, path) {
+		return true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, one := range v {
+			if hasSecret(one, secrets, strings.TrimPrefix(path+"."+name, ".")) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(one any) bool { return hasSecret(one, secrets, path) })
+	}
+	return false
+}
+
+// blindly returns the first masked argument that the grant does not fix to one value, or "". Nobody would have seen
+// that value in later calls.
+func (g Grant) blindly(t ToolPolicy) string {
+	if t.Blind {
+		return ""
+	}
+	secrets := Secrets(g.Secrets, t.Secrets)
+	for _, arg := range g.Args {
+		fixed := slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == arg && b.AtMost == nil })
+		if HoldsSecret(secrets, arg) && !fixed {
+			return arg
+		}
+	}
+	return ""
+}
+
+// masked reports whether the calls under the grant have masked arguments that nobody may approve blind.
+func (g Grant) masked(t ToolPolicy) bool {
+	secrets := Secrets(g.Secrets, t.Secrets)
+	return !t.Blind && slices.ContainsFunc(g.Args, func(arg string) bool { return HoldsSecret(secrets, arg) })
+}
