@@ -336,7 +336,7 @@ func TestStaleCard(t *testing.T) {
 	if out := h.submits("teo", old, map[string]any{render.FieldReason: "late"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	h.finds("teo", "#support-approvals", "", "the arguments were changed after the card that you clicked was drawn")
+	h.finds("teo", "#support-approvals", "", "the arguments were changed after you opened this")
 	h.delivers("from the version before", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, was.String()})
 	h.until("both are recorded", func() bool { return strings.Count(strings.Join(h.denials(was.Ref), "\n"), "stale ") == 2 })
 }

@@ -274,7 +274,7 @@ func TestBrowserPause(t *testing.T) {
 	b.sees(inMessages, "we look into wrong refunds")
 	b.click("button", "Approve")
 	b.press("confirm-accept")
-	b.sees(inMessages, "It starts when everything goes on")
+	b.sees(inMessages, "It starts when the pause ends")
 	b.shot("pause-5-approved-not-started")
 
 	b.become("U0003", "U0BOT")
