@@ -50,7 +50,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// What a tool is told of each end, and that its own time stands still while a person is asked, and runs on after it.
+// The tool learns how a question ended. The tool's own time stands still while a person is asked, and runs on
+// afterwards.
 func TestAskingStopsTheClock(t *testing.T) {
 	for state, want := range map[approvers.ElicitationState]ReplyAction{
 		approvers.ElicitationAccepted: ReplyAccepted, approvers.ElicitationDeclined: ReplyDeclined, approvers.ElicitationCancelled: ReplyCancelled, approvers.ElicitationExpired: ReplyCancelled,

@@ -20,7 +20,7 @@ func askBody(body io.Reader) (reply, error) {
 	return a.model.ask(context.Background(), request("m", modelRequest{}, nil, false), a.Tools.named, noWords)
 }
 
-// Calls that are cut into any pieces by the interface's rules come together as they were written, to the byte.
+// Calls that are split into any valid pieces are assembled byte for byte as they were written.
 func TestPiecesComeTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want []workflow.ModelCall
@@ -66,7 +66,7 @@ func TestPiecesComeTogether(t *testing.T) {
 	})
 }
 
-// An answer that breaks off, at whichever byte, is used whole or not at all.
+// An answer that breaks off, at any byte, is used completely or not at all.
 func TestCutAtEveryByte(t *testing.T) {
 	whole := stream(delta(says("I look."), ""), one(0, "c1", "issue_refund", good[:9]), one(1, "c2", "set_price", `{"price":1}`),
 		one(0, "", "", good[9:]), end("tool_calls"), "[DONE]")
@@ -86,7 +86,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// Whatever an endpoint sends: nothing crashes, the limits hold, and what is taken was sent by the model.
+// Whatever an endpoint sends, nothing crashes, the limits hold, and every accepted call was sent by the model.
 func FuzzAnswer(f *testing.F) {
 	for _, c := range malformedAnswers {
 		if len(c.body) < 5000 {

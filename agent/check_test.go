@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 		{refundSchema, `[]`, "the arguments must be an object, but is a list"},
 		{refundSchema, `{"order_id":`, "the arguments are not valid JSON: unexpected EOF"},
 		{refundSchema, `{"order_id":"A","amount":1} {}`, "the arguments are not valid JSON: invalid character after top-level value"},
-		// The validator computes exactly: without a guard these take it minutes, or crash it.
+		// The validator computes exactly: without a limit, these values take it minutes, or crash it.
 		{refundSchema, `{"order_id":"A","amount":1e999999999}`, "amount: the number 1e999999999 is out of range"},
 		{refundSchema, `{"order_id":"A","amount":1e-999999999}`, "amount: the number 1e-999999999 is out of range"},
 		{refundSchema, `{"order_id":"A","amount":0e-99999999}`, "amount: must be at least 0.01"},
@@ -76,7 +76,7 @@ func TestCheck(t *testing.T) {
 		{`{"type":"object","properties":{"a":{}},"unevaluatedProperties":{"type":"number"}}`, `{"a":{"q":1},"b":1}`, ""},
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"t":{"items":[{"type":"string"},{"type":"object"}],"additionalItems":false}}}`,
 			`{"t":["a",{"x":1}]}`, "t[1].x: is not known; no fields are allowed here"},
-		// An undescribed object may hold nothing: nobody would check it.
+		// An object without a schema may have no members, because nobody would check them.
 		{`{"type":"object","properties":{"a":{"description":"anything"}}}`, `{"a":{"x":1}}`, "a.x: is not known; no fields are allowed here"},
 		{`{"type":"object","properties":{"a":{"description":"anything"}}}`, `{"a":[{"x":1}]}`, "a[0].x: is not known; no fields are allowed here"},
 	} {
@@ -105,7 +105,7 @@ func TestCheckListsAFewProblems(t *testing.T) {
 	}
 }
 
-// Whatever is checked, the check ends, does not panic, and says the same again.
+// For any input the check ends, does not panic, and is deterministic.
 func FuzzCheck(f *testing.F) {
 	f.Add(refundSchema, `{"order_id":"A","amount":1e5}`)
 	f.Add(`{"type":"object","properties":{"a":{"$ref":"#"}}}`, `{"a":{"a":{"b":1}}}`)

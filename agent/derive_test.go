@@ -84,8 +84,8 @@ func (f *textForm) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// TestSchemaGolden: the schema's bytes, over which the tool's hash is taken, are the same in every run and with every
-// Go.
+// TestSchemaGolden checks that the bytes of the schema, which the tool's hash covers, are the same in every run and
+// with every version of Go.
 func TestSchemaGolden(t *testing.T) {
 	raw, err := SchemaOf[everyArgs]()
 	if err != nil {
@@ -123,7 +123,7 @@ func TestSchemaGolden(t *testing.T) {
 	}
 }
 
-// registered makes a tool's check of a function with these arguments.
+// registeredCheck returns the argument check of a tool whose function has these arguments.
 func registeredCheck[Args any](t *testing.T) func(json.RawMessage) error {
 	t.Helper()
 	var r Registry
@@ -134,7 +134,7 @@ func registeredCheck[Args any](t *testing.T) func(json.RawMessage) error {
 	return tool.Check
 }
 
-// TestTypedArgumentsAreStrict: what does not fit into the struct exactly never gets past the check.
+// TestTypedArgumentsAreStrict checks that values that don't fit the struct exactly never pass the check.
 func TestTypedArgumentsAreStrict(t *testing.T) {
 	check := registeredCheck[everyArgs](t)
 	const rest = `"city":"Köln","text":"abc"`
@@ -184,7 +184,7 @@ func TestTypedArgumentsAreStrict(t *testing.T) {
 	}
 }
 
-// TestTypedArgumentsArrive: the function has what was written, digit by digit.
+// TestTypedArgumentsArrive checks that the function gets the arguments digit by digit as they were written.
 func TestTypedArgumentsArrive(t *testing.T) {
 	var got everyArgs
 	tool := Func("x", "Does it.", approvers.ReadOnly, func(_ context.Context, _ Invocation, args everyArgs) (string, error) {
@@ -205,7 +205,7 @@ func TestTypedArgumentsArrive(t *testing.T) {
 	}
 }
 
-// loop contains itself by way of a list.
+// loop contains itself through a list.
 type loop struct {
 	Next []loop `json:"next"`
 }
@@ -215,7 +215,7 @@ func refused[Args any]() error {
 	return r.Register(Func("x", "Does it.", approvers.ReadOnly, func(context.Context, Invocation, Args) (string, error) { return "", nil }))
 }
 
-// TestTypesThatAreNoArguments: Register says which field is wrong and what to write.
+// TestTypesThatAreNoArguments checks that Register names the unsuitable field and says what to write.
 func TestTypesThatAreNoArguments(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -334,7 +334,7 @@ func TestTypesThatAreNoArguments(t *testing.T) {
 	}
 }
 
-// TestTagsThatCantBeRead: what package reflect would pass over is an error.
+// TestTagsThatCantBeRead checks that a tag that package reflect would ignore is an error.
 func TestTagsThatCantBeRead(t *testing.T) {
 	for _, tag := range []string{`min:3`, `min:"3" min:"4"`, `min:"3`, `min`, `:"3"`, `min: "3"`, `min:"3",max:"4"`, `json:"a" "b"`} {
 		if _, err := readTag(reflect.StructField{Name: "A", Tag: reflect.StructTag(tag)}); err == nil || !strings.Contains(err.Error(), "can't be read") {
@@ -347,13 +347,13 @@ func TestTagsThatCantBeRead(t *testing.T) {
 	}
 }
 
-// unwritable is a result that fails after the tool has acted.
+// unwritable is a result that can't be encoded, after the tool has acted.
 type unwritable struct{}
 
 func (unwritable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }
 
-// TestResults: a text is given as it is, anything else as JSON. What can't be written any more is no failure, since the
-// tool has acted.
+// TestResults checks that a text is returned unchanged, and anything else as JSON. A result that can't be encoded is no
+// failure, because the tool has acted.
 func TestResults(t *testing.T) {
 	for _, c := range []struct {
 		result any
@@ -382,7 +382,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestDecimal: a number stays as it was written, and is never rounded.
+// TestDecimal checks that a number keeps its digits, and is never rounded.
 func TestDecimal(t *testing.T) {
 	for _, c := range []struct {
 		text  string
@@ -415,7 +415,8 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// FuzzTyped: whatever the arguments are, the check ends without a panic, and what it lets through decodes.
+// FuzzTyped checks that for any arguments the check ends without a panic, and that arguments which pass it can be
+// decoded.
 func FuzzTyped(f *testing.F) {
 	f.Add(`{"city":"Köln","text":"abc","money":1.10,"lines":[{"sku":"a"}]}`)
 	f.Add(`{"city":"x","text":"abc","share":1e-400,"any":[[[]]],"huge":1e30}`)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDocsShowTheExample: every Go program in docs/tools.md is a part of the example that is run.
+// TestDocsShowTheExample checks that every Go program in docs/tools.md is a part of the example that is run.
 func TestDocsShowTheExample(t *testing.T) {
 	docs, err := os.ReadFile("../docs/tools.md")
 	if err != nil {
@@ -18,7 +18,7 @@ func TestDocsShowTheExample(t *testing.T) {
 	}
 	blocks := strings.Split(string(docs), "```go\n")[1:]
 	if len(blocks) == 0 {
-		t.Fatal("there is no Go in docs/tools.md: the test looks at the wrong place")
+		t.Fatal("docs/tools.md has no Go program: the test reads the wrong file")
 	}
 	for _, block := range blocks {
 		block, _, _ := strings.Cut(block, "```")
@@ -30,7 +30,7 @@ func TestDocsShowTheExample(t *testing.T) {
 	}
 	for _, tag := range known {
 		if !strings.Contains(string(docs), "`"+tag+`:"`) {
-			t.Errorf("docs/tools.md does not say what the tag %s is", tag)
+			t.Errorf("docs/tools.md does not explain the tag %s", tag)
 		}
 	}
 	for _, format := range formats {

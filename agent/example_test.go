@@ -10,8 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// shipping is what the tool works with. The key is the execution's id: an order that was sent under it is not sent
-// again.
+// shipping is the tool's data. The key is the execution's id: an order that was sent under it is not sent again.
 type shipping struct{ sent map[string]string }
 
 func (s *shipping) send(_ context.Context, key, order string) (tracking string, err error) {
@@ -25,7 +24,7 @@ func (s *shipping) send(_ context.Context, key, order string) (tracking string, 
 	return "TRK-1", nil
 }
 
-// ShipArgs are what the model says of a parcel. The tags become the JSON Schema.
+// ShipArgs are the arguments that the model writes. The tags become the JSON Schema.
 type ShipArgs struct {
 	OrderID string        `json:"order_id" pattern:"^ORD-[0-9]+$" doc:"Order number, such as ORD-123"`
 	Insured agent.Decimal `json:"insured" above:"0" max:"5000" places:"2" doc:"Value to insure, in US dollars"`
@@ -33,12 +32,12 @@ type ShipArgs struct {
 	After   *time.Time    `json:"after" doc:"Not before this moment"`
 }
 
-// Shipped is what the model is told.
+// Shipped is the result for the model.
 type Shipped struct {
 	Tracking string `json:"tracking"`
 }
 
-// ship makes the tool. Who must allow a call is not a part of it: the policy says so.
+// ship returns the tool. The tool does not say who must approve a call: the policy does.
 func ship(warehouse *shipping) agent.Tool {
 	tool := agent.Func("ship_order", "Ship an order that is paid. Returns the tracking number.", approvers.Idempotent,
 		func(ctx context.Context, in agent.Invocation, args ShipArgs) (Shipped, error) {
@@ -52,8 +51,8 @@ func ship(warehouse *shipping) agent.Tool {
 	return tool
 }
 
-// A Go function becomes a tool: its arguments' schema is derived from a struct, and what does not fit is refused before
-// anybody is asked.
+// A Go function becomes a tool: the schema of its arguments is derived from a struct, and arguments that don't fit are
+// refused before anybody is asked.
 func ExampleFunc() {
 	var tools agent.Registry
 	if err := tools.Register(ship(&shipping{sent: map[string]string{}})); err != nil {
@@ -68,7 +67,7 @@ func ExampleFunc() {
 	// Speed: is not known; the fields are after, insured, order_id, speed; insured: must be a multiple of 0.01; order_id: must match the pattern ^ORD-[0-9]+$
 }
 
-// A tool whose schema is written by hand is a Tool with a Run function.
+// A tool with a handwritten schema is a Tool with a Run function.
 func ExampleRegistry_Register() {
 	warehouse := &shipping{sent: map[string]string{}}
 	var tools agent.Registry

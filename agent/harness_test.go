@@ -33,12 +33,12 @@ func answers(status int, header http.Header, body io.Reader) tripper {
 	}
 }
 
-// brokenOff ends with an error instead of the end of the file.
+// brokenOff ends with an error instead of io.EOF.
 type brokenOff struct{ err error }
 
 func (b brokenOff) Read([]byte) (int, error) { return 0, b.err }
 
-// stream writes events as a server does. Each is JSON, or what else stands in a data line.
+// stream writes events as a server does. Each is the content of a data line, usually JSON.
 func stream(events ...string) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -112,7 +112,7 @@ func strictConfig(s *scriptedmodel.Server) Model {
 	return Model{BaseURL: "http://model.invalid/v1", Name: "m", HTTP: &http.Client{Transport: s.Transport()}}
 }
 
-// fakeWorkflow notes what the agent brings about. Its functions, where set, replace what it does.
+// fakeWorkflow records the agent's calls. If one of its functions is set, it replaces the method.
 type fakeWorkflow struct {
 	brief     workflow.Brief
 	proposals []workflow.Proposal
@@ -161,7 +161,7 @@ func (d *fakeWorkflow) Stop(_ context.Context, _ string, _ int, problem string, 
 	return nil
 }
 
-// Claim does as the workflow: an execution runs once, is retried where that is harmless, and is lost otherwise.
+// Claim works as in the workflow: an execution runs once, is retried if that is harmless, and is lost otherwise.
 func (d *fakeWorkflow) Claim(context.Context, string) (approvers.Execution, bool, error) {
 	e, err := d.execution.Start("proc", time.Now())
 	if d.execution.State == approvers.ExecutionExecuting && d.execution.Tries < 5 {
@@ -223,7 +223,7 @@ func (d *fakeWorkflow) PutBack(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-// toolPreview is what EndPreview was told.
+// toolPreview records the arguments of EndPreview.
 type toolPreview struct{ text, fault string }
 
 func (d *fakeWorkflow) BeginPreview(context.Context, string) (workflow.PreviewCall, bool, error) {
@@ -252,7 +252,7 @@ func (d *fakeWorkflow) finish(ctx context.Context) error {
 	return nil
 }
 
-// asked is a brief of a conversation in which one person said something.
+// asked is a brief of a conversation in which one person wrote something.
 func asked(text string) workflow.Brief {
 	return workflow.Brief{
 		Turn:         approvers.Turn{ID: "turn_1", State: approvers.TurnThinking},
@@ -287,5 +287,5 @@ func newAgent(d interface {
 
 var errReset = errors.New("connection reset by peer")
 
-// noWords is for who does not look at a model's words while they come.
+// noWords is for callers that don't read the model's text while it is streamed.
 func noWords(string) {}

@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// drawBrief makes a conversation: turns of people's messages, steps with calls, answers; some cut off, some odd.
+// drawBrief draws a conversation: turns of people's messages, steps with calls, answers; some broken off, some odd.
 func drawBrief(t *rapid.T) workflow.Brief {
 	b := workflow.Brief{
 		Conversation: store.Conversation{ID: "conv", Name: rapid.SampledFrom([]string{"", "support", "a:b"}).Draw(t, "channel"), DM: rapid.Bool().Draw(t, "dm")},
@@ -68,8 +68,8 @@ func drawBrief(t *rapid.T) workflow.Brief {
 	return b
 }
 
-// Any conversation, any budget: the history is one that a strict endpoint takes, the turn under way is in it whole,
-// others are there whole or not at all, and everybody whose words are given is named.
+// For any conversation and any budget: a strict endpoint accepts the history, the current turn is in it completely,
+// each earlier turn is in it completely or not at all, and everybody whose messages are in it is named.
 func TestEveryHistoryIsValid(t *testing.T) {
 	strict := strictModel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -106,7 +106,7 @@ func TestEveryHistoryIsValid(t *testing.T) {
 	})
 }
 
-// checkPairs holds that each call is followed at once by its one result, and that ids are used once.
+// checkPairs checks that each call is followed at once by its only result, and that ids are used once.
 func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 	used := map[string]bool{}
 	for i := 0; i < len(messages); i++ {
@@ -125,13 +125,13 @@ func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 			used[c.ID] = true
 			var object map[string]any
 			if json.Unmarshal([]byte(c.Function.Arguments), &object) != nil {
-				t.Fatalf("arguments that are no object: %.100s", c.Function.Arguments)
+				t.Fatalf("arguments that are not an object: %.100s", c.Function.Arguments)
 			}
 		}
 	}
 }
 
-// checkText holds that only tool results were shortened, and that those say so.
+// checkText checks that only tool results were shortened, and that shortened results say so.
 func checkText(t *rapid.T, kept []part, q modelRequest) {
 	var whole []openai.ChatCompletionMessage
 	for _, p := range kept {

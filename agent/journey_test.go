@@ -22,8 +22,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// harness is one process with the real workflow, a real store and a scripted model, without Slack. Stopping and
-// starting it again keeps the store and nothing else.
+// harness is one process with the real workflow, a real store and a scripted model, without Slack. If it is stopped and
+// started again, only the store stays.
 type harness struct {
 	t      *testing.T
 	path   string
@@ -37,7 +37,7 @@ type harness struct {
 	stop     func()
 }
 
-// runs counts what the tools did.
+// runs counts the tools' runs.
 type runs struct {
 	mu   sync.Mutex
 	done []string
@@ -81,7 +81,7 @@ func policy() *approvers.Policy {
 	}
 }
 
-// newHarness makes a world whose tools call act, if it is given, before they count.
+// newHarness creates a world whose tools call act, if given, before they count.
 func newHarness(t *testing.T, act func(ctx context.Context, tool string) error, replies ...scriptedmodel.Reply) *harness {
 	w := &harness{t: t, path: filepath.Join(t.TempDir(), "store.db"), script: scriptedmodel.NewScript(replies...), tools: &agent.Registry{}}
 	w.model = scriptedmodel.New(scriptedmodel.Config{Responder: w.script, Record: true})
@@ -161,7 +161,7 @@ func (w *harness) halt() {
 	}
 }
 
-// hear lets a person say something, and gives the turn that came of it.
+// hear lets a person write something, and returns the resulting turn.
 func (w *harness) hear(who approvers.Identity, ts, text string) string {
 	w.t.Helper()
 	row := store.Inbox{ID: "ev_" + ts, Kind: store.InboxEvent, ReceivedAt: time.Now()}
@@ -224,8 +224,8 @@ func call(name, args string) scriptedmodel.Call {
 	return scriptedmodel.Call{Name: name, Arguments: args}
 }
 
-// One step asks for an automatic call, a gated one, and one that can't be taken. The automatic call is not held back;
-// the model goes on when all have their result, after an approval.
+// One step asks for an automatic call, a gated one, and an invalid one. The automatic call is not held back; the model
+// continues when all have their results, after an approval.
 func TestAStepWithMixedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil,
@@ -266,7 +266,7 @@ func TestAStepWithMixedCalls(t *testing.T) {
 	})
 }
 
-// The process stops in the middle of a model call. The next one asks again, and nothing is lost or said twice.
+// The process stops in the middle of a model call. The next one calls the model again, and nothing is lost or repeated.
 func TestStoppedWhileThinking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello."})
@@ -282,7 +282,7 @@ func TestStoppedWhileThinking(t *testing.T) {
 	})
 }
 
-// A model that fails for a while, in different ways: the turn gets its answer.
+// If a model fails for a while, in different ways, the turn gets its answer.
 func TestAModelThatRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello.", Fault: scriptedmodel.Fault{Cut: true, CutAfter: 1}}, scriptedmodel.Reply{Content: "Hello."})
@@ -296,7 +296,7 @@ func TestAModelThatRecovers(t *testing.T) {
 	})
 }
 
-// A model that goes on failing: the turn stops with a sentence, and Try again takes it up.
+// If a model keeps failing, the turn stops with a sentence, and Try again continues it.
 func TestAModelThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello."})
@@ -321,7 +321,7 @@ func TestAModelThatIsDown(t *testing.T) {
 }
 
 // The process stops while tools run that don't return in time. The next one runs the harmless ones again, with the same
-// key, and asks about the other; none is taken for a failure.
+// key, and asks about the other; none counts as failed.
 func TestStoppedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := true
@@ -366,7 +366,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 	})
 }
 
-// A tool with effects that does not answer in time: people are asked at once, in the same process.
+// If a tool with effects does not answer in time, people are asked at once, by the same process.
 func TestAToolThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		act := func(ctx context.Context, tool string) error {
@@ -391,8 +391,8 @@ func TestAToolThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// A model that never stops calling is asked for words after its steps; what people say meanwhile waits, and begins the
-// next turn.
+// A model that never stops calling tools is asked for a text after the last step. Messages that come meanwhile wait,
+// and begin the next turn.
 func TestTooManySteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := scriptedmodel.Reply{Calls: []scriptedmodel.Call{call("look_up", `{"n":1}`)}}

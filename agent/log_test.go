@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// The log tells which conversation and tool, and nothing of what was said, asked for or answered; the key is never in
-// it.
+// The log names conversations and tools, but contains no messages, arguments or answers, and never the key.
 func TestTheLogKeepsSecrets(t *testing.T) {
 	var log bytes.Buffer
 	logged := func(c *Config) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// badArguments can't be taken: nothing of them may ever run, and nothing of them may be mended.
+// badArguments must be refused: they must never run, not even in part or repaired.
 var badArguments = map[string]string{
 	"cut": good[:12], "cut in a string": `{"amount":5,"order_id":"A`, "cut in a number": `{"order_id":"A","amount":50`, "cut at the end": good[:len(good)-1],
 	"nothing": "", "space": " ", "null": "null", "a list": "[" + good + "]", "a text": `"{}"`, "twice": good + good, "a tail": good + "}", "a fence": "```json\n" + good + "\n```",
@@ -18,10 +18,10 @@ var badArguments = map[string]string{
 	"Python": `{"order_id":"A","amount":None}`, "a control character": "{\"order_id\":\"A\nB\",\"amount\":5}", "a byte order mark": "\ufeff" + good,
 }
 
-// finishes are what servers say at the end of such an answer, with whether whole calls before it are believed.
+// finishes are the ends that servers send after such an answer, with whether complete calls before it are accepted.
 var finishes = map[string]bool{"tool_calls": true, "stop": true, "eos": true, "length": false, "content_filter": false}
 
-// pieces are ways to send a text.
+// inPieces are ways to send a text.
 var inPieces = map[string]func(string) []string{
 	"whole": func(s string) []string { return []string{s} },
 	"halves": func(s string) []string {

@@ -18,8 +18,8 @@ import (
 
 const good = `{"order_id":"A","amount":5}`
 
-// malformed are answers as real servers give them, and worse. runs lists what may be run of each: exactly what the
-// model wrote, or nothing. failed says that the whole answer is thrown away; text is what people would read.
+// malformed are answers as real servers give them, and worse. runs lists the calls that may run: exactly as the model
+// wrote them, or none. failed says that the whole answer is discarded; text is the text for people.
 type malformed struct {
 	name   string
 	body   string
@@ -42,7 +42,7 @@ func one(index int, id, name, args string) string {
 func end(finish string) string { return delta("{}", finish) }
 
 var malformedAnswers = []malformed{
-	// What has to work.
+	// Answers that must work.
 	{name: "text", body: stream(delta(says("Hel"), ""), delta(says("lo"), ""), end("stop"), "[DONE]"), text: "Hello"},
 	{name: "one call", body: stream(one(0, "c1", "issue_refund", good), end("tool_calls"), "[DONE]"), runs: []string{"issue_refund " + good}},
 	{name: "arguments in pieces", body: stream(one(0, "c1", "issue_refund", ""), one(0, "", "", good[:7]), one(0, "", "", good[7:]), end("tool_calls"), "[DONE]"), runs: []string{"issue_refund " + good}},
@@ -53,7 +53,7 @@ var malformedAnswers = []malformed{
 	{name: "spaces and order stay", body: stream(one(0, "c1", "issue_refund", "{ \"amount\" : 5.00,\n\"order_id\":\"A\" }"), end("tool_calls"), "[DONE]"), runs: []string{"issue_refund { \"amount\" : 5.00,\n\"order_id\":\"A\" }"}},
 	{name: "escapes stay", body: stream(one(0, "c1", "issue_refund", `{"order_id":"\u0041","amount":5}`), end("tool_calls"), "[DONE]"), runs: []string{`issue_refund {"order_id":"\u0041","amount":5}`}},
 
-	// Finish reasons that lie.
+	// Wrong finish reasons.
 	{name: "calls with finish reason stop", body: stream(one(0, "c1", "issue_refund", good), end("stop"), "[DONE]"), runs: []string{"issue_refund " + good}},
 	{name: "calls with an unknown finish reason", body: stream(one(0, "c1", "issue_refund", good), end("eos"), "[DONE]"), runs: []string{"issue_refund " + good}},
 	{name: "tool_calls without calls", body: stream(delta(says("Hello"), ""), end("tool_calls"), "[DONE]"), text: "Hello"},
@@ -87,7 +87,7 @@ var malformedAnswers = []malformed{
 	{name: "an event cut in the middle", body: stream(one(0, "c1", "issue_refund", good)) + `data: {"choices":[{"index":0,"de`, fails: true, failed: causeCut, worth: true},
 	{name: "the last event without a line end", body: stream(delta(says("Hello"), "")) + "data: " + end("stop"), text: "Hello", fails: true, failed: causeCut, worth: true},
 
-	// Events that are none.
+	// Data that is not an event.
 	{name: "not JSON", body: stream(one(0, "c1", "issue_refund", good), "oops", end("stop")), fails: true, failed: causeCut, worth: true},
 	{name: "a list", body: stream("[]", end("stop")), fails: true, failed: causeCut, worth: true},
 	{name: "a number as content", body: stream(delta(`{"content":5}`, ""), end("stop")), fails: true, failed: causeCut, worth: true},
@@ -131,7 +131,7 @@ var malformedAnswers = []malformed{
 	{name: "the older form of a call", body: stream(delta(`{"function_call":{"name":"issue_refund","arguments":"{\"order_id\":\"A\","}}`, ""), delta(`{"function_call":{"arguments":"\"amount\":5}"}}`, "function_call")), runs: []string{`issue_refund {"order_id":"A","amount":5}`}},
 	{name: "text and a call", body: stream(delta(says("I look."), ""), one(0, "c1", "shop_look_up", `{}`), end("tool_calls")), runs: []string{"shop.look_up {}"}, text: "I look."},
 
-	// Calls that can't be taken.
+	// Calls that must be refused.
 	{name: "no name", body: stream(one(0, "c1", "", good), end("tool_calls")), refused: 1},
 	{name: "an unknown tool", body: stream(one(0, "c1", "delete_everything", good), end("tool_calls")), refused: 1},
 	{name: "a tool in other case", body: stream(one(0, "c1", "Issue_Refund", good), end("tool_calls")), refused: 1},
@@ -168,13 +168,13 @@ var malformedAnswers = []malformed{
 	{name: "a hundred calls", body: stream(append(hundred(), end("tool_calls"))...), runs: repeat(`set_price {"price":1}`, maxCalls), refused: 1},
 	{name: "a hundred calls without indexes", body: stream(append(hundredPlain(), end("tool_calls"))...), runs: repeat(`set_price {"price":1}`, maxCalls), refused: 1},
 
-	// Answers that say nothing.
+	// Empty answers.
 	{name: "empty text", body: stream(delta(says(""), ""), end("stop"), "[DONE]"), fails: true, failed: causeEmpty, worth: true},
 	{name: "only space as text", body: stream(delta(says(" \n "), ""), end("stop"), "[DONE]"), fails: true, failed: causeEmpty, worth: true},
 	{name: "only reasoning", body: stream(delta(`{"reasoning_content":"hm"}`, ""), end("stop"), "[DONE]"), fails: true, failed: causeEmpty, worth: true},
 	{name: "a refusal", body: stream(delta(`{"refusal":"I can't help with that."}`, ""), end("stop"), "[DONE]"), text: "I can't help with that."},
 
-	// Endless ones.
+	// Endless answers.
 	{name: "an event without an end", body: "data: " + strings.Repeat("x", maxStreamLine+10), fails: true, failed: causeCut, worth: true},
 	{name: "a comment without an end", body: ":" + strings.Repeat("x", maxStreamLine+10), fails: true, failed: causeCut, worth: true},
 
@@ -222,7 +222,7 @@ func repeat(s string, n int) (out []string) {
 	return out
 }
 
-// However malformed an answer is, nothing crashes, nothing is repaired, every history is valid.
+// Whatever an answer is, nothing crashes, nothing is repaired, and every history is valid.
 func TestMalformedAnswers(t *testing.T) {
 	t.Logf("%d answers", len(malformedAnswers))
 	strict := strictModel()
@@ -270,7 +270,7 @@ func TestMalformedAnswers(t *testing.T) {
 	}
 }
 
-// propose does with calls what the workflow does, and lists what would run.
+// propose treats calls as the workflow does, and lists those that would run.
 func propose(a *Agent, asks []workflow.ModelCall) (step []store.Call, runs []string, refused int) {
 	used := map[string]bool{}
 	for i, c := range asks {
@@ -308,7 +308,7 @@ func propose(a *Agent, asks []workflow.ModelCall) (step []store.Call, runs []str
 	return step, runs, refused
 }
 
-// strictModel takes valid requests only, and always answers the same.
+// strictModel accepts valid requests only, and always answers the same.
 func strictModel() *scriptedmodel.Server {
 	return scriptedmodel.New(scriptedmodel.Config{
 		Models: []string{"m"}, ContextTokens: 1 << 20, Record: true,
@@ -318,7 +318,7 @@ func strictModel() *scriptedmodel.Server {
 	})
 }
 
-// validAfter asks a strict endpoint whether it takes the history after a step.
+// validAfter checks whether a strict endpoint accepts the history after a step.
 func validAfter(t *testing.T, strict *scriptedmodel.Server, b workflow.Brief, text string, step []store.Call) {
 	t.Helper()
 	b.Messages = append(b.Messages, store.Message{

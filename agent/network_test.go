@@ -10,7 +10,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 )
 
-// The same over real connections: what a server does to them, net/http says in its own ways.
+// The same over real connections: net/http reports a server's errors in its own ways.
 func TestOverTheNetwork(t *testing.T) {
 	reply := scriptedmodel.Reply{Content: "I look.", Calls: []scriptedmodel.Call{
 		{ID: "c1", Name: "issue_refund", Arguments: good}, {ID: "c2", Name: "set_price", Arguments: `{"price":1}`},
@@ -57,7 +57,7 @@ func TestOverTheNetwork(t *testing.T) {
 	}
 }
 
-// Nobody listens: that is a failure worth another try, and Ping says so.
+// If nobody listens, the call fails with an error that is worth another try, and Ping reports it.
 func TestNobodyListens(t *testing.T) {
 	web := httptest.NewServer(nil)
 	web.Close()

@@ -14,9 +14,9 @@ import (
 	"countersign/store"
 )
 
-// A pause ends a tool's context at once, without the grace that the end of the process leaves it. What it still says is
-// recorded. One that can't tell whether it acted is unknown where a second run would act again; otherwise it is left to
-// be run again when everything goes on.
+// A pause ends a tool's context at once, without the grace period of a stop of the process. An answer that the tool
+// still gives is recorded. If the tool can't tell whether it acted, the outcome is unknown if a second run would act
+// again; otherwise the tool is run again when the pause ends.
 func TestPausing(t *testing.T) {
 	gives := func(ctx context.Context) (string, error) { return "", ctx.Err() }
 	tells := func(context.Context) (string, error) { return "done", nil }
@@ -54,7 +54,7 @@ func TestPausing(t *testing.T) {
 	}
 }
 
-// A pause that comes while the process stops ends a tool that is given some time for that, too.
+// A pause that comes during the grace period of a stop ends the tool's context, too.
 func TestPausingWhileStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, d := runner(func(ctx context.Context, _ Invocation) (string, error) {
@@ -74,7 +74,7 @@ func TestPausingWhileStopping(t *testing.T) {
 	})
 }
 
-// A pause between two tries of a tool leaves it to be run again, too.
+// If a pause comes between two tries of a tool, it is run again later, too.
 func TestPausingBetweenTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, d := runner(func(context.Context, Invocation) (string, error) { return "", ErrOutcomeUnknown }, "set_price")
@@ -87,7 +87,7 @@ func TestPausingBetweenTries(t *testing.T) {
 	})
 }
 
-// A pause ends a model call that is under way, and nothing is kept of it.
+// A pause ends a model call, and nothing of its answer is kept.
 func TestPausingAModelCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("hello")}

@@ -17,7 +17,7 @@ import (
 
 var duePreview = store.Timer{Kind: store.TimerPreview, Ref: "req_1"}
 
-// foreteller is an agent whose workflow wants a preview by a companion that does what look does.
+// foreteller is an agent whose workflow wants a preview from a companion; look is the companion's function.
 func foreteller(t *testing.T, look func(context.Context, Invocation) (string, error)) (*Agent, *fakeWorkflow) {
 	t.Helper()
 	var r Registry
@@ -33,8 +33,8 @@ func foreteller(t *testing.T, look func(context.Context, Invocation) (string, er
 	return a, d
 }
 
-// TestPreviewCalls: the tool gets the exact bytes under a key that is not the execution's, and what it says is handed
-// on.
+// TestPreviewCalls checks that the tool gets the exact bytes under a key that is not the execution's, and that its
+// answer is passed on.
 func TestPreviewCalls(t *testing.T) {
 	var got Invocation
 	a, d := foreteller(t, func(_ context.Context, in Invocation) (string, error) {
@@ -56,7 +56,7 @@ func TestPreviewCalls(t *testing.T) {
 	}
 }
 
-// TestPreviewItself: a tool's own function is called, and its Run is not.
+// TestPreviewItself checks that a tool's own preview function is called, and its Run is not.
 func TestPreviewItself(t *testing.T) {
 	a, d := foreteller(t, nothing)
 	ran := false
@@ -84,8 +84,8 @@ func TestPreviewItself(t *testing.T) {
 	}
 }
 
-// TestPreviewFails: whatever a tool does wrong, the request is told in one sentence that there is no preview, in time,
-// and the process lives on.
+// TestPreviewFails checks that whatever a tool does wrong, the request is told in one sentence and in time that there
+// is no preview, and the process survives.
 func TestPreviewFails(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -133,8 +133,8 @@ func TestPreviewFails(t *testing.T) {
 	}
 }
 
-// TestPreviewIsInterrupted: a pause and the end of the process leave it to be begun again; a decision makes it
-// superfluous.
+// TestPreviewIsInterrupted checks that after a pause or a stop of the process the preview is begun again, and that a
+// decision makes it superfluous.
 func TestPreviewIsInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		cause error

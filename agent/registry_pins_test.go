@@ -14,7 +14,7 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// offered is a tool as a source offers it: its definition has a version in it.
+// offered is a tool as a source offers it, with a version in its definition.
 func offered(name, version string) Tool {
 	return Tool{
 		Name: name, Description: "Does " + name, Schema: json.RawMessage(`{"type":"object"}`), Effect: approvers.Unprotected,
@@ -23,7 +23,7 @@ func offered(name, version string) Tool {
 	}
 }
 
-// stands reads how the tools of a registry stand: name, state, and why one is blocked.
+// stands lists the tools of a registry: name, state, and why a tool is blocked.
 func stands(r *Registry) string {
 	var out []string
 	all, _ := r.Status()
@@ -44,7 +44,7 @@ func none(t *testing.T, errs []error) {
 	}
 }
 
-// What a source offers is held against what is pinned of it, whichever of the two changes.
+// The definitions of a source are compared with their pins, whichever of the two changes.
 func TestPins(t *testing.T) {
 	r := &Registry{}
 	expect := func(what, want string) {
@@ -86,8 +86,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// Tools that are compiled in, or that the policy file declares, need no pin; and nothing of a source that this program
-// is itself.
+// Tools that are compiled in, or that the policy file declares, need no pin; neither do tools of a source that is part
+// of this program.
 func TestWhatNeedsNoPin(t *testing.T) {
 	r := &Registry{}
 	plain := offered("plain", "1")
@@ -139,8 +139,8 @@ func TestPinsThatCanNotBe(t *testing.T) {
 	}
 }
 
-// A pinned tool has the same hash whether it is known by the lock or by its source: what waits for it waits on through
-// a restart.
+// A pinned tool has the same hash whether it is known from the lock file or from its source: waiting requests keep
+// waiting over a restart.
 func TestPinnedToolIsTheSameTool(t *testing.T) {
 	r := &Registry{}
 	none(t, r.Pin("files", []Tool{offered("files.read", "1")}))
@@ -167,7 +167,7 @@ func TestChangedTellsOnceForMany(t *testing.T) {
 	<-changed
 	select {
 	case <-changed:
-		t.Error("two changes that nobody took note of were told twice")
+		t.Error("two changes that were not read caused two notifications")
 	default:
 	}
 	if r.Changed() != changed {
@@ -175,7 +175,8 @@ func TestChangedTellsOnceForMany(t *testing.T) {
 	}
 }
 
-// A run of a tool that is known by the lock alone waits for its source, and never runs what the source offers instead.
+// A run of a tool that is known from the lock file only waits for its source, and never runs a different definition of
+// the source.
 func TestRunWaitsForTheSource(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(*Registry)
@@ -229,7 +230,7 @@ func TestRunStopsWaitingWithItsContext(t *testing.T) {
 	})
 }
 
-// Sources that change all the time, and everybody who reads: every reader sees each source's tools whole.
+// While sources change all the time, every reader sees each source's tools completely.
 func TestRegistryRaces(t *testing.T) {
 	r := &Registry{}
 	done := make(chan struct{})
@@ -282,8 +283,8 @@ func TestBlockedToolsAreNotOffered(t *testing.T) {
 	}
 }
 
-// A tool that drifted between the claim and the run is not run. Where an earlier try of it may have acted, nobody says
-// that it did not.
+// A tool that drifted between the claim and the run is not run. If an earlier try may have acted, nobody is told that
+// it did not.
 func TestDriftBetweenClaimAndRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		tries  int
@@ -297,7 +298,10 @@ func TestDriftBetweenClaimAndRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &Registry{}
 			v1, v2 := offered("files.read", "1"), offered("files.read", "2")
-			v2.Run = func(context.Context, Invocation) (string, error) { t.Error("it ran as what it is now"); return "", nil }
+			v2.Run = func(context.Context, Invocation) (string, error) {
+				t.Error("it ran with the new definition")
+				return "", nil
+			}
 			v1.Effect, v2.Effect = c.effect, c.effect
 			none(t, r.Pin("files", []Tool{v1}))
 			none(t, r.Replace("files", []Tool{v1}))

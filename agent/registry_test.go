@@ -136,7 +136,7 @@ func TestHashPinsTheDefinition(t *testing.T) {
 		}
 	}
 	if hash(func(t *Tool) { t.Timeout = time.Minute }) != base {
-		t.Error("the timeout is no part of the definition")
+		t.Error("the timeout is not part of the definition")
 	}
 }
 
@@ -163,7 +163,7 @@ func TestWireSchemaHasProperties(t *testing.T) {
 	}
 }
 
-// What servers of tools send in practice, and must not be refused.
+// Schemas that servers of tools send in practice, and that must be accepted.
 func TestRegisterTakes(t *testing.T) {
 	for i, schema := range []string{
 		`{"type":"object"}`,

@@ -30,7 +30,7 @@ func allowed(r *Registry, tool, args string) approvers.Execution {
 	return e
 }
 
-// runner is an agent whose tools all do the same.
+// runner is an agent whose tools all have the same function.
 func runner(run func(context.Context, Invocation) (string, error), tool string) (*Agent, *fakeWorkflow) {
 	r := testTools(run)
 	d := &fakeWorkflow{execution: allowed(r, tool, `{ "order_id":"A", "amount": 5.00 }`)}
@@ -57,7 +57,8 @@ func TestRunGivesTheStoredBytes(t *testing.T) {
 	}
 }
 
-// How each kind of ending is recorded, by effect. A failure says that nothing happened; nothing else may be called one.
+// Each kind of end is recorded by the tool's effect. Only an end after which nothing happened may be recorded as a
+// failure.
 func TestEndings(t *testing.T) {
 	own := func(ctx context.Context, in Invocation) (string, error) { return "", errors.New("there is no order A") }
 	unsure := func(ctx context.Context, in Invocation) (string, error) {
@@ -151,8 +152,8 @@ func TestChangedDefinitionDoesNotRun(t *testing.T) {
 	}
 }
 
-// The end of the process: a tool has the grace period, and what it answers within it is recorded. What it does not
-// answer is left executing, for the next process to look into.
+// When the process stops, a tool has the grace period, and an answer within it is recorded. Without an answer the
+// execution stays executing, for the next process to recover.
 func TestStopping(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -192,7 +193,7 @@ func TestStopping(t *testing.T) {
 	}
 }
 
-// What can't be written down is not lost: it is tried again at once, then kept for the timer. The tool does not run
+// A result that can't be stored is not lost: it is stored again at once, then kept for the timer. The tool does not run
 // again.
 func TestRecording(t *testing.T) {
 	fails := errors.New("the store says no")

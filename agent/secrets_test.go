@@ -14,8 +14,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// An endpoint that quotes the key in every kind of bad answer: no error of the client's keeps it once it is written
-// down.
+// An endpoint quotes the key in every kind of bad answer: none of the client's errors contains it when it is logged or
+// stored.
 func TestErrorsOfTheEndpointKeepNoSecret(t *testing.T) {
 	const key = "sk-proj-S3cr3tValue0123456789"
 	held, tried := 0, 0
@@ -61,5 +61,5 @@ func TestErrorsOfTheEndpointKeepNoSecret(t *testing.T) {
 	if held == 0 {
 		t.Error("no error held a secret: this shows nothing")
 	}
-	t.Logf("errors=%d, %d of which quoted a secret; written down: 0", tried, held)
+	t.Logf("errors=%d, %d with a secret; 0 logged or stored", tried, held)
 }

@@ -33,7 +33,7 @@ func TestThinkProposes(t *testing.T) {
 	}
 }
 
-// A step costs what the server counted, or else what its question and its answer are estimated at.
+// A step costs the tokens that the server counted, or else an estimate of its request and its answer.
 func TestThinkCosts(t *testing.T) {
 	counted := `{"choices":[],"usage":{"prompt_tokens":30,"completion_tokens":12,"total_tokens":42}}`
 	for _, tt := range []struct {
@@ -57,7 +57,7 @@ func TestThinkCosts(t *testing.T) {
 	}
 }
 
-// What is asked: the model of the agent, its tools only, in a stable order, and the prompt.
+// The request contains the agent's model, only its tools, in a stable order, and its prompt.
 func TestThinkAsks(t *testing.T) {
 	strict := strictModel()
 	d := &fakeWorkflow{brief: asked("Refund A")}
@@ -76,8 +76,8 @@ func TestThinkAsks(t *testing.T) {
 	}
 }
 
-// A model that always calls tools gets one more question after its steps, in which it may not; then the turn stops, and
-// says so.
+// A model that always calls tools gets one more request after its steps, without tools; then the turn stops, and says
+// so.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -203,7 +203,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// drip is a body that gives a piece at a time.
+// drip is a body that returns a piece at a time.
 type drip struct {
 	ctx    context.Context
 	pieces []string
@@ -261,7 +261,7 @@ func TestSlowStreams(t *testing.T) {
 	}
 }
 
-// A server that neither ends its stream nor closes it is not waited for once the answer is whole.
+// If a server neither ends its stream nor closes it, the client does not wait once the answer is complete.
 func TestAfterTheFinishReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("Refund A")}
@@ -276,7 +276,7 @@ func TestAfterTheFinishReason(t *testing.T) {
 	})
 }
 
-// The end of the process writes nothing: the timer's row has the model asked again.
+// The end of the process writes nothing: the timer's row makes the next process call the model again.
 func TestThinkInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("Refund A")}
@@ -292,7 +292,7 @@ func TestThinkInterrupted(t *testing.T) {
 	})
 }
 
-// A history that is too long is shortened until the model takes it, and what was learned stays.
+// A history that is too long is shortened until the model accepts it, and the estimate is kept.
 func TestShrinks(t *testing.T) {
 	long := scriptedmodel.New(scriptedmodel.Config{
 		Models: []string{"m"}, ContextTokens: 4000, Record: true,
@@ -365,7 +365,8 @@ func TestPing(t *testing.T) {
 	})
 }
 
-// TestSpread has conversations that failed together come back apart, and each pause stay within its fifth.
+// TestSpread checks that conversations that failed together are tried again at different times, and that each pause
+// deviates by at most a fifth.
 func TestSpread(t *testing.T) {
 	r := Retry{}.withDefaults()
 	seen := map[time.Duration]bool{}

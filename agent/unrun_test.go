@@ -9,7 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// A tool that says that it was not run did not fail: nothing was begun. If there was a try before, nobody can say so.
+// If a tool says that it was not run, nothing was begun, and it did not fail. If there was an earlier try, nobody
+// knows.
 func TestNotRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool  string

@@ -60,7 +60,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestCovers: what the stand-in may decide in place of each role is said when they are named.
+// TestCovers checks which of an absent person's roles a stand-in covers, and up to which ceiling.
 func TestCovers(t *testing.T) {
 	p := example()
 	p.Approvers = append(p.Approvers,

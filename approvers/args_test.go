@@ -93,8 +93,8 @@ func TestStrictArgs(t *testing.T) {
 	}
 }
 
-// TestStrictArgsFoldsLikeUnicode goes through every character that folds to another. A reader that matches names
-// without regard to case (as encoding/json does) could take the one for the other.
+// TestStrictArgsFoldsLikeUnicode tries every character that case folding maps to another. A reader that ignores case in
+// names, such as encoding/json, could confuse the two.
 func TestStrictArgsFoldsLikeUnicode(t *testing.T) {
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -135,7 +135,7 @@ func TestEqualArgs(t *testing.T) {
 	}
 }
 
-// FuzzStrictArgs holds what is taken against encoding/json: it must be one valid object, and mean the same.
+// FuzzStrictArgs compares StrictArgs with encoding/json: accepted input must be one valid object with the same meaning.
 func FuzzStrictArgs(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `{"a":1,"b":[true,null,"x"]}`, `{"amount":1,"Amount":2}`, "{\"k\":1,\"\u212a\":2}", `{"a":1e400}`, `{"a":9007199254740993}`,

@@ -12,7 +12,7 @@ import (
 	"countersign/approvers"
 )
 
-// Hashes that were written are hashes for ever: these are of records that the first version of the program wrote.
+// Stored hashes must stay valid for ever. These are hashes of records that the first version of the program wrote.
 func TestHashesStayWhatTheyWere(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 1000, time.UTC)
 	p := approvers.AuditPayload{Chain: "req_1", Seq: 1, Salt: []byte("0123456789abcdef"), Body: []byte(`{"amount":"<49.99>"}`)}
@@ -30,7 +30,7 @@ func TestHashesStayWhatTheyWere(t *testing.T) {
 	}
 }
 
-// drawText draws texts with everything in them that JSON or a part's border could trip over.
+// drawText draws texts that contain everything that JSON or the borders between parts could handle wrongly.
 func drawText(t *rapid.T, label string) string {
 	return rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("\"\\,:{}<>&\x00\x7f\u2028é n"))), rapid.SampledFrom([]string{"", "tool", "null"})).Draw(t, label)
 }
@@ -50,7 +50,7 @@ func drawRecord(t *rapid.T) approvers.AuditRecord {
 	return a.Link(prev)
 }
 
-// A record and a payload are what their bytes say, and the facts are written as encoding/json writes them.
+// A record and a payload can be read back from their bytes, and the facts are encoded as encoding/json encodes them.
 func TestBytesSayEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawRecord(t)
@@ -82,7 +82,7 @@ func contains(b, part []byte) bool {
 	return false
 }
 
-// Whatever bytes somebody puts in their place: reading them fails, or they are the bytes of what was read.
+// Reading changed bytes fails, or returns a record that encodes to exactly these bytes.
 func FuzzParseAuditRecord(f *testing.F) {
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "<d>"}}.Link(approvers.AuditRecord{}).Bytes())
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "d"}}.Link(approvers.AuditRecord{}).Bytes())
@@ -143,7 +143,7 @@ func TestErasureAndPruningAreRead(t *testing.T) {
 	}
 }
 
-// A row is held against everything that stands around it.
+// A row is compared with every row around it.
 func TestRowsAreChecked(t *testing.T) {
 	payload := approvers.AuditPayload{Salt: []byte("salt"), Body: []byte("body")}
 	first := approvers.AuditRecord{Chain: "c", Kind: approvers.AuditShown, PayloadHash: payload.Hash()}.Link(approvers.AuditRecord{})

@@ -49,7 +49,7 @@ func TestVerifyChainFindsAnyFlip(t *testing.T) {
 		"payload hash": func(a *approvers.AuditRecord) { a.PayloadHash = "other" },
 		"prev":         func(a *approvers.AuditRecord) { a.Prev = "other" },
 		"hash":         func(a *approvers.AuditRecord) { a.Hash = "other" },
-		// A border between two fields is moved: the same bytes in a row, another record.
+		// The border between two fields is moved: the concatenated bytes are the same, but the record is another.
 		"border": func(a *approvers.AuditRecord) { a.Kind, a.Actor = a.Kind+approvers.AuditKind(a.Actor[:1]), a.Actor[1:] },
 	}
 	for name, flip := range flips {
@@ -90,7 +90,7 @@ func TestVerifyChainFindsMissingAndMovedRecords(t *testing.T) {
 	if approvers.VerifyChain(cut) == nil {
 		t.Error("a deletion with new numbers: not found")
 	}
-	// Nor does pointing the successor of a forged record at it.
+	// Pointing the successor at the forged record does not help either.
 	forged := slices.Clone(whole)
 	forged[2].Actor = asker.ID
 	forged[2] = forged[2].Link(forged[1])
@@ -100,8 +100,8 @@ func TestVerifyChainFindsMissingAndMovedRecords(t *testing.T) {
 	}
 }
 
-// TestVerifyChainKnowsItsLimits pins what a chain alone can't find, so that nobody believes that it does: its end cut
-// off, and the whole of it made anew. That takes signed heads that are kept elsewhere.
+// TestVerifyChainKnowsItsLimits documents what a chain alone can't detect: its end was cut off, or it was created anew
+// as a whole. Signed heads that are kept elsewhere detect both.
 func TestVerifyChainKnowsItsLimits(t *testing.T) {
 	if err := approvers.VerifyChain(chain("req_1", 6)[:3]); err != nil {
 		t.Errorf("a chain whose end was cut off verifies in no version of this function; now: %v", err)
@@ -112,11 +112,11 @@ func TestVerifyChainKnowsItsLimits(t *testing.T) {
 		forged[i] = forged[i].Link(forged[i-1])
 	}
 	if err := approvers.VerifyChain(forged); err != nil {
-		t.Errorf("a chain that was made anew can't be told from a true one; now: %v", err)
+		t.Errorf("want no finding for a chain that was created anew; got %v", err)
 	}
 }
 
-// TestLinkedRecordsSurviveJSON: a record must verify after any backend stored it and read it again.
+// TestLinkedRecordsSurviveJSON checks that a record verifies after a backend has stored it and read it again.
 func TestLinkedRecordsSurviveJSON(t *testing.T) {
 	tests := map[string]approvers.AuditRecord{
 		"plain":               {Facts: map[string]string{"a": "b"}},

@@ -7,7 +7,7 @@ import (
 	"countersign/approvers"
 )
 
-// changed is the example policy with another hash, changed.
+// changed is the example policy after change, with another hash.
 func changed(change func(*approvers.Policy)) *approvers.Policy {
 	p := example()
 	p.Hash = "policy-2"
@@ -131,8 +131,8 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestALeadWhoIsNoneAnyMore: whoever was told as a lead, and is not one under the policy of now, neither decides nor
-// has decided.
+// TestALeadWhoIsNoneAnyMore checks that a person who was told as a lead, and is not a lead under the current policy,
+// can't decide, and that this person's approvals no longer count.
 func TestALeadWhoIsNoneAnyMore(t *testing.T) {
 	two := func(p *approvers.Policy) { p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}} }
 	p := example()

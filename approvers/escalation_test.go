@@ -8,8 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// policyWith is the example's policy, changed: discounts go to support, whose lead is team-lead, whose lead is
-// finance-director.
+// policyWith is the example's policy with a change. Discounts go to support; the lead of support is team-lead, and the
+// lead of team-lead is finance-director.
 func policyWith(change ...func(*approvers.Policy)) *approvers.Policy {
 	p := example()
 	for _, c := range change {
@@ -28,7 +28,7 @@ func remindsEvery(d time.Duration, n int) func(*approvers.Policy) {
 
 func silenceEscalates(p *approvers.Policy) { p.Defaults.OnExpiry = approvers.ExpiryEscalates }
 
-// works gives a role its hours.
+// works gives a role working hours.
 func works(role string, h *approvers.Hours) func(*approvers.Policy) {
 	return func(p *approvers.Policy) {
 		for i := range p.Approvers {
@@ -39,8 +39,8 @@ func works(role string, h *approvers.Hours) func(*approvers.Policy) {
 	}
 }
 
-// TestTheChainIsGoneThroughAgain: once nobody is left to add, everybody is told again as often as the policy says, and
-// no more.
+// TestTheChainIsGoneThroughAgain checks that when no lead is left to add, everybody is told again as often as the
+// policy says, and not more often.
 func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	p := policyWith(repeats(2))
 	r := open(t, p, "apply_discount", `{}`)
@@ -78,7 +78,8 @@ func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	}
 }
 
-// TestSilenceGoesUp until the chain ends. Each lead has the whole time, and may decide; then silence rejects.
+// TestSilenceGoesUp checks that silence escalates to one lead after the other. Each lead gets the stage's whole time
+// and may decide. When no lead is left, silence rejects.
 func TestSilenceGoesUp(t *testing.T) {
 	p := policyWith(silenceEscalates, remindsEvery(20*time.Minute, 5), func(p *approvers.Policy) { p.Defaults.EscalateAfter = 2 * hour })
 	r := open(t, p, "apply_discount", `{}`)
@@ -108,7 +109,7 @@ func TestSilenceGoesUp(t *testing.T) {
 	}
 }
 
-// TestAfterTheDeadlineNobodyElseIsTold: a process that slept over everything goes on with the expiry alone.
+// TestAfterTheDeadlineNobodyElseIsTold checks that after a long downtime only the expiry happens.
 func TestAfterTheDeadlineNobodyElseIsTold(t *testing.T) {
 	p := policyWith(remindsEvery(5*time.Minute, 3))
 	r := open(t, p, "apply_discount", `{}`)
@@ -129,7 +130,8 @@ func TestAfterTheDeadlineNobodyElseIsTold(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsSetBack repeats nothing: what was done is done, and the rest waits for its time.
+// TestAClockThatIsSetBack checks that a clock that is set back repeats nothing, and that everything else waits for its
+// time.
 func TestAClockThatIsSetBack(t *testing.T) {
 	p := policyWith(remindsEvery(5*time.Minute, 3))
 	r := open(t, p, "apply_discount", `{}`)
@@ -152,8 +154,8 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
-// TestHoursOfAStage: its clocks stand still while its role does not work, and run in the lead's time once the lead is
-// told.
+// TestHoursOfAStage checks that a stage's clocks stand still outside its role's working hours, and follow the lead's
+// hours once the lead is told.
 func TestHoursOfAStage(t *testing.T) {
 	friday := moment(t, "2026-11-20T16:55:00+01:00")
 	monday := moment(t, "2026-11-23T09:00:00+01:00")
@@ -165,13 +167,14 @@ func TestHoursOfAStage(t *testing.T) {
 	if want := monday.Add(5 * time.Minute); !r.EscalateAt.Equal(want) || !r.RemindAt.Equal(want) {
 		t.Errorf("escalates at %s, reminds at %s; want both at %s", r.EscalateAt, r.RemindAt, want)
 	}
-	// A request at night waits too, where the policy does not say otherwise.
+	// A request that comes at night waits too, unless the policy says otherwise.
 	if r = openAt(t, p, friday.Add(8*hour)); !r.EscalateAt.Equal(monday.Add(10 * time.Minute)) {
 		t.Errorf("escalates at %s", r.EscalateAt)
 	}
 }
 
-// TestOutsideItGoesUpAtOnce where the policy says so, past every lead who does not work either.
+// TestOutsideItGoesUpAtOnce checks that a request outside working hours escalates at once if the policy says so, past
+// every lead who is not at work either.
 func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	escalates := func() *approvers.Hours {
 		h := office(t, "Europe/Berlin", 9*hour, 17*hour)
@@ -196,7 +199,7 @@ func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStageOfSeveralRoles counts by the clock of the role that is through first.
+// TestAStageOfSeveralRoles checks that the first clock that runs out counts.
 func TestAStageOfSeveralRoles(t *testing.T) {
 	berlin, tokyo := office(t, "Europe/Berlin", 9*hour, 17*hour), office(t, "Asia/Tokyo", 9*hour, 17*hour)
 	p := policyWith(works("team-lead", berlin), works("finance-director", tokyo), func(p *approvers.Policy) {
@@ -209,7 +212,8 @@ func TestAStageOfSeveralRoles(t *testing.T) {
 	}
 }
 
-// TestAChangedPolicyLeavesRunningClocksAlone, and takes up what it newly asks for.
+// TestAChangedPolicyLeavesRunningClocksAlone checks that a changed policy keeps running clocks, and starts those that
+// it adds.
 func TestAChangedPolicyLeavesRunningClocksAlone(t *testing.T) {
 	p := policyWith(remindsEvery(12*time.Minute, 3))
 	r := open(t, p, "apply_discount", `{}`)

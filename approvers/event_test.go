@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// events names what happened, in order.
+// events lists the names of what happened, in order.
 func events(list []approvers.Event) string {
 	var out []string
 	for _, e := range list {
@@ -95,7 +95,7 @@ func TestEventsOfTransitions(t *testing.T) {
 	}
 }
 
-// TestNetEvents leaves out what the same transaction supersedes.
+// TestNetEvents checks that events superseded in the same transaction are left out.
 func TestNetEvents(t *testing.T) {
 	first, second := approvers.Stage{Approver: "a"}, approvers.Stage{Approver: "b"}
 	replaced := approvers.StageStarted{Why: approvers.StageReplaced, From: 1, After: second}

@@ -15,7 +15,8 @@ func execution(state approvers.ExecutionState, effect approvers.Effect) approver
 	return e
 }
 
-// TestExecutionMoves tries every move in every state: what the table does not allow is refused and changes nothing.
+// TestExecutionMoves tries every move in every state: moves that the table does not allow are refused and change
+// nothing.
 func TestExecutionMoves(t *testing.T) {
 	states := []approvers.ExecutionState{
 		approvers.ExecutionNone, approvers.ExecutionExecuting, approvers.ExecutionSucceeded, approvers.ExecutionFailed, approvers.ExecutionUnknown,

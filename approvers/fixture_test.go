@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// The people of the tests. The policy names those of U0001 to U0006 as approvers.
+// The people of the tests. The policy names U0001 to U0006 as approvers.
 var (
 	onSupport = person("U0001")
 	onLead    = person("U0002")
@@ -34,7 +34,7 @@ func users(ids ...string) []approvers.Member {
 	return out
 }
 
-// amountAbove is the condition of the policy's one rule, as package config would compile it.
+// amountAbove is the condition of the policy's only rule, as package config would compile it.
 func amountAbove(limit float64) approvers.Condition {
 	return approvers.Condition{Text: "args.amount > 500", Eval: func(f approvers.Facts) (bool, error) {
 		amount, ok := f.Args["amount"].(float64)
@@ -45,7 +45,7 @@ func amountAbove(limit float64) approvers.Condition {
 	}}
 }
 
-// Conditions that always match, one of them because it can't be evaluated.
+// Conditions that always match; one of them because it can't be evaluated.
 var (
 	always  = approvers.Condition{Text: "true", Eval: func(approvers.Facts) (bool, error) { return true, nil }}
 	failing = approvers.Condition{Text: "args.gone", Eval: func(approvers.Facts) (bool, error) { return false, errors.New("no such key: gone") }}
@@ -91,7 +91,7 @@ func example() *approvers.Policy {
 	}
 }
 
-// callOf is a call of the example's agent, asked for by asker.
+// callOf is a call of the example's agent that asker asked for.
 func callOf(tool, args string) approvers.Call {
 	values := map[string]any{}
 	if err := json.Unmarshal([]byte(args), &values); err != nil {
@@ -124,12 +124,12 @@ func openCall(p *approvers.Policy, c approvers.Call, args string) approvers.Requ
 	return r
 }
 
-// actionBy is a person's move on the request as it is shown now.
+// actionBy is a person's action on the request as it is shown now.
 func actionBy(r approvers.Request, who approvers.Identity, at time.Time) approvers.Action {
 	return approvers.Action{Who: who, At: at, Digest: r.Digest, Rendering: "rendering-1", Reason: "because", Typed: true}
 }
 
-// edited is a changed call with the plan that the policy has for it.
+// edited is a call with changed arguments, and the plan that the policy makes for it.
 func edited(p *approvers.Policy, r approvers.Request, execution, args string) approvers.Edited {
 	values := map[string]any{}
 	if err := json.Unmarshal([]byte(args), &values); err != nil {
@@ -174,13 +174,13 @@ func wantStages(t testing.TB, r approvers.Request, want ...string) {
 	}
 }
 
-// escalation is what an escalation did; the zero value where there was none.
+// escalation is the effect of an escalation; the zero value if none happened.
 func escalation(events []approvers.Event) approvers.Escalated {
 	e, _ := approvers.FindEvent[approvers.Escalated](events)
 	return e
 }
 
-// invites are the people who were added to the stage.
+// invites lists the people who were added to the stage.
 func invites(events []approvers.Event) (out []approvers.Invite) {
 	for _, e := range events {
 		if e, ok := e.(approvers.PersonInvited); ok {
@@ -190,13 +190,13 @@ func invites(events []approvers.Event) (out []approvers.Invite) {
 	return out
 }
 
-// recheckAt is when to look again at who can be reached; zero: no need to.
+// recheckAt is the time at which availability must be checked again; zero if it need not be.
 func recheckAt(events []approvers.Event) time.Time {
 	e, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
 	return e.RecheckAt
 }
 
-// reminded are the people whom a reminder is for.
+// reminded lists the people who get a reminder.
 func reminded(events []approvers.Event) []approvers.Identity {
 	e, _ := approvers.FindEvent[approvers.ReminderDue](events)
 	return e.People

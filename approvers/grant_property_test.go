@@ -13,8 +13,8 @@ import (
 )
 
 // TestGrantReachesNoFurther gives grants under random policies and then changes everything around them: the policy, the
-// people, the tool, the time, who asks for what. Whatever a grant lets through, its giver could at that moment have
-// approved alone. -rapid.checks=N runs N times sixty.
+// people, the tool, the time, the call and who asks for it. If a grant covers a call, its giver must be able to approve
+// that call alone at that moment. -rapid.checks=N runs sixty times N cases.
 func TestGrantReachesNoFurther(t *testing.T) {
 	given, admitted := 0, 0
 	for i := range 60 {
@@ -90,8 +90,8 @@ func oneGrant(t *rapid.T, given, admitted *int) {
 	}
 }
 
-// couldApproveAlone opens the request that would have been opened without the grant, lets it escalate to the end, and
-// has the giver approve it.
+// couldApproveAlone opens the request that would be opened without the grant, lets it escalate to the end, and reports
+// whether the giver's approval completes it.
 func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args string, now time.Time, giver approvers.Identity, g approvers.Grant) {
 	r := openIn(p, c, args)
 	if r.State != approvers.Pending || r.Plan.Risk >= approvers.Critical || len(r.Plan.Stages) != 1 {
@@ -115,11 +115,11 @@ func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args s
 		t.Fatalf("ran beyond the role %s that it was granted by", g.Role)
 	}
 	if slices.Contains(append(slices.Clone(c.Requesters), c.Authors...), giver.ID) && !r.Plan.SelfOK && r.Plan.Risk >= approvers.High {
-		t.Fatal("whoever asked for it had granted it")
+		t.Fatal("the requester had granted it")
 	}
 }
 
-// withinBounds holds the arguments against the call that the grant was given on, by other means than the code under
+// withinBounds compares the arguments with those of the call that the grant was given on, without using the code under
 // test.
 func withinBounds(t *rapid.T, p *approvers.Policy, g approvers.Grant, r approvers.Request, args string) {
 	var was, is struct {
@@ -143,7 +143,7 @@ func withinBounds(t *rapid.T, p *approvers.Policy, g approvers.Grant, r approver
 	}
 }
 
-// drawGranting is a random policy that allows grants more often than not.
+// drawGranting is a random policy that allows grants in most cases.
 func drawGranting(t *rapid.T, n int) *approvers.Policy {
 	p := drawPolicy(t, n)
 	for i := range p.Tools {
@@ -162,7 +162,7 @@ func drawGranting(t *rapid.T, n int) *approvers.Policy {
 	return p
 }
 
-// tighten changes one thing of a policy.
+// tighten makes one setting of a policy stricter.
 func tighten(t *rapid.T, was *approvers.Policy, n int) *approvers.Policy {
 	p := *was
 	p.Hash = fmt.Sprint("policy-", n, "-tighter")
@@ -196,7 +196,7 @@ func drawRefund(t *rapid.T) string {
 	return `{"amount":` + amount + currency + extra + `}`
 }
 
-// drawAsked is a call of somebody's, somewhere.
+// drawAsked is a random call: who asks, and where.
 func drawAsked(t *rapid.T) approvers.Call {
 	ids := rapid.Custom(func(t *rapid.T) approvers.PersonID {
 		return approvers.Who("T1", rapid.SampledFrom(append([]string{"U9", "U9", "U9"}, someUsers...)).Draw(t, "id"))

@@ -80,7 +80,7 @@ func allowed(t testing.TB, p *approvers.Policy, tool, args string, who approvers
 	return g
 }
 
-// admits says why a call may not run under a grant, looking at everything that the executor looks at.
+// admits returns the reason why a call may not run under a grant, from all the checks that the executor makes.
 func admits(g approvers.Grant, in approvers.DecisionContext, c approvers.Call, hash, args string, giver approvers.Identity) string {
 	plan := in.Policy.Plan(c)
 	if why := g.Admits(in, c, hash, json.RawMessage(args), plan); why != "" {
@@ -122,7 +122,8 @@ func TestGrantBounds(t *testing.T) {
 	}
 }
 
-// What a grant was given for, and who gave it, is held against everything as it is when a call would run.
+// When a call would run under a grant, the grant's calls and its giver are checked against the current state of
+// everything.
 func TestGrantIsHeldAgainstTheMoment(t *testing.T) {
 	p := granting()
 	g := allowed(t, p, "issue_refund", refund, onLead, threeMore)
@@ -217,7 +218,7 @@ func atMost(amount string) map[string]json.RawMessage {
 	return map[string]json.RawMessage{"amount": json.RawMessage(amount)}
 }
 
-// A lead whom escalation adds may allow more too; the grant reaches as far as escalation would.
+// A lead who was added by escalation may give a grant too; the grant covers calls up to what escalation could reach.
 func TestGrantOfALead(t *testing.T) {
 	p := granting()
 	r := asked(p, "apply_discount", `{"percent":10}`)
@@ -240,7 +241,7 @@ func TestGrantOfALead(t *testing.T) {
 	}
 }
 
-// At a stage of two roles, the one with the lower ceiling allows nothing above it.
+// At a stage of two roles, the role with the lower ceiling can't grant anything above that ceiling.
 func TestGrantKeepsToItsCeiling(t *testing.T) {
 	p := granting(tool("apply_discount", func(t *approvers.ToolPolicy) {
 		t.Stages = []approvers.Stage{{Approver: "support-agent", Or: []string{"team-lead"}, Quorum: 1}}
@@ -311,7 +312,8 @@ func TestAllowIsDenied(t *testing.T) {
 	}
 }
 
-// A colleague to whom a request was handed on may approve it, but is not somebody who would be asked about the next.
+// A colleague to whom a request was handed on may approve it, but can't give a grant, because the next call would not
+// be theirs to decide.
 func TestWhoWasInvitedAllowsNoMore(t *testing.T) {
 	p := granting(role("team-lead", func(r *approvers.Role) { r.Lead = "" }))
 	r := asked(p, "issue_refund", refund)
@@ -385,7 +387,7 @@ func TestGrantIsRevoked(t *testing.T) {
 	}
 }
 
-// A newer grant for the same calls takes the place of the one before, so that what is left of both does not add up.
+// A newer grant for the same calls replaces the earlier one, so that their remaining uses don't add up.
 func TestGrantsDoNotAddUp(t *testing.T) {
 	p := granting()
 	g := allowed(t, p, "issue_refund", refund, onLead, threeMore)

@@ -77,7 +77,7 @@ func FuzzKeptHeads(f *testing.F) {
 		}
 		for _, k := range kept {
 			if _, err := approvers.ReadHead(k.Note); err != nil || k.Line < 1 {
-				t.Errorf("%q is no head (%v), or line %d is none", k.Note, err, k.Line)
+				t.Errorf("%q is not a head (%v), or line %d is not", k.Note, err, k.Line)
 			}
 		}
 	})

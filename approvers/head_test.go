@@ -24,7 +24,7 @@ func sealKey(t *testing.T) approvers.SealKey {
 	return key
 }
 
-// heads makes n heads over i leaves each; other keys than the first take over where keys says so.
+// heads creates n heads over i leaves each; where keys says so, another key takes over from the first.
 type heads struct {
 	*testing.T
 	last approvers.Head
@@ -55,7 +55,7 @@ func takes(key approvers.SealKey, after string) func(*approvers.Head) {
 	return func(h *approvers.Head) { h.Key, h.After = key.Public, after }
 }
 
-// verify runs the heads through a chain and gives what it finds.
+// verify checks the heads as a chain and returns the findings.
 func (h *heads) verify(named ...string) (found []string) {
 	h.Helper()
 	c := approvers.HeadChain{Named: named}
@@ -171,7 +171,7 @@ func TestKeysTakeOver(t *testing.T) {
 	}
 }
 
-// Whatever byte of a signed head is another one: it is found.
+// A change of any byte of a signed head is detected.
 func TestEveryByteOfAHeadIsSigned(t *testing.T) {
 	key, old := sealKey(t), sealKey(t)
 	h := &heads{T: t}

@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// peers is the example with a second lead, who has a role of their own, and somebody with too low a ceiling.
+// peers is the example with a second lead, who has a separate role, and a person whose ceiling is too low.
 func peers() *approvers.Policy {
 	p := example()
 	p.Approvers = append(p.Approvers,
@@ -34,7 +34,8 @@ func handOn(t testing.TB, p *approvers.Policy, r approvers.Request, by, to appro
 	return out
 }
 
-// Whoever it is handed on to decides in their own name, by their own role; whoever handed on keeps their say.
+// A person to whom a request is handed on decides in their own name and by their own role. The person who handed it on
+// can still decide.
 func TestHandOn(t *testing.T) {
 	p := peers()
 	r := open(t, p, "issue_refund", small)
@@ -50,9 +51,9 @@ func TestHandOn(t *testing.T) {
 		t.Errorf("%s by %s as %s", approved.State, approved.ClosedBy, approved.ClosedRole)
 	}
 	if own := mustApprove(t, p, handed, onLead, start); own.State != approvers.Approved || own.ClosedRole != "team-lead" {
-		t.Errorf("whoever handed on: %s as %s", own.State, own.ClosedRole)
+		t.Errorf("the person who handed on: %s as %s", own.State, own.ClosedRole)
 	}
-	// The authority is looked at again at the click.
+	// The authority is checked again at the click.
 	p.Approvers[3].MaxRisk = approvers.Medium
 	_, _, denied = handed.Approve(deciding(p, start), actionBy(handed, onNight, start))
 	wantDenied(t, denied, approvers.DeniedNotPeer)
@@ -106,15 +107,15 @@ func TestHandOnIsRefused(t *testing.T) {
 	}
 }
 
-// twoLeads has a stage that takes two of two roles.
+// twoLeads has a stage that needs two people, of two roles.
 func twoLeads() *approvers.Policy {
 	p := peers()
 	p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2}}
 	return p
 }
 
-// One who is invited is one more who may decide: the stage still wants its number of distinct people, and the next one
-// begins without them.
+// An invited person is one more person who may decide. The stage still needs the same number of distinct people, and
+// the next stage begins without the invited person.
 func TestHandOnLowersNoQuorum(t *testing.T) {
 	p := peers()
 	p.Tools[5].Rules[0].Stages[0].Quorum = 2
@@ -128,7 +129,7 @@ func TestHandOnLowersNoQuorum(t *testing.T) {
 	}
 	_, _, denied := r.Approve(deciding(p, start), actionBy(r, onNight, start))
 	wantDenied(t, denied, approvers.DeniedNotMember)
-	// The last stage is bound by the risk: a lead can't stand in for a director.
+	// The last stage needs a ceiling for the call's risk: a lead can't stand in for a director.
 	_, _, denied = r.HandOn(deciding(p, start), actionBy(r, onFin1, start), onTrainee)
 	wantDenied(t, denied, approvers.DeniedNotPeer)
 	if denied.Need != approvers.Critical {
@@ -136,7 +137,7 @@ func TestHandOnLowersNoQuorum(t *testing.T) {
 	}
 }
 
-// Where the stage asks for a user group, handing on is no way around it.
+// If the stage names a user group, handing on can't bypass it.
 func TestHandOnStaysInTheGroup(t *testing.T) {
 	p := peers()
 	p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Group: "emea", Quorum: 1}}
@@ -158,7 +159,7 @@ func TestHandOnStaysInTheGroup(t *testing.T) {
 	}
 }
 
-// At the last stage the risk binds whoever stands in, also where one of the stage's roles is below it.
+// At the last stage a stand-in needs a ceiling for the call's risk, even if one of the stage's roles is below it.
 func TestHandOnIsBoundByTheRisk(t *testing.T) {
 	p := twoLeads()
 	p.Tools[5].Risk, p.Tools[5].Stages[0].Quorum = approvers.Critical, 1

@@ -10,7 +10,7 @@ import (
 
 var operator = approvers.Operates(approvers.Operator("anna"))
 
-// glassy is the example with a refund that the operator may allow.
+// glassy is the example with a refund that an operator may approve (break_glass).
 func glassy() *approvers.Policy {
 	p := example()
 	p.Tools[5].BreakGlass = true
@@ -38,7 +38,7 @@ func TestOperatorIsNobodyOfSlack(t *testing.T) {
 	}
 }
 
-// The operator's approval stands for every stage that remains; what people had approved stays beside it.
+// The operator's approval counts for every remaining stage; earlier approvals of people stay recorded.
 func TestBreakGlass(t *testing.T) {
 	p := glassy()
 	r := open(t, p, "issue_refund", large)
@@ -108,7 +108,7 @@ func TestBreakGlassIsDenied(t *testing.T) {
 	}
 }
 
-// An override can break the glass for one agent, but not of what is protected.
+// An override can allow break_glass for one agent, but not for a protected tool.
 func TestOverridesBreakNoProtectedGlass(t *testing.T) {
 	p, breaks := example(), true
 	p.Agents[0].Overrides = map[string]approvers.Override{"issue_refund": {Glass: &breaks}}
@@ -123,8 +123,8 @@ func TestOverridesBreakNoProtectedGlass(t *testing.T) {
 	}
 }
 
-// What an operator allowed waits again where the policy became stricter before it ran: also where it does not break the
-// glass any more.
+// A call that an operator approved waits again if the policy became stricter before it ran, even if the policy no
+// longer allows break_glass.
 func TestBrokenGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 	for name, change := range map[string]func(*approvers.Policy){
 		"no glass":              func(p *approvers.Policy) { p.Tools[5].BreakGlass = false },
@@ -148,7 +148,7 @@ func TestBrokenGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 	}
 }
 
-// The operator stops any call until its run begins.
+// An operator can stop any call until its run begins.
 func TestOverrule(t *testing.T) {
 	p := example()
 	pending := open(t, p, "issue_refund", large)
@@ -190,7 +190,7 @@ func TestOverrule(t *testing.T) {
 	}
 }
 
-// Everybody of every stage is told of broken glass, with all leads above them, each role once.
+// After an approval by an operator, everybody in every stage and all their leads are told, each role once.
 func TestConcerned(t *testing.T) {
 	p := example()
 	p.Approvers = append(p.Approvers, approvers.Role{Name: "board", Title: "Board", MaxRisk: approvers.Critical, CanApprove: []string{"*"}})
@@ -205,7 +205,7 @@ func TestConcerned(t *testing.T) {
 	}
 }
 
-// A call that an operator allowed proves nothing about how the tool's approvers see it.
+// A call that an operator approved does not count towards trust in the tool.
 func TestBrokenGlassEarnsNoTrust(t *testing.T) {
 	p := glassy()
 	p.Tools[5].Rules = nil

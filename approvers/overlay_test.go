@@ -33,7 +33,7 @@ var overlaid = &approvers.Policy{
 	Agents: []approvers.Agent{{Name: "support"}},
 }
 
-// What a trusted source lets presume holds for tools that the policy does not name, and for no others.
+// The presumptions of a trusted source apply to tools that the policy does not name, and to no others.
 func TestPresumed(t *testing.T) {
 	for _, c := range []struct {
 		tool    string
@@ -65,7 +65,8 @@ func TestPresumed(t *testing.T) {
 	}
 }
 
-// An override is the operator's word, so it goes before a presumption; never_loosen lets it only be stricter.
+// An override is written by the policy's author, so it takes precedence over a presumption; with never_loosen it can
+// only be stricter.
 func TestPresumedAndOverridden(t *testing.T) {
 	off, on := false, true
 	for name, c := range map[string]struct {
@@ -123,8 +124,8 @@ func TestDistrusted(t *testing.T) {
 	}
 }
 
-// The hash names what the tools add, so that what waits is looked at again when that changes, and is the file's where
-// they add nothing.
+// The hash covers what the tools add to the policy, so that waiting requests are checked again when that changes. If
+// the tools add nothing, the hash is the file's.
 func TestOverlayIsPartOfTheHash(t *testing.T) {
 	a, b := overlaid.With(distrusted("a")), overlaid.With(distrusted("b"))
 	low, high := overlaid.With(presumed("a", approvers.Low)), overlaid.With(presumed("a", approvers.High))
@@ -149,7 +150,7 @@ func TestOverlayIsPartOfTheHash(t *testing.T) {
 	}
 }
 
-// What sources say of tools that the policy names changes nothing at all, however much they are trusted.
+// The claims of sources about tools that the policy names have no effect, even if the sources are trusted.
 func TestPresumptionsNeverTouchNamedTools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, args := drawPolicy(t, 0), drawArgs(t)
@@ -164,7 +165,7 @@ func TestPresumptionsNeverTouchNamedTools(t *testing.T) {
 	})
 }
 
-// Distrust never makes a tool's policy looser in any part, for any agent.
+// Less trust never makes any part of a tool's policy looser, for any agent.
 func TestDistrustNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t, 0)

@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// here are people who can be reached.
+// here lists people who can be reached.
 func here(people ...approvers.Identity) (out []approvers.Presence) {
 	for _, who := range people {
 		out = append(out, approvers.Presence{Who: who})
@@ -88,7 +88,7 @@ func identities(invited []approvers.Invite) (out []approvers.Identity) {
 	return out
 }
 
-// TestAStandInOfTheStage is not invited: they are one of its people already, and one person counts once.
+// TestAStandInOfTheStage checks that a stand-in who is in the stage already is not invited: one person counts once.
 func TestAStandInOfTheStage(t *testing.T) {
 	p := policyWith()
 	r := open(t, p, "cancel_account", `{}`)
@@ -98,7 +98,7 @@ func TestAStandInOfTheStage(t *testing.T) {
 	}
 }
 
-// TestAStandInHasToBeInTheGroup that the stage asks for.
+// TestAStandInHasToBeInTheGroup checks that a stand-in must be in the user group that the stage names.
 func TestAStandInHasToBeInTheGroup(t *testing.T) {
 	p := policyWith(func(p *approvers.Policy) {
 		p.Tools[5].Rules = nil
@@ -123,7 +123,8 @@ func TestAStandInHasToBeInTheGroup(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedGroup)
 }
 
-// TestMusterOutsideOfWorkingHours: nobody has to be reachable at night. It is looked at again when the role works.
+// TestMusterOutsideOfWorkingHours checks that nobody must be reachable at night, and that availability is checked again
+// when the role works.
 func TestMusterOutsideOfWorkingHours(t *testing.T) {
 	p := policyWith(works("support-agent", office(t, "Europe/Berlin", 9*hour, 17*hour)))
 	night, opens := moment(t, "2026-11-20T23:00:00+01:00"), moment(t, "2026-11-23T09:00:00+01:00")
@@ -139,7 +140,8 @@ func TestMusterOutsideOfWorkingHours(t *testing.T) {
 	}
 }
 
-// TestMusterWithoutALead: there is nobody to tell, and the rounds of a chain that has ended are not used up for it.
+// TestMusterWithoutALead checks that without a lead nobody is told, and that this does not use up the rounds of an
+// exhausted chain.
 func TestMusterWithoutALead(t *testing.T) {
 	p := policyWith(repeats(1))
 	r := open(t, p, "cancel_account", `{}`)
@@ -149,8 +151,8 @@ func TestMusterWithoutALead(t *testing.T) {
 	}
 }
 
-// TestSomebodyWhoseSayIsHad is not waited for: with one of two approvals given and the other person away, the lead is
-// told.
+// TestSomebodyWhoseSayIsHad checks that a person who has approved is not waited for: if one of two approvals is given
+// and the other person is away, the lead is told.
 func TestSomebodyWhoseSayIsHad(t *testing.T) {
 	p := policyWith(func(p *approvers.Policy) {
 		p.Approvers[1].Members = users("U0002", "U0005")

@@ -6,8 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// decisionOracle is what was done about a request and what it has to pass, by the account's own reading of
-// docs/policy.md and docs/adr (3, 5 and 6). It asks nothing of the code under test.
+// decisionOracle is an independent model of a request: what was done about it, and what it must pass, by docs/policy.md
+// and docs/adr (3, 5 and 6). It calls nothing of the code under test.
 type decisionOracle struct {
 	call    approvers.Call
 	need    reading
@@ -24,7 +24,7 @@ type decisionOracle struct {
 	begun   bool                 // the stage has just begun: its clocks have to be looked at
 }
 
-// word is what somebody last said about a stage.
+// word is a person's last decision about a stage.
 type word struct {
 	who     approvers.PersonID
 	yes     bool
@@ -39,8 +39,8 @@ func (a *decisionOracle) begin(stage int) {
 	a.stage, a.leads, a.invited, a.begun = stage, nil, slices.Clone(a.handed[stage]), true
 }
 
-// anew begins the stages again: what was said so far counts no more. Stages that are for the same people as they were
-// remain handed on.
+// anew begins the stages again: earlier decisions no longer count. A stage for the same people as before keeps those to
+// whom it was handed on.
 func (a *decisionOracle) anew(was []approvers.Stage) {
 	for i := range a.handed {
 		if i >= len(was) || i >= len(a.need.stages) || !alike(was[i], a.need.stages[i]) {
@@ -55,7 +55,7 @@ func (a *decisionOracle) current() approvers.Stage { return a.need.stages[a.stag
 
 func (a *decisionOracle) last() bool { return a.stage == len(a.need.stages)-1 }
 
-// counted reports whether a person has approved, at whichever stage.
+// counted reports whether a person has approved any stage.
 func (a *decisionOracle) counted(who approvers.PersonID) bool {
 	return slices.ContainsFunc(a.words, func(w word) bool { return w.yes && w.who == who })
 }
@@ -65,7 +65,7 @@ func (a *decisionOracle) agreedBefore(who approvers.PersonID) bool {
 	return slices.ContainsFunc(a.words, func(w word) bool { return w.yes && w.who == who && w.stage < a.stage })
 }
 
-// said lists who approved a stage, or rejected it.
+// said lists the people who approved a stage, or rejected it.
 func (a *decisionOracle) said(stage int, yes bool) (out []approvers.PersonID) {
 	for _, w := range a.words {
 		if w.stage == stage && w.yes == yes {
@@ -80,7 +80,7 @@ func (a *decisionOracle) rejected(who approvers.PersonID) bool {
 	return slices.Contains(a.said(a.stage, false), who)
 }
 
-// say notes somebody's word at the current stage: the last one counts.
+// say records a person's decision about the current stage: the last one counts.
 func (a *decisionOracle) say(said word) {
 	said.stage = a.stage
 	a.words = append(slices.DeleteFunc(slices.Clone(a.words), func(w word) bool { return w.who == said.who && w.stage == a.stage }), said)
@@ -95,7 +95,7 @@ func (a *decisionOracle) say(said word) {
 	}
 }
 
-// full reports whether somebody is a full member of the workspace whom Slack knows.
+// full reports whether a person is a full member of the workspace whom Slack knows.
 func full(who approvers.Identity) bool {
 	return who.ID != "" && !who.Guest && !who.Bot && !who.Deleted && !who.Foreign
 }
@@ -108,7 +108,7 @@ func holds(r approvers.Role, who approvers.Identity) bool {
 	})
 }
 
-// can are the roles by which somebody could decide the current stage if they were asked, whoever is asked.
+// can lists the roles by which a person could decide the current stage if asked, whether or not they are asked.
 func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	if !full(who) || slices.Contains(a.need.barred(), who.ID) {
 		return nil
@@ -121,8 +121,8 @@ func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// may are the roles by which somebody may decide the current stage: the stage's own, in its user group if it names one;
-// those of the leads who were told; and of those who were invited, the roles of a peer.
+// may lists the roles by which a person may decide the current stage: the stage's own roles, in its user group if it
+// names one; the roles of the leads who were told; and, for invited people, the roles of a peer.
 func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	s := a.current()
 	for _, r := range a.can(p, who) {
@@ -137,8 +137,7 @@ func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// peer are the roles by which somebody could take the place of the stage's own people: with a ceiling no lower than
-// theirs.
+// peer lists the roles by which a person could replace the stage's own people: those with a ceiling that is not lower.
 func (a *decisionOracle) peer(p *approvers.Policy, who approvers.Identity) []approvers.Role {
 	s := a.current()
 	if s.Group != "" && !slices.Contains(who.Groups, s.Group) {
@@ -158,8 +157,8 @@ func lowest(p *approvers.Policy, s approvers.Stage) approvers.Risk {
 	return out
 }
 
-// above are all leads of a stage's roles, and their leads, for each role from the nearest up, with its end marked by an
-// empty name.
+// above lists all leads of a stage's roles and their leads, for each role from the nearest up; an empty name marks the
+// end of each role's list.
 func above(p *approvers.Policy, s approvers.Stage) (out []string) {
 	find := func(name string) int {
 		return slices.IndexFunc(p.Approvers, func(r approvers.Role) bool { return r.Name == name })
@@ -175,7 +174,7 @@ func above(p *approvers.Policy, s approvers.Stage) (out []string) {
 	return out
 }
 
-// up are the leads who could be told next: of each of the stage's roles the nearest one who was not told and could
+// up lists the leads who could be told next: for each of the stage's roles, the nearest lead who was not told and could
 // decide the stage.
 func (a *decisionOracle) up(p *approvers.Policy) (out []string) {
 	s, found := a.current(), false
@@ -192,7 +191,7 @@ func (a *decisionOracle) up(p *approvers.Policy) (out []string) {
 	return out
 }
 
-// policyIs holds what waits against the policy as it is now: it has to pass both.
+// policyIs checks a waiting request against the current policy: the request must pass both the old and the new one.
 func (a *decisionOracle) policyIs(p *approvers.Policy) {
 	if a.hash == p.Hash || a.state != approvers.Pending && a.state != approvers.Approved {
 		return
@@ -214,8 +213,8 @@ func (a *decisionOracle) policyIs(p *approvers.Policy) {
 	}
 }
 
-// stands reports whether an approval counts under a policy that came after it: whoever gave it may still decide, as far
-// as that is known without them.
+// stands reports whether an approval counts under a later policy: the person who gave it may still decide, as far as
+// this is known without asking Slack.
 func (a *decisionOracle) stands(p *approvers.Policy, w word) bool {
 	if w.glass {
 		return settings(p, a.call.Tool, a.call.Facts.Agent).BreakGlass

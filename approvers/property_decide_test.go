@@ -11,7 +11,7 @@ import (
 	"countersign/approvers"
 )
 
-// drawMove is somebody's move, received some minutes ago and perhaps on a card that shows other arguments. valid says
+// drawMove is a person's move, received some minutes ago, perhaps on a card that shows other arguments. valid says
 // whether it came in time.
 func (w *propertyFixture) drawMove(t *rapid.T) (who approvers.Identity, m approvers.Action, valid, fresh bool) {
 	who = one(t, "who", w.people...)
@@ -24,10 +24,10 @@ func (w *propertyFixture) drawMove(t *rapid.T) (who approvers.Identity, m approv
 	return who, m, w.state == approvers.Pending && !m.At.After(w.r.ExpiresAt), fresh
 }
 
-// typing reports whether an approval has to be typed.
+// typing reports whether an approval needs a typed value.
 func (w *propertyFixture) typing() bool { return w.need.risk == approvers.Critical || w.r.StepUp != "" }
 
-// agree fails the test where the code under test and the account differ about whether a move is allowed.
+// agree fails the test if the code under test and the model differ on whether a move is allowed.
 func agree(t *rapid.T, what string, who approvers.Identity, denied *approvers.Denied, want bool) {
 	if want != (denied == nil) {
 		t.Fatalf("%s by %+v: %v; the account says allowed: %t", what, who, denied, want)
@@ -58,7 +58,7 @@ func (w *propertyFixture) approve(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// given notes an approval. It was given in one of the roles that give the authority for it.
+// given records an approval. It was given by one of the roles that have the authority for it.
 func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
 	d := after.Decisions[len(after.Decisions)-1]
 	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {
@@ -143,8 +143,8 @@ func (w *propertyFixture) modify(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// editedNeed is what an edited call has to pass. One that would run by itself goes to people all the same: the call
-// that was proposed waited.
+// editedNeed is what an edited call must pass. A call that would run without approval goes to people all the same,
+// because the proposed call waited for them.
 func (w *propertyFixture) editedNeed(call approvers.Call) reading {
 	need := read(w.policy, call)
 	if need.verdict == approvers.Auto {
@@ -176,12 +176,12 @@ func (w *propertyFixture) withdraw(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// open reports whether it can still come to a run.
+// open reports whether the request can still lead to a run.
 func (w *propertyFixture) open() bool {
 	return w.state == approvers.Pending || w.state == approvers.Approved
 }
 
-// revoke takes an approval back: whoever approved can, and once all is approved whoever could still decide.
+// revoke takes an approval back: people who approved can, and after the last approval everybody who could still decide.
 func (w *propertyFixture) revoke(t *rapid.T) {
 	w.refresh(t)
 	who, m, _, _ := w.drawMove(t)
@@ -220,7 +220,7 @@ func (w *propertyFixture) void(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// run does what the executor does: it holds the approval against the policy of now, and uses it up.
+// run does what the executor does: it checks the approval against the current policy, and uses it up.
 func (w *propertyFixture) run(t *rapid.T) {
 	if w.state == approvers.Approved {
 		w.policyIs(w.policy)

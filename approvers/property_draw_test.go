@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// What random policies are made of: few of each, so that they meet.
+// Random policies are built from these. There are few of each, so that they often coincide.
 var (
 	someUsers  = []string{"U1", "U2", "U3", "U4", "U5", "U6"}
 	someGroups = []string{"g1", "g2"}
@@ -23,15 +23,15 @@ var (
 // one draws one of some values.
 func one[V any](t *rapid.T, label string, of ...V) V { return rapid.SampledFrom(of).Draw(t, label) }
 
-// oneIn is true once in so many times.
+// oneIn is true once in n times, on average.
 func oneIn(t *rapid.T, n int, label string) bool { return rapid.IntRange(1, n).Draw(t, label) == n }
 
 func drawRisk(t *rapid.T, label string) approvers.Risk {
 	return approvers.Risk(rapid.IntRange(int(approvers.Low), int(approvers.Critical)).Draw(t, label))
 }
 
-// drawPolicy is a random policy with two tools and up to four roles. Some are nonsense: stages that nobody can pass,
-// leads that go round in a circle, roles that stages name and that there are not.
+// drawPolicy is a random policy with two tools and up to four roles. Some policies are invalid: stages that nobody can
+// pass, circular leads, stages that name roles which don't exist.
 func drawPolicy(t *rapid.T, n int) *approvers.Policy {
 	d := drawTool(t)
 	p := &approvers.Policy{Hash: fmt.Sprint("policy-", n), Defaults: approvers.Defaults{
@@ -82,7 +82,7 @@ func drawRole(t *rapid.T, name string) approvers.Role {
 	return role
 }
 
-// drawHours are working hours that begin and end on the full hour, which is what the account of working time relies on.
+// drawHours are working hours that begin and end on the full hour; the model's working time relies on that.
 func drawHours(t *rapid.T) *approvers.Hours {
 	h := &approvers.Hours{
 		Zone: one(t, "zone", someZones...), From: one[time.Duration](t, "from", 0, 7, 9) * time.Hour, To: one[time.Duration](t, "to", 12, 17, 24) * time.Hour,
@@ -139,7 +139,7 @@ func drawRule(t *rapid.T) approvers.Rule {
 	return r
 }
 
-// drawStages are up to three stages, each of other people.
+// drawStages are up to three stages, each for different people.
 func drawStages(t *rapid.T) []approvers.Stage {
 	return rapid.SliceOfNDistinct(rapid.Custom(drawStage), 1, 3, func(s approvers.Stage) string {
 		roles := slices.Sorted(slices.Values(s.Roles()))
@@ -191,7 +191,7 @@ func drawOverride(t *rapid.T) approvers.Override {
 	return o
 }
 
-// drawPeople makes everybody who is named anywhere, and some who only look like them.
+// drawPeople creates everybody who is named anywhere, and some similar people who are not.
 func drawPeople(t *rapid.T) []approvers.Identity {
 	var out []approvers.Identity
 	for _, u := range append([]string{"U9"}, someUsers...) {

@@ -11,16 +11,16 @@ import (
 	"countersign/approvers"
 )
 
-// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one thing at a time: a higher risk, one
-// more rule or stage, a larger quorum, fewer rejections that end it, a lower ceiling, a shorter list, one member or
-// role less, confirmation, no self approval, masked values, no blind approvals, never_loosen, observing, a tool that is not what was pinned. What runs by
-// itself, and what some people let through by approving, is let through by the policy before, too, in some order of the
-// same people.
+// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one setting at a time: a higher risk, one
+// more rule or stage, a larger quorum, fewer rejections that end a request, a lower ceiling, a shorter list, one member
+// or role less, confirmation, no self approval, masked values, no blind approvals, never_loosen, observing, a tool that
+// is not as pinned. A call that runs without approval under the stricter policy, or with the approvals of some people,
+// must also do so under the policy before, with the approvals of the same people in some order.
 //
-// The ceiling binds the last stage only, and routing asks others where a ceiling is lowered. So where another stage is
-// last, or the policy before named none, the same people in their places do not do; then they have to be enough for
-// every stage of the policy before, and one of them to have had the authority for the call's risk. -rapid.checks=N runs
-// N times twenty.
+// There is one exception. The ceiling applies to the last stage only, and routing asks other roles if a ceiling is
+// lowered. So if the policies have different last stages, or only the stricter one names stages, the same people may
+// not fit into the stages of the policy before. They must then be enough for each of its stages by themselves, and one
+// of them must have the authority for the call's risk. -rapid.checks=N runs twenty times N cases.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
@@ -48,7 +48,7 @@ func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	}
 }
 
-// trial is a call, and who tries to let it through.
+// trial is a call and the people who try to approve it.
 type trial struct {
 	call   approvers.Call
 	args   string
@@ -56,8 +56,8 @@ type trial struct {
 	up     bool // everybody above is told before anybody decides
 	looks  bool // people have masked values revealed before they approve
 
-	// unasked says that Slack was not asked about people's groups and addresses since the policy changed: nobody clicked
-	// again.
+	// unasked says that nobody has clicked since the policy changed, so Slack was not asked about people's groups and
+	// addresses.
 	unasked bool
 }
 
@@ -71,7 +71,7 @@ func (c *trial) open(p *approvers.Policy) approvers.Request {
 	return c.told(p, r)
 }
 
-// told has all leads told, where they are to be. It takes no time.
+// told tells all leads who can be told. It takes no time.
 func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request {
 	if !c.up || r.State != approvers.Pending {
 		return r
@@ -86,7 +86,7 @@ func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request
 	panic("there is always somebody else to tell")
 }
 
-// approve has somebody approve, if they may.
+// approve lets a person approve if they may.
 func (c *trial) approve(p *approvers.Policy, r approvers.Request, who approvers.Identity) (approvers.Request, bool) {
 	if c.looks {
 		r, _, _ = r.Reveal(deciding(p, start), actionBy(r, who, start), []string{"amount"})
@@ -95,7 +95,7 @@ func (c *trial) approve(p *approvers.Policy, r approvers.Request, who approvers.
 	return c.told(p, after), denied == nil
 }
 
-// allTry has everybody approve who may, until nobody else can.
+// allTry lets everybody approve who may, until nobody else can.
 func (c *trial) allTry(p *approvers.Policy, r approvers.Request) approvers.Request {
 	for more := true; more && r.State == approvers.Pending; {
 		more = false
@@ -108,7 +108,7 @@ func (c *trial) allTry(p *approvers.Policy, r approvers.Request) approvers.Reque
 	return r
 }
 
-// who are the people whose approval counts.
+// who lists the people whose approval counts.
 func (c *trial) who(r approvers.Request) (out []approvers.Identity) {
 	for _, d := range r.Standing() {
 		i := slices.IndexFunc(c.people, func(who approvers.Identity) bool { return who.ID == d.By && full(who) })
@@ -117,7 +117,7 @@ func (c *trial) who(r approvers.Request) (out []approvers.Identity) {
 	return out
 }
 
-// fresh holds a new call under the stricter policy q against the same call under p.
+// fresh compares a new call under the stricter policy q with the same call under p.
 func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 	if q.Plan(c.call).Verdict == approvers.Auto {
 		if v := p.Plan(c.call).Verdict; v != approvers.Auto {
@@ -149,7 +149,7 @@ func sameLast(before, now approvers.Plan) bool {
 	return a.Group == b.Group && !slices.ContainsFunc(rolesOf(b), func(name string) bool { return !slices.Contains(rolesOf(a), name) })
 }
 
-// someOrder reports whether the people can let it through in some order.
+// someOrder reports whether the people's approvals complete the request in some order.
 func (c *trial) someOrder(p *approvers.Policy, r approvers.Request, people []approvers.Identity) bool {
 	if r.State == approvers.Approved {
 		return true
@@ -162,8 +162,8 @@ func (c *trial) someOrder(p *approvers.Policy, r approvers.Request, people []app
 	return false
 }
 
-// enough fails the test where people who let a call through are not enough for every stage that a policy names, or none
-// of them has the authority for its risk, or one of them asked for it. It is the account's own reading.
+// enough fails the test if the people who approved a call are too few for a stage that a policy names, if none of them
+// has the authority for its risk, or if one of them asked for it. It uses only the model.
 func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Identity) {
 	need, waits, named := gather(p, c.call)
 	if !waits {
@@ -198,12 +198,12 @@ func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Ident
 	}
 }
 
-// holds reports whether somebody is in a role, as far as it is known.
+// holds reports whether a person is in a role, as far as this is known.
 func (c *trial) holds(r approvers.Role, who approvers.Identity) bool {
 	return holds(r, who) || c.unasked && slices.ContainsFunc(r.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser })
 }
 
-// asked are the roles whose people may come to decide a stage that is not the last.
+// asked lists the roles whose people may come to decide a stage before the last.
 func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.Role) {
 	a := decisionOracle{call: c.call, need: reading{stages: []approvers.Stage{s, {}}}}
 	if s.Approver == "" {
@@ -221,7 +221,7 @@ func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.R
 	return out
 }
 
-// waiting has a call wait under p until the policy becomes q: it passes both.
+// waiting lets a call wait under p until the policy becomes q: the call must pass both.
 func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 	if p.Plan(c.call).Verdict != approvers.Ask {
 		return
@@ -247,8 +247,8 @@ func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 	}
 }
 
-// against has people approve and reject in one order under both policies, of which the second takes fewer rejections:
-// it lets nothing more through.
+// against lets people approve and reject in one order under both policies, where the second needs fewer rejections. The
+// second must not let through more than the first.
 func (c *trial) against(t *rapid.T, p, q *approvers.Policy) {
 	if p.Plan(c.call).Verdict != approvers.Ask {
 		return

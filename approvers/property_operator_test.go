@@ -8,12 +8,12 @@ import (
 	"countersign/approvers"
 )
 
-// broken reports whether an operator allowed the call as it stands.
+// broken reports whether an operator approved the call in its current form.
 func (w *propertyFixture) broken() bool {
 	return slices.ContainsFunc(w.words, func(said word) bool { return said.glass })
 }
 
-// drawOperator is an operator, or somebody of Slack who tries to be one.
+// drawOperator is an operator, or a Slack user who tries to be one.
 func (w *propertyFixture) drawOperator(t *rapid.T) approvers.Identity {
 	return one(t, "operator", append(slices.Clone(w.people), approvers.Operates(approvers.Operator("anna")), approvers.Operates(approvers.Operator("ben")), approvers.Identity{})...)
 }

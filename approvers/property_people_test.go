@@ -10,8 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// decidedNothing fails the test where something that adds people, or says something, changed what was decided or what
-// has to be passed.
+// decidedNothing fails the test if adding people, or writing a remark, changed a decision or the stages.
 func (w *propertyFixture) decidedNothing(t *rapid.T, what string, after approvers.Request) {
 	if after.State != w.r.State || after.Stage != w.r.Stage || after.Digest != w.r.Digest ||
 		!reflect.DeepEqual(after.Plan, w.r.Plan) || !reflect.DeepEqual(after.Decisions, w.r.Decisions) {
@@ -19,7 +18,7 @@ func (w *propertyFixture) decidedNothing(t *rapid.T, what string, after approver
 	}
 }
 
-// sameClocks fails the test where a clock was moved.
+// sameClocks fails the test if a clock changed.
 func (w *propertyFixture) sameClocks(t *rapid.T, what string, after approvers.Request) {
 	if !after.ExpiresAt.Equal(w.r.ExpiresAt) || !after.EscalateAt.Equal(w.r.EscalateAt) || !after.RemindNext().Equal(w.r.RemindNext()) {
 		t.Fatalf("%s moved a clock:\n%+v\n%+v", what, w.r, after)
@@ -46,7 +45,7 @@ func (w *propertyFixture) handOn(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// say has an approver ask or comment: whoever may decide, or whose approval counts.
+// say lets an approver ask or comment: a person who may decide, or whose approval counts.
 func (w *propertyFixture) say(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, _ := w.drawMove(t)
@@ -61,7 +60,7 @@ func (w *propertyFixture) say(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// reply has a requester answer a question, once.
+// reply lets a requester answer a question, once.
 func (w *propertyFixture) reply(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, _ := w.drawMove(t)
@@ -75,8 +74,8 @@ func (w *propertyFixture) reply(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// drawPresence says of everybody, once, whether they are away, who stands in, and until when they don't want to be
-// disturbed.
+// drawPresence decides once for each person whether they are away, who stands in, and until when they are in
+// do-not-disturb.
 func (w *propertyFixture) drawPresence(t *rapid.T) (out []approvers.Presence) {
 	seen := map[approvers.PersonID]bool{}
 	for _, who := range w.people {
@@ -105,13 +104,13 @@ func (w *propertyFixture) drawHere(t *rapid.T, who approvers.Identity) approvers
 	return p
 }
 
-// awaited reports whether somebody may decide the stage and has said nothing of it yet.
+// awaited reports whether a person may decide the stage and has not done so yet.
 func (w *propertyFixture) awaited(who approvers.Identity) bool {
 	return len(w.may(w.policy, who)) > 0 && !w.counted(who.ID) && !w.rejected(who.ID)
 }
 
-// muster looks at who can be reached. Whoever stands in joins the stage by a role of their own; where nobody is here,
-// the lead is told at once, or when somebody works again.
+// muster checks who can be reached. A stand-in joins the stage by a role of their own. If nobody can be reached, the
+// lead is told at once, or when somebody works again.
 func (w *propertyFixture) muster(t *rapid.T) {
 	w.refresh(t)
 	people := w.drawPresence(t)

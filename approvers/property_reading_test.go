@@ -8,8 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// reading is what a call has to pass under a policy, as docs/policy.md and docs/adr (3 and 4) say it.
-// It is kept apart from the code under test: it uses none of its functions.
+// reading is what a call must pass under a policy, by docs/policy.md and docs/adr (3 and 4). It is independent of the
+// code under test: it uses none of its functions.
 type reading struct {
 	verdict approvers.Verdict
 	risk    approvers.Risk
@@ -20,7 +20,7 @@ type reading struct {
 	blind   bool
 }
 
-// settings are what the policy says of a tool for an agent's calls.
+// settings are the policy's settings of a tool for an agent's calls.
 func settings(p *approvers.Policy, tool, agent string) approvers.ToolPolicy {
 	t := p.Defaults.UnknownTool
 	if i := slices.IndexFunc(p.Tools, func(o approvers.ToolPolicy) bool { return o.Name == tool }); i >= 0 {
@@ -45,8 +45,8 @@ func settings(p *approvers.Policy, tool, agent string) approvers.ToolPolicy {
 	return t
 }
 
-// overridden has an agent's override in place of the tool's own settings; of one that is protected, only what is
-// stricter.
+// overridden applies an agent's override to the tool's settings. If a setting is protected, only a stricter value
+// applies.
 func overridden(t approvers.ToolPolicy, o approvers.Override, protected bool) approvers.ToolPolicy {
 	if o.Risk != 0 && (!protected || o.Risk > t.Risk) {
 		t.Risk = o.Risk
@@ -69,7 +69,7 @@ func overridden(t approvers.ToolPolicy, o approvers.Override, protected bool) ap
 	return t
 }
 
-// read works out what a call has to pass.
+// read determines what a call must pass.
 func read(p *approvers.Policy, c approvers.Call) reading {
 	out, waits, named := gather(p, c)
 	if waits {
@@ -81,8 +81,7 @@ func read(p *approvers.Policy, c approvers.Call) reading {
 	return out
 }
 
-// gather puts together what the tool's policy and all rules that match say of a call: whether it waits, and which
-// stages are named.
+// gather combines the tool's policy with all rules that match a call: whether the call waits, and for which stages.
 func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, named []approvers.Stage) {
 	t := settings(p, c.Tool, c.Facts.Agent)
 	out = reading{verdict: approvers.Auto, risk: t.Risk, asked: slices.Clone(c.Requesters), selfOK: t.SelfApproval, blind: t.Blind}
@@ -101,7 +100,7 @@ func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, nam
 	return out, waits, named
 }
 
-// waitingFor has people asked: those of the named stages, or of the lowest sufficient ceiling.
+// waitingFor determines the stages: those that are named, or the role with the lowest sufficient ceiling.
 func (n reading) waitingFor(p *approvers.Policy, tool string, named []approvers.Stage) reading {
 	n.verdict, n.stages, n.routed = approvers.Ask, nil, len(named) == 0
 	for i, s := range named {
@@ -124,14 +123,14 @@ func (n reading) waitingFor(p *approvers.Policy, tool string, named []approvers.
 	return n
 }
 
-// byCeiling are the roles that have the tool, by rising ceiling; ties stand as in the file.
+// byCeiling lists the roles that have the tool, by rising ceiling; roles with the same ceiling are in the file's order.
 func byCeiling(p *approvers.Policy, tool string) []approvers.Role {
 	roles := slices.DeleteFunc(slices.Clone(p.Approvers), func(r approvers.Role) bool { return !lists(r, tool) })
 	slices.SortStableFunc(roles, func(a, b approvers.Role) int { return cmp.Compare(a.MaxRisk, b.MaxRisk) })
 	return roles
 }
 
-// groupAlone gives a stage that names only a user group the roles by which its people decide.
+// groupAlone adds to a stage that names only a user group the roles by which the group's members decide.
 func groupAlone(p *approvers.Policy, tool string, s approvers.Stage, last bool, risk approvers.Risk) approvers.Stage {
 	s.Or = nil
 	for _, role := range byCeiling(p, tool) {
@@ -157,8 +156,8 @@ func alike(a, b approvers.Stage) bool {
 	return a.Group == b.Group && slices.Equal(slices.Sorted(slices.Values(rolesOf(a))), slices.Sorted(slices.Values(rolesOf(b))))
 }
 
-// together is the union of stages in their order: of two alike, one from each, the larger quorum, the fewer rejections,
-// the shorter times.
+// together is the union of stages in their order. Two equal stages become one, with the larger quorum, the smaller
+// number of rejections and the shorter times.
 func together(a, b []approvers.Stage) []approvers.Stage {
 	out, left := slices.Clone(a), slices.Clone(b)
 	for i := range out {
@@ -174,7 +173,7 @@ func together(a, b []approvers.Stage) []approvers.Stage {
 	return append(out, left...)
 }
 
-// shorter is the shorter of two times that stages name; zero names none.
+// shorter is the shorter of two times of stages; zero means that a stage names none.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -182,7 +181,7 @@ func shorter(a, b time.Duration) time.Duration {
 	return a
 }
 
-// barred are those who may not decide.
+// barred lists the people who may not decide.
 func (n reading) barred() []approvers.PersonID {
 	if n.selfOK {
 		return nil
@@ -190,8 +189,8 @@ func (n reading) barred() []approvers.PersonID {
 	return n.asked
 }
 
-// possible reports whether there could be people who pass all stages, each counted once. Who is in a user group or has
-// an address is known at the click only, so a role that names one could have anybody.
+// possible reports whether there could be people who pass all stages, each person counted once. The members of a user
+// group and the owner of an address are only known at the click, so a role that names one could contain anybody.
 func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.Stage) bool {
 	var places [][]string
 	for i, s := range stages {
@@ -222,7 +221,7 @@ func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.S
 	return seated(places, map[string]bool{})
 }
 
-// seated tries every way to give each place somebody of its own.
+// seated tries to assign a different person to each place, in every way.
 func seated(places [][]string, taken map[string]bool) bool {
 	if len(places) == 0 {
 		return true
@@ -240,7 +239,7 @@ func seated(places [][]string, taken map[string]bool) bool {
 	return false
 }
 
-// and is what has to be passed when the policy became another while the call waited: both.
+// and combines two readings: what a call must pass if the policy changed while it waited.
 func (n reading) and(p *approvers.Policy, tool string, now reading) reading {
 	out := reading{
 		verdict: n.verdict, risk: max(n.risk, now.risk), selfOK: n.selfOK && now.selfOK, blind: n.blind && now.blind,
@@ -265,7 +264,7 @@ func ceiling(p *approvers.Policy, role string) approvers.Risk {
 	return 0
 }
 
-// sameStages reports whether two lists ask for the same in the same order.
+// sameStages reports whether two lists name the same stages in the same order.
 func sameStages(a, b []approvers.Stage) bool {
 	return slices.EqualFunc(a, b, func(a, b approvers.Stage) bool {
 		return alike(a, b) && a.Quorum == b.Quorum && max(a.Rejects, 1) == max(b.Rejects, 1) && a.ExpiresAfter == b.ExpiresAfter && a.EscalateAfter == b.EscalateAfter

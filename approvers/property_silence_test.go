@@ -9,10 +9,10 @@ import (
 	"countersign/approvers"
 )
 
-// TestSilenceEndsEveryRequest brings a request into a random state, and then lets nothing happen but time: each timer
-// is handled when it is due, in any order. Every request ends, within a time and a number of steps that follow from the
-// policy, and none is approved by silence. That no timer is left in the past by its own handling is looked at where it
-// is handled. -rapid.checks=N runs N times twenty.
+// TestSilenceEndsEveryRequest brings a request into a random state, and then only lets time pass: each timer is handled
+// when it is due, in any order. Every request must end, within a time and a number of steps that follow from the
+// policy, and none may be approved. The handler of a timer must not leave the timer in the past. -rapid.checks=N runs
+// twenty times N cases.
 func TestSilenceEndsEveryRequest(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {
@@ -65,7 +65,7 @@ func (w *propertyFixture) silence(t *rapid.T) {
 	}
 }
 
-// nextDue is when the next timer is due; zero: never.
+// nextDue is the time when the next timer is due; zero if there is none.
 func (w *propertyFixture) nextDue(again time.Time) (due time.Time) {
 	timers := []time.Time{w.runBy}
 	if w.state == approvers.Pending {
@@ -79,15 +79,15 @@ func (w *propertyFixture) nextDue(again time.Time) (due time.Time) {
 	return due
 }
 
-// musterAgain looks at who can be reached, and says when to look again.
+// musterAgain checks who can be reached, and returns when to check again.
 func (w *propertyFixture) musterAgain(t *rapid.T) time.Time {
 	_, found := w.r.ResolveAvailability(w.deciding(), nil)
 	w.muster(t)
 	return recheckAt(found)
 }
 
-// longest bounds how long a request can wait that nobody does anything about. Silence passes no stage; it gives each
-// lead the stage's time anew.
+// longest limits how long a request can wait if nobody acts on it. Silence passes no stage; it gives each lead the
+// stage's time again.
 func (w *propertyFixture) longest() time.Duration {
 	if w.state != approvers.Pending {
 		return w.runBy.Sub(w.now) + time.Second
@@ -103,8 +103,8 @@ func (w *propertyFixture) longest() time.Duration {
 	return time.Duration(1+len(w.policy.Approvers))*slowest + max(0, w.r.ExpiresAt.Sub(w.now))
 }
 
-// steps bounds how often anything is due until then: each lead once, each round and reminder once, whoever is in
-// do-not-disturb once for each of these, and when people come to work.
+// steps limits how many timers are due until then: one for each lead, each round and each reminder; for each of these,
+// one for each person in do-not-disturb; and one whenever people come to work.
 func (w *propertyFixture) steps() int {
 	times := w.times()
 	told := len(w.policy.Approvers) + max(0, times.Repeat) + max(0, times.Reminders)

@@ -15,10 +15,10 @@ import (
 	"countersign/approvers"
 )
 
-// TestEveryOrderOfEvents drives one request through random events by random people under random policies, and holds
-// every step against an account that is kept apart from the code under test: who could decide, whose word counts, what
-// has to be passed, who was told, and when each clock is through. -rapid.checks=N runs N times twenty. docs/figures.md
-// says how often it was run.
+// TestEveryOrderOfEvents drives one request through random events by random people under random policies. It compares
+// every step with a model that is independent of the code under test: who can decide, whose decision counts, which
+// stages must be passed, who was told, and when each clock runs out. -rapid.checks=N runs twenty times N cases.
+// docs/figures.md says how often it was run.
 func TestEveryOrderOfEvents(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {
@@ -63,7 +63,7 @@ func TestEveryOrderOfEvents(t *testing.T) {
 	}
 }
 
-// often checks a property twenty times as often as rapid does, on all cores.
+// often checks a property in twenty times as many cases as rapid does, on all cores.
 func often(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	t.Run("all", func(t *testing.T) {
@@ -102,7 +102,7 @@ func (c *census) String() string {
 	return fmt.Sprintf("runs=%d%s", all, text)
 }
 
-// propertyFixture is one request with its surroundings, and the account of what happened to it.
+// propertyFixture is one request with its surroundings, and the model's view of it.
 type propertyFixture struct {
 	decisionOracle
 	policy   *approvers.Policy
@@ -150,7 +150,7 @@ func newPropertyFixture(t *rapid.T) *propertyFixture {
 	return w
 }
 
-// over reports whether nothing waits from the beginning.
+// over reports whether the request does not wait from the beginning.
 func (w *propertyFixture) over() bool { return w.state != approvers.Pending }
 
 func drawCall(t *rapid.T, args string) approvers.Call {
@@ -182,7 +182,7 @@ func (w *propertyFixture) refresh(t *rapid.T) {
 	w.check(t)
 }
 
-// sooner reports whether a time is not later than another was, where there are both.
+// sooner reports whether a time is not later than another; zero times count as none.
 func sooner(at, was time.Time) bool { return at.IsZero() || was.IsZero() || !at.After(was) }
 
 // next lists the states that may follow a state.
@@ -191,7 +191,7 @@ var next = map[approvers.State][]approvers.State{
 	approvers.Approved: {approvers.Consumed, approvers.Expired, approvers.Withdrawn, approvers.Voided, approvers.Revoked, approvers.Pending},
 }
 
-// settle takes a step's result over, if the states allow it.
+// settle takes over the result of a step, if the states allow it.
 func (w *propertyFixture) settle(t *rapid.T, after approvers.Request) {
 	was := w.r
 	if after.State != was.State && !slices.Contains(next[was.State], after.State) {
@@ -203,7 +203,7 @@ func (w *propertyFixture) settle(t *rapid.T, after approvers.Request) {
 	w.r = after
 }
 
-// check holds the request against the account.
+// check compares the request with the model.
 func (w *propertyFixture) check(t *rapid.T) {
 	r := w.r
 	if r.State != w.state {
@@ -228,7 +228,7 @@ func (w *propertyFixture) check(t *rapid.T) {
 	w.checkPassed(t)
 }
 
-// checkPending holds a stage that waits against the account.
+// checkPending compares a waiting stage with the model.
 func (w *propertyFixture) checkPending(t *rapid.T) {
 	var invited []approvers.PersonID
 	for _, i := range w.r.Invited {
@@ -243,7 +243,7 @@ func (w *propertyFixture) checkPending(t *rapid.T) {
 	}
 }
 
-// checkPassed holds what was let through against what matters in the end, whatever way it took.
+// checkPassed checks an approved request against the rules that matter in the end, however it got there.
 func (w *propertyFixture) checkPassed(t *rapid.T) {
 	if w.broken() {
 		return // an operator stands for the others
@@ -274,7 +274,7 @@ func (w *propertyFixture) checkPassed(t *rapid.T) {
 	}
 }
 
-// byWhom lists who decided a stage.
+// byWhom lists the people who decided a stage.
 func byWhom(decisions []approvers.Decision, stage int) (out []approvers.PersonID) {
 	for _, d := range decisions {
 		if d.Stage == stage {

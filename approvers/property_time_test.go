@@ -14,7 +14,7 @@ func (w *propertyFixture) pass(t *rapid.T) {
 	w.now = w.now.Add(one(t, "pass", time.Minute, 3*time.Minute, 10*time.Minute, 20*time.Minute, time.Hour, 14*time.Hour))
 }
 
-// times are the tool's settings with what the current stage says of its own time.
+// times are the tool's times, with those of the current stage in their place.
 func (w *propertyFixture) times() approvers.ToolPolicy {
 	t := settings(w.policy, w.call.Tool, w.call.Facts.Agent)
 	if s := w.current(); s.ExpiresAfter > 0 {
@@ -26,10 +26,10 @@ func (w *propertyFixture) times() approvers.ToolPolicy {
 	return t
 }
 
-// asked are the roles who were asked: the stage's own, and the leads who were told.
+// asked lists the roles that were asked: the stage's own, and the leads who were told.
 func (w *propertyFixture) asked() []string { return append(rolesOf(w.current()), w.leads...) }
 
-// roles finds the roles of these names that there are.
+// roles returns the existing roles with these names.
 func (w *propertyFixture) roles(names []string) (out []approvers.Role) {
 	for _, r := range w.policy.Approvers {
 		if slices.Contains(names, r.Name) {
@@ -39,7 +39,7 @@ func (w *propertyFixture) roles(names []string) (out []approvers.Role) {
 	return out
 }
 
-// atWork reports whether a role works at a time, whose minute matters only where it is on the full hour.
+// atWork reports whether a role works at a time. Hours begin and end on the full hour.
 func atWork(h *approvers.Hours, at time.Time) bool {
 	if h == nil {
 		return true
@@ -49,7 +49,7 @@ func atWork(h *approvers.Hours, at time.Time) bool {
 	return h.Days[local.Weekday()] && !slices.Contains(h.Holidays, local.Format("2006-01-02")) && hour >= h.From && hour < h.To
 }
 
-// worksNow reports whether one of the roles works; where there are none, nobody has hours to keep.
+// worksNow reports whether one of the roles works; without roles it is true.
 func (w *propertyFixture) worksNow(names []string) bool {
 	roles := w.roles(names)
 	return len(roles) == 0 || slices.ContainsFunc(roles, func(r approvers.Role) bool { return atWork(r.Hours, w.now) })
@@ -70,8 +70,8 @@ func worked(h *approvers.Hours, from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// through reports whether at a time so much working time has passed since now, for whichever of the roles is through
-// first, and not sooner.
+// through reports whether so much working time has passed since now that the first of the roles' clocks runs out
+// exactly at the given time.
 func (w *propertyFixture) through(names []string, at time.Time, d time.Duration) bool {
 	roles := w.roles(names)
 	if len(roles) == 0 {
@@ -88,7 +88,7 @@ func (w *propertyFixture) through(names []string, at time.Time, d time.Duration)
 	return first
 }
 
-// checkBegun holds the clocks of a stage that has just begun against the account.
+// checkBegun compares the clocks of a stage that has just begun with the model.
 func (w *propertyFixture) checkBegun(t *rapid.T) {
 	times, r := w.times(), w.r
 	if !r.StageAt.Equal(w.now) || !w.through(w.asked(), r.ExpiresAt, times.ExpiresAfter) {
@@ -100,8 +100,8 @@ func (w *propertyFixture) checkBegun(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// checkEscalation holds the time of the next escalation against the account: at once where those who were told last
-// don't work and their roles send what comes then to the lead; never where nobody is left to tell.
+// checkEscalation compares the time of the next escalation with the model: at once if those who were told last don't
+// work and their roles escalate outside working hours; never if nobody is left to tell.
 func (w *propertyFixture) checkEscalation(t *rapid.T) {
 	times := w.times()
 	at, up := w.r.EscalateAt, len(w.up(w.policy)) > 0
@@ -147,8 +147,8 @@ func (w *propertyFixture) escalate(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// expire is what happens at a deadline. A stage that silence sends up goes to the next lead with its time anew, until
-// there is none.
+// expire is what happens at a deadline. If silence escalates, the stage goes to the next lead and gets its time again,
+// until no lead is left.
 func (w *propertyFixture) expire(t *rapid.T) {
 	pending := w.state == approvers.Pending && !w.now.Before(w.r.ExpiresAt)
 	due := pending || w.state == approvers.Approved && !w.now.Before(w.runBy)
@@ -174,7 +174,7 @@ func (w *propertyFixture) expire(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// remind has those told once more who have said nothing yet, are here, and may be disturbed.
+// remind checks that reminders go to those who were told, have not decided, are present, and may be disturbed.
 func (w *propertyFixture) remind(t *rapid.T) {
 	w.refresh(t)
 	people, r := w.drawPresence(t), w.r

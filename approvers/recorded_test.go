@@ -11,7 +11,7 @@ import (
 	"countersign/approvers"
 )
 
-// A stage that asks for fewer than one person is passed by nobody, whatever was decided, and nothing is consumed by it.
+// A stage with a quorum below one can't be passed, whatever was decided, and no approval is consumed under it.
 func TestQuorumBelowOneNeverCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stages := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) approvers.Stage {
@@ -36,7 +36,7 @@ func TestQuorumBelowOneNeverCounts(t *testing.T) {
 	})
 }
 
-// chained is a request that one of a lead and one of two directors have allowed, with its history.
+// chained is a request, with its history, that the lead and one of two directors have approved.
 func chained() (approvers.Request, []approvers.AuditRecord) {
 	r := approvers.Request{
 		ID: "req", State: approvers.Pending, Conversation: "c", Call: "call", Tool: "pay", ToolHash: "h", Execution: "e", Args: []byte("{}"), Stage: 1,
@@ -63,7 +63,7 @@ func chained() (approvers.Request, []approvers.AuditRecord) {
 	return r, chain
 }
 
-// Whatever of a request's authority is changed behind its history's back is found.
+// Any change of a request's authority that its history does not record is detected.
 func TestUnrecorded(t *testing.T) {
 	r, chain := chained()
 	if why := r.Unrecorded(chain); why != "" {

@@ -39,7 +39,8 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// TestWhoHasDecidedIsNotReminded, nor who rejected where more rejections are needed.
+// TestWhoHasDecidedIsNotReminded checks that people who approved, or rejected where more rejections are needed, get no
+// reminder.
 func TestWhoHasDecidedIsNotReminded(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 3), func(p *approvers.Policy) {
 		p.Approvers[2].Members = users("U0003", "U0004", "U0006")
@@ -58,7 +59,8 @@ func TestWhoHasDecidedIsNotReminded(t *testing.T) {
 	}
 }
 
-// TestDoNotDisturb: the reminder comes when it ends, once, if it still waits then; and if it was extended, later.
+// TestDoNotDisturb checks that the reminder comes once do-not-disturb has ended, if the request still waits; if it was
+// extended, the reminder comes later.
 func TestDoNotDisturb(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 1))
 	r := open(t, p, "cancel_account", `{}`)
@@ -75,7 +77,7 @@ func TestDoNotDisturb(t *testing.T) {
 	if !due || !slices.Equal(names(told), []string{"U0004"}) || !end.RemindNext().IsZero() || end.Reminded != 1 {
 		t.Errorf("reminded %v, next at %s, counted %d; want U0004 alone, once, as part of the first", names(told), end.RemindNext(), end.Reminded)
 	}
-	// Who has decided meanwhile, or is away by then, is owed nothing.
+	// A person who has decided meanwhile, or is away by then, gets no reminder.
 	for _, p2 := range [][]approvers.Presence{{away(onFin2)}, nil} {
 		if end, told, _ := r.Remind(deciding(p, later), p2); len(reminded(told)) != 0 || !end.RemindNext().IsZero() {
 			t.Errorf("reminded %v, next at %s", names(told), end.RemindNext())
@@ -86,7 +88,7 @@ func TestDoNotDisturb(t *testing.T) {
 	}
 }
 
-// TestTwoAreOwed: each when their own do-not-disturb ends.
+// TestTwoAreOwed checks that each of two people gets the reminder when their own do-not-disturb ends.
 func TestTwoAreOwed(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 1))
 	r := open(t, p, "cancel_account", `{}`)
@@ -103,7 +105,7 @@ func TestTwoAreOwed(t *testing.T) {
 	}
 }
 
-// TestARoundIsNoReminder: telling everybody again, because the chain has ended, does not use the reminders up.
+// TestARoundIsNoReminder checks that telling everybody again, because no lead is left, does not use up the reminders.
 func TestARoundIsNoReminder(t *testing.T) {
 	p := policyWith(repeats(1), remindsEvery(25*time.Minute, 1))
 	r := open(t, p, "cancel_account", `{}`)

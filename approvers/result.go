@@ -78,7 +78,7 @@ func (r Result) Text() string {
 // guidance is the advice to the model for each outcome.
 var guidance = map[Outcome]string{
 	OutcomeRejected:  "It was not run. Do not ask for the same call again; take the reason into account and offer the person an alternative.",
-	OutcomeExpired:   "It was not run, because nobody decided or it could not start in time. Tell the person, and ask whether to request it again later.",
+	OutcomeExpired:   "It was not run: nobody decided, nobody could be shown it, or it could not start in time. Tell the person, and ask whether to request it again later.",
 	OutcomeWithdrawn: "It was not run. The person who asked took it back; go on with what they want now.",
 	OutcomeRevoked:   "It was not run. The approval was taken back; tell the person and offer an alternative.",
 	OutcomeVoided:    "It was not run, because the tool or the policy changed while it waited. Tell the person; it may be requested anew.",

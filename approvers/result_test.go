@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// TestEveryEndTeaches: however a request ends without a run, the model learns what happened and what to do next.
+// TestEveryEndTeaches checks that if a request ends without a run, the model learns what happened and what to do next.
 func TestEveryEndTeaches(t *testing.T) {
 	p := example()
 	for _, state := range []approvers.State{
@@ -76,7 +76,7 @@ func reportedBy(e approvers.Execution) approvers.Execution {
 	return e
 }
 
-// What was changed before a call was rejected, or expired, is told too: the model must not take the reason for one of
+// If a call was edited and then rejected or expired, the model is told of the edit: it must not attribute the reason to
 // its own arguments.
 func TestAnEndAfterAnEditTellsOfTheEdit(t *testing.T) {
 	p := example()

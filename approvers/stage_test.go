@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// TestSameStage: the order in which a stage's roles are named makes no other stage of it, so that the larger quorum
-// holds for both.
+// TestSameStage checks that stages with the same roles in another order are the same stage, so that the larger quorum
+// applies to both.
 func TestSameStage(t *testing.T) {
 	either := func(quorum int, group string, roles ...string) approvers.Stage {
 		return approvers.Stage{Approver: roles[0], Or: roles[1:], Group: group, Quorum: quorum}
@@ -52,8 +52,8 @@ func TestSameStage(t *testing.T) {
 	}
 }
 
-// TestTwoStagesOfOneListStayTwo: of two lists the stages that are alike are one, but two of one list are two, for two
-// people.
+// TestTwoStagesOfOneListStayTwo checks that equal stages of two lists become one, but equal stages of one list stay
+// two, for two people.
 func TestTwoStagesOfOneListStayTwo(t *testing.T) {
 	once := approvers.Stage{Approver: "finance-director", Quorum: 1}
 	p := staged(once)

@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// withToolPreview is a request whose preview a tool is asked for.
+// withToolPreview is a request whose tool is asked for a preview.
 func withToolPreview(t *testing.T, p *approvers.Policy, tool, args string) approvers.Request {
 	t.Helper()
 	r := open(t, p, tool, args)
@@ -18,8 +18,8 @@ func withToolPreview(t *testing.T, p *approvers.Policy, tool, args string) appro
 	return r
 }
 
-// What is critical is not approved before its preview is there, or was found impossible: by nobody who clicked before
-// that, either. What is less is, and the decision says so.
+// A critical call can't be approved before its preview is there or has failed, not even by a click from before that
+// time. Below critical risk it can, and the decision records that the preview was missing.
 func TestCriticalWaitsForItsPreview(t *testing.T) {
 	p := example()
 	at := func(r approvers.Request, who approvers.Identity, when time.Time) approvers.Action {
@@ -61,7 +61,7 @@ func TestCriticalWaitsForItsPreview(t *testing.T) {
 	}
 }
 
-// What a tool says is taken in once, for the arguments that it is about, and bounded.
+// A tool's preview is accepted once, only for the current arguments, and with limited length.
 func TestRecordToolPreview(t *testing.T) {
 	p := example()
 	for _, c := range []struct {
@@ -98,17 +98,17 @@ func TestRecordToolPreview(t *testing.T) {
 				t.Errorf("%q, preview %q, fault %q, cut %d", f.Text, after.Preview, f.Fault, f.Cut)
 			}
 			if _, _, changed := after.RecordToolPreview(r.Digest, "once more", "", start); changed {
-				t.Error("taken in twice")
+				t.Error("accepted twice")
 			}
 		})
 	}
 	r := withToolPreview(t, p, "issue_refund", small)
 	if _, _, changed := r.RecordToolPreview("another", "text", "", start); changed {
-		t.Error("what is about other arguments was taken in")
+		t.Error("a preview of other arguments was accepted")
 	}
 	r.State = approvers.Approved
 	if _, _, changed := r.RecordToolPreview(r.Digest, "text", "", start); changed {
-		t.Error("what comes after the decision was taken in")
+		t.Error("a preview after the decision was accepted")
 	}
 	erased := approvers.Request{ToolPreview: &approvers.ToolPreview{Text: "t", Fault: "f", By: "look"}}
 	if e := erased.Erase(); e.ToolPreview.Text+e.ToolPreview.Fault != "" || e.ToolPreview.By != "look" || erased.ToolPreview.Text != "t" {
@@ -160,8 +160,8 @@ func TestSetMember(t *testing.T) {
 	}
 }
 
-// FuzzForetell: whatever a tool says, the headline is one line of at most 600 characters, and no secret value of more
-// than two characters is in what is kept.
+// FuzzForetell checks, for any preview, that the headline is one line of at most 600 characters, and that no secret
+// value of more than two characters is stored.
 func FuzzForetell(f *testing.F) {
 	f.Add("Would charge 4111 1111", "4111 1111")
 	f.Add(`{"message":"a\u0007\nb"}`, "ab\"c")

@@ -57,9 +57,9 @@ func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 }
 
 // takes reports whether an earlier approval is still valid. Its giver must not be barred. The role that gave the
-// authority must still name them, be able to reach the stage, cover the tool, and at the last stage have the ceiling. If
-// the policy no longer allows blind approvals, the masked values must have been revealed to them.
-// An operator's approval is valid as long as the policy allows break glass for the tool.
+// authority must still name them, be able to reach the stage, cover the tool, and at the last stage have the ceiling.
+// If the policy no longer allows blind approvals, the masked values must have been revealed to them. An operator's
+// approval is valid as long as the policy allows break glass for the tool.
 func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	if d.BreakGlass {
 		t, _ := p.Tool(r.Tool, r.Agent)
@@ -361,7 +361,7 @@ func (r Request) Expire(in DecisionContext) (Request, []Event, bool) {
 		if up, lead, ok := r.goUp(in); ok {
 			return up, []Event{Escalated{Lead: lead}}, true
 		}
-		r, events, _ := r.end(Expired, "", "", "", "nobody decided in time", in.Now)
+		r, events, _ := r.end(Expired, "", "", "", expiryReason(r), in.Now)
 		return r, events, true
 	case r.State == Approved && !in.Now.Before(r.RunBy):
 		r, events, _ := r.end(Expired, "", "", "", "it was approved but could not be started in time", in.Now)

@@ -177,7 +177,7 @@ func TestDeadline(t *testing.T) {
 	_, _, denied := r.Approve(deciding(p, deadline.Add(time.Microsecond)), late)
 	wantDenied(t, denied, approvers.DeniedLate)
 
-	// What counts is when Slack delivered the click, not when it is handled.
+	// The time at which Slack delivered the click counts, not the time at which it is handled.
 	inTime := actionBy(r, onLead, deadline)
 	if after, _, denied := r.Approve(deciding(p, deadline.Add(time.Minute)), inTime); denied != nil || after.State != approvers.Approved {
 		t.Errorf("a click at the deadline that is handled later: %s, %v", after.State, denied)
@@ -287,8 +287,8 @@ func TestModify(t *testing.T) {
 		}
 	})
 	t.Run("a call above its automatic runs keeps the tool's stages", func(t *testing.T) {
-		// Within the limit the tool runs by itself; above it two people decide, and an edit by one of them does not take the
-		// other's place.
+		// Within the limit the tool runs without approval; above it two people decide, and an edit by one of them does
+		// not replace the other's approval.
 		p := example()
 		p.Tools[1].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}
 		c := callOf("update_shipping_address", small)
@@ -306,7 +306,7 @@ func TestModify(t *testing.T) {
 	})
 	t.Run("a call that asked is never free after an edit", func(t *testing.T) {
 		// A rule names the stages; the edited arguments match no rule, so the policy alone would let the call run. The
-		// editor belongs to an early stage and has too low a ceiling: somebody else must allow it.
+		// editor belongs to an early stage and has too low a ceiling: another person must approve the call.
 		p := example()
 		p.Tools[1].Rules = []approvers.Rule{{When: amountAbove(500), Stages: []approvers.Stage{
 			{Approver: "support-agent", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}}}
@@ -344,7 +344,7 @@ func TestWithdraw(t *testing.T) {
 	}
 	after, _, denied = r.Withdraw(deciding(p, start), bystander, true, "")
 	if denied != nil || after.State != approvers.Withdrawn {
-		t.Errorf("whoever waits behind it: %s, %v", after.State, denied)
+		t.Errorf("the next waiting closure: %s, %v", after.State, denied)
 	}
 	approved := mustApprove(t, p, r, onLead, start)
 	if after, _, denied = approved.Withdraw(deciding(p, start), asker, false, ""); denied != nil || after.State != approvers.Withdrawn {
@@ -355,7 +355,8 @@ func TestWithdraw(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedResolved)
 }
 
-// Whoever approved takes it back before it runs, and whoever may decide now; for good.
+// People who approved, and everybody who may decide now, can revoke an approval before the run; a revoked request has
+// ended for good.
 func TestRevoke(t *testing.T) {
 	p := example()
 	waiting := open(t, p, "issue_refund", large)
@@ -412,7 +413,7 @@ func TestRevoke(t *testing.T) {
 			}
 		})
 	}
-	// Somebody else of the last stage's role stops what was approved, too.
+	// Another person of the last stage's role can also stop an approved call.
 	alone := mustApprove(t, p, open(t, p, "cancel_account", `{}`), onFin1, start)
 	if after, _, denied := alone.Revoke(deciding(p, start), actionBy(alone, onFin2, start)); denied != nil || after.State != approvers.Revoked || after.ClosedRole != "finance-director" {
 		t.Errorf("%s as %s, %v", after.State, after.ClosedRole, denied)
@@ -456,7 +457,7 @@ func TestVoid(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedResolved)
 }
 
-// TestMovesDoNotShareMemory: a move's result must not write into the request that it came from.
+// TestMovesDoNotShareMemory checks that the result of a move does not write into the request that it came from.
 func TestMovesDoNotShareMemory(t *testing.T) {
 	p := example()
 	r := open(t, p, "issue_refund", large)

@@ -9,8 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// leavesOf are n leaves, and the roots of the trees over the first 0, 1, … n of them, as RFC 6962 defines them word for
-// word.
+// leavesOf returns n leaves, and the roots of the trees over the first 0, 1, … n of them, by the literal definition of
+// RFC 6962.
 func leavesOf(t *testing.T, n int) (sums []approvers.Sum, leaves []tlog.Hash, roots []tlog.Hash) {
 	t.Helper()
 	for i := range n {
@@ -62,7 +62,7 @@ func TestTreeIsThatOfTheRFC(t *testing.T) {
 	}
 }
 
-// A proof holds for its record and its head, and for no other.
+// A proof is valid only for its record and its head.
 func TestInclusion(t *testing.T) {
 	sums, leaves, roots := leavesOf(t, 40)
 	for size := 1; size <= 40; size++ {

@@ -94,7 +94,7 @@ func TestTrustBeginsAnew(t *testing.T) {
 	}
 }
 
-// An offer goes to the lead who may allow such calls, or to the role itself where there is none.
+// An offer goes to the lead who may grant such calls, or, without a lead, to the role itself.
 func TestWhoIsOffered(t *testing.T) {
 	lowered := role("finance-director", func(r *approvers.Role) { r.MaxRisk = approvers.Medium })
 	for name, c := range map[string]struct {

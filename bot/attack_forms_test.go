@@ -56,7 +56,7 @@ func wrongForms() []attack {
 			t := s.refund()
 			return t, "U0002", s.send(t.form("U0002", render.ActReject, s.filled(t, 0), why).and("api_app_id", "A9999"))
 		}},
-		{"all arguments approved from the first page", approvers.DeniedUnseen, "can't show all arguments", func(s *attackHarness) (target, string, string) {
+		{"all arguments approved from the first page", approvers.DeniedUnseen, "does not show all arguments", func(s *attackHarness) (target, string, string) {
 			t := s.long()
 			return t, "U0002", s.send(t.form("U0002", render.ActArguments, s.filled(t, 0), nil))
 		}},

@@ -80,7 +80,7 @@ func asDrawn(s *attackHarness, t target) string { return s.filled(t, 0) }
 const (
 	madeUp   = "I did not make the button that you clicked"
 	aCopy    = "is a copy"
-	anew     = "being drawn anew"
+	anew     = "the message changed while you clicked"
 	tooLate  = "Too late"
 	noMember = "you are not a member of that role"
 )

@@ -68,7 +68,7 @@ func TestReadLeave(t *testing.T) {
 	}
 }
 
-// TestUnclearLeaves: the answer says which part is unclear, and what to write.
+// TestUnclearLeaves checks that the answer says which part is unclear, and what to write.
 func TestUnclearLeaves(t *testing.T) {
 	now := saturday(t)
 	for text, want := range map[string]string{
@@ -103,7 +103,7 @@ func TestUnclearLeaves(t *testing.T) {
 	}
 }
 
-// TestLeavesOverAChangeOfClocks: a day begins at its own midnight, regardless of the previous day's length.
+// TestLeavesOverAChangeOfClocks checks that a day begins at its own midnight, regardless of the previous day's length.
 func TestLeavesOverAChangeOfClocks(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

@@ -48,10 +48,11 @@ type Config struct {
 // Bot is the Slack edge. It is safe for concurrent use.
 type Bot struct {
 	Config
-	api      *slackapi.Client
-	self     fetchedOnce[directory.Self]
-	users    *directory.Users
-	channels *directory.Channels
+	Permissions *Permissions
+	api         *slackapi.Client
+	self        fetchedOnce[directory.Self]
+	users       *directory.Users
+	channels    *directory.Channels
 	// profiles caches the profiles that the model receives.
 	profiles *directory.Cache[slack.User]
 	forms    forms
@@ -64,8 +65,7 @@ type Bot struct {
 	drafts          drafts
 	progress        runProgresses
 	shows           keyed
-	noStreams       refusalNote
-	noFiles         refusalNote
+	refused         *refusedBySlack
 	statuses        statuses
 	viewedChannels  viewedChannels
 }
@@ -85,14 +85,16 @@ func New(c Config) *Bot {
 		c.APIURL = slack.APIURL
 	}
 	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
-	b := &Bot{Config: c}
+	b := &Bot{Config: c, refused: newRefusedBySlack(c), Permissions: newPermissions(c)}
 	b.api = slackapi.New(slackapi.Options{
 		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Count: c.Count, Log: c.Log,
 		Recovered: func() {
 			b.transport.Retry()
 			b.Wake()
 		},
+		Rescoped: b.Permissions.rescoped,
 	})
+	b.Permissions.api = b.api
 	b.transport = newTransport(b)
 	b.users = directory.NewUsers(directory.UsersOptions{
 		API: b.api.Client, Self: b.whoAmI, Log: c.Log, Now: c.Now,
@@ -228,6 +230,7 @@ func (b *Bot) Run(ctx context.Context) error {
 	defer unwatch()
 	b.side.Go(func() { b.api.Watch(watching) })
 	b.side.Go(func() { b.lookUpCardChannels(watching) })
+	b.side.Go(func() { b.Permissions.watch(watching) })
 	return b.transport.Run(ctx)
 }
 

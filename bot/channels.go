@@ -71,7 +71,9 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	case strings.HasPrefix(e.Type, "member_") && e.userID() != me.User:
 		return b.Intake.Done(ctx, row.ID, "somebody else")
 	case channelRestoredEvents[e.Type]:
-		return b.Intake.ChannelRestored(ctx, row.ID, channel)
+		err := b.Intake.ChannelRestored(ctx, row.ID, channel)
+		b.Permissions.retryUnreached(ctx)
+		return err
 	}
 	var names []string
 	if name, err := b.channels.Name(ctx, channel); err == nil && name != "" {
@@ -139,7 +141,9 @@ func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 		return err
 	}
 	if !shared {
-		return b.Intake.ChannelRestored(ctx, row.ID, channel)
+		err := b.Intake.ChannelRestored(ctx, row.ID, channel)
+		b.Permissions.retryUnreached(ctx)
+		return err
 	}
 	names := []string{channel}
 	if name, err := b.channels.Name(ctx, channel); err == nil && name != "" {

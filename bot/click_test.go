@@ -97,8 +97,8 @@ func TestForgedClicks(t *testing.T) {
 		code   approvers.Code
 		named  []string // requests with a record of it
 	}{
-		"another print":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Print = "0000000000000000" }) }, "being drawn anew", approvers.DeniedUnrecorded, []string{m.Ref}},
-		"a later version": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Post += 7 }) }, "being drawn anew", approvers.DeniedUnrecorded, []string{m.Ref}},
+		"another print":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Print = "0000000000000000" }) }, "the message changed while you clicked", approvers.DeniedUnrecorded, []string{m.Ref}},
+		"a later version": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Post += 7 }) }, "the message changed while you clicked", approvers.DeniedUnrecorded, []string{m.Ref}},
 		"another request": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Ref = m2.Ref }) }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
 		"another outbox message": {func(c *click) {
 			c.value = with(func(m *render.ButtonToken) { m.Message, m.Post = m2.Message, m2.Post })
@@ -183,7 +183,7 @@ func TestForgedForms(t *testing.T) {
 	elsewhere.Ref = "req_none"
 	for name, c := range map[string]struct{ team, callback, metadata, words string }{
 		"no token":          {"T0001", render.ActReject, "reject everything", "I did not make the button that you clicked"},
-		"another print":     {"T0001", render.ActReject, forged.String(), "being drawn anew"},
+		"another print":     {"T0001", render.ActReject, forged.String(), "the message changed while you clicked"},
 		"no such request":   {"T0001", render.ActReject, elsewhere.String(), "I did not make the button that you clicked"},
 		"another workspace": {"T0999", render.ActReject, good.String(), "another workspace"},
 	} {
@@ -277,7 +277,7 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 		s.send(p)
 		s.quiet()
 		if again := asked.Load() > before; again != want {
-			t.Errorf("%s: asked anew: %t, want %t", what, again, want)
+			t.Errorf("%s: asked again: %t, want %t", what, again, want)
 		}
 	}
 	stranger := "U0004" // is refused, so the request stays unchanged

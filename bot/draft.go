@@ -181,7 +181,11 @@ type streamWriter struct {
 	size      int // characters of the text in the stream
 	blocks    int
 	table     bool // contains a table; Slack accepts one per message
+	tried     bool // a stream was refused for this text
 }
+
+// noStreams says what happens without streams.
+const noStreams = "what the model writes is shown by editing a message"
 
 // write shows a text as far as it is complete. It returns how long to wait before the next write.
 func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, error) {
@@ -193,7 +197,7 @@ func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, e
 	}
 	var err error
 	switch {
-	case w.s.TS == "" && w.mayStream():
+	case w.s.TS == "" && w.mayStream(ctx):
 		err = w.start(ctx, text)
 	case w.streaming:
 		err = w.append(ctx, text)
@@ -233,8 +237,8 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 
 // mayStream reports whether a stream can be started. Slack supports streams only in threads, and may have refused one
 // recently.
-func (w *streamWriter) mayStream() bool {
-	return w.conv.Thread != "" && !w.b.noStreams.isSet(w.b.Now())
+func (w *streamWriter) mayStream(ctx context.Context) bool {
+	return w.conv.Thread != "" && !w.tried && !w.b.refused.has(ctx, refusedStreams)
 }
 
 // start starts a stream with the text so far.
@@ -253,15 +257,28 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 	if slackapi.IsNotSent(err) {
 		w.b.unconfirmed.recorded(w.s.ID)
 	}
+	if err == nil && ts == "" {
+		err = slackapi.ErrNoTimestamp
+	}
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil:
+	case slackapi.IsBlocksRefused(err): // the message says which kind it is
+		w.tried = true
+		w.b.Log.Debug("Slack refuses the blocks of a stream; the draft is shown by editing a message", "cause", slackapi.Explain(err))
+		return nil
+	case slackapi.IsMissing(err):
+		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
+		return nil
+	case slackapi.IsUnusable(err): // it may have begun nevertheless: the draft is looked for, and changed
+		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
+		w.s = store.OutboxMessage{}
+		return nil
 	case slackapi.IsNotSent(err) && code == "": // Slack accepts no more streams for now
 		return fmt.Errorf("chat.startStream: %w", slackapi.WithDelay(err))
-	case slackapi.IsUnreachable(code) && code != "missing_scope" && code != "invalid_blocks":
+	case slackapi.IsUnreachable(code) && code != "missing_scope":
 		return errNoUse
 	case slackapi.IsNotSent(err):
-		w.b.noStreams.set(w.b.Now())
-		w.b.Log.Info("Slack refuses streams here; drafts are shown by editing a message", "cause", code)
+		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
 		return nil
 	default:
 		w.b.Log.Debug("it is unknown whether a stream began; the answer replaces it", "error", err)
@@ -314,17 +331,17 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 	page.Small("The agent is still writing…")
 	d := render.Single(page)
 	if w.s.TS != "" {
-		err := w.b.update(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityTransient}), w.s, d)
+		_, err := w.b.update(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityTransient}), w.s, d)
 		switch code := slackapi.ErrorCode(err); {
 		case err == nil:
 			w.s.Drafted = false // the stream, if there was one, has ended
 			return w.record(ctx, text[:next])
-		case slackapi.IsMessageLost(code), slackapi.IsNotEditable(code):
+		case slackapi.IsMessageLost(code), slackapi.IsRefused(err), slackapi.IsUnusable(err):
 			return errNoUse
 		}
 		return err
 	}
-	channel, ts, err := w.b.post(ctx, w.s, d, destination{w.conv.Channel, w.conv.Thread}, nil)
+	channel, ts, _, err := w.b.post(ctx, w.s, d, destination{w.conv.Channel, w.conv.Thread}, nil)
 	switch {
 	case err == nil:
 	case slackapi.IsNotSent(err) && slackapi.ErrorCode(err) == "":
@@ -381,31 +398,10 @@ func (w *streamWriter) advance(next int, pieces []markdown.Piece) {
 	}
 }
 
-// streamsRefused is how long a refused stream is remembered. The app may be allowed to stream later.
-const streamsRefused = time.Hour
-
-// refusalNote remembers for a while that Slack refused a feature that depends on the workspace.
-type refusalNote struct {
-	mu    sync.Mutex
-	until time.Time
-}
-
-func (r *refusalNote) set(now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.until = now.Add(streamsRefused)
-}
-
-func (r *refusalNote) isSet(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return now.Before(r.until)
-}
-
 // endStream ends the stream of a message, because Slack does not change a message that is being streamed.
 func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 	_, _, err := b.api.StopStreamContext(ctx, channel, ts)
-	if code := slackapi.ErrorCode(err); err == nil || code != "" && !slackapi.IsServerFailure(code) { // it is no longer a stream; the change itself shows other errors
+	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // it is no longer a stream; the change itself shows other errors
 		return nil
 	}
 	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))

@@ -29,50 +29,57 @@ func (b *Bot) replyEphemeral(ctx context.Context, r ephemeralReply, p ...*render
 // sendEphemeral is like replyEphemeral, but also accepts buttons.
 func (b *Bot) sendEphemeral(ctx context.Context, r ephemeralReply, p *render.BlockBuilder) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityUrgent})
-	if err := b.replyIn(ctx, r, p); err == nil {
+	m := p.Message()
+	b.known(r.user).Localize(&m)
+	if err := b.replyIn(ctx, r, m); err == nil {
 		return
 	} else if r.channel != "" {
 		b.Log.Debug("an ephemeral message was refused; sending a direct one", "error", err)
 	}
-	dm, err := b.channels.DirectMessages(ctx, r.user)
-	if err == nil {
-		_, _, err = b.api.PostMessageContext(ctx, dm, ephemeralOptions(p, b.known(r.user))...)
+	var err error
+	for _, fresh := range []bool{false, true} { // Slack may have given the direct messages another channel
+		dm := ""
+		if dm, err = b.channels.DirectMessages(ctx, r.user, fresh); err == nil {
+			err = b.refused.message(ctx, m, func(opts ...slack.MsgOption) error {
+				_, _, err := b.api.PostMessageContext(ctx, dm, opts...)
+				return err
+			})
+		}
+		if !slackapi.IsChannelLost(slackapi.ErrorCode(err)) {
+			break
+		}
 	}
 	if err != nil {
-		b.Log.Warn("a person could not be notified", "user", r.user, "error", err)
+		b.Log.Warn("a person could not be notified", "user", r.user, "error", slackapi.Explain(err))
 	}
 }
 
 var errElsewhere = fmt.Errorf("told by direct message")
 
-// replyIn sends the reply in the place where the person acted, visible only to them.
-func (b *Bot) replyIn(ctx context.Context, r ephemeralReply, p *render.BlockBuilder) error {
+// replyIn sends the reply in the place where the person acted, visible only to them. It has no metadata, which response
+// URLs do not support.
+func (b *Bot) replyIn(ctx context.Context, r ephemeralReply, m render.Message) error {
 	switch {
 	case r.channel == "":
 		return errElsewhere
 	case r.responseURL != "" && r.replace:
-		_, _, err := b.api.PostMessageContext(ctx, r.channel, append(ephemeralOptions(p, b.known(r.user)), slack.MsgOptionReplaceOriginal(r.responseURL))...)
-		return err
+		return b.refused.message(ctx, m, func(opts ...slack.MsgOption) error {
+			_, _, err := b.api.PostMessageContext(ctx, r.channel, append(opts, slack.MsgOptionReplaceOriginal(r.responseURL))...)
+			return err
+		})
 	case r.responseURL != "" && (r.command || r.channel[0] == 'D'):
-		_, _, err := b.api.PostMessageContext(ctx, r.channel, append(ephemeralOptions(p, b.known(r.user)), slack.MsgOptionResponseURL(r.responseURL, slack.ResponseTypeEphemeral))...)
-		return err
+		return b.refused.message(ctx, m, func(opts ...slack.MsgOption) error {
+			_, _, err := b.api.PostMessageContext(ctx, r.channel, append(opts, slack.MsgOptionResponseURL(r.responseURL, slack.ResponseTypeEphemeral))...)
+			return err
+		})
 	case r.channel[0] == 'D':
 		return errElsewhere
 	}
-	options := ephemeralOptions(p, b.known(r.user))
-	if r.thread != "" {
-		options = append(options, slack.MsgOptionTS(r.thread))
-	}
-	_, err := b.api.PostEphemeralContext(ctx, r.channel, r.user, options...)
-	return err
-}
-
-// ephemeralOptions makes a message for one reader. It omits what response URLs do not support.
-func ephemeralOptions(p *render.BlockBuilder, by render.Reader) []slack.MsgOption {
-	m := p.Message()
-	by.Localize(&m)
-	return []slack.MsgOption{
-		slack.MsgOptionText(m.Text, false), slack.MsgOptionBlocks(m.Blocks...),
-		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
-	}
+	return b.refused.message(ctx, m, func(opts ...slack.MsgOption) error {
+		if r.thread != "" {
+			opts = append(opts, slack.MsgOptionTS(r.thread))
+		}
+		_, err := b.api.PostEphemeralContext(ctx, r.channel, r.user, opts...)
+		return err
+	})
 }

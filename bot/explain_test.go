@@ -78,7 +78,7 @@ func TestHistoryPages(t *testing.T) {
 	})
 	h.typed("sam", "history", "There is more: /countersign history 2")
 	h.typed("sam", "history 99", "There is no page 99: the last one is page 2.")
-	last := h.typed("sam", "history 2", "What you asked for or had a say in, page 2", "update_shipping_address")
+	last := h.typed("sam", "history 2", "What you asked for or had a say in, page 2", "Update shipping address")
 	if n := strings.Count(last.Text, "✋"); n != 2 {
 		t.Errorf("%d on the second page: %s", n, last.Text)
 	}

@@ -50,6 +50,8 @@ func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
 		return nil
 	case ctx.Err() != nil:
 		return err
+	case isUnpermitted(err):
+		return b.unpermitted(ctx, row, err)
 	case errors.Is(err, errPayload), errors.Is(err, render.ErrButtonToken):
 		return b.setAside(ctx, t, redact.Error(err), err)
 	case t.Tries >= maxTries && !slackapi.IsPutOff(err):

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"countersign/bot/render"
 )
 
 // call calls the workspace's API for people.
@@ -88,6 +90,11 @@ type posted struct {
 }
 
 func (p posted) has(action string) bool { return strings.Contains(p.raw, `"action_id":"`+action+`"`) }
+
+// live reports whether the message has a button that acts: one other than Details….
+func (p posted) live() bool {
+	return strings.Count(p.raw, `"type":"button"`) > strings.Count(p.raw, `"action_id":"`+render.ActArguments+`"`)
+}
 
 // finds waits until a person sees a message of the bot that contains the words.
 func (h *harness) finds(user, channel, thread string, words ...string) posted {

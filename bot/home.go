@@ -16,13 +16,14 @@ import (
 	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
-	"countersign/internal/redact"
 	"countersign/store"
 )
 
 // openedHome requests an update of a person's Home tab.
 func (b *Bot) openedHome(ctx context.Context, row store.Inbox, e event) error {
-	return b.Homes.Open(ctx, row.ID, e.userID(), "", 0)
+	err := b.Homes.Open(ctx, row.ID, e.userID(), "", 0)
+	b.Permissions.retryUnreached(ctx)
+	return err
 }
 
 // homeOpened reports whether an event says that a person views their Home tab.
@@ -72,15 +73,23 @@ func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	shown, err := b.api.PublishViewContext(ctx, slack.PublishViewContextRequest{
-		UserID: user, View: slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: d.Messages[0].Blocks}},
+	var shown *slack.ViewResponse
+	m, whole, err := b.refused.inSimplerForms(ctx, d.Messages[0], render.SectionsOnly, func(m render.Message) (err error) {
+		shown, err = b.api.PublishViewContext(ctx, slack.PublishViewContextRequest{
+			UserID: user, View: slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: m.Blocks}},
+		})
+		return err
 	})
-	if code := slackapi.ErrorCode(err); code != "" && !slackapi.IsServerFailure(code) {
-		b.Log.Warn("Slack does not show a Home tab; is the Home tab switched on in the app's settings?", "user", user, "cause", code)
-		return b.Homes.Refused(ctx, s, redact.Error(err))
+	if slackapi.IsRefused(err) || hasNoMethod(ctx, err) {
+		b.Log.Warn("Slack does not show a Home tab; is the Home tab switched on in the app's settings?", "user", user, "cause", slackapi.Explain(err))
+		return b.Homes.Refused(ctx, s, slackapi.Explain(err))
 	}
 	if err != nil {
 		return fmt.Errorf("views.publish: %w", slackapi.WithDelay(err))
+	}
+	d = d.With(0, m, whole)
+	if body, err = d.Body(); err != nil {
+		return err
 	}
 	s.TS = shown.ID
 	return b.Homes.Shown(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows}, looks)

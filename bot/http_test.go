@@ -381,7 +381,7 @@ func TestRetryIsHeard(t *testing.T) {
 	event := asEvent(strings.NewReplacer("T1", "T0001", "U1", "U0100", "C1", "C0001", "UBOT", "U0BOT", " hi", " call search_orders {}").Replace(mention))
 	disk.full.Store(true)
 	if status, _ := h.sends(event); status != http.StatusServiceUnavailable {
-		t.Errorf("what could not be stored is answered with %d", status)
+		t.Errorf("a delivery that could not be stored is answered with %d", status)
 	}
 	click := asClick(`{"type":"block_actions","trigger_id":"1.2.3","user":{"id":"U0002"},"team":{"id":"T0001"},"actions":[{"action_id":"approve","value":"x"}]}`)
 	if status, _ := h.sends(click); status != http.StatusServiceUnavailable {

@@ -26,8 +26,8 @@ func testApprove(t *testing.T, h *harness) {
 	}
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
 	done := h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
-	if done.TS != card.TS || strings.Contains(done.raw, `"button"`) {
-		t.Errorf("the card should be the same message without buttons: %s", done.raw)
+	if done.TS != card.TS || done.live() {
+		t.Errorf("the card should be the same message without buttons that act: %s", done.raw)
 	}
 	h.finds("sam", "#support", root, "Approved by", "Done.")
 	h.finds("sam", "#support", root, "results: executed")
@@ -69,6 +69,7 @@ func TestClaims(t *testing.T) {
 		h.policy.Approvers[1].CanApprove = append(h.policy.Approvers[1].CanApprove, "crm.send")
 	})
 	h.says("sam", "#support", "@bot please\ncall crm.send {\"to\":\"Ann\"}")
-	h.finds("teo", "#support-approvals", "", "Sends a letter.",
-		"Its source says, and nobody vouches for it, that it changes something, can destroy something, acts again when it runs again, reaches the world outside.")
+	card := h.finds("teo", "#support-approvals", "", "Crm send", "High risk · can't be undone")
+	h.clicks("teo", "#support-approvals", card, render.ActArguments)
+	h.opened("teo", render.ActArguments)
 }

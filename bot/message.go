@@ -9,6 +9,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/bot/directory"
 	"countersign/bot/render"
+	"countersign/bot/slackapi"
 	"countersign/store"
 )
 
@@ -30,7 +31,11 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		return b.Intake.Done(ctx, row.ID, "another bot's message")
 	}
 	u, err := b.incomingMessage(ctx, me, row, e)
-	if err != nil {
+	var unnamed error
+	if isUnpermitted(err) {
+		unnamed = err
+		b.Log.Error("the bot token lacks a scope, so Slack does not tell a channel's name", "channel", e.Event.channelID(), "cause", slackapi.Explain(err))
+	} else if err != nil {
 		return err
 	}
 	u.Who = who
@@ -52,7 +57,11 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		return err
 	}
 	if result.Denied != nil && !result.Ignored && told {
-		b.replyEphemeral(ctx, here, render.DeniedAsker(result.Denied, u.Channel))
+		words := render.DeniedAsker(result.Denied, u.Channel)
+		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may name the channel that Slack does not
+			words = render.Unpermitted()
+		}
+		b.replyEphemeral(ctx, here, words)
 	}
 	if result.Turn != "" && !result.Halted && !result.Queued && !result.Paused && !result.Duplicate {
 		b.showStatus(ctx, result.Turn, false)
@@ -60,13 +69,17 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	return nil
 }
 
-// incomingMessage converts an event to the workflow's form.
+// incomingMessage converts an event to the workflow's form. If the bot may not read the channel's name, it returns the
+// message without it, and Slack's refusal.
 func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.Inbox, e envelope) (workflow.IncomingMessage, error) {
 	ev := e.Event
 	place := approvers.ChannelRef{Channel: ev.channelID(), DM: ev.dm()}
+	var unnamed error
 	if !place.DM {
 		name, err := b.channels.Name(ctx, place.Channel)
-		if err != nil {
+		if isUnpermitted(err) {
+			unnamed = err
+		} else if err != nil {
 			return workflow.IncomingMessage{}, err
 		}
 		place.Name = name
@@ -79,7 +92,7 @@ func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.
 		Halt:  saysStop(text),
 		Anew:  place.DM && ev.ThreadTS == "" && startsAnew(text),
 	}
-	return u, nil
+	return u, unnamed
 }
 
 func mentions(text, user string) bool {

@@ -102,7 +102,7 @@ func testEditedSince(t *testing.T, h *harness) {
 	h.clicks("gus", "#support", told, render.ActWithdraw)
 	h.finds("gus", "#support", root, "only somebody who asked for this can do that")
 	h.clicks("sam", "#support", told, render.ActWithdraw)
-	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>", "Edited since")
+	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>")
 	h.unseen("sam", "#support", root, "changes nothing by itself")
 	h.finds("sam", "#support", root, "results: withdrawn")
 	if n := strings.Count(card.Text, "since"); n != 1 {

@@ -62,7 +62,7 @@ func TestPauseInSlack(t *testing.T) {
 	again := h.says("sam", "#support", "@bot hello?")
 	h.finds("sam", "#support", again, said, "Your messages are kept")
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
-	h.finds("teo", "#support-approvals", "", "Approved by <@U0002>", said, "It starts when the pause ends. If that is after")
+	h.finds("teo", "#support-approvals", "", "Approved by <@U0002>", "Paused: it starts when the pause ends, or expires")
 	h.finds("sam", "#support", root, "Approved by <@U0002>", "It starts when the pause ends")
 	if runs := h.runs(); len(runs) > 0 {
 		t.Errorf("while everything is paused it ran %v", runs)

@@ -96,14 +96,14 @@ func FuzzReadPayloads(f *testing.F) {
 		if slim, err := i.slim([]byte(raw + strings.Repeat(" ", 9<<10))); err == nil {
 			again, err := readInteraction(slim)
 			if err != nil || again.id(slim) != i.id([]byte(raw)) && i.TriggerID != "" {
-				t.Errorf("what is kept of %s is another click: %s (%v)", raw, slim, err)
+				t.Errorf("the stored click for %s is another one: %s (%v)", raw, slim, err)
 			}
 		}
 	})
 }
 
-// TestGarbageNames: a delivery with malformed names of people, channels or messages is acknowledged, set aside at once
-// with a line in the log, and leaves nothing else.
+// TestGarbageNames checks that a delivery with malformed names of people, channels or messages is acknowledged, set
+// aside at once with a line in the log, and leaves nothing else.
 func TestGarbageNames(t *testing.T) {
 	h := newHarness(t)
 	const mention = `{"event_id":"Ev%d","team_id":"T0001","event":{"type":"app_mention","user":%q,"channel":%q,"channel_type":"channel","ts":%q,"thread_ts":%q,"text":"<@U0999> hello"}}`

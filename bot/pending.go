@@ -21,6 +21,7 @@ func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBu
 	if err != nil {
 		return nil, err
 	}
+	b.Permissions.retryUnreached(ctx)
 	policy := b.Views.Policy()
 	who, all, more, err := b.pendingFor(ctx, c.User, policy)
 	if err != nil {
@@ -62,9 +63,17 @@ func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBu
 		}
 	}
 	if list.Again > 0 {
-		out = append(out, render.Say(render.Plural(list.Again, "message")+" had been deleted, and comes again: write the command once more for the link."))
+		out = append(out, render.Say(postedAgain(list.Again)))
 	}
 	return render.Paragraph(append(out, list.UnreadNotes(more)...)...), nil
+}
+
+// postedAgain says that deleted messages are being posted again.
+func postedAgain(n int) string {
+	if n == 1 {
+		return "1 message had been deleted. It is being posted again: write the command once more for its link."
+	}
+	return render.Plural(n, "message") + " had been deleted. They are being posted again: write the command once more for their links."
 }
 
 // pendingFor returns all waiting items, and the identity of the person with every user group that could be relevant. It

@@ -20,65 +20,105 @@ import (
 // workspace can read the metadata, so it only contains ids.
 const messageEvent = "countersign_surface"
 
-func options(s store.OutboxMessage, m render.Message, part int) []slack.MsgOption {
-	return []slack.MsgOption{
+// options returns the content of a message.
+func options(m render.Message) []slack.MsgOption {
+	out := []slack.MsgOption{
 		slack.MsgOptionText(m.Text, false), slack.MsgOptionBlocks(m.Blocks...),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
-		slack.MsgOptionMetadata(slack.SlackMetadata{
-			EventType: messageEvent, EventPayload: map[string]any{"surface": s.ID, "part": part, "round": s.Round},
-		}),
 	}
+	if len(m.Blocks) == 0 { // people read the text itself, in which nothing is a format
+		out = append(out, slack.MsgOptionDisableMarkdown())
+	}
+	return out
 }
 
-// update changes the message that shows an outbox message. The further messages of a long answer never change.
-func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Rendered) error {
+// sent calls send with the content of a message of an outbox message, in the form that Slack accepts. It returns the
+// outbox message as it is shown.
+func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
+	named := slack.MsgOptionMetadata(slack.SlackMetadata{
+		EventType: messageEvent, EventPayload: map[string]any{"surface": s.ID, "part": part, "round": s.Round},
+	})
+	m, whole, err := b.refused.inSimplerForms(ctx, d.Messages[part], render.TextOnly, func(m render.Message) error {
+		if b.refused.has(ctx, refusedMetadata) {
+			return send(options(m)...)
+		}
+		err := send(append(options(m), named)...)
+		if slackapi.IsMetadataRefused(err) {
+			b.refused.lacks(ctx, refusedMetadata, "a message whose post is not confirmed may appear twice", err)
+			err = send(options(m)...)
+		}
+		return err
+	})
+	if err != nil {
+		return d, err
+	}
+	return d.With(part, m, whole), nil
+}
+
+// update changes the message that shows an outbox message. The further messages of a long answer never change. It
+// returns the outbox message as it is shown.
+func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Rendered) (render.Rendered, error) {
 	if s.Drafted {
 		if err := b.endStream(ctx, s.Channel, s.TS); err != nil {
-			return err
+			return d, err
 		}
 	}
-	if _, _, _, err := b.api.UpdateMessageContext(ctx, s.Channel, s.TS, options(s, d.Messages[0], 0)...); err != nil {
-		return fmt.Errorf("chat.update: %w", slackapi.WithDelay(err))
+	d, err := b.sent(ctx, s, d, 0, func(opts ...slack.MsgOption) error {
+		_, _, _, err := b.api.UpdateMessageContext(ctx, s.Channel, s.TS, opts...)
+		return err
+	})
+	if err != nil {
+		return d, fmt.Errorf("chat.update: %w", slackapi.WithDelay(err))
 	}
-	return nil
+	return d, nil
 }
 
-// post posts the messages of an outbox message that are not there yet, and returns where the first one is. If the first
-// one is already there, it is updated, because it was drawn from an earlier state.
-func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, sent map[int]string) (channel, ts string, err error) {
-	for part, m := range d.Messages {
-		if found, ok := sent[part]; ok {
+// post posts the messages of an outbox message that are not there yet, and returns where the first one is, and the
+// outbox message as it is shown. If the first one is already there, it is updated, because it was drawn from an earlier
+// state.
+func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
+	for part := range d.Messages {
+		if found, ok := there[part]; ok {
 			if part == 0 {
 				s.Channel, s.TS = at.channel, found
 				channel, ts = at.channel, found
-				if err := b.update(ctx, s, d); err != nil {
-					return "", "", err
+				if d, err = b.update(ctx, s, d); err != nil {
+					return "", "", d, err
 				}
 			}
 			continue
 		}
-		opts := options(s, m, part)
-		if at.thread != "" {
-			opts = append(opts, slack.MsgOptionTS(at.thread))
-		}
+		var postedIn, posted string
+		var outside bool // Slack posted a reply to the whole channel
 		tried := b.unconfirmed.underWay(s.ID)
-		postedIn, posted, message, err := b.api.PostMessageWithResponseContext(ctx, at.channel, opts...)
+		shown, err := b.sent(ctx, s, d, part, func(opts ...slack.MsgOption) (err error) {
+			if at.thread != "" {
+				opts = append(opts, slack.MsgOptionTS(at.thread))
+			}
+			var message slack.Message
+			postedIn, posted, message, err = b.api.PostMessageWithResponseContext(ctx, at.channel, opts...)
+			if err == nil && posted == "" {
+				err = slackapi.ErrNoTimestamp
+			}
+			outside = at.thread != "" && message.Timestamp != "" && message.ThreadTimestamp == ""
+			return err
+		})
 		if !tried && slackapi.IsNotSent(err) {
 			b.unconfirmed.recorded(s.ID)
 		} else {
 			b.unconfirmed.underWay(s.ID)
 		}
 		if err != nil {
-			return "", "", fmt.Errorf("chat.postMessage: %w", slackapi.WithDelay(err))
+			return "", "", d, fmt.Errorf("chat.postMessage: %w", slackapi.WithDelay(err))
 		}
-		if at.thread != "" && message.Timestamp != "" && message.ThreadTimestamp == "" {
-			return "", "", b.takeBack(ctx, postedIn, posted)
+		if outside {
+			return "", "", d, b.takeBack(ctx, postedIn, posted)
 		}
-		if part == 0 {
+		if d = shown; part == 0 {
 			channel, ts = postedIn, posted
 		}
 	}
-	return channel, ts, nil
+	return channel, ts, d, nil
 }
 
 // takeBack deletes a reply to a deleted thread. Slack does not refuse such a reply, but posts it to the whole channel;
@@ -163,13 +203,16 @@ func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 
 // change updates the message of an outbox message. It uses the address of a click if updates are scarce, and
 // chat.update otherwise.
-func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) error {
+func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (render.Rendered, error) {
 	s := vm.Message
 	if decided(vm) && b.api.UpdatesScarce() {
 		if url, ok := b.replaced.use(s.ID, b.Now()); ok {
-			_, _, err := b.api.PostMessageContext(ctx, s.Channel, append(options(s, d.Messages[0], 0), slack.MsgOptionReplaceOriginal(url))...)
+			shown, err := b.sent(ctx, s, d, 0, func(opts ...slack.MsgOption) error {
+				_, _, err := b.api.PostMessageContext(ctx, s.Channel, append(opts, slack.MsgOptionReplaceOriginal(url))...)
+				return err
+			})
 			if err == nil {
-				return nil
+				return shown, nil
 			}
 			b.Log.Debug("a message could not be replaced by the address of a click; it is changed instead", "message", string(s.Kind), "error", err)
 		}
@@ -196,7 +239,7 @@ func decided(s view.Model) bool {
 // files.
 func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool, error) {
 	s := vm.Message
-	if b.noFiles.isSet(b.Now()) {
+	if b.refused.has(ctx, refusedFiles) {
 		return false, nil
 	}
 	u := render.UploadOf(vm)
@@ -211,11 +254,11 @@ func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool
 	switch {
 	case err == nil:
 		return true, nil
-	case code == "" || slackapi.IsServerFailure(code) || code == errNoThread.Err || slackapi.IsChannelLost(code):
+	case hasNoMethod(ctx, err):
+	case !slackapi.IsRefused(err) || code == errNoThread.Err || slackapi.IsChannelLost(code):
 		return false, err
 	}
-	b.noFiles.set(b.Now())
-	b.Log.Warn("Slack takes no files from the app, so long answers are posted in many messages, and files of tools are only named; does it have the scope files:write?", "cause", code)
+	b.refused.lacks(ctx, refusedFiles, "long answers are posted in many messages, and files of tools are only named. Does the app have the scope files:write?", err)
 	return false, nil
 }
 

@@ -59,6 +59,7 @@ func TestReplaceWhatWasClicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slackSide := &replaceHarness{calls: map[string]int{}}
 		b := New(Config{BotToken: "xoxb-1", Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: slackSide}})
+		b.refused.read = true // there is no store
 		vm := func(id string, state approvers.State) view.Model {
 			return view.Model{Message: store.OutboxMessage{ID: id, Kind: store.OutboxCard, Channel: "C1", TS: "1.1"}, Request: &approvers.Request{State: state}}
 		}
@@ -66,7 +67,7 @@ func TestReplaceWhatWasClicked(t *testing.T) {
 		changed := func(what string, s view.Model, replaced, updated int) {
 			t.Helper()
 			urls, updates := slackSide.made("/response/1"), slackSide.made("/api/chat.update")
-			if err := b.change(toShow(t.Context(), s, store.Timer{}), s, d); err != nil {
+			if _, err := b.change(toShow(t.Context(), s, store.Timer{}), s, d); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 			if n, m := slackSide.made("/response/1")-urls, slackSide.made("/api/chat.update")-updates; n != replaced || m != updated {

@@ -139,7 +139,8 @@ func (b *Bot) showProgress(ctx context.Context, turn, call string) (shown bool, 
 		return false, err
 	}
 	b.shows.note(id, b.Now())
-	return true, b.update(ctx, s, d)
+	_, err = b.update(ctx, s, d)
+	return true, err
 }
 
 // keyed serializes the work on each outbox message, and tracks when progress was last shown on it.

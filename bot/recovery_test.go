@@ -98,7 +98,7 @@ func TestRoleExpandsToPeople(t *testing.T) {
 	})
 	h.says("sam", "#support", `@bot call mystery {}`)
 	for _, user := range []string{"ingrid", "kenji", "teo", "ada", "priya"} {
-		h.finds(user, "U0BOT", "", "Run mystery", "The policy does not know this tool.")
+		h.finds(user, "U0BOT", "", "Mystery", "The policy does not know this tool.")
 	}
 }
 
@@ -115,7 +115,7 @@ func TestUnknownOutcome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			root, ask := h.lost("#support")
-			h.finds("teo", "#support-approvals", "", "It may or may not have happened", "somebody has to check")
+			h.finds("teo", "#support-approvals", "", "It is not known whether it happened: the bot stopped while issue_refund was running")
 			h.clicks("gus", "#support", h.finds("gus", "#support", root, "Did this happen?"), c.action)
 			h.clicks("teo", "#support-approvals", ask, c.action)
 			if c.action == render.ActHappened {
@@ -145,7 +145,7 @@ func TestUneditableCard(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed")
 	h.until("all is shown", func() bool { return len(undelivered(t, h)) == 0 })
 	for _, p := range append(botMessages(h, "teo", "#support-approvals", ""), botMessages(h, "sam", "#support", root)...) {
-		if strings.Contains(p.raw, `"button"`) {
+		if p.live() {
 			t.Errorf("a live button is left: %s", p.raw)
 		}
 	}

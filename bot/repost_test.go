@@ -106,7 +106,7 @@ func TestWaiting(t *testing.T) {
 		}
 	}
 	h.commands("teo", "#support-approvals", "pending")
-	h.answered("teo", "#support-approvals", "2 messages had been deleted, and comes again")
+	h.answered("teo", "#support-approvals", "2 messages had been deleted. They are being posted again: write the command once more for their links.")
 	anew := h.finds("teo", "#support-approvals", "", "✋ Waits for Team Lead")
 	h.until("the thread leads to the new card", func() bool {
 		return strings.Contains(h.finds("sam", "#support", root, "Waits for").raw, "p"+strings.ReplaceAll(anew.TS, ".", ""))

@@ -61,7 +61,7 @@ func TestWhoMaySayWhatHappened(t *testing.T) {
 	}
 	h.clicks("sam", "#supplier-desk", inThread, render.ActDidNot)
 	h.finds("sam", "#supplier-desk", root, "Reported by <@U0100>: it did not happen")
-	h.finds("teo", "#support-approvals", "", "Did this happen?", "Reported by <@U0100>: it did not happen")
+	h.finds("teo", "#support-approvals", "", "Refund for order ORD-123", "Reported by <@U0100>: it did not happen")
 	h.finds("sam", "#supplier-desk", root, "results: error")
 }
 
@@ -104,7 +104,7 @@ func TestAskAgainInSlack(t *testing.T) {
 		t.Errorf("the earlier run can still be reported on: %s", left.raw)
 	}
 	h.clicks("teo", "#support-approvals", left, render.ActDidNot)
-	h.finds("teo", "#support-approvals", "", "It ran", "An earlier run of this call ended unknown", "<@U0002> reported since: it did not happen")
+	h.finds("teo", "#support-approvals", "", "Refund for order ORD-123", "Reported by <@U0002>: it did not happen", "Asked again by <@U0100>")
 }
 
 // If a run turns out to have happened, the new request ends, nothing runs a second time, and the agent is told the
@@ -119,7 +119,7 @@ func TestAskAgainAndItHadHappened(t *testing.T) {
 	if out := h.submits("teo", h.opened("teo", render.ActHappened), map[string]any{render.FieldResult: "RF-9"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	h.finds("teo", "#support-approvals", "", "Voided", "somebody reported that the earlier run of it happened", "This has happened already")
+	h.finds("teo", "#support-approvals", "", "Voided", "somebody reported that the earlier run of it happened")
 	h.finds("sam", "#support", root, "results: executed", "a person reported that it happened", "RF-9")
 	if runs := h.runs(); len(runs) != 1 {
 		t.Errorf("it ran %d times", len(runs))

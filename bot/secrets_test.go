@@ -28,7 +28,7 @@ func keepingSecrets(h *harness) {
 func TestSecretsStayMasked(t *testing.T) {
 	h := newHarness(t, keepingSecrets)
 	root := h.says("sam", "#support", "@bot please\ncall charge_card "+bottest.SecretArgs)
-	card := h.finds("teo", "#support-approvals", "", "Charge ", "(masked)", "3 values masked here: card.number, pin, note.")
+	card := h.finds("teo", "#support-approvals", "", "Charge ", "(masked)", "3 values are hidden: card.number, pin, note. Reveal them before you approve.")
 	r := h.asked("C0002", card)
 	if r.Digest != approvers.Digest(r.Execution, r.Tool, r.ToolHash, []byte(bottest.SecretArgs)) {
 		t.Error("the digest does not cover the exact bytes")
@@ -61,10 +61,12 @@ func TestSecretsStayMasked(t *testing.T) {
 		h.call("POST", fmt.Sprintf("/people/%s/views/%s/close", user, modal["id"]), map[string]any{"all": true})
 		return modal
 	}
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.answered("teo", "#support-approvals", "Choose “Reveal…” on the card, read them, and decide then.")
 	seen("the form to change it", form("teo", render.ActModify))
 	seen("the form to reject it", form("teo", render.ActReject))
 	seen("what somebody else is shown who asks", form("ada", render.ActReveal))
-	h.until("it is recorded that somebody tried", func() bool { return len(h.denials(r.ID)) == 1 })
+	h.until("it is recorded that somebody tried", func() bool { return len(h.denials(r.ID)) == 2 })
 	shown := fmt.Sprint(form("teo", render.ActReveal))
 	for _, s := range secrets {
 		if !strings.Contains(shown, s) {

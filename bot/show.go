@@ -56,7 +56,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 				return err
 			}
 		}
-		err = b.Outbox.Unreachable(ctx, s.ID, redact.Error(err), b.channelEvent(ctx, vm, code))
+		err = b.Outbox.Unreachable(ctx, s.ID, slackapi.Explain(err), b.channelEvent(ctx, vm, code))
 	}
 	if err == nil {
 		b.unconfirmed.recorded(s.ID)
@@ -145,7 +145,12 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	if err != nil {
 		return err
 	}
-	d, body, err := render.Draw(v)
+	d, _, err := render.Draw(v)
+	if err != nil {
+		return err
+	}
+	d = b.refused.simplest(ctx, d)
+	body, err := d.Body()
 	if err != nil {
 		return err
 	}
@@ -164,19 +169,12 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	}
 	if s.TS != "" && !s.Drafted {
 		ctx := context.WithoutCancel(ctx) // complete and record it even if the process stops, because people may click on it at once
-		err = b.change(ctx, vm, d)
-		switch code := slackapi.ErrorCode(err); {
-		case slackapi.IsMessageLost(code):
-			return b.Outbox.MarkLost(ctx, s)
-		case slackapi.IsNotEditable(code):
-			b.Log.Warn("a message can't be changed any more; posting it anew", "message", string(s.Kind), "request", s.Request, "cause", code)
-			return b.Outbox.Replace(ctx, s)
-		case err != nil:
-			return err
+		if d, err = b.change(ctx, vm, d); err != nil {
+			return b.notChanged(ctx, s, err)
 		}
-		return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
+		return recordShown(ctx, b.Outbox, s, d)
 	}
-	at, err := b.destinationOf(ctx, vm)
+	at, err := b.destinationOf(ctx, vm, false)
 	if err != nil {
 		return err
 	}
@@ -205,15 +203,59 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 		sent[0] = s.TS
 	}
 	ctx = context.WithoutCancel(ctx)
-	channel, ts, err := b.post(ctx, s, d, at, sent)
-	if code := slackapi.ErrorCode(err); s.TS != "" && (slackapi.IsMessageLost(code) || slackapi.IsNotEditable(code)) {
+	channel, ts, d, err := b.post(ctx, s, d, at, sent)
+	if strings.HasPrefix(s.To, store.ToUser) && slackapi.IsChannelLost(slackapi.ErrorCode(err)) { // Slack has given the direct messages another channel
+		if at, err = b.destinationOf(ctx, vm, true); err == nil {
+			channel, ts, d, err = b.post(ctx, s, d, at, nil)
+		}
+	}
+	if s.TS != "" && isFixed(ctx, s, err) {
 		return b.Outbox.Replace(ctx, s)
 	}
 	if err != nil {
 		return err
 	}
 	s.Channel, s.TS = channel, ts
-	return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
+	return recordShown(ctx, b.Outbox, s, d)
+}
+
+// recordShown records an outbox message as Slack shows it.
+func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render.Rendered) error {
+	body, err := d.Body()
+	if err != nil {
+		return err
+	}
+	return to.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
+}
+
+// notChanged handles a failed change of a message. A message that can't be changed would keep its buttons, so it is
+// deleted and posted anew.
+func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
+	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) {
+		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS)
+		switch {
+		case slackapi.IsMessageLost(slackapi.ErrorCode(deleted)):
+			return b.Outbox.MarkLost(ctx, s)
+		case deleted != nil && !slackapi.IsRefused(deleted) && !hasNoMethod(ctx, deleted):
+			return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(deleted))
+		}
+	} else if !isFixed(ctx, s, err) {
+		return err
+	}
+	b.Log.Warn("a message can't be changed; posting it anew", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
+	return b.Outbox.Replace(ctx, s)
+}
+
+// isFixed reports whether an error says that Slack will not change a message, but may still accept a new one there.
+func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
+	code := slackapi.ErrorCode(err)
+	switch {
+	case hasNoMethod(ctx, err):
+		return true
+	case slackapi.IsChannelLost(code):
+		return strings.HasPrefix(s.To, store.ToUser) // they are opened again
+	}
+	return slackapi.IsRefused(err) && !slackapi.IsTokenRefusal(code) && code != "missing_scope" && code != errNoThread.Err
 }
 
 // remove deletes the previous message of an outbox message that Slack no longer lets the bot edit. Its buttons have no
@@ -225,10 +267,10 @@ func (b *Bot) remove(ctx context.Context, s store.OutboxMessage) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, s.Channel, s.ReplacedTS)
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil, slackapi.IsMessageLost(code):
-	case code == "", slackapi.IsServerFailure(code):
+	case !slackapi.IsRefused(err) && !hasNoMethod(ctx, err):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Info("a message can neither be changed nor deleted; it stays", "message", string(s.Kind), "request", s.Request, "cause", code)
+		b.Log.Warn("a message can neither be changed nor deleted; it stays", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
 	}
 	return nil
 }
@@ -239,7 +281,8 @@ type destination struct {
 	thread  string
 }
 
-func (b *Bot) destinationOf(ctx context.Context, vm view.Model) (destination, error) {
+// destinationOf returns where an outbox message is posted. fresh opens direct messages again.
+func (b *Bot) destinationOf(ctx context.Context, vm view.Model, fresh bool) (destination, error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch kind {
 	case "conversation":
@@ -251,7 +294,7 @@ func (b *Bot) destinationOf(ctx context.Context, vm view.Model) (destination, er
 		id, err := b.channels.ID(ctx, where)
 		return destination{channel: id}, err
 	case "user":
-		id, err := b.channels.DirectMessages(ctx, where)
+		id, err := b.channels.DirectMessages(ctx, where, fresh)
 		return destination{channel: id}, err
 	}
 	return destination{}, fmt.Errorf("outbox message %s has the unknown address %q", vm.Message.ID, vm.Message.To)
@@ -313,7 +356,7 @@ func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Mode
 func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if s.TS == "" {
-		at, err := b.destinationOf(ctx, vm)
+		at, err := b.destinationOf(ctx, vm, false)
 		if err != nil {
 			return err
 		}
@@ -329,11 +372,11 @@ func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d re
 	_, _, err := b.api.DeleteMessageContext(ctx, s.Channel, s.TS)
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil, slackapi.IsMessageLost(code), slackapi.IsUnreachable(code):
-	case code == "":
+	case !slackapi.IsRefused(err) && !hasNoMethod(ctx, err):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Info("a message can't be deleted, so it says that it is over", "message", string(s.Kind), "cause", code)
-		if err := b.update(ctx, s, d); err != nil && !slackapi.IsMessageLost(slackapi.ErrorCode(err)) && !slackapi.IsNotEditable(slackapi.ErrorCode(err)) {
+		b.Log.Info("a message can't be deleted, so it says that it is over", "message", string(s.Kind), "cause", slackapi.Explain(err))
+		if _, err := b.update(ctx, s, d); err != nil && !slackapi.IsRefused(err) && !hasNoMethod(ctx, err) {
 			return err
 		}
 	}
@@ -362,5 +405,5 @@ func toShow(ctx context.Context, s view.Model, t store.Timer) context.Context {
 		}
 	}
 	e.UsesReserved = e.UsesReserved || s.Message.Drafted
-	return slackapi.WithCallPriority(ctx, e)
+	return slackapi.WithCallPriority(withTries(ctx, t.Tries), e)
 }

@@ -30,9 +30,8 @@ const (
 
 // statuses holds the status shown in each thread.
 type statuses struct {
-	mu    sync.Mutex
-	by    map[destination]status
-	unfit refusalNote // Slack has no statuses for this app
+	mu sync.Mutex
+	by map[destination]status
 }
 
 type status struct {
@@ -72,7 +71,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, anew bool
 		st.by[at] = s
 	}
 	st.mu.Unlock()
-	if same || s.text == "" && (!known || anew) || st.unfit.isSet(now) { // a message has removed it
+	if same || s.text == "" && (!known || anew) || b.refused.has(ctx, refusedStatuses) { // a message has removed it
 		return
 	}
 	err := b.api.SetAssistantThreadsStatusContext(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}), slack.AssistantThreadsSetStatusParameters{
@@ -83,9 +82,13 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, anew bool
 	}
 	b.Log.Debug("no status could be shown", "error", err)
 	switch slackapi.ErrorCode(err) {
-	case "missing_scope", "unknown_method", "not_allowed_token_type", "method_not_supported_for_channel_type", "access_denied", "team_access_not_granted":
-		st.unfit.set(now)
+	case "missing_scope", "not_allowed_token_type", "method_not_supported_for_channel_type", "access_denied", "team_access_not_granted":
+	default:
+		if !slackapi.IsMissing(err) && !slackapi.IsUnusable(err) {
+			return
+		}
 	}
+	b.refused.lacks(ctx, refusedStatuses, "threads show no status of the agent", err)
 }
 
 // Keep renews statuses before Slack removes them, until ctx ends.

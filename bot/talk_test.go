@@ -17,8 +17,8 @@ func testDirectMessage(t *testing.T, h *harness) {
 	h.says("sam", "U0BOT", "hello")
 	h.finds("sam", "U0BOT", "", "results:")
 	h.says("sam", "U0BOT", `call issue_refund {"order_id":"ORD-9","amount":5}`)
-	card := h.finds("teo", "#support-approvals", "", "ORD-9", "in a direct message to the bot")
-	if strings.Contains(card.raw, "See the conversation") {
+	card := h.finds("teo", "#support-approvals", "", "ORD-9", "in a direct message:")
+	if strings.Contains(card.raw, "|#support>") {
 		t.Error("a link into somebody else's direct messages opens for nobody")
 	}
 	step := h.finds("sam", "U0BOT", "", "Waits for", "Team Lead")

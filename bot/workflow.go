@@ -118,7 +118,9 @@ type Outbox interface {
 	Expand(ctx context.Context, message string, users []string) error
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
+	RetryUnreached(ctx context.Context) error
 	Viewed(ctx context.Context, v workflow.Viewing) (rendering string, err error)
+	Refused(ctx context.Context, refusal settings.Refusal) error
 }
 
 // Homes tracks people's Home tabs.
@@ -150,6 +152,7 @@ type Views interface {
 	PendingItems(ctx context.Context) (list []view.PendingItem, more bool, err error)
 	Locate(ctx context.Context, w view.PendingItem) (conv store.Conversation, messages []store.OutboxMessage, err error)
 	Paused(ctx context.Context) (p settings.Pause, err error)
+	Refusals(ctx context.Context) (list []settings.Refusal, err error)
 	PauseImpact(ctx context.Context) (s view.PauseImpact, p settings.Pause, err error)
 	Inbox(ctx context.Context, id string) (row store.Inbox, err error)
 	TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error)

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares what was said of a file with what lies beside it.
+// golden compares the messages about a file with the golden file beside it.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	path = strings.TrimSuffix(path, ".yaml") + ".golden"
@@ -35,7 +35,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// TestBadFiles: each file in testdata/bad is refused, with everything that is wrong at its place.
+// TestBadFiles checks that each file in testdata/bad is refused, with every error at its position.
 func TestBadFiles(t *testing.T) {
 	for _, path := range files(t, "testdata/bad/*.yaml") {
 		t.Run(filepath.Base(path), func(t *testing.T) {

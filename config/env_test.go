@@ -16,7 +16,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Tokens of the right shape. None of them was ever Slack's.
+// Tokens of the right format. Slack never issued any of them.
 const (
 	botToken = "xoxb-1-hush-bot"
 	appToken = "xapp-1-hush-app"
@@ -24,7 +24,7 @@ const (
 	modelKey = "sk-hush-key"
 )
 
-// setenv sets the environment to what is given and nothing else.
+// setenv sets the environment to exactly these variables.
 func setenv(t *testing.T, pairs map[string]string) {
 	t.Helper()
 	for _, name := range []string{
@@ -58,7 +58,8 @@ func TestReadEnv(t *testing.T) {
 	}
 }
 
-// The files of the seal lie beside the store or where they are said to, and syslog is reached in four ways.
+// The files of the audit's seal are beside the store or where the variables say, and syslog can be reached in four
+// ways.
 func TestEnvAudit(t *testing.T) {
 	for _, c := range []struct{ key, heads, syslog, want string }{
 		{"", "", "", "state.db.audit-key state.db.heads "},
@@ -80,7 +81,8 @@ func TestEnvAudit(t *testing.T) {
 	}
 }
 
-// TestEnvProblems: everything that is wrong is said at once, with what to write, for the command that reads it.
+// TestEnvProblems checks that all errors are reported at once, with what to write, for the command that needs the
+// variable.
 func TestEnvProblems(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -180,7 +182,7 @@ func TestEnvProblems(t *testing.T) {
 	}
 }
 
-// TestEnvKeepsSecrets: no way of printing an environment shows a secret.
+// TestEnvKeepsSecrets checks that no way of printing an environment shows a secret.
 func TestEnvKeepsSecrets(t *testing.T) {
 	setenv(t, map[string]string{
 		"SLACK_BOT_TOKEN": botToken, "SLACK_APP_TOKEN": appToken, "SLACK_SIGNING_SECRET": signing, "OPENAI_API_KEY": modelKey, "OPENAI_MODEL": "m",
@@ -211,7 +213,7 @@ func TestEnvKeepsSecrets(t *testing.T) {
 	}
 }
 
-// TestModelURL: a final slash would give two in a row.
+// TestModelURL checks that a final slash does not lead to two slashes in a row.
 func TestModelURL(t *testing.T) {
 	setenv(t, map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:11434/v1/", "OPENAI_MODEL": "m"})
 	env, err := config.ReadEnv(config.Demo)

@@ -16,7 +16,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Everything that a fixture can say.
+// A fixture with every key.
 func TestFixtures(t *testing.T) {
 	got, err := config.ParseFixtures("f.yaml", []byte(`
 - name: a refund
@@ -61,7 +61,7 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// What is wrong is said with its place, and all at once.
+// All errors are reported at once, with their positions.
 func TestFixtureProblems(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no list":          {"tool: x\n", "f.yaml:1:1: the file: a mapping is not a list; write a list, such as - {tool: issue_refund"},
@@ -96,7 +96,7 @@ func TestFixtureProblems(t *testing.T) {
 	}
 }
 
-// A few lines of aliases that stand for more than the world has room for are refused, and soon.
+// A few lines of aliases that would expand to more than any memory are refused quickly.
 func TestFixtureBomb(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("- tool: x\n  args:\n    a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
@@ -114,7 +114,7 @@ func TestFixtureBomb(t *testing.T) {
 	}
 }
 
-// Arguments that are written as JSON, which is YAML too, are the same JSON afterwards.
+// Arguments written as JSON, which is also YAML, stay the same JSON.
 func TestFixtureArgumentsAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		args := map[string]any{"args": jsonValue(t, 3)}

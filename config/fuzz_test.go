@@ -15,8 +15,8 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// FuzzParsePolicy: whatever the file holds, it is either refused with problems that have a place in it, or gives a
-// policy that can be checked, reported and asked without a panic.
+// FuzzParsePolicy checks, for any file, that it is refused with problems that have a position in it, or gives a policy
+// that can be checked, reported and asked without a panic.
 func FuzzParsePolicy(f *testing.F) {
 	for _, pattern := range []string{"testdata/*/*.yaml", "check/testdata/*/*.yaml", "../cmd/countersign/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
@@ -72,8 +72,8 @@ func FuzzParsePolicy(f *testing.F) {
 	})
 }
 
-// FuzzParseFixtures: whatever the file holds, it is either refused with problems that have a place in it, or gives
-// fixtures that can be tried.
+// FuzzParseFixtures checks, for any file, that it is refused with problems that have a position in it, or gives
+// fixtures that can be replayed.
 func FuzzParseFixtures(f *testing.F) {
 	for _, seed := range []string{
 		"- {tool: issue_refund, args: {amount: 600}, expect: {verdict: ask}}\n",
@@ -102,7 +102,7 @@ func FuzzParseFixtures(f *testing.F) {
 	})
 }
 
-// placed checks that an error is problems, each with its place in the file.
+// placed checks that an error is a list of problems, each with its position in the file.
 func placed(t *testing.T, err error) {
 	t.Helper()
 	var problems yamldoc.Problems

@@ -17,7 +17,7 @@ import (
 func text(s string) config.Template     { return config.Template{{Text: s}} }
 func argument(s string) config.Template { return config.Template{{Argument: s}} }
 
-// TestKeysOfHTTP: every key of http and openapi has its meaning, and what is left out its default.
+// TestKeysOfHTTP checks that every key of http and openapi has its meaning, and its default if it is left out.
 func TestKeysOfHTTP(t *testing.T) {
 	f, err := config.ParsePolicy(filepath.Join("dir", "countersign.yaml"), []byte(`
 version: 1
@@ -92,7 +92,7 @@ openapi:
 	}
 }
 
-// TestFinding: what a reader of the file's sources finds has its place in it.
+// TestFinding checks that a finding about one of the policy's sources has a position in the policy.
 func TestFinding(t *testing.T) {
 	f, err := config.ParsePolicy("p.yaml", []byte("version: 1\nhttp:\n  a: {description: x, url: \"https://example.com\"}\n"))
 	if err != nil {

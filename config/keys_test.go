@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// TestKeysOfWaiting: every key that says who is asked, for how long, and how much, has its meaning.
+// TestKeysOfWaiting checks that every key about who is asked, for how long and how much has its meaning.
 func TestKeysOfWaiting(t *testing.T) {
 	f := parse(t, `
 version: 1
@@ -29,6 +29,7 @@ tools:
     risk: high
     mode: observe
     break_glass: true
+    blind: true
     remind_after: never
     reminders: 0
     repeat: 0
@@ -68,7 +69,7 @@ agents:
 		},
 		Tools: []approvers.ToolPolicy{
 			{
-				Name: "pay", Risk: approvers.High, Confirm: true, Mode: approvers.Observe, BreakGlass: true,
+				Name: "pay", Risk: approvers.High, Confirm: true, Mode: approvers.Observe, BreakGlass: true, Blind: true,
 				RemindAfter: -1, Reminders: -1, Repeat: -1, OnExpiry: approvers.ExpiryRejects, TrustAfter: 20,
 				Grants: approvers.GrantTerms{Uses: 5, Within: time.Hour, AtMost: []string{"amount"}, Same: []string{"currency"}},
 				Stages: []approvers.Stage{

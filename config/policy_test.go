@@ -25,7 +25,7 @@ func parse(t testing.TB, text string) *config.File {
 	return f
 }
 
-// TestParsePolicy: every key has its meaning.
+// TestParsePolicy checks that every key has its meaning.
 func TestParsePolicy(t *testing.T) {
 	f := parse(t, `
 version: 1
@@ -104,7 +104,7 @@ agents:
 	}
 }
 
-// TestCarefulDefaults: what the policy does not say is the careful answer.
+// TestCarefulDefaults checks that settings which the policy leaves out have careful defaults.
 func TestCarefulDefaults(t *testing.T) {
 	f := parse(t, `
 version: 1
@@ -148,7 +148,7 @@ agents: {a: {tools: ["*"], overrides: {low: {risk: critical}, high: {risk: low}}
 	}
 }
 
-// TestHash: the hash names the bytes, comments included.
+// TestHash checks that the hash covers all bytes, comments included.
 func TestHash(t *testing.T) {
 	const text = "version: 1\ntools: {a: {risk: low}}\n"
 	a, b, c := parse(t, text), parse(t, text), parse(t, text+"# changed\n")
@@ -157,7 +157,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestReadPolicy: a file that can't be read is a problem that says what to do.
+// TestReadPolicy checks that the error about an unreadable file says what to do.
 func TestReadPolicy(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.yaml")

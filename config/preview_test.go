@@ -6,7 +6,7 @@ import (
 	"countersign/config"
 )
 
-// TestPreviewTrue: preview: true asks for one without giving a text; false and nothing ask for none.
+// TestPreviewTrue checks that preview: true asks the tool for a preview, and that false and a missing key don't.
 func TestPreviewTrue(t *testing.T) {
 	f, err := config.ParsePolicy("test.yaml", []byte("version: 1\ntools: {a: {risk: low, preview: true}, b: {risk: low, preview: false}, c: {risk: low}, d: {risk: low, preview: x}}\n"))
 	if err != nil {

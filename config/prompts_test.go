@@ -10,8 +10,8 @@ import (
 	"countersign/config"
 )
 
-// TestPrompts: what people are offered to ask for is read as it stands; what Slack would not show is said where it
-// stands.
+// TestPrompts checks that the prompts for people are read unchanged, and that prompts which Slack would not show are
+// reported with their position.
 func TestPrompts(t *testing.T) {
 	f := parse(t, `
 version: 1

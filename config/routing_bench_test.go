@@ -12,11 +12,11 @@ import (
 	"countersign/config"
 )
 
-// size is how large a policy is.
+// size is the size of a policy.
 type size struct{ tools, approvers int }
 
-// manyRules is how many rules the tool that is called has. Together with large it is what the product promises to route
-// in less than 100 µs.
+// manyRules is the number of rules of the called tool. Routing such a call in a policy of the size large must take less
+// than 100 µs.
 const manyRules = 100
 
 var (
@@ -36,7 +36,7 @@ var threeTools = sync.OnceValues(func() (*config.File, error) {
 	return config.ParsePolicy("sized.yaml", []byte(b.String()))
 })
 
-// sizedPolicy has these three, which all approvers have in their lists, and as many others as its size says. One
+// sizedPolicy has these three tools, which are in the lists of all approvers, and as many others as its size says. One
 // approver in ten has all tools.
 func sizedPolicy(t testing.TB, s size) *approvers.Policy {
 	t.Helper()
@@ -72,14 +72,14 @@ func sizedCall(tool string, amount float64) approvers.Call {
 	}
 }
 
-// routed plans a call that has to wait for people.
+// routed plans a call that must wait for people.
 func routed(t testing.TB, p *approvers.Policy, c approvers.Call) {
 	if plan := p.Plan(c); plan.Verdict != approvers.Ask {
 		t.Fatalf("%s: %s, %v", c.Tool, plan.Verdict, plan.Why)
 	}
 }
 
-// BenchmarkRouting plans calls in a large policy. Figure to reach: median < 100 µs, with and without a rule that
+// BenchmarkRouting plans calls in a large policy. The goal is a median below 100 µs, with and without a rule that
 // matches. docs/figures.md says how to repeat it.
 func BenchmarkRouting(b *testing.B) {
 	p := sizedPolicy(b, large)
@@ -107,9 +107,9 @@ func BenchmarkRouting(b *testing.B) {
 	}
 }
 
-// TestRoutingDoesNotGrow holds routing in a large policy against routing in a small one, measured in turn: a thousand
-// times the tools and a hundred times the approvers must not show. The quickest of many tries is compared, which other
-// work on the machine disturbs least.
+// TestRoutingDoesNotGrow compares routing in a large policy with routing in a small one, in alternating rounds: a
+// thousand times as many tools and a hundred times as many approvers must make no difference. The fastest of many tries
+// is compared, because other work on the machine disturbs it least.
 func TestRoutingDoesNotGrow(t *testing.T) {
 	little, big := sizedPolicy(t, small), sizedPolicy(t, large)
 	for _, one := range []struct {
@@ -131,8 +131,8 @@ func TestRoutingDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestRoutingTakesLittleMoreThanItsRules holds the plan of a call with many rules against their bare evaluation,
-// measured in turn.
+// TestRoutingTakesLittleMoreThanItsRules compares the plan of a call with many rules with the evaluation of the rules
+// alone, in alternating rounds.
 func TestRoutingTakesLittleMoreThanItsRules(t *testing.T) {
 	p := sizedPolicy(t, large)
 	c := sizedCall("ruled", 10)
@@ -156,7 +156,7 @@ func TestRoutingTakesLittleMoreThanItsRules(t *testing.T) {
 	}
 }
 
-// quickest is the shortest time that some plans of a call took.
+// quickest is the shortest of the times of some plans of a call.
 func quickest(t testing.TB, p *approvers.Policy, c approvers.Call) time.Duration {
 	shortest := time.Hour
 	for range 20 {

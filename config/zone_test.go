@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestSuggestedZones: every zone that may be suggested is one, on a machine without a database of its own too.
+// TestSuggestedZones checks that every suggested time zone exists, also on a machine without a time zone database.
 func TestSuggestedZones(t *testing.T) {
 	t.Setenv("ZONEINFO", "/nowhere")
 	data, err := os.ReadFile("zones.txt")

@@ -108,6 +108,7 @@ const (
 	SettingHomes        = "homes"    // no state: the Ref of the one timer that refreshes Home tabs
 	SettingTrust        = "trust/"   // followed by an agent and a tool: how many calls in a row were approved unchanged
 	SettingFeedback     = "ratings/" // followed by an agent: ratings of its answers; its state is the workflow's Ratings
+	SettingRefusals     = "refused"  // what Slack refuses in this workspace, such as a kind of block
 )
 
 // Setting is a small value that belongs to the whole installation.

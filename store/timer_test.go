@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// TestTimerKinds holds TimerKinds against the constants that timer.go declares.
+// TestTimerKinds compares TimerKinds with the constants that timer.go declares.
 func TestTimerKinds(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "timer.go", nil, 0)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"countersign/config"
 )
 
-// A policy that changes while the bot runs adds, removes and changes servers; one that stays the same is not even
-// connected with anew.
+// A policy that changes while the bot runs adds, removes and changes servers. The connection to an unchanged server
+// stays.
 func TestFollowsThePolicy(t *testing.T) {
 	t.Parallel()
 	stays, goes, comes, changes := openServer(t, "stay"), openServer(t, "go"), openServer(t, "come"), openServer(t, "change")
@@ -42,7 +42,7 @@ func TestFollowsThePolicy(t *testing.T) {
 		t.Errorf("the server that stayed was connected with %d times more", stays.handshakes()-before)
 	}
 	if changes.handshakes() == changed {
-		t.Error("the changed server was not connected with anew")
+		t.Error("the changed server was not connected again")
 	}
 	for _, s := range f.Servers() {
 		if !s.Connected || s.Server == "goes" {
@@ -53,7 +53,8 @@ func TestFollowsThePolicy(t *testing.T) {
 	f.until("nothing is left", func() bool { return f.names() == "" && len(f.Servers()) == 0 })
 }
 
-// A server that is down keeps nobody from beginning. It is named where the operator looks, and comes when it comes.
+// A server that is down does not delay the start. It is reported to the operator, and its tools are added when it is
+// up.
 func TestWithAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	up := openServer(t, "search")
@@ -75,7 +76,7 @@ func TestWithAServerThatIsDown(t *testing.T) {
 	f.until("all are well", func() bool { return f.Reachable(t.Context()) == nil })
 }
 
-// Calls are counted by how they ended, and what stands between the bot and a tool sees each.
+// Calls are counted by outcome, and the wrapper between the bot and a tool sees each.
 func TestCountsCalls(t *testing.T) {
 	t.Parallel()
 	o := openServer(t, "search")
@@ -104,8 +105,8 @@ func TestCountsCalls(t *testing.T) {
 	}
 }
 
-// Runs that are under way when the bot is asked to stop are not cut off: the servers are let go by whoever waited for
-// the runs.
+// When the bot is asked to stop, runs under way are not cut off: the servers are only disconnected after the runs were
+// waited for.
 func TestOutlivesItsContext(t *testing.T) {
 	t.Parallel()
 	o := openServer(t, "search")
@@ -125,8 +126,8 @@ func TestOutlivesItsContext(t *testing.T) {
 	}
 }
 
-// What is pinned beside the policy is known before the server is there, and offline; a server of the program's own
-// needs no pins and wins over one of the same name.
+// The tools that are pinned beside the policy are known before the server is connected, and offline. A server of the
+// program's own needs no pins and takes precedence over one of the same name.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	shop := openServer(t, "refund")
@@ -185,8 +186,8 @@ func TestPins(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Tools that the policy itself declares are there at once, need no pin, and change with the policy; one that lacks its
-// secret is refused with its name.
+// Tools that the policy itself declares are there at once, need no pin, and change with the policy. A tool whose secret
+// is missing is refused, and the error names the secret.
 func TestDeclaredTools(t *testing.T) {
 	t.Setenv("BOX_TOKEN", "secret-token")
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -210,7 +211,7 @@ func TestDeclaredTools(t *testing.T) {
 	}
 }
 
-// A declared source of any kind goes with the policy that declared it.
+// A declared source of any kind is removed with the policy that declared it.
 func TestDeclaredSourceGoes(t *testing.T) {
 	c, err := New(Config{})
 	if err != nil {
@@ -233,7 +234,7 @@ func TestDeclaredSourceGoes(t *testing.T) {
 	}
 }
 
-// A policy that is refused leaves the tools of the one in force as they are, also where only a part of it is at fault.
+// A refused policy leaves the tools of the current one unchanged, even if only a part of it is wrong.
 func TestRefusedPolicyChangesNothing(t *testing.T) {
 	t.Setenv("BOX_TOKEN", "secret-token")
 	f := openFixture(t, "")
@@ -266,8 +267,8 @@ func TestRefusedPolicyChangesNothing(t *testing.T) {
 	}
 }
 
-// A hundred tools of ten servers are there at once when the bot begins. The figure to reach is 2 s besides the servers'
-// own time; the bound here leaves room for a busy machine.
+// A hundred tools of ten servers are registered when the bot starts. The goal is 2 s without the servers' own time; the
+// bound here leaves room for a busy machine.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	const bound = 10 * time.Second

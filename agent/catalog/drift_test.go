@@ -10,8 +10,8 @@ import (
 	"countersign/approvers"
 )
 
-// What is not as it was pinned is blocked, and the operator is told of it once, with what changed; a lock file that is
-// written while the bot runs holds at once.
+// A tool that is not as pinned is blocked, and the operator is told once, with the changes. A lock file that is written
+// while the bot runs takes effect at once.
 func TestDriftIsTold(t *testing.T) {
 	t.Parallel()
 	s := openServer(t, "send", "look")
@@ -58,7 +58,7 @@ func TestDriftIsTold(t *testing.T) {
 	}
 }
 
-// A lock file that can't be used changes nothing, and is told of once; another one is taken.
+// An invalid lock file changes nothing, and is reported once; a valid one is then accepted.
 func TestBrokenLockIsRefused(t *testing.T) {
 	t.Parallel()
 	s := openServer(t, "send")
@@ -91,8 +91,8 @@ func TestBrokenLockIsRefused(t *testing.T) {
 	}
 }
 
-// What trusted tools let presume, and which tools count as unknown, is part of the policy in force from the moment in
-// which the tools change.
+// The presumptions from trusted tools, and the choice of tools that count as unknown, are part of the current policy as
+// soon as the tools change.
 func TestToolsAddToThePolicyInForce(t *testing.T) {
 	t.Parallel()
 	s := openServer(t, "send", "look")

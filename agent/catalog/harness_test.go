@@ -139,7 +139,7 @@ func (f *fixture) begin() {
 	f.Cleanup(f.Begin(f.Context()))
 }
 
-// names are the tools of sources.
+// names lists the tools of sources.
 func (f *fixture) names() string {
 	var out []string
 	for _, t := range f.All() {
@@ -150,7 +150,7 @@ func (f *fixture) names() string {
 	return strings.Join(out, " ")
 }
 
-// states are the tools that need a pin, with their states.
+// states lists the tools that need a pin, with their states.
 func (f *fixture) states() string {
 	var out []string
 	all, _ := f.Status()
@@ -162,7 +162,7 @@ func (f *fixture) states() string {
 	return strings.Join(out, ", ")
 }
 
-// until waits for something to be so.
+// until waits for a condition.
 func (f *fixture) until(what string, so func() bool) {
 	f.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -203,7 +203,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// lineLog has the lines of a log.
+// lineLog collects the lines of a log.
 type lineLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -216,7 +216,7 @@ func (l *lineLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// with are the lines that have some words.
+// with lists the lines that contain all the words.
 func (l *lineLog) with(words string) (out []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

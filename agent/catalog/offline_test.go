@@ -10,7 +10,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// What can't be a tool is said by check where the policy names the file, and the rest of the file is there.
+// An operation that can't become a tool is reported by check at the position where the policy names the file; the rest
+// of the file becomes tools.
 func TestFindings(t *testing.T) {
 	dir := t.TempDir()
 	api := "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n" +

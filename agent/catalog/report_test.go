@@ -13,8 +13,8 @@ import (
 	"countersign/config"
 )
 
-// A report has the tools of servers that answer, the pins of those that don't, and what can't be a tool. Its lock is
-// written only over the one that was read.
+// A report contains the tools of servers that answer, the pins of the others, and what can't become a tool. Its lock
+// replaces only the lock that was read.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	up := openServer(t, "send", "look")

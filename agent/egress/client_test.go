@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// local makes a client that may connect to this machine.
+// local is a client that may connect to this machine.
 func local(t *testing.T, o Options) *http.Client {
 	t.Helper()
 	g, err := New("127.0.0.1")
@@ -29,13 +29,13 @@ func local(t *testing.T, o Options) *http.Client {
 	return c
 }
 
-// asked is what a server was asked.
+// asked is a request that a server received.
 type asked struct {
 	method, body string
 	header       http.Header
 }
 
-// listening is a server that notes what it is asked and answers as it is told.
+// listening is a server that records its requests and answers as the test says.
 func listening(t *testing.T, answer http.HandlerFunc) (*httptest.Server, *[]asked) {
 	t.Helper()
 	var got []asked
@@ -57,7 +57,7 @@ func to(location string, status int) http.HandlerFunc {
 
 func ok(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }
 
-// Whatever may be a secret stays where it was sent to, for good: also when the way leads back.
+// Headers that may be secret are never sent to another host, even if a later redirect leads back.
 func TestSecretsStayBehind(t *testing.T) {
 	var first *httptest.Server
 	hops := 0
@@ -103,12 +103,12 @@ func TestSecretsStayBehind(t *testing.T) {
 			t.Errorf("went along to another place: %v", a.header)
 		}
 		if a.header.Get("Accept") != "application/json" {
-			t.Errorf("what is no secret got lost: %v", a.header)
+			t.Errorf("a value that is not a secret was removed: %v", a.header)
 		}
 	}
 }
 
-// What writes is never turned into what reads, and its body goes to the place that it was meant for.
+// A write is never turned into a read, and its body only goes to the original host.
 func TestRedirectsOfWrites(t *testing.T) {
 	other, otherGot := listening(t, ok)
 	for _, tt := range []struct {
@@ -175,7 +175,7 @@ func TestRedirectsHaveAnEnd(t *testing.T) {
 		t.Errorf("asked %d times: %v", len(*got), err)
 	}
 
-	// From https to http nothing is followed, even to the same host.
+	// A redirect from https to http is not followed, even to the same host.
 	plain, plainGot := listening(t, ok)
 	secure := httptest.NewTLSServer(to(plain.URL, http.StatusFound))
 	defer secure.Close()
@@ -247,7 +247,7 @@ func TestBoundedAnswers(t *testing.T) {
 		}
 	}
 
-	// A body that never ends is over with the time.
+	// A body that never ends is cut off at the timeout.
 	release := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "a")
@@ -337,7 +337,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// What the dialer is asked for is a TCP address with a port, and so is what it connects to.
+// The dialer is only asked for TCP addresses with a port, and only connects to such addresses.
 func TestDialsTCPOnly(t *testing.T) {
 	g, err := New("0.0.0.0/0", "::/0")
 	if err != nil {

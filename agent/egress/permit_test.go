@@ -32,17 +32,18 @@ func TestPermits(t *testing.T) {
 		{"x.example", "x.example", "127.0.0.1:80", true},
 		{"x.example", "x.example", "100.64.0.1:80", true},
 		{"x.example", "x.example", "[fd00::1]:80", true},
-		// Who rules a name may not lead to what belongs to the machine and to nobody's service.
+		// An entry with a name does not permit addresses of the machine itself or of cloud metadata: the owner of the
+		// name could choose them.
 		{"x.example", "x.example", "169.254.169.254:80", false},
 		{"x.example", "x.example", "[fd00:ec2::254]:80", false},
 		{"x.example", "x.example", "0.0.0.0:80", false},
 		{"x.example", "x.example", "[fe80::1]:80", false},
 		{"x.example", "x.example", "224.0.0.1:80", false},
 		{"169.254.169.254", "x.example", "169.254.169.254:80", true},
-		// Whatever notation the system gives back.
+		// The same in every notation that the system may return.
 		{"10.0.0.0/8", "x.example", "[::ffff:10.1.2.3]:80", true},
 		{"fd00::/8", "x.example", "[::ffff:10.1.2.3]:80", false},
-		// A permitted gateway leads to what is permitted itself, and to the public internet.
+		// A permitted gateway permits addresses that are permitted themselves, and public ones.
 		{"64:ff9b::/96", "x.example", "[64:ff9b::a00:1]:80", false},
 		{"64:ff9b::/96", "x.example", "[64:ff9b::5db8:d70e]:80", true},
 	} {
@@ -89,7 +90,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// An address that parsers could read in two ways is none.
+// An address that parsers could read in two ways is invalid.
 func TestAddresses(t *testing.T) {
 	for _, address := range []string{
 		"https://public.example/", "http://93.184.215.14:8080/x?y=z", "http://[2606:4700::1]/", "https://a_b.example", "https://xn--bcher-kva.example/", "http://1password.example/", "http://10.0.0.1/",

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// names is a name server in this process. A name with several answers gives one after the other; the last one stays.
+// names is a name server in this process. For a name with several answers it returns one after the other; the last one
+// stays.
 type names struct {
 	mu      sync.Mutex
 	answers map[string][][]netip.Addr
@@ -26,8 +27,8 @@ func (n *names) set(name string, answers ...[]netip.Addr) {
 	n.answers[name] = answers
 }
 
-// next is what a name stands for now. IPv6 is asked for beside IPv4, so only what the question for IPv4 gets counts as
-// an answer.
+// next returns the current address of a name. IPv6 is queried beside IPv4, so only a query for IPv4 advances the
+// answers.
 func (n *names) next(name string, ipv4 bool) []netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()

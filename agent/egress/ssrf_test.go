@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// vectors are addresses by which a request gets where it should not. PORT stands for the port of the listeners on this
+// vectors are addresses that lead a request to a forbidden place. PORT stands for the port of the listeners on this
 // machine.
 var vectors = []struct {
 	url    string
@@ -112,7 +112,7 @@ var vectors = []struct {
 	{url: "http:///latest/meta-data", never: true},
 }
 
-// network is this machine's listeners, a name server, and a count of what was connected to.
+// network consists of this machine's listeners, a name server, and a counter of connections.
 type network struct {
 	t        *testing.T
 	port     string
@@ -121,7 +121,7 @@ type network struct {
 	names    names
 }
 
-// errNotHere ends a connection to an address that is not on this machine, before it is made.
+// errNotHere refuses a connection to an address that is not on this machine, before it is made.
 var errNotHere = errors.New("the test connects to this machine only")
 
 func newNetwork(t *testing.T) *network {
@@ -149,7 +149,7 @@ func newNetwork(t *testing.T) *network {
 	return h
 }
 
-// counted counts what a listener accepts.
+// counted counts the connections that a listener accepts.
 type counted struct {
 	net.Listener
 	n *atomic.Int64
@@ -171,7 +171,7 @@ func (h *network) serve(l net.Listener) {
 
 func (h *network) fill(s string) string { return strings.ReplaceAll(s, "PORT", h.port) }
 
-// reach records an address that is about to be connected to, and lets only those of this machine go on.
+// reach records an address just before the connection, and permits only addresses of this machine.
 func (h *network) reach(address string) error {
 	h.dialed.Add(1)
 	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Unmap().IsLoopback() {
@@ -180,7 +180,7 @@ func (h *network) reach(address string) error {
 	return errNotHere
 }
 
-// connects runs something and counts the connections that it makes.
+// connects runs a function and returns the number of connections that it makes.
 func (h *network) connects(do func()) int64 {
 	before := h.accepted.Load() + h.dialed.Load()
 	do()
@@ -197,15 +197,14 @@ func (h *network) guard(allow ...string) *Guard {
 	return g
 }
 
-// client is the guard's, for one request.
+// client is the guard's client, for one request.
 func (h *network) client(allow ...string) *http.Client {
 	c := h.guard(allow...).Client(Options{Timeout: 10 * time.Second})
 	h.t.Cleanup(c.CloseIdleConnections)
 	return c
 }
 
-// naive is a client that no guard looks at. Its dialer reads numbers as the C library does, which Go's own resolver
-// doesn't.
+// naive is a client without the guard. Its dialer reads numbers as the C library does, unlike Go's own resolver.
 func (h *network) naive() *http.Client {
 	d := net.Dialer{Resolver: h.names.resolver(), ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error { return h.reach(address) }}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -220,7 +219,7 @@ func (h *network) naive() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 10 * time.Second}
 }
 
-// get asks for an address and gives back the error; none means that an answer came.
+// get sends a request to an address and returns the error; nil means that an answer came.
 func get(c *http.Client, address string) error {
 	resp, err := c.Get(address)
 	if err == nil {
@@ -229,7 +228,7 @@ func get(c *http.Client, address string) error {
 	return err
 }
 
-// redirector is a server that sends whoever asks to where the query says.
+// redirector is a server that redirects to the address in the query.
 func redirector(t *testing.T) (address, entry string, hits *atomic.Int64) {
 	t.Helper()
 	hits = &atomic.Int64{}
@@ -242,8 +241,7 @@ func redirector(t *testing.T) (address, entry string, hits *atomic.Int64) {
 	return s.URL, strings.TrimPrefix(s.URL, "http://"), hits
 }
 
-// Nothing that leads to this machine, to a private network or to a cloud's metadata is connected to, by whatever
-// notation, name or redirect.
+// No notation, name or redirect leads to a connection to this machine, a private network or a cloud's metadata.
 func TestSSRF(t *testing.T) {
 	h := newNetwork(t)
 	away, entry, hits := redirector(t)
@@ -275,8 +273,8 @@ func TestSSRF(t *testing.T) {
 	}
 }
 
-// Without the guard each vector connects, so the test above can fail; and with an entry that names it, each one that is
-// written in the usual way does too.
+// Without the guard each vector connects, so the test above can fail. With an entry that names it, each vector in a
+// usual notation connects, too.
 func TestSSRFWithoutTheGuard(t *testing.T) {
 	h := newNetwork(t)
 	for _, v := range vectors {
@@ -300,14 +298,13 @@ func TestSSRFWithoutTheGuard(t *testing.T) {
 	}
 }
 
-// A name that stands for a public address when it is looked at and for this machine when it is connected to gets
-// nowhere.
+// A name that resolves to a public address at the check and to this machine at the connection does not connect.
 func TestRebinding(t *testing.T) {
 	h := newNetwork(t)
 	public, here := addrs("93.184.215.14"), addrs("127.0.0.1")
 	address := h.fill("http://rebinding.example:PORT/")
 
-	// What checks a name and then connects to it falls for this.
+	// A client that checks a name and then connects to the name is deceived.
 	h.names.set("rebinding.example", public, here)
 	looked, err := h.names.resolver().LookupHost(t.Context(), "rebinding.example")
 	if err != nil || len(looked) != 1 || looked[0] != "93.184.215.14" {
@@ -332,14 +329,14 @@ func TestRebinding(t *testing.T) {
 		t.Error("the second answer was connected to")
 	}
 
-	// An answer with both gives the public one only.
+	// If a name has a public and a private address, only the public one is used.
 	h.names.set("rebinding.example", append(append([]netip.Addr{}, here...), public...))
 	if err := get(c, address); err == nil || h.accepted.Load() != accepted {
 		t.Errorf("of a public and a private address: %v", err)
 	}
 }
 
-// The dialer of the environment's proxy would be connected to instead of what was checked.
+// With a proxy from the environment, the dialer would connect to the proxy instead of the checked address.
 func TestNoProxy(t *testing.T) {
 	h := newNetwork(t)
 	var once sync.Once

@@ -17,7 +17,7 @@ import (
 	"countersign/config"
 )
 
-// environment is what the tests' declarations find.
+// environment is the environment for the tests' declarations.
 var environment = map[string]string{"API_TOKEN": "S3cr3t/Va+lue=1", "API_KEY": "k3y&with=odd chars", "REGION": "eu-1"}
 
 func lookup(name string) (string, bool) {
@@ -33,7 +33,7 @@ type received struct {
 	Header               http.Header
 }
 
-// site is a server that keeps what it received.
+// site is a server that records its requests.
 type site struct {
 	*httptest.Server
 	mu  sync.Mutex
@@ -60,7 +60,7 @@ func serve(t *testing.T, answer http.HandlerFunc) *site {
 	return s
 }
 
-// last is the last request, and how many there were.
+// last returns the last request, and how many there were.
 func (s *site) last() (received, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *site) last() (received, int) {
 	return s.got[len(s.got)-1], len(s.got)
 }
 
-// declared makes the one tool of a declaration. SITE in it stands for the server's address, which is allowed.
+// declared returns the only tool of a declaration. SITE in it stands for the server's address, which is allowed.
 func declared(t *testing.T, s *site, yaml string) agent.Tool {
 	t.Helper()
 	tools, errs := declare(t, s, yaml)
@@ -80,7 +80,7 @@ func declared(t *testing.T, s *site, yaml string) agent.Tool {
 	return tools[0]
 }
 
-// declaredWithout makes it where the environment is not known.
+// declaredWithout returns the tool if the environment is not known.
 func declaredWithout(t *testing.T, s *site, yaml string) agent.Tool {
 	t.Helper()
 	tools, errs := httptool.Tools(policy(t, s, yaml).HTTP, nil)
@@ -123,7 +123,7 @@ func indented(yaml string) string {
 	return b.String()
 }
 
-// run calls a tool. The files that it attaches are kept.
+// run calls a tool, and collects the files that it attaches.
 func run(t *testing.T, tool agent.Tool, args string) (string, []agent.File, error) {
 	t.Helper()
 	var files []agent.File
@@ -134,7 +134,7 @@ func run(t *testing.T, tool agent.Tool, args string) (string, []agent.File, erro
 	return text, files, err
 }
 
-// outcome is how a run ended, in one word.
+// outcome is the outcome of a run, in one word.
 func outcome(err error) string {
 	switch {
 	case err == nil:

@@ -23,7 +23,7 @@ func one(members string) string {
 
 const id = "{name: id, in: path, required: true, schema: {type: string}}"
 
-// What is wrong with a file or an operation is said, and where an operation is left out the others stay.
+// Errors in a file or an operation are reported; if an operation is left out, the others stay.
 func TestFaultyFiles(t *testing.T) {
 	nested := strings.Repeat("{items: ", 250) + "true" + strings.Repeat("}", 250)
 	large := make([]string, 3000)
@@ -115,7 +115,7 @@ func TestFaultyFiles(t *testing.T) {
 	}
 }
 
-// YAML and JSON of the same description are the same tools.
+// The same description in YAML and in JSON gives the same tools.
 func TestYAMLAndJSON(t *testing.T) {
 	yaml := "openapi: 3.0.3\ninfo: {title: x, version: 1.0}\nx-base: &base {type: integer, minimum: 0x10, maximum: 1e3}\nservers: [{url: https://api.example.com}]\npaths:\n  /a:\n    get:\n      parameters:\n" +
 		"        - {name: a, in: query, schema: *base}\n        - {name: b, in: query, schema: {<<: *base, maximum: 1.50}}\n        - {name: c, in: query, schema: {enum: [yes, 2020-01-01, ~, true, +5, .5, 1_000]}}\n      responses: {200: {description: ok}}\n"
@@ -129,7 +129,7 @@ func TestYAMLAndJSON(t *testing.T) {
 	}
 }
 
-// Every change of what an operation's request is changes its definition, and no change of anything else does.
+// Every change of an operation's request changes its definition, and no other change does.
 func TestDefinitionsOfOperations(t *testing.T) {
 	whole := one("summary: A, parameters: ["+id+", {$ref: '#/components/parameters/P'}], requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/S'}}}}") +
 		"  /other: {get: {operationId: other, responses: {'200': {description: ok}}}}\n" +
@@ -176,8 +176,8 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// FuzzOpenAPI: whatever a file holds, it is refused with sentences, or gives tools that can be registered or say why
-// not.
+// FuzzOpenAPI checks that any file is refused with an error, or gives tools that can be registered or are refused with
+// a reason.
 func FuzzOpenAPI(f *testing.F) {
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {

@@ -37,7 +37,7 @@ func api(t *testing.T, s *site, file, yaml string) ([]agent.Tool, []error) {
 	return httptool.OpenAPI(f.OpenAPI[0], lookup)
 }
 
-// written puts a description into a file.
+// written writes a description into a file.
 func written(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "api.yaml")
@@ -91,7 +91,8 @@ func TestHundredOperations(t *testing.T) {
 	}
 }
 
-// A description of 3.0: what becomes a tool, under which name, with which schema, and what is said of the others.
+// A description of version 3.0: which operations become tools, with which name and schema, and what is reported about
+// the others.
 func TestPetstore(t *testing.T) {
 	tools, errs := api(t, nil, "testdata/petstore30.yaml", "headers: {Authorization: 'Bearer ${API_TOKEN}'}\n")
 	registered(t, tools)
@@ -171,7 +172,7 @@ func plainText(s string) string {
 	return strings.NewReplacer("\n", "", "\t", "").Replace(s)
 }
 
-// What goes out for operations' arguments, in each style.
+// The requests for operations' arguments, in each style.
 func TestStyles(t *testing.T) {
 	s := serve(t, status(200))
 	tools, _ := api(t, s, "testdata/petstore30.yaml", "url: SITE/base\nheaders: {Authorization: 'Bearer ${API_TOKEN}', Cookie: own=1}\nquery: {key: '${API_KEY}'}\nidempotency_key: Idempotency-Key\n")
@@ -266,7 +267,7 @@ func TestBookings(t *testing.T) {
 	}
 }
 
-// Values as OpenAPI's own table of styles has them.
+// The values in the table of styles of the OpenAPI specification.
 func TestTableOfStyles(t *testing.T) {
 	s := serve(t, status(200))
 	const (
@@ -308,7 +309,7 @@ func TestTableOfStyles(t *testing.T) {
 	}
 }
 
-// References within a file are followed as far as they lead, and no further.
+// References within a file are followed, recursive ones without end are not.
 func TestReferences(t *testing.T) {
 	for name, yaml := range map[string]string{
 		"to itself":        "a: {$ref: '#/components/schemas/a'}",

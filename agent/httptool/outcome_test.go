@@ -12,7 +12,7 @@ import (
 	"countersign/agent"
 )
 
-// Declarations of the tests: one that reads, one that writes, and one that writes and can be repeated.
+// Declarations of the tests: a read, a write, and an idempotent write.
 const (
 	reads    = "url: SITE/it\n"
 	writes   = "url: SITE/it\nmethod: POST\n"
@@ -26,16 +26,16 @@ func broken(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// cutOff answers with less than it announces.
+// cutOff answers with fewer bytes than it announces.
 func cutOff(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Length", "1000")
 	fmt.Fprint(w, "the beginning")
 }
 
-// silent answers nothing until the client has gone.
+// silent does not answer until the client has gone.
 func silent(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// raw answers with what is no HTTP.
+// raw answers with bytes that are not HTTP.
 func raw(w http.ResponseWriter, _ *http.Request) {
 	if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
 		fmt.Fprint(c, "220 mail.example ESMTP\r\n")
@@ -62,7 +62,7 @@ func elsewhere(code int, location string) http.HandlerFunc {
 	}
 }
 
-// What becomes of a call, for every way in which its request can end. docs/http.md has this table.
+// The outcome of a call, for every way in which its request can end. docs/http.md has this table.
 func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name                 string
@@ -125,7 +125,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// What is refused before anything is sent has done nothing, whatever the tool does.
+// A call that is refused before anything is sent has done nothing, whatever the tool's effect.
 func TestNothingWasSent(t *testing.T) {
 	s := serve(t, status(200))
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,7 +151,7 @@ func TestNothingWasSent(t *testing.T) {
 	}
 }
 
-// An address that will never be connected to is said before anybody calls.
+// An address to which the guard never connects is reported before anybody calls the tool.
 func TestRefusedAddresses(t *testing.T) {
 	s := serve(t, status(200))
 	for address, want := range map[string]string{
@@ -175,7 +175,7 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 }
 
-// A call that is stopped while its request is under way: what writes may have acted.
+// If a call is stopped while its request is under way, a write may have acted.
 func TestStopped(t *testing.T) {
 	for yaml, want := range map[string]string{reads: "failed", writes: "unknown"} {
 		arrived := make(chan struct{}, 1)
@@ -216,7 +216,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// The run is given a little longer than its request, so that it can say what became of it.
+// The run gets a little more time than its request, so that it can report the outcome.
 func TestTimeouts(t *testing.T) {
 	s := serve(t, status(200))
 	if tool := declared(t, s, reads+"timeout: 7s\n"); tool.Timeout != 12*time.Second {

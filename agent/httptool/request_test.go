@@ -27,7 +27,7 @@ arguments:
   additionalProperties: true
 `
 
-// What goes out for which arguments, byte for byte.
+// The request for some arguments, byte for byte.
 func TestRequests(t *testing.T) {
 	key := "key=k3y%26with%3Dodd%20chars"
 	for _, tt := range []struct {
@@ -66,7 +66,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What can't stand in its place is refused, with a sentence that names the argument, and nothing is sent.
+// A value that is not allowed in its place is refused, with an error that names the argument, and nothing is sent.
 func TestRefusedArguments(t *testing.T) {
 	s := serve(t, status(200))
 	tool := declared(t, s, placed)
@@ -105,7 +105,7 @@ func TestRefusedArguments(t *testing.T) {
 			t.Errorf("%s: %v; want %q", args, err, want)
 		}
 	}
-	// A dot that comes from two arguments leads elsewhere, too.
+	// A dot segment made of two arguments leads elsewhere, too.
 	two := declared(t, s, "url: 'SITE/a/{x}{y}/b'\narguments: {type: object, properties: {x: {}, y: {}}, required: [x, y]}\n")
 	for _, args := range []string{`{"x":".","y":"."}`, `{"x":"%2e","y":"."}`, `{"x":"%2","y":"e"}`} {
 		if _, _, err := run(t, two, args); err == nil {
@@ -164,7 +164,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// An address from the environment is where requests go, and nowhere else.
+// If the address comes from the environment, requests go only there.
 func TestAddressFromTheEnvironment(t *testing.T) {
 	s := serve(t, status(200))
 	environment["BASE"] = s.URL + "/base"
@@ -199,7 +199,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// Without an environment the tools are there to be looked at.
+// Without an environment the tools can be listed.
 func TestWithoutEnvironment(t *testing.T) {
 	s := serve(t, status(200))
 	tool := declared(t, s, placed)
@@ -215,7 +215,7 @@ func TestWithoutEnvironment(t *testing.T) {
 	}
 }
 
-// Whatever is declared otherwise is another tool, so that what was allowed for the one does not run the other.
+// Every change of the declaration makes another tool, so an approval of the old tool does not run the new one.
 func TestDefinitions(t *testing.T) {
 	s := serve(t, status(200))
 	seen := map[string]string{}
@@ -231,7 +231,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// For any arguments that are sent, the server decodes what was given, in its place, and nothing else.
+// If a request is sent, the server decodes exactly the original arguments, each in its place.
 func TestServerDecodesWhatWasGiven(t *testing.T) {
 	s := serve(t, status(200))
 	tool := declared(t, s, strings.Replace(placed, "&fixed=a%20b&key=${API_KEY}", "", 1))

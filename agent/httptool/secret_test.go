@@ -16,7 +16,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// secretsOf are those that the declarations below send, in every way in which a server may repeat them.
+// secretsOf lists the secrets that the declarations below send, in every form in which a server may repeat them.
 func secretsOf() []string {
 	var out []string
 	for _, s := range []string{environment["API_TOKEN"], environment["API_KEY"], "Sw0rdf1sh!", "user:Sw0rdf1sh!", "written-out-0123"} {
@@ -32,8 +32,8 @@ headers: {Authorization: "Bearer ${API_TOKEN}", X-Basic: "Basic ${BASIC}", X-Api
 arguments: {type: object, properties: {way: {type: string}}, required: [way]}
 `
 
-// A server that repeats what it was sent, in its answer, its error, or where it sends the client, does not bring it to
-// the model, to people or into the log.
+// If a server repeats a secret in its answer, its error or a redirect, the secret does not reach the model, people or
+// the log.
 func TestSecretsStayInside(t *testing.T) {
 	environment["BASIC"] = base64.StdEncoding.EncodeToString([]byte("user:Sw0rdf1sh!"))
 	defer delete(environment, "BASIC")
@@ -122,7 +122,7 @@ func leaks(t *testing.T, where, said string) {
 		if strings.Contains(said, secret) {
 			t.Errorf("%s tells %q:\n%.400s", where, secret, said)
 		}
-		// not in part either, where something was cut
+		// not even in part, if something was cut
 		line, _, _ := strings.Cut(said, "\n")
 		for n := 3; n < len(secret); n++ {
 			if strings.HasSuffix(line, secret[:n]) {
@@ -132,7 +132,7 @@ func leaks(t *testing.T, where, said string) {
 	}
 }
 
-// What looks like a secret and is none of the tool's stays in what the model is given, since it may be what was asked
+// A text that looks like a secret but is not one of the tool's stays in the result, because it may be what was asked
 // for.
 func TestAnswersKeepWhatIsTheirs(t *testing.T) {
 	body := `{"token": "abcdefgh", "password": "for a guest", "next": "https://x.example/?api_key=1234567"}`
@@ -142,7 +142,7 @@ func TestAnswersKeepWhatIsTheirs(t *testing.T) {
 	}
 }
 
-// Nothing of the environment is in what a policy's file can be asked for.
+// No value of the environment can be read from a policy file's data.
 func TestPolicyHoldsNoSecrets(t *testing.T) {
 	s := serve(t, status(200))
 	f := policy(t, s, withSecrets)

@@ -13,7 +13,7 @@ import (
 	"countersign/config"
 )
 
-// address is a server at an address that is written by hand. act answers calls; nil answers "done".
+// address is a handwritten server at an address. act answers calls; nil answers "done".
 type address struct {
 	t    *testing.T
 	act  func(w http.ResponseWriter, r *http.Request, m wire)
@@ -68,7 +68,8 @@ func answerJSON(w http.ResponseWriter, m wire, result string) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-// stream begins a stream of events, and returns how to write to it. It reports false when the client has gone.
+// stream begins a stream of events, and returns a function that writes to it and reports false when the client has
+// gone.
 func stream(w http.ResponseWriter, r *http.Request) func(format string, args ...any) bool {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)

@@ -9,8 +9,8 @@ import (
 )
 
 func init() {
-	// does one thing at a time: the list is answered only when a call is over, and the call only when the list was wanted
-	// again
+	// does one thing at a time: it answers the list only after a call is over, and the call only after the list was
+	// requested
 	scriptedServers["does one thing at a time"] = answering(func(p *scriptedServer, m wire) {
 		for wanted := 0; wanted < 2; {
 			next, ok := p.next()
@@ -25,8 +25,8 @@ func init() {
 	})
 }
 
-// TestReadAgain: a change of which the server says nothing is found although nobody calls anything: what waits is
-// voided, and a tool that is again what was pinned can be called.
+// TestReadAgain checks that a change that the server does not announce is found although nobody calls anything: waiting
+// requests are voided, and a tool that is as pinned again can be called.
 func TestReadAgain(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition})
 	l := quick()
@@ -49,7 +49,7 @@ func TestReadAgain(t *testing.T) {
 	}
 }
 
-// TestReadAgainBesideACall: a server that answers nothing else during a call keeps its connection.
+// TestReadAgainBesideACall checks that a server that answers nothing else during a call keeps its connection.
 func TestReadAgainBesideACall(t *testing.T) {
 	l := quick()
 	l.again, l.list = 20*time.Millisecond, 300*time.Millisecond
@@ -59,6 +59,6 @@ func TestReadAgainBesideACall(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	if n := c.Status()[0].Restarts; n != 0 {
-		t.Errorf("it was connected with anew %d times", n)
+		t.Errorf("it was connected again %d times", n)
 	}
 }

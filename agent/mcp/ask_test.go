@@ -12,7 +12,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// accepting answers each form, and keeps it.
+// accepting accepts each form, and records it.
 func accepting(values string) (func(context.Context, agent.Form) (agent.Reply, error), *[]agent.Form) {
 	var mu sync.Mutex
 	var forms []agent.Form
@@ -24,8 +24,8 @@ func accepting(values string) (func(context.Context, agent.Form) (agent.Reply, e
 	}, &forms
 }
 
-// TestAsk: a question of the server goes to the person whose run it is, with the form's bytes, and the answer goes
-// back.
+// TestAsk checks that a question of the server goes to the person who asked for the call, with the form's bytes, and
+// that the answer goes back.
 func TestAsk(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "asks"))
 	tool := o.tool(t, "bad.act")
@@ -63,8 +63,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskOfTwoRuns: a question that can't be told to belong to one of two runs is declined, rather than put to the
-// wrong person.
+// TestAskOfTwoRuns checks that a question that could belong to either of two runs is declined, because it might reach
+// the wrong person.
 func TestAskOfTwoRuns(t *testing.T) {
 	tap := newTap(discard, redact.Values{}, 1000, func() {}, nil)
 	f := &flight{token: "one"}
@@ -89,7 +89,7 @@ func TestAskOfTwoRuns(t *testing.T) {
 	}
 }
 
-// TestAskOutside: a question without a run is declined.
+// TestAskOutside checks that a question without a run is declined.
 func TestAskOutside(t *testing.T) {
 	s, read := recorded(t, "asks outside of a run")
 	running(t, quick(), s)
@@ -98,7 +98,7 @@ func TestAskOutside(t *testing.T) {
 	}
 }
 
-// TestNotOffered: a server gets no model, no roots and nothing that it made up.
+// TestNotOffered checks that a server gets no model calls, no roots, and no methods that it invented.
 func TestNotOffered(t *testing.T) {
 	s, read := recorded(t, "asks for more than is offered")
 	_, o := running(t, quick(), s)
@@ -116,8 +116,8 @@ func TestNotOffered(t *testing.T) {
 	}
 }
 
-// TestVisit: a server that wants an address visited first is called again once the asker has said yes, and not
-// otherwise.
+// TestVisit checks that a server that requires a visit to an address first is called again only after the requester has
+// agreed.
 func TestVisit(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "sends somebody elsewhere"))
 	ask, forms := accepting("")
@@ -147,7 +147,7 @@ func TestVisit(t *testing.T) {
 	}
 }
 
-// TestUnfitForms: nobody is shown a question without end, or sent to an address that hides where it leads.
+// TestUnfitForms checks that nobody is shown a question without a length limit, or an address that hides its host.
 func TestUnfitForms(t *testing.T) {
 	for name, f := range map[string]agent.Form{
 		"no words":       {},
@@ -178,7 +178,7 @@ func TestUnfitForms(t *testing.T) {
 	}
 }
 
-// TestAskEndsWithTheRun: whoever waits for an answer is let go when the run ends.
+// TestAskEndsWithTheRun checks that the wait for an answer ends with the run.
 func TestAskEndsWithTheRun(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "asks"))
 	tool := o.tool(t, "bad.act")
@@ -202,7 +202,7 @@ func TestAskEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// TestAstray: nobody is sent to an address without encryption.
+// TestAstray checks that nobody is sent to an unencrypted address.
 func TestAstray(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "sends somebody astray"))
 	ask, forms := accepting("{}")

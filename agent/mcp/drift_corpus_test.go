@@ -12,7 +12,7 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// actDefinition is a tool with everything that a definition can hold.
+// actDefinition is a tool with every member that a definition can have.
 const actDefinition = `{"name":"act","title":"Act","description":"Ships an order.\nAsk first.","inputSchema":{"type":"object","properties":` +
 	`{"order":{"type":"string","description":"Order number","pattern":"^ORD-","maxLength":20,"default":"ORD-1"},` +
 	`"how":{"type":"object","properties":{"fast":{"type":"boolean"},"level":{"type":"integer","minimum":1,"maximum":5,"enum":[1,2,3]}},"required":["fast"],"additionalProperties":false},` +
@@ -22,7 +22,7 @@ const actDefinition = `{"name":"act","title":"Act","description":"Ships an order
 	`"annotations":{"title":"Acts","readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true},` +
 	`"icons":[{"src":"https://shop.example/i.png","mimeType":"image/png","sizes":["48x48"]}],"execution":{"taskSupport":"optional"},"_meta":{"shop/team":1},"x-later":{"deep":[1,2.0]}}`
 
-// driftCorpus is what a server can change in it: what stands in the definition, and what stands there instead.
+// driftCorpus lists the possible changes: a text of the definition, and its replacement.
 var driftCorpus = []struct{ what, from, to string }{
 	{"the name", `"name":"act"`, `"name":"act2"`},
 	{"the case of the name", `"name":"act"`, `"name":"Act"`},
@@ -111,7 +111,7 @@ var driftCorpus = []struct{ what, from, to string }{
 	{"no schema", `"inputSchema":`, `"inputschema":`},
 }
 
-// unreadable are changes after which the list is not a list any more: no two programs need read the same in it.
+// unreadable lists changes that make the list ambiguous: two programs could read it differently.
 var unreadable = []struct{ what, from, to string }{
 	{"a name twice", `"title":"Act",`, `"title":"Act","title":"Act",`},
 	{"a name twice, and another value", `"description":"Ships`, `"description":"Cancels","description":"Ships`},
@@ -123,14 +123,14 @@ var unreadable = []struct{ what, from, to string }{
 
 const bystander = `{"name":"look","description":"Looks","inputSchema":{"type":"object"}}`
 
-// Whatever a server changes in what it says of a tool, the tool is blocked as soon as its list was
-// read, what waited for it is voided with a reason, nothing new is taken, and neither the old tool nor the new one
-// reaches the server. When the server says again what was pinned, the tool is what it was.
+// Whatever a server changes in a tool's definition, the tool is blocked as soon as the list was read, its waiting
+// requests are voided with a reason, new calls are refused, and neither the old nor the new tool is called on the
+// server. When the server offers the pinned definition again, the tool works again.
 func TestDriftCorpus(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})
 	o := newHarness(t, s)
 	if o.blocked("srv.act") != "" || o.blocked("srv.look") != "" {
-		t.Fatalf("what is pinned is blocked: %q, %q", o.blocked("srv.act"), o.blocked("srv.look"))
+		t.Fatalf("a pinned tool is blocked: %q, %q", o.blocked("srv.act"), o.blocked("srv.look"))
 	}
 	blocked := 0
 	for _, c := range driftCorpus {
@@ -156,7 +156,7 @@ func TestDriftCorpus(t *testing.T) {
 		case why == "":
 			t.Errorf("%s: it is not blocked", c.what)
 		case r.State != approvers.Voided || !strings.Contains(r.Reason, why):
-			t.Errorf("%s: what waited is %s because %q", c.what, r.State, r.Reason)
+			t.Errorf("%s: the waiting request is %s because %q", c.what, r.State, r.Reason)
 		case again.Request != "" || again.Outcome != approvers.OutcomeError || !strings.Contains(again.Result, why):
 			t.Errorf("%s: a new call is taken: %s", c.what, again.Result)
 		case err == nil || s.runs.Load() != 0:
@@ -170,13 +170,13 @@ func TestDriftCorpus(t *testing.T) {
 		o.offered()
 		o.ok(o.Requests.Reevaluate(t.Context()))
 		if o.blocked("srv.act") != "" {
-			t.Fatalf("%s: it is what was pinned again, and is blocked because %s", c.what, o.blocked("srv.act"))
+			t.Fatalf("%s: the definition is as pinned again, but the tool is blocked: %s", c.what, o.blocked("srv.act"))
 		}
 	}
 	t.Logf("changes=%d blocked=%d", len(driftCorpus), blocked)
 }
 
-// registered is the tool as it was pinned, as one who holds on to it would call it.
+// registered is the tool as it was pinned, for a caller that still holds it.
 func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	t.Helper()
 	tool, err := o.client.Tool("srv", []byte(definition))
@@ -186,8 +186,8 @@ func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	return tool
 }
 
-// A list that can't be read for certain is none: the server counts as one that is not there, and nothing of it is
-// called until it has a list again.
+// An ambiguous list counts as no list: the server counts as unavailable, and none of its tools is called until it has a
+// valid list.
 func TestDriftThatCanNotBeRead(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})
 	o := newHarness(t, s)
@@ -210,17 +210,17 @@ func TestDriftThatCanNotBeRead(t *testing.T) {
 		o.offered()
 		o.ok(o.Requests.Reevaluate(t.Context()))
 		if why := o.blocked("srv.act"); why != "" {
-			t.Fatalf("%s: it is what was pinned again, and is blocked because %s", c.what, why)
+			t.Fatalf("%s: the definition is as pinned again, but the tool is blocked: %s", c.what, why)
 		}
 	}
 	if r := o.request(waits.Request); r.State != approvers.Pending {
-		t.Errorf("what waited is %s, because the server was not there for a while", r.State)
+		t.Errorf("the waiting request is %s, although the server was only unavailable", r.State)
 	}
 	t.Logf("changes=%d refused=%d", len(unreadable), refused)
 }
 
-// What does not change a tool blocks none: where it stands in the list, how the list is cut into pages, what else there
-// is, and the spaces between the tokens.
+// Changes that don't change a tool block none: its position in the list, the pages of the list, other tools, and spaces
+// between tokens.
 func TestWhatIsNoDrift(t *testing.T) {
 	spaced := strings.NewReplacer(`":"`, `" : "`, `,"`, ",\n\t\"").Replace(bystander)
 	s := newDriftingServer([]string{actDefinition, bystander})
@@ -250,15 +250,15 @@ func TestWhatIsNoDrift(t *testing.T) {
 		t.Errorf("spaces between tokens blocked it: %s", why)
 	}
 	if r := o.request(waits.Request); r.State != approvers.Pending {
-		t.Errorf("what waited is %s", r.State)
+		t.Errorf("the waiting request is %s", r.State)
 	}
 	if o.blocked("srv.new") == "" {
 		t.Error("a tool that nobody pinned can be called")
 	}
 }
 
-// A server that changes its tool and keeps quiet about it is found out by the call at the latest: it is not made, and
-// the tool is blocked from then on.
+// If a server changes a tool without announcing it, the next call detects this at the latest: it is not made, and the
+// tool is blocked from then on.
 func TestDriftInSilence(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition})
 	o := newHarness(t, s)

@@ -26,8 +26,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// driftingServer is a server that says of its tools what a test has it say, byte for byte. All else of it is the SDK's:
-// the session, the calls, and the word that its list changed.
+// driftingServer is a server whose tool list a test writes, byte for byte. Everything else is the SDK's: the session,
+// the calls, and the notification that the list changed.
 type driftingServer struct {
 	sdk  *sdk.Server
 	http http.Handler
@@ -53,7 +53,7 @@ func (s *driftingServer) has(name string) {
 	})
 }
 
-// says changes the list. Aloud, the server tells that it changed.
+// says changes the list. With aloud, the server announces the change.
 func (s *driftingServer) says(aloud bool, pages ...[]string) {
 	s.mu.Lock()
 	s.pages = pages
@@ -65,7 +65,7 @@ func (s *driftingServer) says(aloud bool, pages ...[]string) {
 	}
 }
 
-// ServeHTTP puts our list in the place of the SDK's.
+// ServeHTTP replaces the SDK's list by the test's.
 func (s *driftingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -110,7 +110,7 @@ func (s *driftingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]%s}}`, answer.ID, list, next)
 }
 
-// harness is a workflow before the tools of a server.
+// harness is a workflow with the tools of a server.
 type harness struct {
 	*workflow.Workflow
 	t      *testing.T
@@ -167,7 +167,7 @@ func (o *harness) ok(err error) {
 	}
 }
 
-// offered waits until the server's list was read as another.
+// offered waits until the client has read a changed list.
 func (o *harness) offered() {
 	o.t.Helper()
 	select {
@@ -195,7 +195,7 @@ func (o *harness) pinWhatIsOffered() {
 	}
 }
 
-// ask has the model ask for a call, and returns it.
+// ask lets the model ask for a call, and returns it.
 func (o *harness) ask(tool, args string) store.Call {
 	o.t.Helper()
 	ctx := o.t.Context()
@@ -235,7 +235,7 @@ func (o *harness) blocked(name string) string {
 	return tool.Blocked
 }
 
-// stale has what was read of the list be too old for a call.
+// stale makes the last list that was read too old for a call.
 func (o *harness) stale() {
 	o.t.Helper()
 	ses, err := o.client.servers[0].ready(o.t.Context())
@@ -247,7 +247,7 @@ func (o *harness) stale() {
 	ses.readAt = time.Time{}
 }
 
-// until waits for something to become true.
+// until waits for a condition.
 func (o *harness) until(otherwise string, is func() bool) {
 	o.t.Helper()
 	for limit := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) { // polled: nothing tells of it

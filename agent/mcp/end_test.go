@@ -16,8 +16,8 @@ import (
 	"countersign/config"
 )
 
-// TestUnresponsiveAddress: an address that answers neither a call nor a ping is connected with anew, and a call that it
-// keeps waiting ends with the connection.
+// TestUnresponsiveAddress checks that a server that answers neither a call nor a ping is connected again, and that the
+// waiting call ends with the old connection.
 func TestUnresponsiveAddress(t *testing.T) {
 	l := quick()
 	l.probe = 100 * time.Millisecond
@@ -63,13 +63,13 @@ func TestUnresponsiveAddress(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for c.Status()[0].Restarts == 0 {
 		if time.Now().After(deadline) {
-			t.Fatalf("it was not connected with anew: %+v", c.Status())
+			t.Fatalf("there is no new connection: %+v", c.Status())
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// TestIssuer: a server that names somebody else as its issuer does not get the client's secret sent there.
+// TestIssuer checks that the client's secret is not sent to another issuer that a server names.
 func TestIssuer(t *testing.T) {
 	t.Setenv("CRM_SECRET", "crm-client-secret")
 	for name, honest := range map[string]bool{"the issuer of the policy": true, "another": false} {

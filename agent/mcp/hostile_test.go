@@ -34,8 +34,8 @@ func outcomeOf(err error) outcome {
 
 func (o outcome) String() string { return []string{"answers", "fails", "is unclear"}[o] }
 
-// TestHostileServers: whatever a server does, a call of it ends in time with an outcome that claims no more than is
-// known, memory and goroutines stay bounded, and a sane server beside it is called all the while.
+// TestHostileServers checks that, whatever a server does, its calls end in time with an outcome that claims no more
+// than is known, memory and goroutines stay limited, and a sane server beside it can be called all the time.
 func TestHostileServers(t *testing.T) {
 	tests := []struct {
 		role string
@@ -140,7 +140,7 @@ func TestHostileServers(t *testing.T) {
 	settled(t, before)
 }
 
-// misbehaving is how long a server that does not answer may do what it does.
+// misbehaving is how long a server that does not answer may go on.
 const misbehaving = 300 * time.Millisecond
 
 // endOnceSent ends a call a while after it was sent.
@@ -174,8 +174,8 @@ func said(err error) string {
 	return err.Error()
 }
 
-// keepCalling calls a tool until the returned function is called, which reports how often it was called. Each call has
-// to succeed, at once.
+// keepCalling calls a tool until the returned function is called, which returns the number of calls. Each call must
+// succeed at once.
 func keepCalling(t *testing.T, tool agent.Tool) (stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -200,10 +200,10 @@ func keepCalling(t *testing.T, tool agent.Tool) (stop func() int) {
 	}
 }
 
-// maxGrowth is how much the heap may grow while a hostile server is dealt with: a few messages of the largest size.
+// maxGrowth limits how much the heap may grow during a hostile server's calls: a few messages of the largest size.
 const maxGrowth = 128 << 20
 
-// watchMemory looks at the heap until the returned function is called.
+// watchMemory samples the heap until the returned function is called.
 func watchMemory(t *testing.T) (stop func()) {
 	t.Helper()
 	runtime.GC()
@@ -235,7 +235,7 @@ func watchMemory(t *testing.T) (stop func()) {
 	}
 }
 
-// settled waits until no more goroutines are left than before.
+// settled waits until there are no more goroutines than before.
 func settled(t *testing.T, before int) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

@@ -17,7 +17,7 @@ import (
 	"countersign/config"
 )
 
-// TestExactArgumentsOverHTTP: here there are no lines, so not even a line break changes.
+// TestExactArgumentsOverHTTP checks that not even a line break changes, because messages are not lines here.
 func TestExactArgumentsOverHTTP(t *testing.T) {
 	a := &address{}
 	s := a.at(t)
@@ -157,7 +157,8 @@ func TestHostileAddresses(t *testing.T) {
 	}
 }
 
-// TestRefusedAtTheDoor: whoever is not let in is told what to set, and no secret is written anywhere.
+// TestRefusedAtTheDoor checks that a refused login is reported with the setting to change, and that no secret is logged
+// or returned.
 func TestRefusedAtTheDoor(t *testing.T) {
 	t.Setenv("FAR_TOKEN", "far-secret-value")
 	for _, tt := range []struct {
@@ -209,7 +210,7 @@ func TestRefusedAtTheDoor(t *testing.T) {
 	}
 }
 
-// TestUnfitAddresses: an address that may not be connected to is not.
+// TestUnfitAddresses checks that forbidden addresses are not connected to.
 func TestUnfitAddresses(t *testing.T) {
 	t.Setenv("FAR_URL", "no address")
 	t.Setenv("OPEN_URL", "http://crm.example.com/mcp")
@@ -243,7 +244,7 @@ func TestUnfitAddresses(t *testing.T) {
 	}
 }
 
-// TestRedirects: what goes along is for the address that the policy names.
+// TestRedirects checks that headers and secrets only go to the address that the policy names.
 func TestRedirects(t *testing.T) {
 	other := &address{}
 	elsewhere := other.at(t)
@@ -265,8 +266,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestStreamUnasked: an address that does not say whether it has a stream for messages unasked is connected with all
-// the same; one that has it tells of changes there.
+// TestStreamUnasked checks that a server that does not answer whether it streams unsolicited messages is connected all
+// the same, and that a server that streams them can announce changes there.
 func TestStreamUnasked(t *testing.T) {
 	l := quick()
 	l.stream = 100 * time.Millisecond
@@ -298,13 +299,13 @@ func TestStreamUnasked(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the list was not read anew")
+			t.Fatal("the list was not read again")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// TestAskOverHTTP: a question that comes on a call's own stream is that call's, however many are under way.
+// TestAskOverHTTP checks that a question on a call's own stream belongs to that call, however many are under way.
 func TestAskOverHTTP(t *testing.T) {
 	answered := make(chan string, 10)
 	a := &address{act: func(w http.ResponseWriter, r *http.Request, m wire) {
@@ -350,8 +351,7 @@ func TestAskOverHTTP(t *testing.T) {
 	}
 }
 
-// TestLostSession: a server that does not know the connection any more is connected with anew, and the next call is
-// made.
+// TestLostSession checks that if a server no longer knows the session, a new one is opened and the next call is made.
 func TestLostSession(t *testing.T) {
 	var mu sync.Mutex
 	lost := false
@@ -388,6 +388,6 @@ func TestLostSession(t *testing.T) {
 		}
 	}
 	if c.Status()[0].Restarts == 0 {
-		t.Error("it was not connected with anew")
+		t.Error("it was not connected again")
 	}
 }

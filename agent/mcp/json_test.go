@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestReadMessage: what is taken for a message, and what can be told of one that is not.
+// TestReadMessage checks which bytes count as a message, and what is known of other bytes.
 func TestReadMessage(t *testing.T) {
 	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
 	for _, tt := range []struct {

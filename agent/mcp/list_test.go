@@ -10,7 +10,8 @@ import (
 	"countersign/config"
 )
 
-// TestBadTools: what makes no tool is left out, by the client or by the registry, and the others are there.
+// TestBadTools checks that an invalid tool is left out, by the client or by the registry, and that the others are
+// offered.
 func TestBadTools(t *testing.T) {
 	c, o := running(t, quick(), program(t, "bad", "has bad tools"))
 	o.tool(t, "bad.act")
@@ -46,7 +47,7 @@ func TestBadTools(t *testing.T) {
 	}
 }
 
-// TestPages: a list in pages is read to its end.
+// TestPages checks that all pages of a list are read.
 func TestPages(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "lists in pages"))
 	o.tool(t, "bad.on-page-2")
@@ -86,8 +87,8 @@ func TestCanonicalNames(t *testing.T) {
 	}
 }
 
-// TestClaims: what a server says of its tools is passed on as its words, and counts for nothing unless the operator
-// says so.
+// TestClaims checks that a server's claims about its tools are passed on as its own, and have no effect unless the
+// operator trusts them.
 func TestClaims(t *testing.T) {
 	raw := func(annotations string) []byte {
 		return []byte(`{"name":"t","title":"Title","inputSchema":{"type":"object"},"annotations":` + annotations + `}`)
@@ -125,8 +126,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestEffectsOfNobody: a tool that effects names and the server does not have is said to be missing, since the operator
-// meant one.
+// TestEffectsOfNobody checks that a tool that is named in effects but missing from the server is reported.
 func TestEffectsOfNobody(t *testing.T) {
 	s := program(t, "bad", "plain")
 	s.Effects = map[string]approvers.Effect{"acts": approvers.ReadOnly}

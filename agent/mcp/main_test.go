@@ -44,7 +44,7 @@ func program(t *testing.T, name, role string) config.Server {
 	return config.Server{Name: name, Command: []string{self}, Env: map[string]string{roleKey: role}, Timeout: patience, MaxResult: 1 << 20}
 }
 
-// offers keeps what was offered.
+// offers records the offered tools.
 type offers struct {
 	mu    sync.Mutex
 	tools map[string][]agent.Tool

@@ -18,7 +18,7 @@ import (
 	"countersign/config"
 )
 
-// A started server finds four variables and what the policy names: none of this program's own.
+// A started server gets four variables and those that the policy names, and no others of this program.
 func TestCleanEnvironment(t *testing.T) {
 	t.Setenv("SLACK_BOT_TOKEN", "xoxb-never-for-servers")
 	t.Setenv("OPENAI_API_KEY", "sk-never-for-servers")
@@ -38,7 +38,7 @@ func TestCleanEnvironment(t *testing.T) {
 			t.Errorf("the server finds %s", name)
 		}
 	}
-	// the value came there: it is known as a secret where it comes back
+	// the server got the value: it is recognised as a secret when it comes back
 	if !slices.Contains(names, "PATH") || !strings.Contains(text, "TOKEN=(removed)") {
 		t.Errorf("it does not find what it needs: %q", names)
 	}
@@ -47,7 +47,7 @@ func TestCleanEnvironment(t *testing.T) {
 	}
 }
 
-// What is offered is what a registry takes.
+// A registry accepts the offered tools.
 func TestOffered(t *testing.T) {
 	_, o := running(t, quick(), program(t, "sane", "sane"))
 	o.tool(t, "sane.echo")
@@ -64,7 +64,7 @@ func TestOffered(t *testing.T) {
 	}
 }
 
-// TestNotFound: a command that can't be started says so in a sentence.
+// TestNotFound checks that a command that can't be started is reported in a sentence.
 func TestNotFound(t *testing.T) {
 	dir := t.TempDir()
 	locked := filepath.Join(dir, "locked")
@@ -103,7 +103,7 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// TestNoOrphans: what a server started ends with it, however it ends, and a server that does not want to end does.
+// TestNoOrphans checks that a server's children end with it, however it ends, and that a server that resists ends too.
 func TestNoOrphans(t *testing.T) {
 	for _, role := range []string{"leaves children", "does not want to end"} {
 		t.Run(role, func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestNoOrphans(t *testing.T) {
 	}
 }
 
-// gone waits until a process is no more. A killed child of a dead server is there until whoever inherits it looks after
-// it.
+// gone waits until a process no longer exists. A killed child of a dead server exists until the process that inherits
+// it reaps it.
 func gone(t *testing.T, pid int) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -161,8 +161,8 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// TestServerThatReadsNothing: a server that leaves its input unread is given up, and the call says that it did not get
-// through whole.
+// TestServerThatReadsNothing checks that a server that does not read its input is given up, and that the call reports
+// that it was not sent completely.
 func TestServerThatReadsNothing(t *testing.T) {
 	c, o := running(t, quick(), program(t, "bad", "reads nothing"))
 	tool := o.tool(t, "bad.act")
@@ -174,13 +174,13 @@ func TestServerThatReadsNothing(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for c.Status()[0].Restarts == 0 {
 		if time.Now().After(deadline) {
-			t.Fatalf("it was not started anew: %+v", c.Status())
+			t.Fatalf("it was not started again: %+v", c.Status())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// TestRestart: a server that ended is started anew, and a call that comes meanwhile waits for it.
+// TestRestart checks that a server that ended is started again, and that a call meanwhile waits for it.
 func TestRestart(t *testing.T) {
 	c, o := running(t, quick(), program(t, "bad", "dies after a call"))
 	tool := o.tool(t, "bad.act")
@@ -197,11 +197,11 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	if n := c.Status()[0].Restarts; n < 2 {
-		t.Errorf("it was started anew %d times", n)
+		t.Errorf("it was started again %d times", n)
 	}
 }
 
-// TestUnresponsive: a server that answers neither a call nor a ping is started anew.
+// TestUnresponsive checks that a server that answers neither a call nor a ping is started again.
 func TestUnresponsive(t *testing.T) {
 	l := quick()
 	l.probe = 100 * time.Millisecond
@@ -222,14 +222,14 @@ func TestUnresponsive(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for c.Status()[0].Restarts == 0 {
 		if time.Now().After(deadline) {
-			t.Fatalf("it was not started anew: %+v", c.Status())
+			t.Fatalf("it was not started again: %+v", c.Status())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// TestLogLines: what a program writes to its standard error gets into the log without secrets, line by line, cut, and
-// not without end.
+// TestLogLines checks that a program's standard error is logged line by line, without secrets, with limited length and
+// rate.
 func TestLogLines(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -253,7 +253,7 @@ func TestLogLines(t *testing.T) {
 		t.Error("a secret is in the log, or the line is not")
 	}
 	if strings.Contains(got, "\x1b") || strings.Contains(got, "\u202e") || strings.Contains(got, `\x1b`) {
-		t.Error("what can't be seen is in the log")
+		t.Error("an invisible character is in the log")
 	}
 	if n := strings.Count(got, "again"); n < 10 || n > logBurst+5 {
 		t.Errorf("%d of 1000 lines", n)
@@ -265,7 +265,7 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// TestReadLine: lines of every length around the buffer's, and no more than is allowed.
+// TestReadLine checks lines of every length around the buffer's, and that no more than the limit is read.
 func TestReadLine(t *testing.T) {
 	for _, n := range []int{0, 1, 15, 16, 17, 31, 32, 33, 99, 100} {
 		r := bufio.NewReaderSize(strings.NewReader(strings.Repeat("x", n)+"\r\nnext\n"), 16)

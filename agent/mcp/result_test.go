@@ -15,7 +15,7 @@ import (
 
 var errNoRoom = errors.New("no room")
 
-// TestResults: what the model is told of each kind of result, and what people get.
+// TestResults checks what the model and people get for each kind of result.
 func TestResults(t *testing.T) {
 	picture := base64.StdEncoding.EncodeToString([]byte("\x89PNG"))
 	tests := []struct {
@@ -52,7 +52,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestFilesThatDoNotFit: where a file can't be attached, the model is told so and people miss nothing in silence.
+// TestFilesThatDoNotFit checks that if a file can't be attached, the model is told, so that the file is not lost
+// silently.
 func TestFilesThatDoNotFit(t *testing.T) {
 	one := `{"type":"image","mimeType":"image/png","data":"AAAA"}`
 	got, err := result(definition{}, redact.Values{}, []byte(`{"content":[`+strings.Repeat(one+",", maxFiles)+one+`]}`), func(agent.File) error { return nil })
@@ -71,11 +72,12 @@ func TestFilesThatDoNotFit(t *testing.T) {
 		t.Error("a result of too many parts is taken")
 	}
 	if _, err := result(definition{}, redact.Values{}, []byte(`{`), nil); err == nil {
-		t.Error("what is not an object is taken")
+		t.Error("a value that is not an object is accepted")
 	}
 }
 
-// TestPromises: a result that breaks its tool's outputSchema is withheld, and nobody is told that nothing was done.
+// TestPromises checks that a result that violates its tool's outputSchema is withheld, and that nobody is told that
+// nothing was done.
 func TestPromises(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "promises"))
 	tool := o.tool(t, "bad.act")
@@ -90,7 +92,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// TestSilentFields: an error's code and a number that are none do no harm.
+// TestOddErrors checks that an error with an invalid code, and an invalid number, do no harm.
 func TestOddErrors(t *testing.T) {
 	a := readError(object{{"code", []byte(`"x"`)}})
 	if outcomeOf(rejected(a)) != unclear {

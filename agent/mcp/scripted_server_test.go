@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// scriptedServer is a server that is written by hand, so that it can do what no library does.
+// scriptedServer is a handwritten server, so that it can do what no library does.
 type scriptedServer struct {
 	in    *bufio.Reader
 	mu    sync.Mutex
@@ -23,10 +23,10 @@ type scriptedServer struct {
 	lists int
 }
 
-// acts are what a scripted server does in place of what a server should do, by method; "" is at the start.
+// acts replace the correct behaviour of a scripted server, by method; "" is at the start.
 type acts map[string]func(p *scriptedServer, m wire)
 
-// wire is a message as the scripted server reads it.
+// wire is a message as the scripted server parses it.
 type wire struct {
 	ID     json.RawMessage
 	Method string
@@ -41,7 +41,7 @@ func newScriptedServer(a acts) *scriptedServer {
 	return &scriptedServer{in: bufio.NewReader(os.Stdin), out: bufio.NewWriter(os.Stdout), acts: a}
 }
 
-// write writes what is no line of its own.
+// write writes bytes that are not a message of the server's own.
 func (p *scriptedServer) write(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *scriptedServer) fail(m wire, code int, message string) {
 	p.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, m.ID, code, message)
 }
 
-// next reads a message; false: there are no more.
+// next reads a message; false means that there are no more.
 func (p *scriptedServer) next() (wire, bool) {
 	text, err := p.in.ReadString('\n')
 	if err != nil {
@@ -128,7 +128,7 @@ func forever(*scriptedServer, wire) { select {} }
 
 func nothing(*scriptedServer, wire) {}
 
-// answering is a scripted server that answers calls in a way of its own.
+// answering is a scripted server that answers calls in a special way.
 func answering(act func(p *scriptedServer, m wire)) acts { return acts{"tools/call": act} }
 
 // listing is a scripted server with other tools.
@@ -385,7 +385,7 @@ func many(n int) []string {
 	return out
 }
 
-// fat are tools that are each small enough, and together too large.
+// fat lists tools that are each small enough, but together too large.
 func fat(n int) []string {
 	var out []string
 	for i := range n {

@@ -14,7 +14,7 @@ import (
 	"countersign/config"
 )
 
-// spilt is the secret of these tests: with what JSON, addresses and letters make of it.
+// spilt is the secret of these tests: it contains characters that JSON, addresses and letter case treat specially.
 const spilt = `s3cr3t/K"e\y-é-1234`
 
 // escapedAll writes a text as JSON in which every character is escaped.
@@ -46,8 +46,8 @@ func init() {
 	}}
 }
 
-// TestSecretsStayHere: what the policy gives a server as a secret comes back in nothing that the model or people are
-// given, in whichever way the server writes it.
+// TestSecretsStayHere checks that a secret that the policy gives a server never comes back to the model or to people,
+// in whatever form the server writes it.
 func TestSecretsStayHere(t *testing.T) {
 	t.Setenv("SPILT_KEY", spilt)
 	t.Setenv("SPILT_PIN", "12345678")
@@ -82,7 +82,7 @@ func TestSecretsStayHere(t *testing.T) {
 		}
 	}
 	if names := o.names(); len(names) != 1 {
-		t.Errorf("tools whose definition holds the secret are offered: %q", names)
+		t.Errorf("tools with the secret in their definition are offered: %q", names)
 	}
 	if problem := c.Status()[0].Problem; !strings.Contains(problem, "repeats a value that the policy gives the server as a secret") || strings.Contains(problem, "s3cr3t") {
 		t.Errorf("%q", problem)
@@ -92,7 +92,8 @@ func TestSecretsStayHere(t *testing.T) {
 	}
 }
 
-// TestWhatIsSecret: all that the environment puts in, and what is written out under the name of a secret.
+// TestWhatIsSecret checks that secrets are all values from the environment, and values written out under the name of a
+// secret.
 func TestWhatIsSecret(t *testing.T) {
 	lookup := func(name string) (string, bool) {
 		v, ok := map[string]string{"A": "aaaaaaaa", "B": "bbbbbbbb", "DIR": "/srv/files", "PATH_TOKEN": "/tttttttt", "SHORT": "abc", "BASIC": base64.StdEncoding.EncodeToString([]byte("name:pppppppp"))}[name]
@@ -113,7 +114,7 @@ func TestWhatIsSecret(t *testing.T) {
 	}
 }
 
-// TestStateGoesBack: what a server keeps with us for itself goes back as it was.
+// TestStateGoesBack checks that state which a server stores with the client goes back unchanged.
 func TestStateGoesBack(t *testing.T) {
 	t.Setenv("SPILT_KEY", spilt)
 	s := newServer(config.Server{Env: map[string]string{"KEY": "${SPILT_KEY}"}}, Config{Lookup: os.LookupEnv, Log: discard}, quick())

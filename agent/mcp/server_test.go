@@ -12,7 +12,7 @@ import (
 	"countersign/config"
 )
 
-// TestBackoff: the pauses between the tries of a server that fails again and again double up to a minute.
+// TestBackoff checks that the pauses between the tries of a server that keeps failing double, up to a minute.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Open(Config{Servers: []config.Server{{Name: "s"}}})
@@ -41,7 +41,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestBackoffBeginsAnew: after a connection that held for a minute the first pause is short again.
+// TestBackoffBeginsAnew checks that after a connection that lasted a minute the first pause is short again.
 func TestBackoffBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Open(Config{Servers: []config.Server{{Name: "s"}}})
@@ -68,7 +68,7 @@ func TestBackoffBeginsAnew(t *testing.T) {
 	})
 }
 
-// TestReadyWaitsAWhile: a call of a server that is away waits for it, but not for ever.
+// TestReadyWaitsAWhile checks that a call waits for a server that is not connected, but only for a limited time.
 func TestReadyWaitsAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Open(Config{Servers: []config.Server{{Name: "s", Timeout: time.Minute}}})
@@ -89,7 +89,7 @@ func TestReadyWaitsAWhile(t *testing.T) {
 	})
 }
 
-// TestLegacyHandshake: the second try shakes hands as older servers do.
+// TestLegacyHandshake checks that the second try uses the handshake of older servers.
 func TestLegacyHandshake(t *testing.T) {
 	l := quick()
 	l.start = 500 * time.Millisecond
@@ -101,7 +101,7 @@ func TestLegacyHandshake(t *testing.T) {
 	}
 }
 
-// TestTooManyCalls: what a server has under way at once is bounded.
+// TestTooManyCalls checks that the number of concurrent calls of a server is limited.
 func TestTooManyCalls(t *testing.T) {
 	l := quick()
 	l.calls = 1
@@ -122,7 +122,7 @@ func TestTooManyCalls(t *testing.T) {
 	<-ended
 }
 
-// TestToolOfNobody: a tool of a server that the policy does not have, or of words that make none, is an error.
+// TestToolOfNobody checks that a tool of a server that the policy does not name, or with an invalid name, is an error.
 func TestToolOfNobody(t *testing.T) {
 	c := Open(Config{Servers: []config.Server{{Name: "s"}}})
 	if _, err := c.Tool("other", []byte(aTool)); !errors.Is(err, ErrServer) {
@@ -135,7 +135,7 @@ func TestToolOfNobody(t *testing.T) {
 	}
 }
 
-// TestSettled: whoever waits for the servers waits no longer than they want to.
+// TestSettled checks that a wait for the servers is no longer than the caller wants.
 func TestSettled(t *testing.T) {
 	c := Open(Config{Servers: []config.Server{{Name: "s"}}})
 	ctx, cancel := context.WithCancel(t.Context())

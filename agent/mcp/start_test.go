@@ -12,11 +12,10 @@ import (
 	"countersign/config"
 )
 
-// mostStart is how long 100 tools of 10 servers may take from the start to the registry, besides what the servers need
-// themselves.
+// mostStart limits the time from the start until 100 tools of 10 servers are registered, without the servers' own time.
 const mostStart = 2 * time.Second
 
-// TestStart: 100 tools of 10 servers are there in less than two seconds.
+// TestStart checks that 100 tools of 10 servers are registered in less than two seconds.
 func TestStart(t *testing.T) {
 	var servers []config.Server
 	for i := range 10 {
@@ -55,7 +54,7 @@ func TestStart(t *testing.T) {
 	t.Logf("figure: 100 tools of 10 servers over pipes are registered %s after the start; the servers alone, with nobody in between, answer after %s", best.Round(time.Millisecond), own.Round(time.Millisecond))
 }
 
-// ownTime is how long the servers need to start and to answer two questions, when nobody stands between.
+// ownTime is how long the servers need to start and to answer two requests, without the client.
 func ownTime(t *testing.T, servers []config.Server) time.Duration {
 	t.Helper()
 	var all sync.WaitGroup

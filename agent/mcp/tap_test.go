@@ -11,7 +11,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// TestTapIn: what goes on to the SDK of what a server sends, and what is left out.
+// TestTapIn checks which messages of a server are passed on to the SDK, and which are left out.
 func TestTapIn(t *testing.T) {
 	var changes int
 	var list string
@@ -54,7 +54,7 @@ func TestTapIn(t *testing.T) {
 	}
 }
 
-// TestTapOut: what goes out is known before it goes, and a call that nobody made does not.
+// TestTapOut checks that a message is registered before it is sent, and that a call that nobody made is not sent.
 func TestTapOut(t *testing.T) {
 	p := newTap(discard, redact.Values{}, 100, func() {}, func(json.RawMessage) {})
 	for _, raw := range []string{``, `[]`, `{"id":1,"method":"tools/call","params":{"_meta":{"progressToken":"none"}}}`} {
@@ -77,7 +77,7 @@ func TestTapOut(t *testing.T) {
 	}
 }
 
-// TestTapBounds: nothing that a server sends unasked piles up.
+// TestTapBounds checks that unsolicited messages of a server don't pile up.
 func TestTapBounds(t *testing.T) {
 	p := newTap(discard, redact.Values{}, 100, func() {}, func(json.RawMessage) {})
 	went := 0
@@ -118,7 +118,7 @@ func TestTapBounds(t *testing.T) {
 	}
 }
 
-// TestThrottled: progress is told now and then.
+// TestThrottled checks that progress is reported at a limited rate.
 func TestThrottled(t *testing.T) {
 	n := 0
 	tell := throttled(func(agent.Progress) { n++ })

@@ -14,7 +14,7 @@ import (
 	"countersign/config"
 )
 
-// recorded is a scripted server that writes down what it reads, and how to read that.
+// recorded is a scripted server that records what it reads, and a function that reads the record.
 func recorded(t *testing.T, role string) (config.Server, func() []string) {
 	t.Helper()
 	s := program(t, "bad", role)
@@ -28,7 +28,7 @@ func recorded(t *testing.T, role string) (config.Server, func() []string) {
 	}
 }
 
-// recordedLine waits for a line with these words.
+// recordedLine waits for a line that contains these words.
 func recordedLine(t *testing.T, read func() []string, words string) string {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -45,11 +45,11 @@ func recordedLine(t *testing.T, read func() []string, words string) string {
 	}
 }
 
-// oddArguments are bytes that a library in between would change: order, spaces, escapes, numbers, what HTML needs
-// escaped.
+// oddArguments are bytes that a library in between would change: order, spaces, escapes, numbers, characters that HTML
+// escapes.
 const oddArguments = `{ "z":1.0,  "a":1e2,"big":12345678901234567890, "html":"<script>&\u0026","u":"\u00fc ü \/", "n":null, "z2":-0.0 , "é":[ ] }`
 
-// TestExactArguments: what was signed is what is sent, byte for byte.
+// TestExactArguments checks that the signed bytes are sent, byte for byte.
 func TestExactArguments(t *testing.T) {
 	s, read := recorded(t, "plain")
 	_, o := running(t, quick(), s)
@@ -75,8 +75,8 @@ func TestExactArguments(t *testing.T) {
 	}
 }
 
-// TestArgumentsOnALine: over pipes a message is a line. A line break between values goes out as a space, and nothing
-// else changes.
+// TestArgumentsOnALine checks that over pipes, where a message is a line, a line break between JSON tokens is sent as a
+// space, and nothing else changes.
 func TestArgumentsOnALine(t *testing.T) {
 	s, read := recorded(t, "plain")
 	_, o := running(t, quick(), s)
@@ -88,7 +88,7 @@ func TestArgumentsOnALine(t *testing.T) {
 	}
 }
 
-// TestNoArguments: servers refuse null.
+// TestNoArguments checks that a call without arguments does not send null, which servers refuse.
 func TestNoArguments(t *testing.T) {
 	s, read := recorded(t, "plain")
 	_, o := running(t, quick(), s)
@@ -100,7 +100,7 @@ func TestNoArguments(t *testing.T) {
 	}
 }
 
-// TestCancelled: a run that ends early tells the server, and says that nobody knows the outcome.
+// TestCancelled checks that a run that ends early cancels the call on the server, and that its outcome is unknown.
 func TestCancelled(t *testing.T) {
 	s, read := recorded(t, "hangs at a call")
 	_, o := running(t, quick(), s)
@@ -125,7 +125,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestNotSent: a run that ends before its call was sent has done nothing, and says so.
+// TestNotSent checks that a run that ends before its call was sent reports that it has done nothing.
 func TestNotSent(t *testing.T) {
 	l := quick()
 	l.start = 300 * time.Millisecond
@@ -142,7 +142,7 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// TestDrift: a tool that is another now is not called, and the new list is offered.
+// TestDrift checks that a changed tool is not called, and that the new list is offered.
 func TestDrift(t *testing.T) {
 	s, read := recorded(t, "changes its tool")
 	_, o := running(t, quick(), s)
@@ -172,7 +172,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestEveryVisibleChange: a definition is its bytes, so nothing that a server can change on the wire goes unseen.
+// TestEveryVisibleChange checks that every change on the wire is noticed, because a definition consists of its bytes.
 func TestEveryVisibleChange(t *testing.T) {
 	base := `{"name":"act","title":"Act","description":"Acts.","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}},"annotations":{"readOnlyHint":true}}`
 	c := Open(Config{Servers: []config.Server{{Name: "s"}}})

@@ -80,7 +80,8 @@ func TestWithKeepsWhenItWasSeenFirst(t *testing.T) {
 	}
 }
 
-// Whatever a source says, what is read back is what was written, byte for byte, and a second writing is the same file.
+// For any definition, the lock file reads back what was written, byte for byte, and writing it again gives the same
+// file.
 func TestAnyDefinition(t *testing.T) {
 	value := func(t *rapid.T) string { return jsonValue(t, 0) }
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,7 +104,7 @@ func TestAnyDefinition(t *testing.T) {
 	})
 }
 
-// jsonValue draws JSON as somebody else would write it.
+// jsonValue draws JSON as another program might write it.
 func jsonValue(t *rapid.T, depth int) string {
 	space := rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(t, "space")
 	kind := rapid.IntRange(0, 6).Draw(t, "kind")
@@ -232,7 +233,7 @@ func TestWriteThatFails(t *testing.T) {
 	}
 }
 
-// A link that leads nowhere is neither "no pins" nor written through, and what is no file is not opened.
+// A dangling link is neither "no pins" nor written through, and a path that is not a regular file is not opened.
 func TestOnlyAFileIsALock(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, pins.FileName)

@@ -54,6 +54,9 @@ func story(ctx context.Context, s store.Store, chain []approvers.AuditRecord, da
 		if out.Names, err = peopleOf(r, out.Chain); err != nil {
 			return err
 		}
+		if out.Words, err = wordsOf(r, out.Chain); err != nil {
+			return err
+		}
 		if out.Seal, err = sealOf(r, chain, o); err != nil {
 			return err
 		}
@@ -130,6 +133,15 @@ func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, erro
 		note(i.Who, i.Name)
 	}
 	return names, nil
+}
+
+// wordsOf returns the message that led to a request, without masked values.
+func wordsOf(r store.Reader, chain string) (string, error) {
+	req, err := r.Request(chain)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
+		return "", nil
+	}
+	return approvers.MaskText(req.Facts.Quote, req.Args, req.Secrets), err
 }
 
 // printable removes characters that move the terminal's cursor.

@@ -7,7 +7,7 @@ import (
 	"countersign/approvers"
 )
 
-// What people write can't make a formula, a further field, or a further line of an export.
+// Texts of people can't create a formula, a further field or a further line in an export.
 func TestExportIsInert(t *testing.T) {
 	for in, want := range map[string]string{"=cmd()": "'=cmd()", "+1": "'+1", "-1": "'-1", "@x": "'@x", "plain": "plain", "": ""} {
 		if got := inert(in); got != want {

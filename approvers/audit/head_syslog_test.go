@@ -19,7 +19,7 @@ import (
 	"countersign/config"
 )
 
-// received are the heads that came as messages, which must be in order.
+// received lists the heads that came as messages, which must be in order.
 func received(t *testing.T, messages []syslog.Message) string {
 	t.Helper()
 	var text strings.Builder
@@ -33,7 +33,7 @@ func received(t *testing.T, messages []syslog.Message) string {
 	return fmt.Sprint(headNumbers(t, text.String()))
 }
 
-// Datagrams: each is one message.
+// Over datagrams, each datagram is one message.
 func TestHeadsToSyslogInDatagrams(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(3)
@@ -81,7 +81,8 @@ func TestHeadsToSyslogInDatagrams(t *testing.T) {
 	}
 }
 
-// Streams: messages have borders, a connection that broke is made anew, and nothing is missed that was seen to fail.
+// Over streams, messages are framed, a broken connection is opened again, and a message that is known to have failed is
+// sent again.
 func TestHeadsToSyslogInStreams(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(1)

@@ -19,7 +19,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// sealed is a store that is sealed by hand.
+// sealedStore is a store that the test seals.
 type sealedStore struct {
 	*testing.T
 	path     string
@@ -73,7 +73,7 @@ func (s *sealedStore) head(n int) {
 	}
 }
 
-// headNumbers are the numbers of the heads that a text holds.
+// headNumbers lists the numbers of the heads in a text.
 func headNumbers(t *testing.T, text string) (numbers []uint64) {
 	t.Helper()
 	heads, faults := approvers.KeptHeads(text)
@@ -99,7 +99,7 @@ func readText(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// Whatever the file was left with, the next process adds what is missing.
+// Whatever the state of the file, the next process adds the missing heads.
 func TestHeadFile(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
@@ -147,7 +147,7 @@ func TestHeadFile(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	// It goes on at the end of a large file, and where somebody has moved the file away.
+	// The sealer continues at the end of a large file, and writes a new file if somebody has moved the file away.
 	s.head(200)
 	c := NewHeadShipper(HeadFile(path), s.db, s.log)
 	c.Ship(t.Context())
@@ -167,8 +167,8 @@ func TestHeadFile(t *testing.T) {
 	}
 }
 
-// Whatever stands at the file's end, a head there that the store lacks is found: also one that a lower head follows,
-// one with something written behind it, and one of which only the beginning is there.
+// A head at the end of the file that the store lacks is detected, whatever surrounds it: a lower head follows it, other
+// text follows it, or only its beginning is there.
 func TestHeadsThatTheStoreLacks(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
@@ -219,7 +219,7 @@ func TestHeadsThatTheStoreLacks(t *testing.T) {
 	}
 }
 
-// A file that knows more than the store says so, and is not written to.
+// A file with newer heads than the store is reported, and not written to.
 func TestHeadFileIsAheadOfTheStore(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
@@ -258,7 +258,7 @@ func TestHeadFileIsAheadOfTheStore(t *testing.T) {
 	}
 }
 
-// flaky is a place that can't always be reached.
+// flaky is a destination that can't always be reached.
 type flaky struct {
 	down    bool
 	numbers []uint64
@@ -284,7 +284,7 @@ func (f *flaky) Ship(_ context.Context, heads []store.Head) error {
 	return f.fault()
 }
 
-// A place that fails is tried again, is said to fail once, and misses no head.
+// A destination that fails is tried again, is reported once, and misses no head.
 func TestHeadShipperTriesAgain(t *testing.T) {
 	s := newSealedStore(t)
 	to := &flaky{down: true}
@@ -314,8 +314,7 @@ func TestHeadShipperTriesAgain(t *testing.T) {
 	}
 }
 
-// early is a store in which everybody sees a commit before it is durable, as bbolt shows one between writing and
-// syncing it.
+// early is a store whose commits are visible before they are durable, as bbolt's are between write and sync.
 type early struct {
 	store.Store
 	seen func() // is called before Update returns
@@ -327,8 +326,8 @@ func (e *early) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// A head is brought when its commit is durable, and not when it can be seen: after a power failure in between the store
-// would not have it, and would be taken for an old copy.
+// A head is shipped when its commit is durable, not when it is visible. After a power failure in between, the store
+// would lack the head, and would be taken for an old copy.
 func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 	s := newSealedStore(t)
 	to := &flaky{}
@@ -360,7 +359,7 @@ func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 	}
 }
 
-// The key is made once, is nobody else's to read, and says which installation it belongs to.
+// The key is created once, is readable by its owner only, and names its installation.
 func TestSealKeyFile(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(1)
@@ -429,7 +428,7 @@ func otherKey(t *testing.T) string {
 	return readText(t, path)
 }
 
-// The page names the first head that covers a request's records, among many.
+// The page names the first of many heads that covers a request's records.
 func TestEvidenceFindsTheHead(t *testing.T) {
 	s := newSealedStore(t)
 	for range 300 { // every request has its own head

@@ -18,8 +18,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// A large history is verified in seconds: a million records, twelve to a request as they are written for one that is
-// approved and run, two in three with a payload, sealed a hundred at a time.
+// A large history is verified in seconds: a million records, twelve for each request as for one that is approved and
+// run, two in three with a payload, sealed a hundred at a time.
 func TestVerifyLarge(t *testing.T) {
 	n := testkit.Size(t, "COUNTERSIGN_RECORDS", 20_000)
 	path := filepath.Join(t.TempDir(), "large.db")
@@ -48,7 +48,7 @@ func TestVerifyLarge(t *testing.T) {
 	t.Logf("heap after it: %d MiB", mem.HeapAlloc>>20)
 }
 
-// processorTime is what the process has used of all processors.
+// processorTime is the time that the process has used on all processors.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -58,7 +58,7 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// fill makes a store with n records in chains of twelve, and a head for each hundred.
+// fill creates a store with n records in chains of twelve, and a head for each hundred.
 func (s *sealedStore) fill(path string, n int) *bolt.Store {
 	s.Helper()
 	db, err := bolt.Open(path, bolt.Options{})

@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// TestAnyOrder does random things in random order through the workflow's whole interface, and checks the invariants after each.
-// -rapid.checks=N runs more.
+// TestAnyOrder performs random actions in random order through the workflow's whole interface, and checks the
+// invariants after each. -rapid.checks=N runs more.
 func TestAnyOrder(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -60,7 +60,7 @@ type chaos struct {
 	ran     map[string]int // how often an execution was allowed to run
 }
 
-// fine fails the test for an error that is no answer to a person or to a latecomer.
+// fine fails the test for an error, unless it is a denial or says that the action came too late.
 func (c *chaos) fine(t *rapid.T, err error) {
 	var denied *approvers.Denied
 	if err == nil || errors.As(err, &denied) || errors.Is(err, workflow.ErrNotDue) {
@@ -94,7 +94,7 @@ func (c *chaos) say(t *rapid.T) {
 	}
 }
 
-// one draws one of a kind of timer's refs; "" where there is none.
+// one draws the ref of a timer of a kind; "" if there is none.
 func (c *chaos) one(t *rapid.T, kind store.TimerKind) string {
 	timers := readStore(c.harness, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 100) })
 	if len(timers) == 0 {
@@ -137,7 +137,7 @@ func (c *chaos) think(t *rapid.T) {
 	}
 }
 
-// follow notes the turn that messages which waited have begun.
+// follow records the turn that waiting messages have begun.
 func (c *chaos) follow(turn string) {
 	id := c.turn(turn).Conversation
 	if next := readStore(c.harness, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) }).Turn; next != "" {
@@ -251,7 +251,7 @@ func (c *chaos) show(t *rapid.T) {
 	}
 }
 
-// leave has somebody say that they are away, now or soon, or back.
+// leave lets a person say that they are away, now or soon, or back.
 func (c *chaos) leave(t *rapid.T) {
 	who, minutes := c.who(t), rapid.IntRange(0, 40)
 	if rapid.IntRange(0, 3).Draw(t, "back") == 0 {
@@ -268,7 +268,7 @@ func (c *chaos) leave(t *rapid.T) {
 	c.fine(t, err)
 }
 
-// disturb has somebody not want to be disturbed for a while.
+// disturb puts a person into do-not-disturb for a while.
 func (c *chaos) disturb(t *rapid.T) {
 	c.quiet[c.who(t).ID.User()] = c.clock.Now().Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "minutes")) * time.Minute)
 }

@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// consequences are the rows that follow from one event. Every change also sets the request's clocks and has shown again
-// what shows it; those rows are not listed.
+// consequences are the rows that follow from one event. Every change also sets the request's clocks and marks its
+// outbox messages as wanted; those rows are not listed.
 type consequences struct {
 	timers   string // that are new or gone
 	audit    string // kinds of the request's new records
@@ -29,8 +29,8 @@ type consequences struct {
 	doubt    bool   // the row of approvals as they were asked for ends
 }
 
-// TestWhatFollowsFromAnEvent shows for each event which rows follow from it alone. The request waits at the first of its
-// two stages: the team lead, who reads cards by direct message.
+// TestWhatFollowsFromAnEvent lists, for each event, the rows that follow from it alone. The request waits at the first
+// of its two stages, for the team lead, who reads cards by direct message.
 func TestWhatFollowsFromAnEvent(t *testing.T) {
 	first := approvers.Stage{Approver: "team-lead", Quorum: 1}
 	other := approvers.Stage{Approver: "support-agent", Quorum: 1}
@@ -170,7 +170,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 	}
 }
 
-// eventKinds are the kinds of event that approvers declares.
+// eventKinds lists the kinds of event that package approvers declares.
 func eventKinds(t *testing.T) (kinds []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), "../event.go", nil, 0)
@@ -185,7 +185,7 @@ func eventKinds(t *testing.T) (kinds []string) {
 	return kinds
 }
 
-// rows are those that may follow from an event, as they are at one time.
+// rows are the rows that may follow from an event, at one moment.
 type rows struct {
 	timers   map[store.TimerKind]bool
 	messages map[string]string // id → kind and address
@@ -195,8 +195,7 @@ type rows struct {
 	audit    []approvers.AuditRecord
 }
 
-// loseCard marks the request's card as one that Slack does not show any more, and has the tool's calls approved three
-// times in a row.
+// loseCard marks the request's card as lost in Slack, and counts three consecutive approvals of the tool's calls.
 func (h *harness) loseCard(r approvers.Request) {
 	h.t.Helper()
 	h.ok(h.store.Update(h.ctx(), func(t store.Tx) error {
@@ -240,7 +239,7 @@ func (h *harness) rowsOf(r approvers.Request) rows {
 	return out
 }
 
-// since says what became of the rows.
+// since describes how the rows have changed.
 func (now rows) since(before rows) (out consequences) {
 	var timers, audit, messages []string
 	for _, kind := range slices.Sorted(maps.Keys(now.timers)) {

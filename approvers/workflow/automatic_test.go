@@ -38,7 +38,7 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 		told = told || s.Kind == store.OutboxQueued
 	}
 	if !told {
-		t.Error("whoever wrote meanwhile is not told that the message waits")
+		t.Error("the sender of a message meanwhile is not told that it waits")
 	}
 	r := h.request(c.Request)
 	if got := r.Plan.Stages[0].Approver; got != "support-agent" || !contains(fmt.Sprint(r.Plan.Why), "more than 2/h automatic runs") {
@@ -56,7 +56,8 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 	h.run(h.propose(other, `update_address {}`)[0].Execution, "ok")
 }
 
-// TestAuthorsAreBarredWhenAnAutomaticCallAsks: also the people of earlier turns, whose words the model was given.
+// TestAuthorsAreBarredWhenAnAutomaticCallAsks checks that people whose messages the model was given in earlier turns
+// are barred too.
 func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -74,7 +75,8 @@ func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h.approve(lead, r.ID)
 }
 
-// TestAnAutomaticCallThatNobodyCanAllow: over its limit and without an approver it is refused, and the thread shows it.
+// TestAnAutomaticCallThatNobodyCanAllow checks that a call over its limit and without an approver is refused, and that
+// the thread shows it.
 func TestAnAutomaticCallThatNobodyCanAllow(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers = nil }))

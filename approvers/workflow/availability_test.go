@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// withDeputy is the policy with a second team lead, who has a role of their own, and U0006, who has none.
+// withDeputy is the policy with a second team lead, who has a separate role, and U0006, who has none.
 func withDeputy(p *approvers.Policy) {
 	p.Approvers = append(p.Approvers, approvers.Role{
 		Name: "deputy", Title: "Deputy", Members: users("U0005"), MaxRisk: approvers.High, CanApprove: []string{"*"},
@@ -25,7 +25,7 @@ func newHarnessWith(t testing.TB, change ...func(*approvers.Policy)) *harness {
 	return h
 }
 
-// TestWhoStandsInIsAsked: the card of somebody away goes to whoever stands in, who decides in their own name.
+// TestWhoStandsInIsAsked checks that the card of an absent person goes to the stand-in, who decides in their own name.
 func TestWhoStandsInIsAsked(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	a := h.away(lead, 48*time.Hour, deputy)
@@ -34,7 +34,7 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 	}
 	told := h.surfacesOf(string(lead.ID))
 	if len(told) != 1 || told[0].Kind != store.OutboxStandIn || told[0].To != "user:U0005" {
-		t.Errorf("whoever stands in is told by %+v", told)
+		t.Errorf("the stand-in is told by %+v", told)
 	}
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.due()
@@ -54,7 +54,7 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLastAbsenceIsShownAnew: what told of those before it says that they are over already.
+// TestOnlyTheLastAbsenceIsShownAnew checks that messages about earlier absences say that these are over.
 func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	for range 4 {
@@ -65,7 +65,7 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 		wants = append(wants, s.Revision)
 	}
 	if want := []uint64{2, 2, 2, 1}; !slices.Equal(wants, want) {
-		t.Errorf("what told whoever stands in is wanted in versions %v; want %v", wants, want)
+		t.Errorf("the stand-in's message is wanted in versions %v; want %v", wants, want)
 	}
 	_, err := h.People.Back(h.ctx(), "", lead)
 	h.ok(err)
@@ -74,7 +74,7 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	}
 }
 
-// TestNobodyIsHere: then the lead is told at once, and the lead's lead where that one can't be reached either.
+// TestNobodyIsHere checks that the lead is told at once, and the lead's lead if the lead can't be reached either.
 func TestNobodyIsHere(t *testing.T) {
 	h := newHarness(t)
 	h.away(support, time.Hour)
@@ -94,7 +94,7 @@ func TestNobodyIsHere(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated escalated")
 }
 
-// TestNobodyIsHereAtNight: the clock stands still, and it is looked at again in the morning.
+// TestNobodyIsHereAtNight checks that the clock stands still, and that availability is checked again in the morning.
 func TestNobodyIsHereAtNight(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -116,8 +116,8 @@ func TestNobodyIsHereAtNight(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated") // Ada's do-not-disturb goes on
 }
 
-// TestAwayWhileItWaits: what waits for a role of the person is looked at when the absence begins, now or later; nothing
-// else is.
+// TestAwayWhileItWaits checks that when an absence begins, now or later, the requests that wait for a role of the
+// person are checked again, and no others.
 func TestAwayWhileItWaits(t *testing.T) {
 	for _, later := range []time.Duration{0, 2 * time.Minute} {
 		h := newHarnessWith(t, withDeputy)
@@ -144,7 +144,7 @@ func TestAwayWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestManyRequestsWait when somebody leaves: all of theirs are looked at, page by page.
+// TestManyRequestsWait checks that when a person leaves, all of their requests are checked again, page by page.
 func TestManyRequestsWait(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	turn := h.say(alice, "please").Turn
@@ -164,7 +164,7 @@ func TestManyRequestsWait(t *testing.T) {
 	}
 }
 
-// TestBack ends an absence: what comes then is the person's again, and who stood in is told.
+// TestBack checks that after an absence new requests go to the person again, and that the stand-in is told.
 func TestBack(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	h.away(lead, time.Hour, deputy)
@@ -176,7 +176,7 @@ func TestBack(t *testing.T) {
 	}
 	h.wantKinds("absence:"+string(lead.ID), "away away")
 	if told := h.surfacesOf(string(lead.ID)); len(told) != 1 || told[0].Revision != 2 {
-		t.Errorf("whoever stood in is shown %+v", told)
+		t.Errorf("the stand-in is shown %+v", told)
 	}
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.due()
@@ -193,7 +193,7 @@ func TestBack(t *testing.T) {
 	}
 }
 
-// TestAnotherAbsence replaces the one before, and its timer.
+// TestAnotherAbsence checks that a new absence replaces the one before, and its timer.
 func TestAnotherAbsence(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	from := h.clock.Now().Add(time.Hour)
@@ -218,7 +218,7 @@ func TestAnotherAbsence(t *testing.T) {
 	}
 }
 
-// TestCardsPassByWhoIsAway, unless that leaves nobody.
+// TestCardsPassByWhoIsAway checks that absent people get no card, unless nobody else is left.
 func TestCardsPassByWhoIsAway(t *testing.T) {
 	tests := []struct {
 		away []approvers.Identity
@@ -241,7 +241,8 @@ func TestCardsPassByWhoIsAway(t *testing.T) {
 	}
 }
 
-// TestTheStageMovesOnWhileItsPeopleAreLookedUp: then what was found is not used, and they are looked up again.
+// TestTheStageMovesOnWhileItsPeopleAreLookedUp checks that the result of the lookup is then discarded, and the people
+// are looked up again.
 func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	r := h.ask(`issue_refund {"amount":900}`)

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// TestTokensOfADay: when a person's tokens for the day are used up, the turn stops with a friendly sentence, and goes
-// on the next day.
+// TestTokensOfADay checks that when a person's tokens for the day are used up, the turn stops with a friendly sentence,
+// and continues on the next day.
 func TestTokensOfADay(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Budgets.Tokens = 1_000 }))
@@ -35,8 +35,8 @@ func TestTokensOfADay(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestCallsOfADay: a call beyond the day's budget gets a result that says so, and runs no tool; an agent's own budget
-// goes before the policy's.
+// TestCallsOfADay checks that a call beyond the day's budget gets a result that says so and runs no tool, and that an
+// agent's own budget takes precedence over the policy's.
 func TestCallsOfADay(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -58,7 +58,7 @@ func TestCallsOfADay(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestForgetTallies: what is counted is kept as long as it counts, however much it is.
+// TestForgetTallies checks that counters are kept while they matter, however many there are.
 func TestForgetTallies(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {

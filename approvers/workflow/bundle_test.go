@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// putUp is what a bundle puts up for decision.
+// putUp describes the calls that a bundle puts up for decision.
 func putUp(s view.Model) (shows []store.Shown) {
 	for _, c := range s.Calls {
 		if c.Request.State == approvers.Pending && c.Request.Bundled() {
@@ -22,7 +22,7 @@ func putUp(s view.Model) (shows []store.Shown) {
 	return shows
 }
 
-// bundled has alice ask for calls in one step, and returns their requests.
+// bundled lets alice ask for calls in one step, and returns their requests.
 func (h *harness) bundled(specs ...string) []approvers.Request {
 	h.t.Helper()
 	var out []approvers.Request
@@ -34,7 +34,7 @@ func (h *harness) bundled(specs ...string) []approvers.Request {
 	return out
 }
 
-// cards says which cards a step's requests have: the tools' arguments, by address, bundles in brackets.
+// cards lists the cards of a step's requests: the tools' arguments by address, bundles in brackets.
 func (h *harness) cards(requests ...approvers.Request) string {
 	h.t.Helper()
 	var out []string
@@ -60,7 +60,7 @@ func (h *harness) cards(requests ...approvers.Request) string {
 	return strings.Join(out, "\n")
 }
 
-// Calls of one step for the same approvers share a card; the others go where they belong.
+// Calls of one step for the same approvers share a card; other calls get cards of their own.
 func TestBundle(t *testing.T) {
 	h := newHarness(t)
 	long := `{"amount":7,"note":"` + strings.Repeat("x", 700) + `"}`
@@ -77,7 +77,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// However many calls a step has, every card stays readable.
+// Every card stays readable, however many calls a step has.
 func TestManyBundles(t *testing.T) {
 	h := newHarness(t)
 	for n, want := range map[int]string{2: "[2]", 6: "[6]", 7: "[4 3]", 13: "[5 5 3]", 1: "[]"} {
@@ -125,8 +125,8 @@ func sizesOf(rs []approvers.Request) map[string]int {
 	return out
 }
 
-// Each call runs as soon as it is decided; the model goes on when all have results. The bundle is drawn again with each
-// change.
+// Each call runs as soon as it is decided; the model continues when all calls have results. The bundle is rendered
+// again after each change.
 func TestBundleOneByOne(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`)
@@ -171,7 +171,8 @@ func (h *harness) offer(turn string) []store.Shown {
 	return putUp(vm)
 }
 
-// All together: one decision for each, over its own digest, with the hash of what was shown.
+// A decision about all calls of a bundle is one decision for each, over its own digest, with the hash of what was
+// shown.
 func TestDecideAll(t *testing.T) {
 	h := newHarness(t)
 	for kind, state := range map[approvers.DecisionKind]approvers.State{approvers.Approve: approvers.Approved, approvers.Reject: approvers.Rejected} {
@@ -195,7 +196,7 @@ func TestDecideAll(t *testing.T) {
 	}
 }
 
-// Nothing is decided where one of them can't be, and the person is told which one stands in the way.
+// If one of the calls can't be decided, none is, and the person is told which one.
 func TestDecideAllOrNothing(t *testing.T) {
 	specs := []string{`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`}
 	director := func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0003") }
@@ -251,7 +252,7 @@ func TestDecideAllOrNothing(t *testing.T) {
 	}
 }
 
-// What is at different stages meanwhile is not decided together, even by somebody who may decide both.
+// Requests that are at different stages by now can't be decided together, not even by a person who may decide both.
 func TestDecideAllAtOneStage(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0003") }))
@@ -268,7 +269,7 @@ func TestDecideAllAtOneStage(t *testing.T) {
 	h.wantState(rs[0].ID, approvers.Pending)
 }
 
-// stepUp has approving a request ask for a typed value.
+// stepUp makes the approval of a request ask for a typed value.
 func (h *harness) stepUp(id string) {
 	h.t.Helper()
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
@@ -287,7 +288,7 @@ func (h *harness) withdrawn(id string) {
 	h.ok(err)
 }
 
-// Whoever has agreed to one already agrees to the rest.
+// A person who has already approved one request of the bundle approves the others.
 func TestDecideAllAfterOne(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -313,7 +314,7 @@ func TestDecideAllAfterOne(t *testing.T) {
 	}
 }
 
-// A request that is changed, or goes on to others, leaves the bundle for a card of its own.
+// A request that is edited, or goes on to other people, leaves the bundle and gets its own card.
 func TestBundleParts(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -360,7 +361,7 @@ func TestBundleNextStage(t *testing.T) {
 	}
 }
 
-// A bundle that Slack refuses is shown elsewhere, as one; each person has a copy of all of it.
+// A bundle that Slack refuses is shown elsewhere, still as one card; each person gets a copy of all of it.
 func TestBundleElsewhere(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`)
@@ -392,7 +393,7 @@ func TestBundleElsewhere(t *testing.T) {
 	}
 }
 
-// Nobody decides a bundle: each request escalates for itself.
+// If nobody decides a bundle, each request escalates separately.
 func TestBundleEscalates(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`)
@@ -408,8 +409,8 @@ func TestBundleEscalates(t *testing.T) {
 	}
 }
 
-// Several calls of one step are taken back at once. What is over stays as it is, and nothing of another step can be
-// named.
+// Several calls of one step are withdrawn at once. Calls that have ended stay as they are, and calls of another step
+// can't be named.
 func TestWithdrawSome(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`, `issue_refund {"amount":4}`)

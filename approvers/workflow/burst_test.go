@@ -13,10 +13,10 @@ import (
 	"countersign/store"
 )
 
-// A thousand requests that a prompt injection has the agent ask for at once, and the policy is made
-// stricter while they wait. At most as many cards as the cap says are open at any time, whatever comes beyond it takes
-// a typed value, and none runs by what the policy allowed before: not those that wait, nor those that were approved and
-// not started, nor those that would have run by themselves. COUNTERSIGN_BURST=1000 makes it long.
+// A prompt injection makes the agent ask for a thousand requests at once, and the policy becomes stricter while they
+// wait. At any time at most as many cards are open as the cap says; every further request needs a typed value. No
+// request runs by the old policy: none that waits, none that was approved and not started, and none that would have run
+// without approval. COUNTERSIGN_BURST=1000 makes the test long.
 func TestBurstWhileThePolicyTightens(t *testing.T) {
 	h := newHarness(t)
 	const most = 10
@@ -67,7 +67,7 @@ func TestBurstWhileThePolicyTightens(t *testing.T) {
 	for _, r := range approved {
 		claim(r.Execution)
 		if now := h.request(r.ID); now.State != approvers.Pending || len(now.Standing()) > 1 {
-			t.Errorf("what was approved before is %s, with %d approvals", now.State, len(now.Standing()))
+			t.Errorf("the request that was approved before is %s, with %d approvals", now.State, len(now.Standing()))
 		}
 	}
 	for _, c := range alone {

@@ -21,7 +21,7 @@ func capped(hash string, most int) *approvers.Policy {
 	return policy(hash, func(p *approvers.Policy) { p.Caps.Approver = most })
 }
 
-// asked has alice ask for refunds in conversations of their own, and returns their requests.
+// asked lets alice ask for refunds, each in its own conversation, and returns their requests.
 func (h *harness) asked(n int) []approvers.Request {
 	h.t.Helper()
 	var out []approvers.Request
@@ -37,7 +37,7 @@ func (h *harness) lineAt(address string) invariants.CardQueue {
 	return readStore(h, func(r store.Reader) (invariants.CardQueue, error) { return invariants.CardQueueAt(r, address) })
 }
 
-// line says how many cards are open at the Team Lead's, and which of the requests wait in line.
+// line describes how many cards are open for the Team Lead, and which of the requests wait in the queue.
 func (h *harness) line(rs []approvers.Request) string {
 	h.t.Helper()
 	l := h.lineAt("role:team-lead")
@@ -69,8 +69,8 @@ func (h *harness) shownOnCards(rs []approvers.Request) string {
 	return fmt.Sprint(out)
 }
 
-// What comes on top of the cap waits in line without a card. Whatever ends an open card, the next in line gets its own,
-// and approving it asks for a typed value.
+// Requests above the cap wait in the queue without a card. When an open card ends, for any reason, the next request in
+// the queue gets its card, and its approval asks for a typed value.
 func TestLine(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(capped("policy-1", 2))
@@ -101,8 +101,8 @@ func TestLine(t *testing.T) {
 	h.wantLine(rs, "0 open, [] wait")
 }
 
-// People are told once that there is a line, and that is kept up to date. When nobody waits any more it goes; the next
-// line is told anew.
+// People are told once that there is a queue, and this notice is kept up to date. It goes when the queue is empty; the
+// next queue gets a new notice.
 func TestLineNotice(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(capped("policy-1", 1))
@@ -169,8 +169,8 @@ func TestLineOfBundles(t *testing.T) {
 	h.run(rs[2].Execution, "ok")
 }
 
-// A lead is not flooded either: what escalates waits in line at the lead's, and is shown there in its turn as an
-// escalation.
+// A lead is not flooded either: escalated requests wait in the lead's queue, and are shown there in their turn, as
+// escalations.
 func TestLineOfEscalations(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(capped("policy-1", 2))
@@ -205,7 +205,7 @@ func TestLineOfEscalations(t *testing.T) {
 	}
 }
 
-// A cap that is new counts what is open already; a higher one, or none, lets those in line have their cards.
+// A new cap counts the cards that are open already; with a higher cap, or none, the queued requests get their cards.
 func TestCapChanges(t *testing.T) {
 	h := newHarness(t)
 	rs := h.asked(3)
@@ -282,8 +282,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestLinesInAnyOrder opens and closes cards in random order under caps that change. After each step every request that
-// waits is shown or in line, and no place stays empty while somebody waits for it.
+// TestLinesInAnyOrder opens and closes cards in random order under changing caps. After each step every waiting request
+// must be shown or queued, and no place may stay free while a request is queued for it.
 func TestLinesInAnyOrder(t *testing.T) {
 	dir, n := quickDir(t), 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -317,14 +317,14 @@ func TestLinesInAnyOrder(t *testing.T) {
 		c.check(rt)
 		for _, address := range []string{"role:team-lead", "role:finance-director", "channel:#support-approvals", "channel:#leads"} {
 			if l := h.lineAt(address); len(l.Open)+len(l.Held) > 0 {
-				rt.Fatalf("all is over, and the line at %s still holds %+v", address, l)
+				rt.Fatalf("everything has ended, but the queue at %s still contains %+v", address, l)
 			}
 		}
 	})
 }
 
-// quickDir is a directory in memory, where the machine has one: these tests commit thousands of times, and none of it
-// is about the disk.
+// quickDir is a directory in memory, if the machine has one: these tests commit thousands of times, and don't test the
+// disk.
 func quickDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "countersign")
 	if err != nil {
@@ -334,7 +334,7 @@ func quickDir(t testing.TB) string {
 	return dir
 }
 
-// notRunOrGone has what was approved and did not start in time looked at, as its timers do.
+// notRunOrGone handles approved requests that did not start in time, as their timers do.
 func (c *chaos) notRunOrGone(r approvers.Request) {
 	if now := c.request(r.ID); now.State == approvers.Approved {
 		_, _, err := c.Runs.Claim(c.ctx(), now.Execution)
@@ -378,7 +378,7 @@ func (c *chaos) changeCap(t *rapid.T) {
 	c.ok(c.Requests.Reevaluate(c.ctx()))
 }
 
-// someBundle draws the bundle of a request that waits.
+// someBundle draws the bundle of a waiting request.
 func (c *chaos) someBundle(t *rapid.T) (store.OutboxMessage, bool) {
 	r, ok := c.openRequest(t)
 	if !ok || r.Bundle == "" {
@@ -411,7 +411,7 @@ func (c *chaos) unbundle(t *rapid.T) {
 	}
 }
 
-// Whoever stands in for somebody who is away is not flooded either, and gets a bundle as one card.
+// A stand-in is not flooded either, and gets a bundle as one card.
 func TestLineOfStandIns(t *testing.T) {
 	h := newHarnessWith(t, withDeputy, func(p *approvers.Policy) { p.Caps.Approver = 2 })
 	h.away(lead, 48*time.Hour, deputy)
@@ -449,7 +449,7 @@ func TestLineOfStandIns(t *testing.T) {
 	}
 }
 
-// Nobody is reminded of what they were not shown yet.
+// Nobody is reminded of a request that they were not shown yet.
 func TestNoRemindersInLine(t *testing.T) {
 	h := newHarnessWith(t, reminding(8*time.Minute, 1), func(p *approvers.Policy) {
 		p.Caps.Approver = 1

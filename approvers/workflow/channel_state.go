@@ -336,5 +336,5 @@ func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	if err := t.outbox.shownAsWanted(s); err != nil {
 		return err
 	}
-	return t.outbox.elsewhere(s)
+	return errors.Join(t.outbox.elsewhere(s), t.cards.updateUnreached(s))
 }

@@ -11,14 +11,14 @@ import (
 	"countersign/store"
 )
 
-// hearsLog has the office's log be read. It counts what the operator is told.
+// hearsLog captures the harness's log. It counts the lines for the operator.
 func (h *harness) hearsLog() func() int {
 	var log bytes.Buffer
 	h.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
 	return func() int { return strings.Count(log.String(), "can't write in a channel") }
 }
 
-// where says where the outbox messages of some refs are that wait to be shown, or are.
+// where lists the places of the outbox messages of some refs, wanted or shown.
 func (h *harness) where(refs ...string) string {
 	h.t.Helper()
 	var out []string
@@ -36,8 +36,9 @@ func (h *harness) where(refs ...string) string {
 // leads is a policy in which the leads read their cards in a channel, like the support agents.
 func leads(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }
 
-// TestALostChannel: what is open there moves to each person at once, of every kind; what is over stays. The operator is
-// told once. When the bot is back, new cards go there again, and the old ones show how things are.
+// TestALostChannel checks that open messages of every kind move from the channel to each person at once, and that
+// finished ones stay. The operator is told once. When the bot is back, new cards go to the channel again, and the old
+// ones show the current state.
 func TestALostChannel(t *testing.T) {
 	h := newHarness(t)
 	told := h.hearsLog()
@@ -83,7 +84,7 @@ func TestALostChannel(t *testing.T) {
 		t.Errorf("the question about a run is at: %s", got)
 	}
 	if got := h.where(discount.ID, over.ID); got != "card channel:#leads, card channel:#support-approvals" {
-		t.Errorf("what is elsewhere, or over, is at: %s", got)
+		t.Errorf("messages that are elsewhere, or have ended, are at: %s", got)
 	}
 	next := h.requestIn(h.sayIn("400.1", bob, "four").Turn, `issue_refund {"amount":4}`)
 	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(next.ID, store.OutboxCard).ID, "not_in_channel", "C-leads"))
@@ -117,8 +118,8 @@ func TestALostChannel(t *testing.T) {
 	h.run(discount.Execution, "ok")
 }
 
-// TestALostChannelIsFoundOut at the next post: what else is open there moves too. A post that succeeds says that the
-// bot is back.
+// TestALostChannelIsFoundOut checks that a failed post reveals the loss, and that the other open messages then move
+// too. A successful post shows that the bot is back.
 func TestALostChannelIsFoundOut(t *testing.T) {
 	h := newHarness(t)
 	told := h.hearsLog()
@@ -128,7 +129,7 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
 	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(second.ID, store.OutboxCard).ID, "is_archived", "C-support"))
 	if _, due := h.timers(store.TimerChannel)["C-support"]; !due {
-		t.Fatal("nobody looks what else is there")
+		t.Fatal("the other sources are not checked")
 	}
 	h.due()
 	if got := h.where(first.ID, second.ID); got != "card role:support-agent, card role:support-agent" {
@@ -146,8 +147,7 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestALostConversation: what its thread shows and still matters goes to those who asked; so does what is said there
-// later.
+// TestALostConversation checks that open messages of its thread go to the requesters, and later messages as well.
 func TestALostConversation(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -169,7 +169,7 @@ func TestALostConversation(t *testing.T) {
 	}
 }
 
-// TestBackBeforeItWasVacated: nothing moves.
+// TestBackBeforeItWasVacated checks that nothing moves.
 func TestBackBeforeItWasVacated(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// act is what a person does: the payload of a delivery.
+// act is an action of a person: the payload of a delivery.
 type act struct {
 	Who    approvers.Identity
 	Say    string
@@ -70,7 +70,7 @@ func (w *environment) handle(ctx context.Context, t store.Timer) error {
 	return err
 }
 
-// think is the model: it asks for the script's calls, and then answers.
+// think plays the model: it asks for the script's calls, and then answers.
 func (w *environment) think(ctx context.Context, t store.Timer) error {
 	b, err := w.Turns.Begin(ctx, t.Ref)
 	if err != nil {
@@ -124,7 +124,7 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 	return w.Outbox.Delivered(ctx, s.Message, p.shown)
 }
 
-// people look at what is shown and act on it, each once.
+// people read what is shown and act on it, each person once.
 func (w *environment) people() bool {
 	if w.silent {
 		return false

@@ -17,8 +17,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// environment is the world around the bot, which no crash of the bot resets: Slack, the people, and the shop that tools
-// act on.
+// environment is the world around the bot, which survives each crash: Slack, the people, and the shop that tools act
+// on.
 type environment struct {
 	*harness
 	kill       func(point string) bool // asked at each point: is the process killed there?
@@ -45,7 +45,7 @@ type posted struct {
 	shown workflow.SentMessage
 }
 
-// delivery is what Slack sends until it is told that it was received.
+// delivery is a delivery that Slack repeats until it is acknowledged.
 type delivery struct {
 	id       string
 	received bool
@@ -66,7 +66,7 @@ func newEnvironment(t testing.TB, kill func(point string) bool) *environment {
 
 func (w *environment) mortally(s store.Store) store.Store { return &mortal{Store: s, reach: w.reach} }
 
-// reach is a point at which the process may be killed.
+// reach marks a point at which the process may be killed.
 func (w *environment) reach(point string) {
 	if w.kill(point) {
 		panic(stopped{})
@@ -98,7 +98,7 @@ func (w *environment) life() {
 	w.t.Fatal("it never comes to an end")
 }
 
-// noteCuts notes which runs the crash cut: they are executing, and the process that ran them is gone.
+// noteCuts records which runs the crash cut: they are executing, and the process that ran them is gone.
 func (w *environment) noteCuts() {
 	w.t.Helper()
 	for _, turn := range slices.Compact(slices.Clone(w.turns)) {
@@ -113,8 +113,7 @@ func (w *environment) noteCuts() {
 	}
 }
 
-// leave takes the file as it is from under the dead process. It was not closed: what that process still holds is of no
-// use to the next one.
+// leave takes the file from the dead process without closing it: the next process can't use anything else of it.
 func (w *environment) leave() {
 	w.t.Helper()
 	left, err := os.ReadFile(w.path)
@@ -125,7 +124,7 @@ func (w *environment) leave() {
 	w.ok(os.WriteFile(w.path, left, 0o600))
 }
 
-// alive is one process. It reports false if the process was killed.
+// alive runs one process. It reports false if the process was killed.
 func (w *environment) alive() (finished bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -145,7 +144,7 @@ func (w *environment) alive() (finished bool) {
 	return true
 }
 
-// step does the next thing that is to be done, if there is any.
+// step does the next thing that is due, if there is any.
 func (w *environment) step() bool {
 	for _, d := range w.deliveries {
 		if d.received {
@@ -185,13 +184,13 @@ func (w *environment) step() bool {
 	return w.people()
 }
 
-// stepOrder are all kinds of timer: first those of work, then cards, then deadlines.
+// stepOrder lists all kinds of timer: first those of work, then cards, then deadlines.
 var stepOrder = func() []store.TimerKind {
 	work := append([]store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun}, store.ShowTimers...)
 	return append(work, slices.DeleteFunc(slices.Clone(store.TimerKinds), func(k store.TimerKind) bool { return slices.Contains(work, k) })...)
 }()
 
-// foretell has a companion say what a call would do. It reads, and so it may be asked any number of times.
+// foretell asks a companion tool for a preview. The companion only reads, so it may be asked any number of times.
 func (w *environment) foretell(ctx context.Context, t store.Timer) error {
 	p, ok, err := w.Runs.BeginPreview(ctx, t.Ref)
 	if err != nil || !ok {
@@ -201,8 +200,8 @@ func (w *environment) foretell(ctx context.Context, t store.Timer) error {
 	return w.Runs.EndPreview(ctx, p, "it is fine", "")
 }
 
-// wantForetold checks that whatever waited for people got its preview, or was decided before, and that no tool was
-// asked for it too often.
+// wantForetold checks that every request that waited for people got its preview or was decided before, and that no tool
+// was asked for a preview too often.
 func (w *environment) wantForetold() {
 	w.t.Helper()
 	for _, turn := range slices.Compact(slices.Clone(w.turns)) {
@@ -223,7 +222,7 @@ func (w *environment) wantForetold() {
 	}
 }
 
-// heard lists the turn of each message, from the store: what a killed process knew is gone.
+// heard lists the turn of each message, from the store: the memory of a killed process is gone.
 func (w *environment) heard() []string {
 	w.t.Helper()
 	return readStore(w.harness, func(r store.Reader) (turns []string, err error) {

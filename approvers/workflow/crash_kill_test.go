@@ -7,10 +7,10 @@ import (
 	"countersign/store"
 )
 
-// stopped is what a process that is killed leaves of itself: nothing but the file.
+// stopped is the panic value of a killed process. Only its file survives.
 type stopped struct{}
 
-// mortal is a store whose process may be killed in a transaction: before its commit, or behind it.
+// mortal is a store whose process may be killed in a transaction: before the commit, or after it.
 type mortal struct {
 	store.Store
 	reach func(point string)
@@ -32,7 +32,7 @@ func (m *mortal) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// The points between transactions, where the world outside knows something that the store does not.
+// The points between transactions, at which the outside world knows something that the store does not.
 const (
 	notAcknowledged = "a delivery is stored, Slack was not told"
 	notHandled      = "Slack was told, nothing is handled"

@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// beside is a request about which people do everything but let it run: they comment, ask and answer, hand it on, change
-// its arguments, and take it back.
+// beside is a request about which people do everything except let it run: they comment, ask and answer, hand it on,
+// edit its arguments, and revoke it.
 func beside(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.script = []string{`issue_refund {"amount":49.99}`}
@@ -20,7 +20,8 @@ func beside(t testing.TB, kill func(point string) bool) *environment {
 	return w
 }
 
-// TestPeopleKilledAtEveryPoint: whatever people do about a request happens once, wherever the process is killed.
+// TestPeopleKilledAtEveryPoint checks that each action of people on a request happens once, wherever the process is
+// killed.
 func TestPeopleKilledAtEveryPoint(t *testing.T) {
 	want := killedAndTheSame(t, beside, 25)
 	if must := "remarked remarked remarked invited decided advanced closed returned"; !strings.Contains(want, must) {

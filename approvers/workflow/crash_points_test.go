@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// crashMoves are the moves of the workflow on the way of a call. A process can stop before the commit of each, and
-// behind it.
+// crashMoves are the moves of the workflow on the path of a call. A process can stop before the commit of each, and
+// after it.
 var crashMoves = []string{
 	"Recover", "Receive", "ReceiveMessage", "Begin", "Propose", "ResolveAvailability", "Expand", "Delivered", "Decide", "Claim", "Finish", "Report", "LeaveUnknown", "Answer",
 	"BeginPreview", "EndPreview",
@@ -23,13 +23,13 @@ var crashMoves = []string{
 // crashMoments are the points between two transactions.
 var crashMoments = []string{notAcknowledged, notHandled, modelAnswered, notPosted, notShown, notCalled, notActed, notAnswered, notRecorded}
 
-// cutPoints are those of them at which a run is cut: executing is durable, and what came of it is not. Nobody who comes
-// after can know more than that.
+// cutPoints are the points of these at which a run is cut: executing is durable, and the outcome is not. The next
+// process can't know more than that.
 var cutPoints = map[string]bool{
 	"Claim" + testkit.BehindCommit: true, notCalled: true, notActed: true, notAnswered: true, notRecorded: true, "Finish" + testkit.BeforeCommit: true,
 }
 
-// crashPoints names every point. docs/crashes.md says of each what the next process does.
+// crashPoints names every point. docs/crashes.md says for each what the next process does.
 func crashPoints() []string {
 	points := slices.Clone(crashMoments)
 	for _, move := range crashMoves {
@@ -38,8 +38,8 @@ func crashPoints() []string {
 	return points
 }
 
-// newRunning is a world in which a call that is gated and one that is not are run, of tools of one protection level.
-// Where it is muted, nobody reports on a run whose outcome is unknown.
+// newRunning is a world in which one gated call and one ungated call are run, with tools of one protection level. If it
+// is muted, nobody reports on a run whose outcome is unknown.
 func newRunning(t testing.TB, effect approvers.Effect, muted bool, kill func(string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.script = []string{`issue_refund {"amount":49.99}`, `update_address {}`}
@@ -51,12 +51,12 @@ func newRunning(t testing.TB, effect approvers.Effect, muted bool, kill func(str
 	return w
 }
 
-// TestCrashPoints stops the process at every named point of a call's way, with tools of each protection level, and has
-// a new one go on with the file as it was left. A tool that must not run twice never does: where its run was cut its
-// outcome is unknown, and people are asked. One that may is run again, under the same key. Where no run was cut,
-// everything runs once.
+// TestCrashPoints stops the process at every named point on the path of a call, with tools of each protection level,
+// and lets a new process continue with the file. An unprotected tool never runs twice: if its run was cut, its outcome
+// is unknown, and people are asked. Any other tool is run again, under the same key. If no run was cut, everything runs
+// once.
 //
-// It also stops the process a second time, at each point of what comes after a run was cut.
+// It also stops the process a second time, at each point after a run was cut.
 func TestCrashPoints(t *testing.T) {
 	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
 	stride := min(3, testkit.Stride()) // in the short form each point is that of one protection level
@@ -98,7 +98,7 @@ func TestCrashPoints(t *testing.T) {
 	}
 }
 
-// TestCrashPointsInDocs holds the table of docs/crashes.md against the points that there are.
+// TestCrashPointsInDocs compares the table of docs/crashes.md with the existing points.
 func TestCrashPointsInDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/crashes.md")
 	if err != nil {
@@ -117,7 +117,8 @@ func TestCrashPointsInDocs(t *testing.T) {
 	}
 }
 
-// TestCrashesAtRandom stops process after process, at points that chance chooses, six lives of each protection level or COUNTERSIGN_CRASHES.
+// TestCrashesAtRandom stops process after process at random points, in six lives of each protection level, or in
+// COUNTERSIGN_CRASHES.
 func TestCrashesAtRandom(t *testing.T) {
 	seed, lives := testkit.Seed(t), testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
 	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
@@ -133,7 +134,7 @@ func TestCrashesAtRandom(t *testing.T) {
 	t.Log(sum)
 }
 
-// crashSum counts what came of the crashes.
+// crashSum counts the results of the crashes.
 type crashSum struct {
 	lives, crashes       int
 	once, again, unknown int // executions that ran undisturbed, that were run again, and that people were asked about
@@ -156,8 +157,8 @@ func (s *crashSum) String() string {
 	return out.String()
 }
 
-// live lives one life, in which stop is asked at each point whether the process stops there: it is told how many points there were, and how many crashes.
-// It returns how many there were in the end.
+// live lives one life. At each point it asks stop whether the process stops there, with the numbers of points and of
+// crashes so far. It returns the number of crashes.
 func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop func(point string, count, crashes int) bool) (crashes int) {
 	name := fmt.Sprint(effect, " ", s.lives)
 	s.lives++
@@ -185,7 +186,7 @@ func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop 
 	return crashes
 }
 
-// judge holds the end of a life against what must have come of it.
+// judge checks the end of a life against the expected results.
 func (s *crashSum) judge(w *environment, effect approvers.Effect, muted bool, stops []string) {
 	w.t.Helper()
 	w.turns = w.heard()
@@ -218,7 +219,7 @@ func (s *crashSum) judge(w *environment, effect approvers.Effect, muted bool, st
 	}
 }
 
-// came says what becomes of a run.
+// came describes the outcome of a run.
 func came(effect approvers.Effect, cut bool) string {
 	switch {
 	case !cut:
@@ -281,5 +282,5 @@ func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) 
 	}
 }
 
-// mostTries is after how many runs that were cut people are asked about any tool.
+// mostTries is the number of cut runs after which people are asked, for any tool.
 const mostTries = 5

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// check holds the end against what must have come of it, whatever happened on the way.
+// check checks the end against the expected results, whatever happened on the way.
 func (w *environment) check() {
 	t := w.t
 	t.Helper()
@@ -51,8 +51,8 @@ func (w *environment) check() {
 				t.Errorf("%s with %d decisions", r.State, len(r.Decisions))
 			}
 		default:
-			// A process may stop between the claim and the call as often as a run is tried: then people are asked, and say that
-			// it did not happen.
+			// A process may stop between the claim and the call as often as a run is tried. People are then asked, and
+			// say that it did not happen.
 			givenUp := e.Tries >= 5 && e.ReportedBy != "" && e.State == approvers.ExecutionFailed
 			if !givenUp && (n < 1 || e.State != approvers.ExecutionSucceeded) {
 				t.Errorf("%s was called %d times and is %s after %d tries", c.Tool, n, e.State, e.Tries)
@@ -71,14 +71,14 @@ func (w *environment) check() {
 	}
 }
 
-// TestKilledAtEveryPoint kills the process at each point of a whole conversation, and has a new process go on with the
-// file that it left.
+// TestKilledAtEveryPoint kills the process at each point of a whole conversation, and lets a new process continue with
+// its file.
 func TestKilledAtEveryPoint(t *testing.T) {
 	killedAtEveryPoint(t, newEnvironment, (*environment).check)
 }
 
-// killedAtEveryPoint has a world killed at its first point, then one at its second, and so on; the short form leaves
-// some out. Each comes to the end that check looks at.
+// killedAtEveryPoint runs one world that is killed at its first point, one that is killed at its second, and so on; the
+// short form leaves some points out. check checks the end of each.
 func killedAtEveryPoint(t *testing.T, world func(testing.TB, func(string) bool) *environment, check func(*environment)) {
 	for n, crashed := 1, true; crashed; n += testkit.Stride() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

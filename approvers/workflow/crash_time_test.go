@@ -12,9 +12,9 @@ import (
 	"countersign/store"
 )
 
-// A discount that nobody decides: the only member of its role is away and has named somebody who stands in, its lead
-// can't be disturbed for a while, everybody is reminded, it goes up when its time is over, everybody is told once more,
-// and in the end it is rejected. The process is killed on the way.
+// silence is a discount that nobody decides. The only member of its role is away and has named a stand-in, the lead is
+// in do-not-disturb for a while, everybody is reminded, the request escalates when its time is over, everybody is told
+// once more, and in the end it is rejected. The process is killed on the way.
 func silence(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", withDeputy, reminding(7*time.Minute, 3), func(p *approvers.Policy) {
@@ -30,7 +30,7 @@ func silence(t testing.TB, kill func(point string) bool) *environment {
 	return w
 }
 
-// through lives until nothing falls due any more, whenever that may be.
+// through lives until nothing is due any more, however long that takes.
 func (w *environment) through() {
 	w.t.Helper()
 	for range 1000 {
@@ -44,7 +44,7 @@ func (w *environment) through() {
 	w.t.Fatal("it never comes to an end")
 }
 
-// next is when the next thing falls due; zero: nothing does.
+// next is the time when the next timer is due; zero if there is none.
 func (w *environment) next() (next time.Time) {
 	w.t.Helper()
 	for _, kind := range timed {
@@ -57,7 +57,7 @@ func (w *environment) next() (next time.Time) {
 	return next
 }
 
-// account is all that came of a silence: what was recorded, and what each person was sent.
+// account lists everything that followed from the silence: the records, and the messages to each person.
 func (w *environment) account() string {
 	w.t.Helper()
 	var out []string
@@ -85,8 +85,8 @@ func (w *environment) account() string {
 	return strings.Join(out, "\n")
 }
 
-// TestSilenceKilledAtEveryPoint: each step of a request that nobody decides happens once, wherever the process is
-// killed.
+// TestSilenceKilledAtEveryPoint checks that each step of a request that nobody decides happens once, wherever the
+// process is killed.
 func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	want := killedAndTheSame(t, silence, 20)
 	for _, must := range []string{
@@ -98,8 +98,8 @@ func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// killedAndTheSame has a world killed at one in so many of its points, over and over, and each of its points be the one
-// in some run. What came of it must always be the same; it is returned.
+// killedAndTheSame kills a world again and again, at one in n of its points, with each point used in some run. The
+// result must always be the same; it is returned.
 func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *environment, every int) string {
 	want := world(t, func(string) bool { return false }).account()
 	for n := 0; n < every; n += testkit.Stride() {

@@ -24,10 +24,10 @@ import (
 	"countersign/store/jobs"
 )
 
-// damageEnv sets how many bytes are flipped, and how many pages torn, as "FLIPS PAGES [SEED]".
+// damageEnv sets how many bytes are flipped and how many pages are torn, as "FLIPS PAGES [SEED]".
 const damageEnv = "COUNTERSIGN_DAMAGE"
 
-// wreckage is a store with requests in every state, and what is to become of them when people go on.
+// wreckage is a store with requests in every state, and the expected end of each when people continue.
 type wreckage struct {
 	file     []byte
 	requests []wreckedRequest
@@ -42,7 +42,7 @@ type wreckedRequest struct {
 	needs            int                  // how many more have to
 }
 
-// wreckable makes the store in a bubble that begins at the same time as each trial's.
+// wreckable creates the store in a bubble that begins at the same time as each trial's.
 func wreckable(t *testing.T) (w wreckage) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -122,7 +122,7 @@ func wreckable(t *testing.T) (w wreckage) {
 	return w
 }
 
-// trial is what came of a store.
+// trial is the result for one store.
 type trial struct {
 	refused  error
 	told     []store.Damage // all that was told while it ran
@@ -134,10 +134,10 @@ type trial struct {
 	claims   int
 }
 
-// mostClaims is far above what there is to run, with everything that is tried again.
+// mostClaims is far above the number of runs, including everything that is tried again.
 const mostClaims = 2000
 
-// errorLog keeps what is logged as an error.
+// errorLog keeps log lines at the level error.
 type errorLog struct {
 	slog.Handler
 	mu    *sync.Mutex
@@ -156,7 +156,7 @@ func (h errorLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// try has the bot go on with a store, and people with what they were at.
+// try lets the bot continue with a store, and people finish what they had begun.
 func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 	t.Helper()
 	dir := quickDir(t)
@@ -284,7 +284,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 	return out
 }
 
-// outcome is what became of a request, its call, its run and its turn.
+// outcome describes how a request, its call, its run and its turn ended.
 func outcome(s store.Store, r wreckedRequest) (text string) {
 	err := s.View(context.Background(), func(x store.Reader) error {
 		req, err := x.Request(r.id)
@@ -328,9 +328,9 @@ func outcome(s store.Store, r wreckedRequest) (text string) {
 	return text
 }
 
-// A store with requests in every state is damaged in one place, and the bot goes on with it: it never panics, nothing
-// is different without being told of, no tool runs that was not allowed, none twice, and what the damage does not touch
-// ends as it would have. COUNTERSIGN_DAMAGE="1000 200" is the long form; a third number is the seed.
+// A store with requests in every state is damaged in one place, and the bot continues with it. It must never panic,
+// report every difference, run no tool without permission and none twice, and let everything undamaged end as without
+// damage. COUNTERSIGN_DAMAGE="1000 200" is the long form; a third number is the seed.
 func TestDamageCampaign(t *testing.T) {
 	flips, pages, seed := 12, 6, uint64(1)
 	if text := os.Getenv(damageEnv); text != "" {
@@ -382,7 +382,7 @@ func TestDamageCampaign(t *testing.T) {
 		count.refused, len(w.file)/4096)
 }
 
-// judge holds a trial against that of the whole store.
+// judge compares a trial with the trial of the undamaged store.
 func (w wreckage) judge(t *testing.T, what string, want, got trial) {
 	t.Helper()
 	var open []string // what was not mended
@@ -425,7 +425,7 @@ func (w wreckage) judge(t *testing.T, what string, want, got trial) {
 	}
 }
 
-// wrecked is a damaged file, and what was done to it.
+// wrecked is a damaged file and the damage that was done to it.
 func wrecked(whole []byte, random *mrand.Rand, page bool) (broken []byte, what string) {
 	broken = slices.Clone(whole)
 	if !page {

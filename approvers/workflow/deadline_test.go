@@ -43,14 +43,15 @@ func TestEscalationAndExpiry(t *testing.T) {
 			t.Errorf("%d timers to %s are left", n, kind)
 		}
 	}
-	// Handled once more, a timer changes nothing.
+	// If a timer is handled once more, nothing changes.
 	h.ok(h.Requests.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: r.ID}))
 	h.ok(h.Requests.Escalate(h.ctx(), store.Timer{Kind: store.TimerEscalate, Ref: r.ID}))
 	h.ok(h.Requests.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: "req_none"}))
 	h.wantKinds(r.ID, "proposed escalated escalated closed returned")
 }
 
-// TestTheLeadIsGoneWhenTheEscalationIsDue: then nobody is told, and the request does not go on promising it.
+// TestTheLeadIsGoneWhenTheEscalationIsDue checks that nobody is told, and that the request no longer announces the
+// escalation.
 func TestTheLeadIsGoneWhenTheEscalationIsDue(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -83,7 +84,7 @@ func TestALeadMayDecideAfterTheEscalation(t *testing.T) {
 	h.wantKinds(r.ID, "proposed denied escalated decided approved executing executed returned")
 }
 
-// TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry, whichever of the two falls to be handled first.
+// TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry checks this for both orders in which the two can be read.
 func TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -131,8 +132,8 @@ func TestAnUnhandledDeliveryAfterTheDeadlineDelaysNothing(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
-// TestAnUnhandledMessageDelaysNoExpiry: what decides nothing, such as a message that can't be read while Slack is down,
-// keeps no request from its end.
+// TestAnUnhandledMessageDelaysNoExpiry checks that a delivery that decides nothing, such as a message that can't be
+// read while Slack is down, does not delay the expiry of a request.
 func TestAnUnhandledMessageDelaysNoExpiry(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -144,7 +145,8 @@ func TestAnUnhandledMessageDelaysNoExpiry(t *testing.T) {
 	h.ok(h.Intake.Done(h.ctx(), "Ev-9", ""))
 }
 
-// TestAnEditMovesTheDeadline: the timer of the first deadline finds nothing to do and stands at the new one.
+// TestAnEditMovesTheDeadline checks that the timer of the first deadline finds nothing to do and is set to the new
+// deadline.
 func TestAnEditMovesTheDeadline(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -170,7 +172,7 @@ func TestMovesWithoutAReceiptTimeCountFromNow(t *testing.T) {
 	h.due()
 }
 
-// claimed has alice ask for a refund that the lead approves, and claims it.
+// claimed lets alice ask for a refund, lets the lead approve it, and claims it.
 func (h *harness) claimed() approvers.Request {
 	h.t.Helper()
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -202,13 +204,13 @@ func TestAfterACrashTheOutcomeIsUnknown(t *testing.T) {
 		to = append(to, s.To)
 	}
 	if len(to) != 2 || to[0] != "conversation:"+r.Conversation || to[1] != "role:team-lead" {
-		t.Errorf("asked at %v; want the thread and whoever approved", to)
+		t.Errorf("asked at %v; want the thread and the approver", to)
 	}
 	h.wantOutcome(r.Call, "")
 	h.notRun(r.Execution)
 }
 
-// The operator without a bot finds what the bot was running when it stopped, and can report on it.
+// Without a running bot, the operator finds the runs that were under way when it stopped, and can report on them.
 func TestCutRunsAreLostWithoutABot(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Runs.MarkInterrupted(h.ctx()))
@@ -284,7 +286,8 @@ func TestReports(t *testing.T) {
 	wantDenied(t, h.Runs.Report(h.ctx(), workflow.Click{Execution: "exec_none", Who: lead}, workflow.Happened), approvers.DeniedNotFound)
 }
 
-// TestNobodyReports: after the time of a request the model goes on without knowing; a later report is still taken.
+// TestNobodyReports checks that after a request's time the model continues without knowing the outcome; a later report
+// is still accepted.
 func TestNobodyReports(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
@@ -303,7 +306,8 @@ func TestNobodyReports(t *testing.T) {
 	h.ok(h.Runs.LeaveUnknown(h.ctx(), store.Timer{Kind: store.TimerLeave, Ref: "exec_none"}))
 }
 
-// TestAReportBeforeTheDeadlineIsHandledFirst: the model is told what the person found out, and not that nobody knows.
+// TestAReportBeforeTheDeadlineIsHandledFirst checks that the model is told the reported outcome, and not that nobody
+// knows.
 func TestAReportBeforeTheDeadlineIsHandledFirst(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
@@ -324,8 +328,8 @@ func TestAReportBeforeTheDeadlineIsHandledFirst(t *testing.T) {
 	}
 }
 
-// TestHarmlessRunsAreTakenUpAgain: read-only and idempotent tools run again after a crash, under the same key, but not
-// for ever.
+// TestHarmlessRunsAreTakenUpAgain checks that read-only and idempotent tools run again after a crash, under the same
+// key, but only a limited number of times.
 func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	for _, spec := range []string{`search_orders {}`, `update_address {}`} {
 		h := newHarness(t)
@@ -351,14 +355,14 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 		if e := h.execution(c.Execution); e.State != approvers.ExecutionUnknown {
 			t.Errorf("%s after the last try", e.State)
 		}
-		// Nobody was asked before: the requester is the one who can say.
+		// Nobody approved the call, so the requester is the one who can report.
 		wantDenied(t, h.Runs.Report(h.ctx(), workflow.Click{Execution: c.Execution, Who: lead}, workflow.Happened), approvers.DeniedNotRequester)
 		h.ok(h.Runs.Report(h.ctx(), workflow.Click{Execution: c.Execution, Who: alice}, workflow.DidNot))
 		h.wantOutcome(c.ID, approvers.OutcomeError)
 	}
 }
 
-// TestRecoverLeavesTheRestAlone: runs that are this process's own, or not begun.
+// TestRecoverLeavesTheRestAlone checks that runs of this process, and runs that have not begun, are not recovered.
 func TestRecoverLeavesTheRestAlone(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()

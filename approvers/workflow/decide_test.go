@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// TestManyClaimOneRuns: one approval, one run, however many executors ask for it at once.
+// TestManyClaimOneRuns checks that one approval leads to one run, however many executors claim it at once.
 func TestManyClaimOneRuns(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -111,7 +111,8 @@ func TestDenialsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestAuthorsOfHighRiskCallsAreBarred: for high, everybody whose words the model was given is a requester.
+// TestAuthorsOfHighRiskCallsAreBarred checks that from high risk on everybody whose messages the model was given counts
+// as a requester.
 func TestAuthorsOfHighRiskCallsAreBarred(t *testing.T) {
 	more := func(p *approvers.Policy) {
 		p.Approvers[0].Members = users("U0001", "U0200")
@@ -178,8 +179,8 @@ func TestEdits(t *testing.T) {
 	h.wantKinds(r.ID, "proposed decided advanced decided advanced decided decided approved executing executed returned")
 }
 
-// TestStoredBytesThatWereChangedNeverRun: somebody who can write to the store can't have other bytes run than were
-// signed.
+// TestStoredBytesThatWereChangedNeverRun checks that a person with write access to the store can't make it run other
+// bytes than those that were signed.
 func TestStoredBytesThatWereChangedNeverRun(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)

@@ -26,7 +26,7 @@ func (h *harness) clickAt(who approvers.Identity, kind approvers.DecisionKind, r
 	return workflow.Click{}
 }
 
-// shows has Slack show every card of a request as it is now.
+// shows records that Slack shows every card of a request in its current state.
 func (h *harness) shows(request string) {
 	h.t.Helper()
 	for _, s := range h.surfacesOf(request) {
@@ -36,7 +36,7 @@ func (h *harness) shows(request string) {
 	}
 }
 
-// took is how long the last decision took, as it is stored and as the audit has it in milliseconds.
+// took is the time that the last decision took, in the store and, in milliseconds, in the audit.
 func (h *harness) took(request string) (time.Duration, string) {
 	h.t.Helper()
 	r := h.request(request)
@@ -56,8 +56,8 @@ func (h *harness) wantTook(request string, want time.Duration, fact string) {
 	}
 }
 
-// TestTook: a decision's time counts from when the card first showed these arguments, however often it was drawn anew
-// since.
+// TestTook checks that a decision's time counts from the moment when the card first showed these arguments, however
+// often it was rendered since.
 func TestTook(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
@@ -75,7 +75,7 @@ func TestTook(t *testing.T) {
 	h.wantTook(r.ID, 42500*time.Millisecond, "42500")
 }
 
-// TestTookAfterAnEdit: the changed arguments are new to everybody.
+// TestTookAfterAnEdit checks that the time starts anew with changed arguments.
 func TestTookAfterAnEdit(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
@@ -100,7 +100,7 @@ func TestTookAfterAnEdit(t *testing.T) {
 	h.wantTook(r.ID, 2*time.Second, "2000")
 }
 
-// TestTookAtALaterStage: what a place showed before its stage came up does not count.
+// TestTookAtALaterStage checks that the time in which a place showed the card before its stage began does not count.
 func TestTookAtALaterStage(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
@@ -121,8 +121,8 @@ func TestTookAtALaterStage(t *testing.T) {
 	h.wantTook(r.ID, 5*time.Second, "5000")
 }
 
-// TestTookIsNotKnown: a decision on something of which nobody knows when it was shown has no time, and one that was
-// received before it was recorded that Slack shows the card has a short one.
+// TestTookIsNotKnown checks that a decision has no time if nobody knows when its card was shown, and a short time if it
+// was received before the showing of the card was recorded.
 func TestTookIsNotKnown(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {"amount":10}`)
@@ -138,8 +138,8 @@ func TestTookIsNotKnown(t *testing.T) {
 	h.wantTook(r.ID, time.Millisecond, "1")
 }
 
-// TestTookInABundle: each call of a bundle has its own time. What was decided all at once took as long as each was
-// there.
+// TestTookInABundle checks that each call of a bundle has its own time. In a decision about all calls, each took as
+// long as it was shown.
 func TestTookInABundle(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`, `apply_discount {"a":3}`)

@@ -57,6 +57,11 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 		if err := t.PutOutboxMessage(cur); err != nil {
 			return err
 		}
+		if !lost {
+			if err := t.cards.updateUnreached(cur); err != nil {
+				return err
+			}
+		}
 		shown := store.Rendering{OutboxMessage: s.ID, Post: cur.Posts, Hash: hash, Shows: shows, Body: p.Body, At: t.now}
 		if err := t.PutRendering(shown); err != nil {
 			return err
@@ -188,6 +193,9 @@ func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 	}
 	for _, o := range messages {
 		if o.To == one.To && o.Kind == s.Kind && o.Step == s.Step && o.Bundle == s.Bundle && o.Note == s.Note && !o.CreatedAt.Before(s.CreatedAt) {
+			if o.State == store.OutboxUnreachable {
+				return t.cards.tryAgain(o)
+			}
 			return nil
 		}
 	}

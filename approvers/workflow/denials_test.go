@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// denialsOf are the records of somebody's denials, each with what it says of how many they were.
+// denialsOf lists the records of a person's denials, each with the number of denials that it counts.
 func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string) {
 	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
 		if a.Kind == approvers.AuditDenied && a.Actor == who {
@@ -20,9 +20,9 @@ func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string
 	return times
 }
 
-// TestClicksWithoutEnd: somebody who goes on clicking on what is decided is told each time, and takes no more of the
-// store: the first clicks have a record each, and then each power of ten. Another person, another reason and a new
-// process begin where they stand.
+// TestClicksWithoutEnd checks that a person who goes on clicking on a decided request is told each time, but does not
+// fill the store: the first clicks have a record each, later only each power of ten. The count continues for another
+// person, another reason and a new process.
 func TestClicksWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -62,8 +62,8 @@ func TestClicksWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestRefusalsWithoutEnd: the same holds for clicks that are refused before anybody looks at the request, and such a
-// click has a card drawn anew only so often.
+// TestRefusalsWithoutEnd checks the same for clicks that are refused before the request is read. Such clicks cause only
+// a limited number of renderings of a card.
 func TestRefusalsWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -78,7 +78,7 @@ func TestRefusalsWithoutEnd(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if again := h.surfacesOf(r.ID)[0]; again.Revision-wants != 6 {
-		t.Errorf("it was drawn anew %d times", again.Revision-wants)
+		t.Errorf("it was rendered again %d times", again.Revision-wants)
 	}
 	var nobody approvers.Identity
 	for range 7 { // nobody can say who clicked
@@ -91,7 +91,8 @@ func TestRefusalsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAwayWithoutEnd: somebody can say only so often in a day that they are away, and always that they are back.
+// TestAwayWithoutEnd checks that a person can say only so many times a day that they are away, but always that they are
+// back.
 func TestAwayWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	away := func() error {

@@ -42,9 +42,9 @@ func (c *cramped) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return c.Store.Update(ctx, fn)
 }
 
-// While the disk is full nothing is tried over and over: no model is asked for what could not be written down, and the
-// log says what is wrong now and then. When there is space again everything goes on by itself, and nothing counts as
-// having failed.
+// While the disk is full nothing is tried again and again: no model is called for an answer that could not be stored,
+// and the log says the reason from time to time. When there is space again, everything continues by itself, and nothing
+// counts as failed.
 func TestFullDisk(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		var log bytes.Buffer
@@ -83,7 +83,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// A disk that is full again and again is looked at less often.
+// If the disk is full again and again, it is checked less often.
 func TestFullDiskAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		c := &cramped{Store: w.store}

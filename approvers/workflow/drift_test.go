@@ -15,15 +15,15 @@ import (
 
 const driftedWhy = "its definition changed since it was pinned"
 
-// drift has a tool's source offer another definition, as the registry then has it.
+// drift makes a tool's source offer another definition, as the registry then has it.
 func (h *harness) drift(name string) {
 	h.tools.change(name, func(t *workflow.Tool) { t.Hash, t.Blocked = "another definition of "+name, driftedWhy })
 }
 
 const lookAtRefund = "issue_refund can't be called now, because its definition changed since it was pinned: the operator has to look at it"
 
-// A tool that drifts voids what waits for it at once, in every state in which it could still come to a run, and says
-// why wherever that is told: on the card, to the model, in the history, and to whoever clicks on the old button.
+// When a tool drifts, its requests are voided at once, in every state that could still lead to a run. The reason is
+// given everywhere: on the card, to the model, in the history, and to people who click on the old button.
 func TestDriftVoidsWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	waits, other := h.ask(`issue_refund {"amount":10}`), h.requestIn(h.sayIn("200.1", alice, "please").Turn, `apply_discount {}`)
@@ -63,7 +63,7 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 	}
 }
 
-// Between the change and the look at everything that waits, whoever clicks or runs something finds out first.
+// Between the change and the check of all waiting requests, a click or a run detects the change first.
 func TestDriftIsFoundByWhoeverComesFirst(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
@@ -83,7 +83,7 @@ func TestDriftIsFoundByWhoeverComesFirst(t *testing.T) {
 	}
 }
 
-// A blocked tool is refused before anybody is asked, with what the matter is.
+// A call of a blocked tool is refused before anybody is asked, with the reason.
 func TestDriftRefusesNewCalls(t *testing.T) {
 	h := newHarness(t)
 	h.drift("issue_refund")
@@ -94,7 +94,7 @@ func TestDriftRefusesNewCalls(t *testing.T) {
 	h.wantKinds(c.ID, "proposed returned")
 }
 
-// A run that was lost can be asked for again only as the tool that it was.
+// After an unknown outcome, a call can be asked for again only if the tool's definition is the same.
 func TestDriftAndAskingAgain(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":10}`, lead)
@@ -104,7 +104,7 @@ func TestDriftAndAskingAgain(t *testing.T) {
 	}
 }
 
-// A grant stands for the definition that it was given for.
+// A grant is valid only for the definition for which it was given.
 func TestDriftStallsGrants(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -121,8 +121,8 @@ func TestDriftStallsGrants(t *testing.T) {
 	}
 }
 
-// A server that is merely not there changes nothing: its tools are known by their pins, and what waits waits on,
-// through a restart too.
+// If a server is only unavailable, nothing changes: its tools are known by their pins, and requests keep waiting, also
+// over a restart.
 func TestServerDownLeavesWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Requests.Reevaluate(h.ctx()))
@@ -134,7 +134,7 @@ func TestServerDownLeavesWhatWaits(t *testing.T) {
 	h.run(r.Execution, "RF-1")
 }
 
-// What changed while the bot was down is found at the start.
+// A change that happened while the bot was down is detected at the start.
 func TestDriftWhileDown(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Requests.Reevaluate(h.ctx()))
@@ -145,8 +145,8 @@ func TestDriftWhileDown(t *testing.T) {
 	h.wantState(r.ID, approvers.Voided)
 }
 
-// An idempotent tool is run again under the same key only as the tool that it was: of another one nobody knows that it
-// acts once for each key.
+// An idempotent tool is run again under the same key only if its definition is the same. Nobody knows whether the
+// changed tool acts once for each key.
 func TestDriftDuringARunThatWasCut(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec  string
@@ -178,13 +178,13 @@ func TestDriftDuringARunThatWasCut(t *testing.T) {
 	}
 }
 
-// unknownInstead has the policy count a tool that is not what was pinned as one of which nothing is known.
+// unknownInstead makes the policy treat a tool that is not as pinned like an unknown tool.
 func unknownInstead(hash, tool string) *approvers.Policy {
 	return policy(hash).With(approvers.Overlay{Distrusted: map[string]string{tool: driftedWhy}})
 }
 
-// Where the policy says so, a tool that drifted can be called as it is now: by those who may allow the highest risk.
-// What was asked for before is voided all the same.
+// If the policy says so, a tool that drifted can be called with its new definition, by the approvers of the highest
+// risk. Earlier requests are voided all the same.
 func TestDriftedCountsAsUnknown(t *testing.T) {
 	h := newHarness(t)
 	before := h.ask(`issue_refund {"amount":10}`)
@@ -203,8 +203,8 @@ func TestDriftedCountsAsUnknown(t *testing.T) {
 	h.wantState(r.ID, approvers.Voided)
 }
 
-// A tool whose pin is taken away is the same tool, and nobody vouches for it any more: what waits needs those who may
-// allow the highest risk.
+// A tool whose pin is removed keeps its definition but counts as unpinned: waiting requests need the approvers of the
+// highest risk.
 func TestUnpinnedWhileItWaits(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
@@ -222,7 +222,8 @@ func TestUnpinnedWhileItWaits(t *testing.T) {
 	}
 }
 
-// However many requests wait, and in whichever transaction the process is killed, all of them are voided, each once.
+// All waiting requests are voided, each once, however many there are and in whichever transaction the process is
+// killed.
 func TestDriftSurvivesKills(t *testing.T) {
 	const waiting = 25
 	for kill := 1; ; kill++ {
@@ -260,8 +261,8 @@ func TestDriftSurvivesKills(t *testing.T) {
 	}
 }
 
-// Sixteen people approve in the instant in which the tool drifts. The call runs once, as what it was, or it is voided;
-// it never runs once the drift was looked at, and everybody is told what became of it.
+// Sixteen people approve at the moment when the tool drifts. The call runs once with the old definition, or it is
+// voided. It never runs after the drift was detected, and everybody is told the outcome.
 func TestDriftAgainstSixteenApprovals(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("races", racing))

@@ -12,7 +12,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// TestWhatWasDueBeforeTheClockWasSetBack is done all the same; deadlines wait for their time.
+// TestWhatWasDueBeforeTheClockWasSetBack checks that work that was due is done all the same; deadlines wait for their
+// time.
 func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	for _, back := range []time.Duration{30 * time.Second, time.Hour, 7 * 24 * time.Hour} {
 		h := newHarness(t)
@@ -36,7 +37,7 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 				t.Errorf("%s was handled; want %s", got, id)
 			}
 		case <-time.After(10 * time.Second):
-			t.Errorf("%s back: what came in before is not handled", back)
+			t.Errorf("%s back: earlier deliveries are not handled", back)
 		}
 		stop()
 		h.ok(<-stopped)
@@ -44,8 +45,8 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasPutOffBeforeTheClockWasSetBack is tried again at once all the same, once: since then it waits for its time
-// by the clock as it is.
+// TestWhatWasPutOffBeforeTheClockWasSetBack checks that work that was put off is tried again at once, a single time;
+// after that it waits for its time by the new clock.
 func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 	for _, back := range []time.Duration{30 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -85,8 +86,8 @@ func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasApprovedBeforeTheClockWasSetBack runs at once, and once: one that runs already is left to whoever runs it,
-// however the clock is set.
+// TestWhatWasApprovedBeforeTheClockWasSetBack checks that an approved call runs at once, and once; a run that is under
+// way is left alone, however the clock is set.
 func TestWhatWasApprovedBeforeTheClockWasSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)

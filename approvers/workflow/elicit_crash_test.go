@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// dying is a store whose process dies at one of its commits: before it or right behind it. From then on nothing of that
-// process gets through.
+// dying is a store whose process dies at one of its commits, before it or just after it. From then on every call of
+// that process fails.
 type dying struct {
 	store.Store
 	mu     sync.Mutex
@@ -48,8 +48,8 @@ func (d *dying) died() bool {
 	return d.dead
 }
 
-// runAsking is one process: it runs what is to be run, whose tool asks and is answered. It ends early where the process
-// dies.
+// runAsking is one process: it runs what is due, with a tool that asks a question and is answered. It ends early if the
+// process dies.
 func (h *harness) runAsking(execution string, answered map[string]bool) (finished bool) {
 	if err := h.Runs.Recover(h.ctx()); err != nil {
 		return false
@@ -98,8 +98,8 @@ func (h *harness) runAsking(execution string, answered map[string]bool) (finishe
 	}
 }
 
-// TestQuestionKilledAtEveryPoint kills the process before and behind each commit on the way of a question, and has a
-// new one go on: no question has two ends, none is left open, and what a run was told is what was answered.
+// TestQuestionKilledAtEveryPoint kills the process before and after each commit on the path of a question, and lets a
+// new one continue. No question may end twice, none may stay open, and the run must be told the recorded answer.
 func TestQuestionKilledAtEveryPoint(t *testing.T) {
 	points, killed := 0, true
 	for n := 1; killed; n++ {
@@ -165,7 +165,7 @@ func TestQuestionKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// Sixteen people, and the clock, at one question: one end.
+// Sixteen people, and the deadline, act on one question: it ends once.
 func TestSixteenAtOneQuestion(t *testing.T) {
 	for round := range 30 {
 		h := newHarness(t)

@@ -16,7 +16,8 @@ import (
 
 var trip = workflow.Elicitation{From: "the server travel", Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}
 
-// asks has a run of alice's ask, and waits until the question is there. done gives what Elicit returned.
+// asks lets a run of alice's ask a question, and waits until the question is stored. done receives what Elicit
+// returned.
 func (h *harness) asks(ask workflow.Elicitation) (execution string, q approvers.Elicitation, done <-chan error) {
 	h.t.Helper()
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"x"}`)[0]
@@ -75,7 +76,7 @@ func (h *harness) respond(who approvers.Identity, q, values string) error {
 	return h.Questions.Respond(h.ctx(), workflow.Click{At: h.clock.Now(), Who: who, Elicitation: q}, json.RawMessage(values))
 }
 
-// An answer wakes the run, is in the history without its words, and leaves the run its time.
+// An answer wakes the run, is recorded in the history without its text, and does not use up the run's time.
 func TestElicitationIsAnswered(t *testing.T) {
 	h := newHarness(t)
 	execution, q, done := h.asks(trip)
@@ -115,7 +116,7 @@ func TestElicitationIsAnswered(t *testing.T) {
 	}
 }
 
-// Whatever ends the run or its time ends the question, once, and wakes the run.
+// When the run or its time ends for any reason, the question ends, once, and the run is woken.
 func TestElicitationsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(h *harness, e approvers.Execution, q approvers.Elicitation)
@@ -171,7 +172,8 @@ func TestElicitationsEnd(t *testing.T) {
 	}
 }
 
-// A context that ends cancels the question; a run asks five times at most, and sixteen at once wait for people.
+// A cancelled context cancels the question. A run can ask at most five questions, and at most sixteen can wait for
+// people at once.
 func TestElicitationsAreBounded(t *testing.T) {
 	h := newHarness(t)
 	execution, q, done := h.asks(trip)
@@ -195,7 +197,8 @@ func TestElicitationsAreBounded(t *testing.T) {
 	}
 }
 
-// After a crash the question of the dead process is cancelled with the run, and whoever answers before that is told so.
+// After a crash the question of the dead process is cancelled with the run, and people who answer before that are told
+// so.
 func TestElicitationOfADeadProcess(t *testing.T) {
 	for name, answersFirst := range map[string]bool{"the run is taken up": false, "somebody answers first": true} {
 		t.Run(name, func(t *testing.T) {

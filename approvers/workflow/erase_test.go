@@ -12,7 +12,8 @@ import (
 	"countersign/store"
 )
 
-// written is everything that is stored of a turn's calls and what was shown of them, but for its messages.
+// written is everything that is stored about a turn's calls and their messages in Slack, except the turn's own
+// messages.
 func (h *harness) written(turn string) string {
 	h.t.Helper()
 	var b strings.Builder
@@ -88,8 +89,8 @@ func (h *harness) written(turn string) string {
 	return b.String()
 }
 
-// Erasing takes every word of a call out of the store, also where it was shown beside others, and leaves what proves
-// who decided.
+// Erasing removes every text of a call from the store, also where it was shown beside other calls, and keeps the proof
+// of who decided.
 func TestErase(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1,"note":"Roswell"}`, `issue_refund {"amount":2,"note":"Avebury"}`)
@@ -160,7 +161,7 @@ func TestErase(t *testing.T) {
 	h.begin(h.say(alice, "and go on").Turn) // the conversation works with what is left
 }
 
-// What ran without asking is erased by its execution, a question of the model's by its call.
+// A call that ran without approval is erased by its execution, a question of the model by its call.
 func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]

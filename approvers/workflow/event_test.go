@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// counts has the office's events written down, one word or two each.
+// counts records the harness's events, in one or two words each.
 func (h *harness) counts() *[]string {
 	var out []string
 	h.Count = func(e workflow.Event) {
@@ -34,8 +34,8 @@ func wantEvents(t *testing.T, got *[]string, want ...string) {
 	*got = nil
 }
 
-// TestEvents: each decision, each end of a request and each end of a run is told once, although every transaction's
-// closure runs twice here.
+// TestEvents checks that each decision, each end of a request and each end of a run is reported once, although here
+// every transaction's closure runs twice.
 func TestEvents(t *testing.T) {
 	h := newHarness(t)
 	got := h.counts()
@@ -94,7 +94,7 @@ func (s uncommitted) Update(ctx context.Context, fn func(store.Tx) error) error 
 	return s.Store.Update(ctx, func(t store.Tx) error { return errors.Join(fn(t), errFull) })
 }
 
-// TestEventsAreCommitted: what was not written did not happen.
+// TestEventsAreCommitted checks that a transaction that is not committed reports no event.
 func TestEventsAreCommitted(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

@@ -6,7 +6,7 @@ import (
 	"countersign/approvers"
 )
 
-// DeadlineWorkers is how many deadlines are handled side by side.
+// DeadlineWorkers is the number of deadlines that are handled concurrently.
 const DeadlineWorkers = deadlineWorkers
 
 // ApplyEvents writes a pending request as a transition with these events would have left it.

@@ -42,7 +42,7 @@ const (
 	runWithin     = 15 * time.Minute
 )
 
-// policy is the first policy of docs/policy.md as plain values, changed.
+// policy is the first policy of docs/policy.md as plain values, with changes.
 func policy(hash string, change ...func(*approvers.Policy)) *approvers.Policy {
 	above := func(f approvers.Facts) (bool, error) {
 		amount, ok := f.Args["amount"].(float64)
@@ -118,7 +118,7 @@ func (b *toolbox) Tool(name string) (workflow.Tool, bool) {
 	return t, ok
 }
 
-// Fingerprint is over what workflows look at.
+// Fingerprint covers the fields that workflows read.
 func (b *toolbox) Fingerprint() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +130,7 @@ func (b *toolbox) Fingerprint() string {
 	return strings.Join(lines, "\n")
 }
 
-// asks adds a tool that people answer.
+// asks adds a tool that asks people a question.
 func (b *toolbox) asks(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// TestAFlowFromTheMessageToTheAnswer is the ordinary way of a gated call.
+// TestAFlowFromTheMessageToTheAnswer is the usual path of a gated call.
 func TestAFlowFromTheMessageToTheAnswer(t *testing.T) {
 	h := newHarness(t)
 	heard := h.say(alice, "refund ORD-1")
@@ -143,8 +143,7 @@ func TestEveryOutcome(t *testing.T) {
 	}
 }
 
-// TestMixedDecisions: one step, several calls, each with its own fate. Automatic ones are not held back by gated
-// siblings.
+// TestMixedDecisions checks several calls of one step that end differently. Gated calls don't hold back automatic ones.
 func TestMixedDecisions(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "do it all").Turn
@@ -200,7 +199,7 @@ func TestModelIDsAreMadeUnique(t *testing.T) {
 	}
 }
 
-// TestAStepIsTakenOnce: whatever the model edge sends a second time changes nothing.
+// TestAStepIsTakenOnce checks that a step that the model edge sends a second time changes nothing.
 func TestAStepIsTakenOnce(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "search").Turn
@@ -236,8 +235,8 @@ func TestAStepIsTakenOnce(t *testing.T) {
 	}
 }
 
-// Deliveries come over several connections and overtake each other. What people wrote in a thread before they mentioned
-// the bot is not for it, even if it arrives after the mention.
+// Deliveries come over several connections and overtake each other. Messages in a thread from before the mention of the
+// bot are not for the bot, even if they arrive after the mention.
 func TestOvertakenMessage(t *testing.T) {
 	h := newHarness(t)
 	said := func(ts, text string, mention bool) workflow.IncomingMessage {

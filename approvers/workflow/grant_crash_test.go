@@ -6,8 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// newGranting is a world in which the first refund is approved together with two more, and the model then asks for
-// four.
+// newGranting is a world in which the first refund is approved together with a grant for two more, and the model then
+// asks for four.
 func newGranting(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) { p.Tools[3].TrustAfter = 0 }))
@@ -48,8 +48,8 @@ func (w *environment) grantHeld() {
 	}
 }
 
-// TestKilledWhileAGrantIsUsed kills the process at each point: a use is taken in the transaction that makes executing
-// durable, so it is neither lost nor taken twice.
+// TestKilledWhileAGrantIsUsed kills the process at each point. A use of the grant is counted in the transaction that
+// makes executing durable, so it is neither lost nor counted twice.
 func TestKilledWhileAGrantIsUsed(t *testing.T) {
 	killedAtEveryPoint(t, newGranting, (*environment).grantHeld)
 }

@@ -24,7 +24,7 @@ func granting(p *approvers.Policy) {
 
 var errSlackDown = errors.New("Slack does not answer")
 
-// giver is Slack's word on who gave a grant: whoever they say they are, but for those of whom a test says otherwise.
+// giver is Slack's information about the giver of a grant: an unchanged member, unless a test says otherwise.
 func (h *harness) giver(_ context.Context, g approvers.Grant) (approvers.Identity, error) {
 	if h.slackDown {
 		return approvers.Identity{}, errSlackDown
@@ -35,7 +35,7 @@ func (h *harness) giver(_ context.Context, g approvers.Grant) (approvers.Identit
 	return person(g.By.User()), nil
 }
 
-// grantMore has somebody approve a request and allow more calls like it.
+// grantMore lets a person approve a request and grant more calls like it.
 func (h *harness) grantMore(who approvers.Identity, request string, uses int, within time.Duration) approvers.Grant {
 	h.t.Helper()
 	_, err := h.Grants.Give(h.ctx(), h.clickOn(who, approvers.Approve, request), approvers.Allowance{Uses: uses, Within: within})
@@ -55,7 +55,7 @@ func (h *harness) grant(id string) approvers.Grant {
 	return readStore(h, func(r store.Reader) (approvers.Grant, error) { return r.Grant(id) })
 }
 
-// granted has alice get a refund for which lead allows more, and answers the turn.
+// granted lets alice get a refund with a grant by lead, and answers the turn.
 func (h *harness) granted(uses int) approvers.Grant {
 	h.t.Helper()
 	r := h.ask(`issue_refund {"amount":50,"currency":"USD"}`)
@@ -65,13 +65,13 @@ func (h *harness) granted(uses int) approvers.Grant {
 	return g
 }
 
-// next has alice ask for one more call in the same thread.
+// next lets alice ask for one more call in the same thread.
 func (h *harness) next(spec string) store.Call {
 	h.t.Helper()
 	return h.propose(h.say(alice, "one more").Turn, spec)[0]
 }
 
-// wantAsked claims a call and checks that people are asked about it instead.
+// wantAsked claims a call and checks that it does not run and people are asked.
 func (h *harness) wantAsked(c store.Call) approvers.Request {
 	h.t.Helper()
 	if c.Request == "" {
@@ -89,8 +89,8 @@ func (h *harness) wantAsked(c store.Call) approvers.Request {
 
 const oneRefund = `issue_refund {"amount":50,"currency":"USD"}`
 
-// TestAGrantIsGivenWithTheApproval: it is one decision over what was shown, is seen by everybody in the conversation,
-// and lets calls like it run.
+// TestAGrantIsGivenWithTheApproval checks that approval and grant are one decision over what was shown, that everybody
+// in the conversation sees the grant, and that similar calls run.
 func TestAGrantIsGivenWithTheApproval(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -126,7 +126,8 @@ func TestAGrantIsGivenWithTheApproval(t *testing.T) {
 	h.wantAsked(h.next(oneRefund))
 }
 
-// TestWhatAGrantDoesNotAdmit asks people, whether that is seen when the call is proposed or when it is to run.
+// TestWhatAGrantDoesNotAdmit checks that people are asked about calls outside the grant, whether this is found when the
+// call is proposed or when it is claimed.
 func TestWhatAGrantDoesNotAdmit(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   string
@@ -196,7 +197,7 @@ func (h *harness) revokeGrant(who approvers.Identity, id string) {
 	h.ok(err)
 }
 
-// TestAGrantStaysWhereItWasGiven: in another thread people are asked.
+// TestAGrantStaysWhereItWasGiven checks that people are asked about a call in another thread.
 func TestAGrantStaysWhereItWasGiven(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -205,7 +206,8 @@ func TestAGrantStaysWhereItWasGiven(t *testing.T) {
 	h.wantAsked(h.propose(h.say(lead, "and one for me").Turn, oneRefund)[0]) // whoever granted it asks
 }
 
-// TestAChangedToolEndsWhatWaitsUnderAGrant: the call is void, and the grant stands for the old definition only.
+// TestAChangedToolEndsWhatWaitsUnderAGrant checks that the call is voided, and that the grant is valid for the old
+// definition only.
 func TestAChangedToolEndsWhatWaitsUnderAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -223,7 +225,7 @@ func TestAChangedToolEndsWhatWaitsUnderAGrant(t *testing.T) {
 	}
 }
 
-// TestAGrantObservedRunsNothing: in observe mode a call under a grant is not run.
+// TestAGrantObservedRunsNothing checks that in observe mode a call under a grant does not run.
 func TestAGrantObservedRunsNothing(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -237,8 +239,8 @@ func TestAGrantObservedRunsNothing(t *testing.T) {
 	}
 }
 
-// TestAGrantBeyondTheAutomaticRuns stands for whoever would be asked about the runs above the limit, and they count for
-// it.
+// TestAGrantBeyondTheAutomaticRuns checks that a grant replaces the approval of runs above the automatic limit, and
+// that these runs count towards the limit.
 func TestAGrantBeyondTheAutomaticRuns(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[1].Grants = approvers.GrantTerms{Uses: 2, Within: 2 * time.Hour} }))
@@ -264,7 +266,7 @@ func TestAGrantBeyondTheAutomaticRuns(t *testing.T) {
 	h.wantAsked(h.next(`update_address {"to":"Oak Street"}`)) // the first two were more than an hour ago
 }
 
-// TestGrantMoreIsDenied leaves the request as it was.
+// TestGrantMoreIsDenied checks that a denied grant leaves the request as it was.
 func TestGrantMoreIsDenied(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*workflow.Click, *approvers.Allowance)
@@ -297,7 +299,8 @@ func TestGrantMoreIsDenied(t *testing.T) {
 	}
 }
 
-// TestAGrantIsTakenBack by its giver and by the people of the same role; by nobody else, and once.
+// TestAGrantIsTakenBack checks that the giver and people of the same role can revoke a grant, nobody else can, and only
+// once.
 func TestAGrantIsTakenBack(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -315,7 +318,7 @@ func TestAGrantIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestANewGrantTakesTheOldOnesPlace: what is left of both does not add up.
+// TestANewGrantTakesTheOldOnesPlace checks that the remaining uses of both don't add up.
 func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -330,7 +333,8 @@ func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	}
 }
 
-// TestLastUseOfAGrant: of the calls of one step only one runs with the last use, and a use is taken only by what runs.
+// TestLastUseOfAGrant checks that of the calls of one step only one runs with the last use, and that only a run counts
+// as a use.
 func TestLastUseOfAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -349,7 +353,8 @@ func TestLastUseOfAGrant(t *testing.T) {
 	}
 }
 
-// TestSixteenCallsAtOnce against a grant with five uses: five run without asking, and people are asked about eleven.
+// TestSixteenCallsAtOnce checks sixteen calls against a grant with five uses: five run without asking, and people are
+// asked about eleven.
 func TestSixteenCallsAtOnce(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -393,7 +398,7 @@ func TestSixteenCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnUnknownOutcomeUnderAGrant is put to those who asked and to the giver, who may report.
+// TestAnUnknownOutcomeUnderAGrant checks that the requesters and the giver are asked, and may report.
 func TestAnUnknownOutcomeUnderAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))

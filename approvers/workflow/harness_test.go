@@ -19,7 +19,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// harness is a workflow over a real store, with everything around it faked. Its books are checked when the test ends.
+// harness is a workflow over a real store, with fakes around it. The store's invariants are checked when the test ends.
 type harness struct {
 	*workflow.Workflow
 	t         testing.TB
@@ -47,7 +47,7 @@ func newHarnessIn(t testing.TB, dir string) *harness {
 	return h
 }
 
-// newBareHarness is a harness whose books are not checked when the test ends.
+// newBareHarness is a harness whose invariants are not checked when the test ends.
 func newBareHarness(t testing.TB, dir string) *harness {
 	h := &harness{
 		t: t, path: filepath.Join(dir, "store.db"), tools: newToolbox(),
@@ -63,7 +63,7 @@ func newBareHarness(t testing.TB, dir string) *harness {
 	return h
 }
 
-// open opens the store and puts a new workflow before it, as a process that starts does. wrap may stand between them.
+// open opens the store and creates a new workflow on it, as a starting process does. wrap may wrap the store.
 func (h *harness) open(wrap func(store.Store) store.Store) {
 	h.t.Helper()
 	s, err := bolt.Open(h.path, bolt.Options{Rehearse: true})
@@ -81,7 +81,7 @@ func (h *harness) open(wrap func(store.Store) store.Store) {
 	})
 }
 
-// reopen is a new process on the same file.
+// reopen starts a new process on the same file.
 func (h *harness) reopen() {
 	h.t.Helper()
 	if err := h.store.Close(); err != nil {
@@ -118,7 +118,7 @@ func wantDenied(t testing.TB, err error, code approvers.Code) approvers.Denied {
 	return *denied
 }
 
-// readStore reads.
+// readStore runs a read transaction.
 func readStore[T any](h *harness, read func(store.Reader) (T, error)) T {
 	h.t.Helper()
 	var out T
@@ -129,7 +129,7 @@ func readStore[T any](h *harness, read func(store.Reader) (T, error)) T {
 	return out
 }
 
-// say has a person say something in the thread, and returns what became of it.
+// say lets a person write in the thread, and returns the outcome.
 func (h *harness) say(who approvers.Identity, text string) workflow.MessageResult {
 	h.t.Helper()
 	return h.sayIn("100.1", who, text)
@@ -158,7 +158,7 @@ func (h *harness) hear(u workflow.IncomingMessage) workflow.MessageResult {
 	return heard
 }
 
-// begin begins a due model call.
+// begin begins a model call that is due.
 func (h *harness) begin(turn string) workflow.Brief {
 	h.t.Helper()
 	b, err := h.Turns.Begin(h.ctx(), turn)
@@ -166,7 +166,7 @@ func (h *harness) begin(turn string) workflow.Brief {
 	return b
 }
 
-// call is one tool call of the model, as "tool {args}".
+// calls parses tool calls of the model, each as "tool {args}".
 func calls(specs ...string) []workflow.ModelCall {
 	var out []workflow.ModelCall
 	for i, s := range specs {
@@ -176,7 +176,7 @@ func calls(specs ...string) []workflow.ModelCall {
 	return out
 }
 
-// propose has the model ask for calls in a turn, and returns them as they were written down.
+// propose lets the model ask for calls in a turn, and returns the stored calls.
 func (h *harness) propose(turn string, specs ...string) []store.Call {
 	h.t.Helper()
 	b := h.begin(turn)
@@ -196,7 +196,7 @@ func (h *harness) propose(turn string, specs ...string) []store.Call {
 	return out
 }
 
-// ask has alice ask for one call, and returns its request.
+// ask lets alice ask for one call, and returns its request.
 func (h *harness) ask(spec string) approvers.Request {
 	h.t.Helper()
 	c := h.propose(h.say(alice, "please").Turn, spec)[0]
@@ -236,7 +236,7 @@ func (h *harness) surfacesOf(ref string) []store.OutboxMessage {
 	return readStore(h, func(r store.Reader) ([]store.OutboxMessage, error) { return r.OutboxMessagesOf(ref) })
 }
 
-// timers lists the timers of some kinds by what they name.
+// timers lists the refs of the timers of some kinds.
 func (h *harness) timers(kinds ...store.TimerKind) map[string]store.Timer {
 	h.t.Helper()
 	out := map[string]store.Timer{}
@@ -248,7 +248,7 @@ func (h *harness) timers(kinds ...store.TimerKind) map[string]store.Timer {
 	return out
 }
 
-// clickOn is a person's click on the card of a request as it is now, received now.
+// clickOn is a click of a person, received now, on the current card of a request.
 func (h *harness) clickOn(who approvers.Identity, kind approvers.DecisionKind, request string) workflow.Click {
 	h.t.Helper()
 	c := workflow.Click{
@@ -279,7 +279,7 @@ func (h *harness) reject(who approvers.Identity, request string) approvers.Reque
 	return r
 }
 
-// edit is a click that changes the arguments.
+// edit is a click that submits changed arguments.
 func (h *harness) edit(who approvers.Identity, request, args string) workflow.Click {
 	h.t.Helper()
 	c := h.clickOn(who, approvers.Modify, request)
@@ -287,7 +287,7 @@ func (h *harness) edit(who approvers.Identity, request, args string) workflow.Cl
 	return c
 }
 
-// run claims and finishes an execution; it fails the test where there is nothing to run.
+// run claims and finishes an execution; it fails the test if there is nothing to run.
 func (h *harness) run(execution, result string) {
 	h.t.Helper()
 	e, run, err := h.Runs.Claim(h.ctx(), execution)
@@ -308,7 +308,7 @@ func (h *harness) notRun(execution string) {
 	}
 }
 
-// due runs the workflow's own handlers for what has fallen due, in order, until nothing has.
+// due runs the workflow's own handlers for everything that is due, in order, until nothing is.
 func (h *harness) due() {
 	h.t.Helper()
 	handlers := map[store.TimerKind]jobs.Handler{
@@ -333,14 +333,14 @@ func (h *harness) due() {
 	h.t.Fatal("timers stay due although they were handled")
 }
 
-// answer ends a turn that is to think.
+// answer ends a turn whose model call is due.
 func (h *harness) answer(turn string) {
 	h.t.Helper()
 	b := h.begin(turn)
 	h.ok(h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "Done.", 1))
 }
 
-// kinds are the kinds of a chain's records, joined.
+// kinds lists the kinds of a chain's records, joined.
 func (h *harness) kinds(chain string) string {
 	h.t.Helper()
 	var out []string

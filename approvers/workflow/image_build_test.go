@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// disk is what is on the disk at a moment of a recorded run: what was synced, and what was written since, of which
-// nobody knows how much arrived, nor in which order.
+// disk is the content of the disk at one moment of a recorded run: what was synced, and later writes. Nobody knows
+// which of the later writes arrived, and in which order.
 type disk struct {
 	synced []byte
 	since  []traced
 }
 
-// do brings the disk to the moment after one more event.
+// do advances the disk by one event.
 func (d *disk) do(e traced) {
 	switch e.kind {
 	case wrote, truncated:
@@ -27,7 +27,7 @@ func (d *disk) do(e traced) {
 	}
 }
 
-// on is a file after a write or a truncation.
+// on applies a write or a truncation to a file.
 func (e traced) on(file []byte) []byte {
 	end := e.off
 	if e.kind == wrote {
@@ -43,11 +43,11 @@ func (e traced) on(file []byte) []byte {
 	return file
 }
 
-// sectors are the units in which a disk keeps or loses what was written: the smallest, a page, and whole writes.
+// sectors are the units in which a disk keeps or loses writes: the smallest sector, a page, and whole writes.
 var sectors = []int64{512, 4096, 1 << 40}
 
-// image is what a machine that lost its power at this moment could find: everything that was synced, and of the rest
-// whatever chance kept, in any order. It also says how many sectors were kept, and how many were lost.
+// image is a possible content of the disk after a power failure at this moment: everything that was synced, and a
+// random part of the later writes, in any order. It also returns how many sectors were kept and how many were lost.
 func (d *disk) image(random *rand.Rand) (file []byte, kept, lost int) {
 	sector := sectors[random.IntN(len(sectors))]
 	chance := []float64{0, 0.5, 1, random.Float64()}[random.IntN(4)]
@@ -65,7 +65,7 @@ func (d *disk) image(random *rand.Rand) (file []byte, kept, lost int) {
 	return file, kept, lost
 }
 
-// parts cuts a write where sectors begin.
+// parts splits a write at the sectors' borders.
 func (e traced) parts(sector int64) (parts []traced) {
 	if e.kind != wrote {
 		return []traced{e}

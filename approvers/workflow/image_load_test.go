@@ -21,11 +21,12 @@ import (
 	"countersign/store/bolt"
 )
 
-// loadEnv makes the test binary the process whose disk is recorded: the number of decisions that it makes, and where.
+// loadEnv turns the test binary into the process whose disk is recorded. It sets the number of decisions and the
+// directory.
 const loadEnv = "COUNTERSIGN_TEST_LOAD"
 
-// What the recorded process says, a line at a time, as soon as it knows it to be durable. The last is said before a
-// tool is called.
+// The recorded process prints these lines, each as soon as it knows that the fact is durable; the last kind is printed
+// before a tool is called.
 const (
 	saidReceived = "received"
 	saidDecided  = "decided"
@@ -33,7 +34,7 @@ const (
 	saidFinished = "finished"
 )
 
-// atOnceLoaded is how many conversations go on at the same time, so that they share commits.
+// atOnceLoaded is the number of concurrent conversations; they share commits.
 const atOnceLoaded = 6
 
 // TestLoad is the process whose disk is recorded. TestCrashImages runs it.
@@ -72,12 +73,12 @@ func TestLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// Nothing is closed: the process ends as it is.
+	// Nothing is closed: the process just ends.
 }
 
 var imageTime = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// loader is one conversation after the other, each with a call that is decided, and runs if it was approved.
+// loader runs one conversation after the other, each with a call that is decided, and run if it was approved.
 type loader struct {
 	*harness
 	name string
@@ -85,7 +86,7 @@ type loader struct {
 	err  error
 }
 
-// do does one move, unless one before it failed.
+// do makes one move, unless an earlier one failed.
 func (l *loader) do(move func() error) {
 	if l.err == nil {
 		l.err = move()

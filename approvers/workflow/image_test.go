@@ -22,11 +22,11 @@ import (
 	"countersign/store/bolt"
 )
 
-// TestCrashImages records every write and sync of a process in which six conversations go on at once, and what it
-// acknowledged meanwhile. From that it makes what a machine that lost its power could find on its disk: everything up
-// to a sync, and of what was written after it any part, sector by sector, in any order. Each image is opened: the
-// store's check is clean, every delivery and every decision that had been acknowledged is there, and no tool that had
-// been called is called again.
+// TestCrashImages records every write and sync of a process with six concurrent conversations, and everything that it
+// acknowledged meanwhile. From the recording it builds possible contents of the disk after a power failure: everything
+// up to a sync, and any part of the later writes, sector by sector, in any order. Each image is opened: the store's
+// check must be clean, every acknowledged delivery and decision must be there, and no tool that had been called may be
+// called again.
 //
 // It makes 150 images, or COUNTERSIGN_IMAGES.
 func TestCrashImages(t *testing.T) {
@@ -62,8 +62,8 @@ func TestCrashImages(t *testing.T) {
 	}
 }
 
-// TestCrashImagesOfALyingDisk: a disk that says that it has synced, and has not, is found out. It shows that the images
-// are looked at.
+// TestCrashImagesOfALyingDisk checks that a disk which claims a sync without syncing is detected. This shows that the
+// checks of the images work.
 func TestCrashImagesOfALyingDisk(t *testing.T) {
 	r := recorded(t, 30)
 	d := &disk{synced: slices.Clone(r.made)}
@@ -86,7 +86,7 @@ func TestCrashImagesOfALyingDisk(t *testing.T) {
 		}
 	}
 	if found == 0 {
-		t.Error("what was acknowledged is not on the disk, and that was not noticed")
+		t.Error("acknowledged data is missing from the disk, and that was not noticed")
 	}
 }
 
@@ -139,7 +139,7 @@ func recorded(t *testing.T, decisions int) recording {
 	return r
 }
 
-// known is what the process had acknowledged by a moment.
+// known is everything that the process had acknowledged by a moment.
 type known struct {
 	safe   []string        // lines
 	called map[string]bool // executions whose tool was called
@@ -155,7 +155,7 @@ func (k *known) learn(e traced) {
 	}
 }
 
-// holds writes an image, opens it, and says what is missing in it.
+// holds writes an image, opens it, and reports what is missing.
 func (k *known) holds(path string, image []byte) error {
 	if err := os.WriteFile(path, image, 0o600); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (k *known) holds(path string, image []byte) error {
 	return errors.Join(err, s.Close())
 }
 
-// isSafe looks for one thing that was acknowledged.
+// isSafe looks for one acknowledged thing in the store.
 func isSafe(r store.Reader, line string) error {
 	what, ref, _ := strings.Cut(line, " ")
 	switch what {
@@ -206,7 +206,7 @@ func isSafe(r store.Reader, line string) error {
 	return fmt.Errorf("nobody says %q", what)
 }
 
-// runOn is the next process: it may run what was not called, and nothing else.
+// runOn is the next process: it may run calls that were not started, and nothing else.
 func (k *known) runOn(ctx context.Context, s store.Store) error {
 	tools, at, current := newToolbox(), imageTime.Add(time.Minute), policy("policy-1")
 	wf := workflow.New(workflow.Config{

@@ -18,7 +18,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// traced is one thing that the recorded process did to its files, in the order in which the kernel did them.
+// traced is one operation of the recorded process on its files, in the kernel's order.
 type traced struct {
 	kind tracedKind
 	off  int64  // where a write begins; what a truncation leaves
@@ -35,7 +35,7 @@ const (
 	said
 )
 
-// record runs the load under strace, and returns what it did to the store and what it said.
+// record runs the load under strace, and returns its operations on the store and its output.
 func record(t *testing.T, dir string, decisions int) []traced {
 	t.Helper()
 	strace := testkit.RequireProgram(t, "strace", "crash images", testkit.InstallStrace)
@@ -63,7 +63,7 @@ func record(t *testing.T, dir string, decisions int) []traced {
 	return events
 }
 
-// How strace marks a call during which another thread did something.
+// strace's notation for a call that is interrupted by a call of another thread.
 const (
 	traceUnfinished = " <unfinished ...>"
 	traceResumed    = " resumed>"
@@ -103,7 +103,7 @@ func readTrace(r io.Reader, db, lines string) ([]traced, error) {
 	}
 }
 
-// readCall reads one call that has ended.
+// readCall parses one finished call.
 func readCall(call, db, lines string) (e traced, err error) {
 	name, rest, ok1 := strings.Cut(call, "(")
 	_, rest, ok2 := strings.Cut(rest, "<")
@@ -141,7 +141,7 @@ func readCall(call, db, lines string) (e traced, err error) {
 	return e, fmt.Errorf("the store called %.200q, which the images know nothing of", call)
 }
 
-// unhex reads strace's way to write bytes: \x68\x69.
+// unhex decodes strace's notation of bytes: \x68\x69.
 func unhex(text string) ([]byte, error) {
 	return hex.DecodeString(strings.ReplaceAll(text, `\x`, ""))
 }

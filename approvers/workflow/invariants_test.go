@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// invariants checks what must be true of the store at any moment between two transactions, for the turns that the test
+// invariants checks what must hold in the store at any moment between two transactions, for the turns that the test
 // began.
 func (h *harness) invariants() {
 	h.t.Helper()

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// spoken is a message in the thread, with a ts of the clock.
+// spoken is a message in the thread, with a ts from the clock.
 func (h *harness) spoken(who approvers.Identity, text string) workflow.IncomingMessage {
 	h.n++
 	return workflow.IncomingMessage{
@@ -18,7 +18,7 @@ func (h *harness) spoken(who approvers.Identity, text string) workflow.IncomingM
 	}
 }
 
-// edit says the same message anew.
+// rewrite edits the message.
 func (h *harness) rewrite(u workflow.IncomingMessage, text string) workflow.MessageResult {
 	h.t.Helper()
 	h.n++
@@ -26,7 +26,7 @@ func (h *harness) rewrite(u workflow.IncomingMessage, text string) workflow.Mess
 	return h.hear(u)
 }
 
-// erase deletes a message in Slack, and tells of it as often as asked.
+// erase deletes a message in Slack, and delivers the event as often as asked.
 func (h *harness) erase(u workflow.IncomingMessage, rest bool) {
 	h.t.Helper()
 	id := workflow.DeletionID(u.Channel.Channel, u.TS)
@@ -40,8 +40,8 @@ func (h *harness) conversation(id string) store.Conversation {
 	return readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) })
 }
 
-// TestRewordedBeforeItWasRead: what the model was not given yet reads as it was edited last, and is not given to it
-// once it is deleted.
+// TestRewordedBeforeItWasRead checks that a message the model was not given yet has its last edited text, and is not
+// given to the model once it is deleted.
 func TestRewordedBeforeItWasRead(t *testing.T) {
 	o := newHarness(t)
 	first, second := o.spoken(alice, "refund 50"), o.spoken(bob, "and quickly")
@@ -86,7 +86,7 @@ func TestRewordedBeforeItWasRead(t *testing.T) {
 	o.answer(turn)
 }
 
-// TestTheOnlyMessageIsDeleted: the model is asked nothing, and the next message begins a turn as any other.
+// TestTheOnlyMessageIsDeleted checks that the model is not called, and that the next message begins a turn as usual.
 func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	o := newHarness(t)
 	u := o.spoken(alice, "refund 50")
@@ -99,7 +99,7 @@ func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	}
 	u.Inbox = o.id("Ev") // its mention, late
 	if h := o.hear(u); !h.Ignored || h.Turn != "" {
-		t.Errorf("what was deleted was heard: %+v", h)
+		t.Errorf("a deleted message was received: %+v", h)
 	}
 	next := o.say(alice, "hello").Turn
 	if got := texts(o.begin(next)); got != "hello" {
@@ -108,8 +108,8 @@ func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	o.answer(next)
 }
 
-// TestRewordedAfterItWasRead: the model's history and the digest stay; whoever decides is told, and so is whoever
-// asked.
+// TestRewordedAfterItWasRead checks that the model's history and the digest stay, and that approvers and requesters are
+// told.
 func TestRewordedAfterItWasRead(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
@@ -143,7 +143,7 @@ func TestRewordedAfterItWasRead(t *testing.T) {
 	told = h.show(h.surface(told.ID))
 	h.approve(lead, r.ID)
 	if now := h.surface(told.ID); now.State != store.OutboxWanted {
-		t.Errorf("what the asker was told is %s after the decision", now.State)
+		t.Errorf("the message to the requester is %s after the decision", now.State)
 	}
 	h.run(r.Execution, "refunded")
 	if got := texts(h.begin(turn)); got != "refund 50|Let me see." {
@@ -154,7 +154,7 @@ func TestRewordedAfterItWasRead(t *testing.T) {
 	h.wantKinds(r.ID, "proposed shown reworded reworded reworded decided approved executing executed returned")
 }
 
-// TestRewordedWhileTheModelThinks: the request comes after the edit, and from the words before it.
+// TestRewordedWhileTheModelThinks checks a request that comes after the edit but was made from the earlier text.
 func TestRewordedWhileTheModelThinks(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
@@ -171,8 +171,8 @@ func TestRewordedWhileTheModelThinks(t *testing.T) {
 	h.only(turn, store.OutboxMessageEdit)
 }
 
-// TestEditsOvertakeTheirMessage: it is heard as it reads since, once. An old message that was never for the bot begins
-// nothing by its edit.
+// TestEditsOvertakeTheirMessage checks that the message is received once, with its new text. The edit of an old message
+// that was never for the bot begins nothing.
 func TestEditsOvertakeTheirMessage(t *testing.T) {
 	o := newHarness(t)
 	u := o.spoken(alice, "refund 50")
@@ -197,7 +197,7 @@ func TestEditsOvertakeTheirMessage(t *testing.T) {
 	}
 }
 
-// TestTheThreadGoes with its only message: what is to be said there goes to those who asked.
+// TestTheThreadGoes checks that if the thread is deleted with its only message, later messages go to the requesters.
 func TestTheThreadGoes(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")

@@ -12,7 +12,7 @@ import (
 
 const question = `ask_people {"question":"Which order?","options":["A-1","A-2"]}`
 
-// askPeople has alice ask for something, and the model ask back. It returns the turn and the open question.
+// askPeople lets alice ask for something, and the model ask back. It returns the turn and the open question.
 func (h *harness) askPeople() (string, store.Call) {
 	h.t.Helper()
 	h.tools.asks("ask_people")
@@ -63,7 +63,7 @@ func TestInquiryIsAnsweredByAChoice(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestInquiryIsAnsweredByWriting: what the person writes is the answer, and is given to the model once: as the
+// TestInquiryIsAnsweredByWriting checks that a written message is the answer, and is given to the model once: as the
 // question's result.
 func TestInquiryIsAnsweredByWriting(t *testing.T) {
 	h := newHarness(t)
@@ -84,7 +84,8 @@ func TestInquiryIsAnsweredByWriting(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestWritingIsNoAnswerWhileACallWaits: a message is the answer only where the question is all that is waited for.
+// TestWritingIsNoAnswerWhileACallWaits checks that a message is the answer only if the turn waits for nothing but the
+// question.
 func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	h := newHarness(t)
 	h.tools.asks("ask_people")
@@ -93,7 +94,7 @@ func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	if heard := h.say(alice, "the second one"); !heard.Queued {
 		t.Errorf("%+v", heard)
 	}
-	// Going on with the message gives the question up too.
+	// "Withdraw and go on" with the message withdraws the question too.
 	h.ok(h.Requests.WithdrawAll(h.ctx(), workflow.Click{Inbox: "", At: h.clock.Now(), Who: alice, Turn: turn}))
 	for _, c := range cs {
 		if got := h.call(c.ID); got.Outcome != approvers.OutcomeWithdrawn {
@@ -103,7 +104,8 @@ func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses, whichever of the two falls to be handled first.
+// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses checks this for both orders in which the two can be
+// read.
 func TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()

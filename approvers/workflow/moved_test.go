@@ -15,7 +15,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// movable is a store whose file can be taken away.
+// movable is a store whose file can be removed.
 type movable struct {
 	store.Store
 	gone atomic.Bool
@@ -35,8 +35,8 @@ func (m *movable) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return m.Store.Update(ctx, fn)
 }
 
-// While the store's file is gone nothing that is due is begun, nothing counts as having failed, and the log says it
-// once. When it is back everything goes on by itself.
+// While the store's file is gone no due work begins, nothing counts as failed, and the log says so once. When it is
+// back, everything continues by itself.
 func TestMovedStore(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		var log bytes.Buffer

@@ -9,8 +9,8 @@ import (
 
 func observing(p *approvers.Policy) { p.Mode = approvers.Observe }
 
-// TestObserve: in observe mode nothing with effects runs and nobody is asked; the model and the audit know what would
-// have been.
+// TestObserve checks that in observe mode nothing with effects runs and nobody is asked; the model and the audit get
+// the outcome that there would have been.
 func TestObserve(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", observing))
@@ -32,7 +32,8 @@ func TestObserve(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestObserveBegins: a policy that begins to observe holds for what was to run, and for what waits.
+// TestObserveBegins checks that a policy that begins to observe also applies to waiting requests and to calls that are
+// due to run.
 func TestObserveBegins(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "change it, and a refund").Turn

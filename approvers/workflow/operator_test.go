@@ -14,18 +14,18 @@ import (
 
 var anna = approvers.Operates(approvers.Operator("anna"))
 
-// order is what the operator orders about a request as it is now, at the command line.
+// order is an order of the operator about a request in its current state, at the command line.
 func (h *harness) order(kind approvers.DecisionKind, request string) workflow.Click {
 	h.t.Helper()
 	return workflow.Click{Who: anna, Request: request, Kind: kind, Reason: "Slack is down", Digest: h.request(request).Digest}
 }
 
-// glass lets the operator allow refunds.
+// glass lets the operator approve refunds (break_glass).
 func (h *harness) glass() {
 	h.policy.Store(policy("policy-glass", func(p *approvers.Policy) { p.Tools[3].BreakGlass = true }))
 }
 
-// told are the addresses that a notice goes to.
+// told lists the addresses that a notice goes to.
 func (h *harness) told(request string, note store.Note) (to []string) {
 	for _, s := range h.surfacesOf(request) {
 		if s.Note == note {
@@ -35,8 +35,8 @@ func (h *harness) told(request string, note store.Note) (to []string) {
 	return to
 }
 
-// The operator allows a call for the stages that remain; it runs, and everybody concerned is told, whoever is away
-// included.
+// The operator approves a call for all remaining stages; it runs, and everybody concerned is told, including people who
+// are away.
 func TestBreakGlass(t *testing.T) {
 	h := newHarness(t)
 	h.glass()
@@ -80,7 +80,7 @@ func TestBreakGlass(t *testing.T) {
 	}
 }
 
-// What the policy or the tool does not allow, the operator can't either. A denial is recorded and changes nothing.
+// The operator can't approve what the policy or the tool does not allow. A denial is recorded and changes nothing.
 func TestBreakGlassObeys(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(*harness, *workflow.Click)
@@ -130,7 +130,7 @@ func TestBreakGlassObeys(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedNotFound)
 }
 
-// An approval by the operator waits again where the policy takes the glass away before the run.
+// A call that the operator approved waits again if the policy removes break_glass before the run.
 func TestBrokenGlassIsHeldAgainstThePolicyBeforeTheRun(t *testing.T) {
 	h := newHarness(t)
 	h.glass()
@@ -163,7 +163,7 @@ func TestOverrule(t *testing.T) {
 	after, err = h.Requests.Overrule(h.ctx(), h.order(approvers.Reject, approved.ID))
 	h.ok(err)
 	if after.State != approvers.Revoked {
-		t.Errorf("what was approved is %s", after.State)
+		t.Errorf("the approved request is %s", after.State)
 	}
 	h.notRun(approved.Execution)
 
@@ -177,7 +177,7 @@ func TestOverrule(t *testing.T) {
 	h.ok(h.Runs.Finish(h.ctx(), began.Execution, true, "refunded"))
 }
 
-// The operator can say what became of a run whose end nobody saw.
+// The operator can report the outcome of a run whose end nobody saw.
 func TestOperatorReports(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -193,7 +193,7 @@ func TestOperatorReports(t *testing.T) {
 	}
 }
 
-// Nobody on Slack allowed it: whether it happened is asked in the conversation and of those whose turn it was.
+// Nobody on Slack approved the call, so the people of the turn are asked in the conversation whether it happened.
 func TestBreakGlassUnknown(t *testing.T) {
 	h := newHarness(t)
 	h.glass()

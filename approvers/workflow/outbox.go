@@ -181,7 +181,7 @@ func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 	}
 	for _, to := range places {
 		other := store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: to, Bundle: s.Bundle, Note: s.Note}
-		if err := t.wantOnce(other); err != nil {
+		if err := errors.Join(t.cards.expandAgain(s, to), t.wantOnce(other)); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// show records that Slack shows an outbox message as it is now.
+// show records that Slack shows an outbox message in its current state.
 func (h *harness) show(s store.OutboxMessage) store.OutboxMessage {
 	h.t.Helper()
 	s.Channel, s.TS = "C-"+s.To, "ts-"+s.ID
@@ -37,7 +37,7 @@ func (h *harness) surface(id string) store.OutboxMessage {
 	return readStore(h, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(id) })
 }
 
-// only is the one outbox message of a kind.
+// only is the single outbox message of a kind.
 func (h *harness) only(ref string, kind store.OutboxKind) store.OutboxMessage {
 	h.t.Helper()
 	var found []store.OutboxMessage
@@ -52,7 +52,7 @@ func (h *harness) only(ref string, kind store.OutboxKind) store.OutboxMessage {
 	return found[0]
 }
 
-// wanted are the addresses of the outbox messages that Slack does not show as it should.
+// wanted lists the addresses of the outbox messages that Slack does not show in their current state.
 func (h *harness) wanted(ref string) string {
 	h.t.Helper()
 	var out []string
@@ -110,7 +110,8 @@ func TestSurfacesFollowTheState(t *testing.T) {
 	}
 }
 
-// TestAChangeDuringTheShowing is not lost: what was rendered before it counts as the older version.
+// TestAChangeDuringTheShowing checks that a change during a rendering is not lost: the rendering counts as the older
+// version.
 func TestAChangeDuringTheShowing(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -128,8 +129,8 @@ func TestAChangeDuringTheShowing(t *testing.T) {
 	}
 }
 
-// A change of a message is under way while its place counts as lost, and Slack takes it: what changed meanwhile is
-// shown, too.
+// A message is being updated while its place is recorded as lost, and Slack accepts the update. Later changes must be
+// shown too.
 func TestAShowingInAPlaceThatIsLost(t *testing.T) {
 	for name, still := range map[string]bool{"something new": false, "nothing new": true} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +152,8 @@ func TestAShowingInAPlaceThatIsLost(t *testing.T) {
 	}
 }
 
-// TestATransactionIsOneChange however many things change in it: the request and the run here.
+// TestATransactionIsOneChange checks that several changes in one transaction, here of the request and the run, count as
+// one change.
 func TestATransactionIsOneChange(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -208,7 +210,7 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	}
 	h.approve(support, r.ID)
 	if got := h.wanted(r.ID); got != "" {
-		t.Errorf("what Slack refused for good is to be shown again: %s", got)
+		t.Errorf("a message that Slack refused for good is wanted again: %s", got)
 	}
 
 	step := h.only(r.Turn, store.OutboxStep)
@@ -223,7 +225,8 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	h.ok(h.Outbox.Unreachable(h.ctx(), "s_none", "x", ""))
 }
 
-// TestTheQuestionAboutARunFindsAnotherPlace: it names the execution wherever it is asked, and can be rendered there.
+// TestTheQuestionAboutARunFindsAnotherPlace checks that the question names its execution wherever it is posted, and can
+// be rendered there.
 func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }))
@@ -253,7 +256,7 @@ func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	h.answer(r.Turn)
 }
 
-// TestEverySurfaceCanBeSeen renders nothing, but reads what each kind needs.
+// TestEverySurfaceCanBeSeen reads what each kind of outbox message needs, without rendering.
 func TestEverySurfaceCanBeSeen(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
@@ -311,7 +314,7 @@ func TestEverySurfaceCanBeSeen(t *testing.T) {
 	}
 }
 
-// TestStillShown: what looks the same is not sent again, and leaves no version and no record.
+// TestStillShown checks that an unchanged rendering is not sent again, and leaves no version and no record.
 func TestStillShown(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

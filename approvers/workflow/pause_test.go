@@ -26,8 +26,8 @@ func wantPaused(t testing.TB, err error) {
 	}
 }
 
-// While everything is paused nothing starts, whoever allowed it, and no model is called; decisions are taken and
-// deadlines run on. What was approved expires if it can't start in time. Afterwards it goes on where it was.
+// During a pause nothing starts, whoever approved it, and no model is called; decisions are accepted and deadlines run
+// on. An approved call expires if it can't start in time. After the pause everything continues where it was.
 func TestPauseHoldsEverything(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -68,8 +68,8 @@ func TestPauseHoldsEverything(t *testing.T) {
 	h.wantKinds(approvers.InstallationChain, "paused resumed")
 }
 
-// Only people of the roles that the policy names may pause and resume, by what Slack says of them now. Of two at once
-// one is first, and the other is told who.
+// Only people of the roles that the policy names may pause and resume, by Slack's current information about them. If
+// two do so at once, one is first, and the other is told who.
 func TestWhoMayPause(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", pausable))
@@ -138,8 +138,8 @@ func TestWhoMayPause(t *testing.T) {
 	}
 }
 
-// A pause survives a restart. Meanwhile a run that the earlier process left is asked about at once where a second one
-// would act again; any other rests, and is run again afterwards.
+// A pause survives a restart. During the pause people are asked at once about a run of the earlier process if a second
+// run would act again; any other run waits, and is run again afterwards.
 func TestPauseSurvivesARestart(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -160,7 +160,7 @@ func TestPauseSurvivesARestart(t *testing.T) {
 	wantPaused(t, err)
 	h.notRun(cs[1].Execution)
 	if got := h.execution(cs[1].Execution).State; got != approvers.ExecutionUnknown {
-		t.Errorf("what may have acted is %s", got)
+		t.Errorf("a run that may have acted is %s", got)
 	}
 	h.ok(h.Runs.Report(h.ctx(), workflow.Click{Who: alice, Execution: cs[1].Execution, Reason: "I see it"}, workflow.Happened))
 	h.ok(h.Pauses.Resume(h.ctx(), lead.ID, ""))
@@ -168,8 +168,8 @@ func TestPauseSurvivesARestart(t *testing.T) {
 	h.answer(turn)
 }
 
-// What a pause interrupted, and can be run again, is claimed anew as soon as everything goes on; what has ended is left
-// alone.
+// A run that the pause interrupted and that can be repeated is claimed again as soon as the pause ends; runs that have
+// ended are left alone.
 func TestPutBack(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -189,7 +189,7 @@ func TestPutBack(t *testing.T) {
 	h.answer(turn)
 }
 
-// What rests because of a pause is nothing that is still to be done, and its time is not the next one.
+// Work that is held back by a pause does not count as due, and its time is not the next due time.
 func TestWhatRestsIsNotDue(t *testing.T) {
 	h := newHarness(t)
 	h.ask(`apply_discount {}`)
@@ -211,8 +211,9 @@ func TestWhatRestsIsNotDue(t *testing.T) {
 	}
 }
 
-// Who writes while everything is paused is heard, and told so in the thread, once a turn; what waits for the model when
-// the pause begins is told so too, and so is whoever waits for the answer to a decision that was taken meanwhile.
+// A message that comes during a pause is received, and its sender is told of the pause in the thread, once a turn.
+// Turns that wait for the model when the pause begins are told too, and so are those who wait for the answer to a
+// decision that was made meanwhile.
 func TestStandstill(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -238,7 +239,7 @@ func TestStandstill(t *testing.T) {
 	h.showPause()
 	for _, turn := range []string{before.Turn, during.Turn, r.Turn} {
 		if !contains(h.wanted(turn), "standstill") {
-			t.Errorf("what says that it stands still is to stay: %s", h.wanted(turn))
+			t.Errorf("the message about the pause is to stay: %s", h.wanted(turn))
 		}
 		h.show(h.only(turn, store.OutboxStandstill))
 		h.answer(turn)
@@ -256,7 +257,7 @@ func (h *harness) showPause() {
 	}
 }
 
-// Everything that waits shows a pause and its end, however many transactions that takes and in whichever of them the
+// Every waiting turn shows the pause and its end, however many transactions that takes, and in whichever of them the
 // process is killed.
 func TestPauseIsShownEverywhere(t *testing.T) {
 	const waiting = 45 // three pages of them, with a step for each three
@@ -325,7 +326,7 @@ func TestPauseIsShownEverywhere(t *testing.T) {
 	}
 }
 
-// showAll shows everything that is to be shown.
+// showAll shows everything that is wanted.
 func (h *harness) showAll() {
 	h.t.Helper()
 	for timers := h.timers(store.ShowTimers...); len(timers) > 0; timers = h.timers(store.ShowTimers...) {
@@ -355,7 +356,7 @@ func (h *harness) survives(fn func()) (alive bool) {
 	return true
 }
 
-// Those who may end a pause are told of it, each once; when the policy names others meanwhile, they too.
+// People who may end a pause are told of it, each once; if the policy names others meanwhile, they are told too.
 func TestPausersAreTold(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", pausable))

@@ -17,8 +17,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// A pause ends the contexts of what runs and thinks, at once and nothing else's. What waits meanwhile is not looked at
-// over and over, and goes on the moment that everything does.
+// A pause cancels the contexts of runs and model calls at once, and no others. Held-back work is not read again and
+// again, and continues at the moment when the pause ends.
 func TestPauseStopsTheWork(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		running := w.propose(w.sayIn("1.1", alice, "please").Turn, `search_orders {}`)[0]
@@ -101,8 +101,7 @@ func TestPauseStopsTheWork(t *testing.T) {
 	})
 }
 
-// However a pause and the start of a run fall together: once the pause is durable, no tool runs whose context has not
-// ended.
+// Whatever the order of a pause and the start of a run: once the pause is durable, no tool runs with an open context.
 func TestNothingSlipsThroughAPause(t *testing.T) {
 	for n := range testkit.Size(t, "COUNTERSIGN_CRASHES", testkit.Scale(20)) {
 		bubble(t, func(t *testing.T, w *workingHarness) {
@@ -146,7 +145,7 @@ func TestNothingSlipsThroughAPause(t *testing.T) {
 	}
 }
 
-// A handler that finds everything paused leaves its timer as it is: nothing has failed.
+// A handler that finds a pause leaves its timer unchanged: nothing has failed.
 func TestPausedIsNoFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		turn := w.say(alice, "think").Turn

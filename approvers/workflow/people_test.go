@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// words is a click that brings words along.
+// words is a click that submits a text.
 func (h *harness) words(who approvers.Identity, request, text string) workflow.Click {
 	h.t.Helper()
 	c := h.clickOn(who, "", request)
@@ -26,7 +26,7 @@ func (h *harness) question(who approvers.Identity, request, text string) approve
 	return r
 }
 
-// notices lists what people were told of a request: "fallen user:U0002 1".
+// notices lists the notices to people about a request: "fallen user:U0002 1".
 func (h *harness) notices(request string) string {
 	h.t.Helper()
 	var out []string
@@ -38,7 +38,7 @@ func (h *harness) notices(request string) string {
 	return strings.Join(out, ", ")
 }
 
-// places lists where a kind of outbox message of a request is, or is to be.
+// places lists the places where a kind of outbox message of a request is shown or wanted.
 func (h *harness) places(request string, kind store.OutboxKind) string {
 	h.t.Helper()
 	var out []string
@@ -50,7 +50,7 @@ func (h *harness) places(request string, kind store.OutboxKind) string {
 	return strings.Join(out, ", ")
 }
 
-// lastFacts are the facts of a chain's last record of a kind, and its payload.
+// lastFacts returns the facts of a chain's last record of a kind, and its payload.
 func (h *harness) lastFacts(chain string, kind approvers.AuditKind) (facts map[string]string, payload string) {
 	h.t.Helper()
 	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
@@ -124,7 +124,7 @@ func TestACommentTellsNobody(t *testing.T) {
 	}
 }
 
-// A question that Slack does not take in the conversation goes to each requester, also where one of them has the card.
+// A question that Slack refuses in the conversation goes to each requester, even if one of them has the card.
 func TestAQuestionWhereTheThreadIsGone(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -164,7 +164,7 @@ func TestHandingOn(t *testing.T) {
 	h.wantKinds(r.ID, "proposed denied invited decided approved")
 }
 
-// Whoever has the card by direct message already would not notice it: they are told.
+// A person who already has the card by direct message would not notice it, and gets a notice.
 func TestHandingOnToSomebodyWhoHasTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`cancel_account {}`)
@@ -225,7 +225,7 @@ func TestTakingAnApprovalBack(t *testing.T) {
 	})
 }
 
-// Whoever approved what was changed afterwards is told, and whoever was against it; not the editor.
+// After an edit, people who approved or rejected the earlier arguments are told; the editor is not.
 func TestWhoseDecisionFallsIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy func(*approvers.Policy)
@@ -327,7 +327,7 @@ func (h *harness) change(who approvers.Identity, request, args string) {
 	h.ok(err)
 }
 
-// A notice leads to the card as soon as Slack shows it: an edit can bring a new one, somewhere else.
+// A notice links to the card as soon as Slack shows the card: an edit can bring a new card, in another place.
 func TestANoticeLeadsToTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)
@@ -345,7 +345,7 @@ func TestANoticeLeadsToTheCard(t *testing.T) {
 	}
 }
 
-// A rejection that does not end the request is a decision like others: recorded, shown, and nothing else.
+// A rejection that does not end the request is recorded and shown like other decisions, and has no other effect.
 func TestARejectionOfSeveral(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -366,8 +366,8 @@ func TestARejectionOfSeveral(t *testing.T) {
 	h.wantKinds(r.ID, "proposed shown decided decided closed returned")
 }
 
-// A stage of several roles has a card where each of them reads its cards, each place once; one of a user group has it
-// at the group's members.
+// A stage of several roles has a card in each place where one of the roles reads its cards, once in each; a stage of a
+// user group has its cards with the group's members.
 func TestCardsOfAStage(t *testing.T) {
 	group := func(p *approvers.Policy) {
 		p.Tools[3].Stages, p.Tools[3].Rules = []approvers.Stage{{Group: "emea", Quorum: 1}}, nil

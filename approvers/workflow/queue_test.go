@@ -68,8 +68,8 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 	o.answer(conv.Turn)
 }
 
-// TestQueuedSendersAreToldOnlyOfWaits: a message during a model call waits for a moment only; nobody needs to be told,
-// unless the call then ends in a wait for people.
+// TestQueuedSendersAreToldOnlyOfWaits checks that the sender of a message during a model call is not told that it
+// waits, unless the call ends in a wait for people.
 func TestQueuedSendersAreToldOnlyOfWaits(t *testing.T) {
 	notices := func(h *harness, turn string) (n int) {
 		for _, s := range h.surfacesOf(turn) {
@@ -122,7 +122,7 @@ func TestWithdrawAllTakesTheMessagesAlong(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestWithdrawAllByNobody: a denial leaves everything as it was, the messages that wait included.
+// TestWithdrawAllByNobody checks that a denied withdrawal leaves everything as it was, including the waiting messages.
 func TestWithdrawAllByNobody(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
@@ -202,7 +202,7 @@ func TestTryAgain(t *testing.T) {
 	wantDenied(t, h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: alice}), approvers.DeniedNothing)
 }
 
-// TestTryAgainIsOverWhenTheConversationWentOn: an old turn can't come back beside the one under way.
+// TestTryAgainIsOverWhenTheConversationWentOn checks that an old turn can't be resumed beside the current one.
 func TestTryAgainIsOverWhenTheConversationWentOn(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
@@ -281,6 +281,6 @@ func TestDirectMessagesBeginAnew(t *testing.T) {
 	}
 	h.answer(third.Turn)
 	if h := say(true); h.Conversation == third.Conversation {
-		t.Error("asked to begin anew, and did not")
+		t.Error("it was asked to begin again, and did not")
 	}
 }

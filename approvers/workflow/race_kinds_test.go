@@ -41,7 +41,7 @@ var raceKinds = []raceKind{
 	},
 }
 
-// oneDecided: one person decided, and all others are told who.
+// oneDecided checks that one person decided, and that all others are told who.
 func oneDecided(r *ring, ra *race) (string, error) {
 	won, err := ra.won()
 	q := r.request(ra.requests[0].ID)
@@ -61,7 +61,8 @@ func oneDecided(r *ring, ra *race) (string, error) {
 	return string(q.Decisions[0].Kind), nil
 }
 
-// inTheirTurn has the people of the second stage try again until it is their turn, as they would when the card comes.
+// inTheirTurn lets the people of the second stage try again until their stage begins, as they would when the card
+// comes.
 func inTheirTurn(r *ring, ra *race, i int) error {
 	for {
 		err := r.decide(ra, i, 0, approvers.Approve)
@@ -72,7 +73,7 @@ func inTheirTurn(r *ring, ra *race, i int) error {
 	}
 }
 
-// twoOfEach: two of the first eight approved, then two of the second.
+// twoOfEach checks that two of the first eight approved, then two of the second.
 func twoOfEach(r *ring, ra *race) (string, error) {
 	won, err := ra.won(approvers.DeniedNotMember)
 	q := r.request(ra.requests[0].ID)
@@ -87,7 +88,7 @@ func twoOfEach(r *ring, ra *race) (string, error) {
 	return "two of each", nil
 }
 
-// takesBack has the first person take their approval back, while the others approve, or just after some of them did.
+// takesBack lets the first person revoke their approval while the others approve, or just after some of them did.
 func takesBack(r *ring, ra *race, i int) error {
 	if i > 0 {
 		return r.decide(ra, i, 0, approvers.Approve)
@@ -100,8 +101,8 @@ func takesBack(r *ring, ra *race, i int) error {
 	return ra.told(err)
 }
 
-// backOrRun: either it was taken back, and never runs, or it ran once, and whoever wanted it back is told that it is
-// too late.
+// backOrRun checks that the request was revoked and never runs, or that it ran once and the person who revoked it is
+// told that it is too late.
 func backOrRun(r *ring, ra *race) (string, error) {
 	won, err := ra.won(approvers.DeniedStarted)
 	q := r.request(ra.requests[0].ID)
@@ -119,7 +120,7 @@ func backOrRun(r *ring, ra *race) (string, error) {
 	return "", fmt.Errorf("%s by %s, ran %d times, %d won, %d decisions, taken back: %w", q.State, q.ClosedBy, ra.ran, won, len(q.Decisions), ra.errs[0])
 }
 
-// allOrOne has four people approve all that the card puts up, and twelve approve one of it each.
+// allOrOne lets four people approve all calls of the card, and twelve approve one call each.
 func allOrOne(r *ring, ra *race, i int) error {
 	if i%4 > 0 {
 		return r.decide(ra, i, i%len(ra.requests), approvers.Approve)
@@ -133,7 +134,8 @@ func allOrOne(r *ring, ra *race, i int) error {
 	return ra.told(err)
 }
 
-// eachOnce: each was decided once, and ran once; by those who approved all, either all of them or none.
+// eachOnce checks that each call was decided once and ran once, and that those who approved all decided either all of
+// them or none.
 func eachOnce(r *ring, ra *race) (string, error) {
 	won, err := ra.won()
 	if err != nil {

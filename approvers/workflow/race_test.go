@@ -17,10 +17,10 @@ import (
 	"countersign/store"
 )
 
-// TestSixteenDeciders has sixteen people act on one request in the same instant, in every way in which they can get in
-// each other's way, while what is approved is run. Each time there is one outcome, everybody else is told so, and the
-// history and the outbox messages have exactly what belongs to it. It does so 100 times, or COUNTERSIGN_RACES times:
-// ten thousand take some minutes. docs/figures.md says how often it was run.
+// TestSixteenDeciders lets sixteen people act on one request at the same moment, in every way in which their actions
+// can conflict, while approved calls are run. Each time there must be one outcome, everybody else must be told so, and
+// the history and the outbox must contain exactly the expected records and messages. It runs 100 races, or
+// COUNTERSIGN_RACES; ten thousand take some minutes. docs/figures.md says how often it was run.
 func TestSixteenDeciders(t *testing.T) {
 	races := testkit.Size(t, "COUNTERSIGN_RACES", 100)
 	began, acts := time.Now(), 0
@@ -39,7 +39,7 @@ func TestSixteenDeciders(t *testing.T) {
 	t.Logf("races=%d deciders=%d acts=%d in %s", races, len(sixteen), acts, time.Since(began).Round(time.Second))
 }
 
-// atOnce is how many races go on at the same time, so that they share the store's commits.
+// atOnce is the number of concurrent races; they share the store's commits.
 const atOnce = 10
 
 // sixteen are the people who race.
@@ -50,7 +50,7 @@ var sixteen = func() (out []approvers.Identity) {
 	return out
 }()
 
-// racing gives the tools to the sixteen: to all of them, or to eight at the first stage and eight at the second.
+// racing lets the sixteen approve the tools: all of them, or eight at the first stage and eight at the second.
 func racing(p *approvers.Policy) {
 	role := func(name string, who []approvers.Identity) approvers.Role {
 		r := approvers.Role{Name: name, Title: name, MaxRisk: approvers.Critical, CanApprove: []string{"*"}, Cards: "#" + name}
@@ -71,7 +71,7 @@ func racing(p *approvers.Policy) {
 	}
 }
 
-// raceKind is one way to get in each other's way.
+// raceKind is one way in which the people's actions conflict.
 type raceKind struct {
 	name    string
 	calls   []string                           // of one step
@@ -80,7 +80,7 @@ type raceKind struct {
 	outcome func(*ring, *race) (string, error) // which outcome it was, if it is one
 }
 
-// ring is where people race.
+// ring is the environment of the races.
 type ring struct {
 	*harness
 	n    int
@@ -88,7 +88,7 @@ type ring struct {
 	ends map[string]int
 }
 
-// race is one of them.
+// race is one race.
 type race struct {
 	requests []approvers.Request
 	shown    []store.Shown // what a card with all of them puts up
@@ -100,7 +100,7 @@ type race struct {
 	ran      int
 }
 
-// round has some races of a kind go on at the same time.
+// round runs some races of a kind concurrently.
 func (r *ring) round(kind raceKind, n int) {
 	r.t.Helper()
 	var races []*race
@@ -132,7 +132,7 @@ func (r *ring) round(kind raceKind, n int) {
 	}
 }
 
-// gun has everybody act at once.
+// gun starts everybody at once.
 func (r *ring) gun(kind raceKind, races []*race) {
 	var people sync.WaitGroup
 	start := make(chan struct{})
@@ -162,7 +162,7 @@ func (r *ring) claim(ra *race, q approvers.Request) {
 	}
 }
 
-// decide is a person's decision on one of the requests.
+// decide makes a person's decision on one of the requests.
 func (r *ring) decide(ra *race, i, request int, kind approvers.DecisionKind) error {
 	q := ra.requests[request]
 	after, err := r.Requests.Decide(r.ctx(), workflow.Click{
@@ -189,7 +189,8 @@ func (ra *race) told(err error) error {
 	return err
 }
 
-// won counts whose act was taken, and fails where somebody else was told anything but why they came too late.
+// won counts the people whose action was accepted, and fails if somebody else was told anything but why they came too
+// late.
 func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	for i, e := range ra.errs {
 		var denied *approvers.Denied
@@ -205,9 +206,9 @@ func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	return n, nil
 }
 
-// exact holds the history and the outbox messages of what is over against what was done: one record for each decision
-// and each denial, one run and one result for what was approved, one result for everything else; one card at each stage
-// that was reached, and nothing that nobody asked for.
+// exact compares the history and the outbox messages of finished requests with the actions: one record for each
+// decision and each denial, one run and one result for an approved call, one result for any other call, one card at
+// each stage that was reached, and nothing else.
 func (r *ring) exact(ra *race) error {
 	got, want := map[string]int{}, map[string]int{"denied": ra.denied, "executing": ra.ran, "executed": ra.ran}
 	for _, q := range ra.requests {

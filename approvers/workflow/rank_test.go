@@ -12,7 +12,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// ranks says which rank each kind of outbox message has, of those that name one of the refs.
+// ranks lists the rank of each kind of outbox message that names one of the refs.
 func (h *harness) ranks(refs ...string) map[store.OutboxKind]store.Rank {
 	h.t.Helper()
 	out := map[store.OutboxKind]store.Rank{}
@@ -30,7 +30,7 @@ func (h *harness) ranks(refs ...string) map[store.OutboxKind]store.Rank {
 	return out
 }
 
-// TestRanks: what must not wait goes before other cards, and those before what only tells.
+// TestRanks checks that urgent messages go before other cards, and those before messages that only inform.
 func TestRanks(t *testing.T) {
 	const first, plain, last = store.RankFirst, store.RankPlain, store.RankLast
 	h := newHarness(t)
@@ -72,7 +72,7 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestRankOfABundle: it goes with the most critical of its requests, wherever that stands.
+// TestRankOfABundle checks that a bundle has the rank of its most critical request, wherever that is in the bundle.
 func TestRankOfABundle(t *testing.T) {
 	for _, c := range []struct {
 		calls []string
@@ -93,8 +93,8 @@ func TestRankOfABundle(t *testing.T) {
 	}
 }
 
-// TestManyChangesAreOneShowing: while a card waits for Slack, what changes on it changes nothing of its turn, and is
-// shown once.
+// TestManyChangesAreOneShowing checks that while a card waits for Slack, changes of it don't move it in the queue, and
+// are shown at once.
 func TestManyChangesAreOneShowing(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -118,8 +118,8 @@ func TestManyChangesAreOneShowing(t *testing.T) {
 	}
 }
 
-// TestYielding: what was told when to try again lets its lane pass where the order does not matter, and whatever else
-// fails does not.
+// TestYielding checks that a message that was told when to try again lets its lane pass if order does not matter, and
+// that a message that failed otherwise does not.
 func TestYielding(t *testing.T) {
 	for _, c := range []struct {
 		yields bool
@@ -144,8 +144,8 @@ func TestYielding(t *testing.T) {
 	}
 }
 
-// TestFirstIsNotBehindTheRest: a thousand of what only tells, whose workers are all busy, hold up nothing that is
-// ranked before it.
+// TestFirstIsNotBehindTheRest checks that a thousand informing messages, whose workers are all busy, don't delay
+// messages of higher ranks.
 func TestFirstIsNotBehindTheRest(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		clear := func(ctx context.Context, timer store.Timer) error {

@@ -45,14 +45,14 @@ func (c *running) jump(d time.Duration) {
 	c.looks = 0
 }
 
-// looked reports whether it was looked at so often since it was set.
+// looked reports whether the clock was read n times since it was set.
 func (c *running) looked(times int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.looks >= times
 }
 
-// late is how long ago something fell due: since its time, or since the clock was set to after it.
+// late is the time since something was due, or since the clock was set to after its time.
 func (c *running) late(due time.Time) time.Duration {
 	now := c.Now()
 	c.mu.Lock()
@@ -63,15 +63,14 @@ func (c *running) late(due time.Time) time.Duration {
 	return now.Sub(due)
 }
 
-// lateness gathers how late transitions were durable, by request.
+// lateness collects, by request, how late transitions were durable.
 type lateness struct {
 	mu  sync.Mutex
 	all map[string]time.Duration
 }
 
-// timed is a handler whose transitions are timed, from when they fell due until they were committed. What was read
-// before the clock was set back is not due any more when it is handled: nothing happens then, and it is handled again,
-// so the last time counts.
+// timed is a handler whose transitions are timed, from their due time to their commit. A timer that was read before the
+// clock was set back may no longer be due when it is handled; it is then handled again later, so the last time counts.
 func (l *lateness) timed(c *running, handle jobs.Handler) jobs.Handler {
 	return func(ctx context.Context, t store.Timer) error {
 		if err := handle(ctx, t); err != nil {
@@ -84,7 +83,7 @@ func (l *lateness) timed(c *running, handle jobs.Handler) jobs.Handler {
 	}
 }
 
-// count is of how many requests transitions have been timed.
+// count is the number of requests whose transitions have been timed.
 func (l *lateness) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,8 +95,8 @@ func (l *lateness) percentile(p int) time.Duration {
 	return all[(len(all)-1)*p/100].Round(10 * time.Microsecond)
 }
 
-// Expiries and escalations at a rate, with the clock set back and forward by an hour in the middle.
-// Each happens once, none before its time. COUNTERSIGN_RATE and COUNTERSIGN_SECONDS make it long.
+// Expiries and escalations are due at a rate, with the clock set back and forward by an hour in the middle. Each
+// happens once, none before its time. COUNTERSIGN_RATE and COUNTERSIGN_SECONDS make the test long.
 func TestDeadlinesAtRate(t *testing.T) {
 	rate := testkit.Size(t, "COUNTERSIGN_RATE", 400)
 	n := rate * testkit.Size(t, "COUNTERSIGN_SECONDS", 2)
@@ -168,7 +167,7 @@ func TestDeadlinesAtRate(t *testing.T) {
 	}
 }
 
-// crowd opens so many requests, each in a thread of its own: every second one will expire, the others escalate before.
+// crowd opens n requests, each in its own thread: every second one will expire, the others escalate before.
 func crowd(t *testing.T, wf *workflow.Workflow, s store.Store, n int) []string {
 	t.Helper()
 	requests := make([]string, n)
@@ -203,7 +202,7 @@ func crowd(t *testing.T, wf *workflow.Workflow, s store.Store, n int) []string {
 	return requests
 }
 
-// spread has the requests fall due one after the other.
+// spread makes the requests due one after the other.
 func spread(t *testing.T, s store.Store, requests []string, first time.Time, apart time.Duration) {
 	t.Helper()
 	for from := 0; from < len(requests); from += 500 {
@@ -235,7 +234,7 @@ func spread(t *testing.T, s store.Store, requests []string, first time.Time, apa
 	}
 }
 
-// once says how often a request expired or escalated before it was due, and how often it did so after the first time.
+// once returns how often a request expired or escalated before it was due, and how often after the first time.
 func once(t *testing.T, s store.Store, id string, due time.Time, expires bool) (early, double int) {
 	t.Helper()
 	var r approvers.Request

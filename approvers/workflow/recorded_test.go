@@ -14,7 +14,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// tamper changes a stored request behind its history's back, with the right checksum.
+// tamper changes a stored request without recording it in the history, with the right checksum.
 func (h *harness) tamper(id string, change func(*approvers.Request)) {
 	h.t.Helper()
 	r := h.request(id)
@@ -22,8 +22,8 @@ func (h *harness) tamper(id string, change func(*approvers.Request)) {
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return tx.PutRequest(r) }))
 }
 
-// A stored request that is not what its history records allows nothing: whoever decides is told, it is voided, and
-// nothing runs.
+// A stored request that differs from its history permits nothing: people who decide are told, the request is voided,
+// and nothing runs.
 func TestChangedRequestFailsClosed(t *testing.T) {
 	for what, change := range map[string]func(*approvers.Request){
 		"the quorum is 0":       func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 0 },
@@ -49,7 +49,7 @@ func TestChangedRequestFailsClosed(t *testing.T) {
 	}
 }
 
-// The claim looks too: what was changed after the last decision does not run.
+// The claim checks this too: a request that was changed after the last decision does not run.
 func TestChangedAfterTheApproval(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":40}`)
@@ -59,7 +59,7 @@ func TestChangedAfterTheApproval(t *testing.T) {
 	h.wantState(r.ID, approvers.Voided)
 }
 
-// A handler that panics is tried a few times and set aside; the others go on.
+// A handler that panics is tried a few times and set aside; other handlers continue.
 func TestPanicInAHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		w.put("bad", "good")
@@ -82,7 +82,7 @@ func TestPanicInAHandler(t *testing.T) {
 	})
 }
 
-// torn is a store in which some records can't be read until they are set aside.
+// tornStore is a store in which some records can't be read until they are set aside.
 type tornStore struct {
 	store.Store
 	bad map[string]bool // "bucket id"
@@ -118,11 +118,11 @@ func (x tornTx) Execution(id string) (approvers.Execution, error) {
 	return x.Tx.Execution(id)
 }
 
-// SetAside stays undone: nothing can be closed.
+// SetAside sets nothing aside, because nothing can be closed.
 func (x tornTx) SetAside(string, string) ([]string, bool, error) { return nil, false, nil }
 
-// What can't even be closed fails for whoever needs it, and is set aside after some tries, so that it is not tried for
-// ever.
+// A record that can't even be closed fails for everything that needs it, and is set aside after some tries, so that it
+// is not tried for ever.
 func TestDamageThatCannotBeClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		r := w.ask(`issue_refund {"amount":40}`)

@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// After a restart with another policy, what waits is held against it at once: a card shows the risk and the stages that
-// have to be passed now, and what nobody can allow any more is voided without a click.
+// After a restart with another policy, waiting requests are checked against it at once: a card shows the new risk and
+// the new stages, and a request that nobody can approve any more is voided without a click.
 func TestReconsider(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
@@ -48,7 +48,7 @@ func TestReconsider(t *testing.T) {
 	}
 }
 
-// A request says once that the policy changed, however often it does, and keeps what it said of time.
+// A request says once that the policy changed, however often it changes, and keeps what it said about its deadline.
 func TestReconsiderAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
 	const remindAfter = escalateAfter / 2
@@ -85,7 +85,7 @@ func TestReconsiderAgainAndAgain(t *testing.T) {
 	h.wantKinds(r.ID, "proposed replanned replanned")
 }
 
-// An approval that falls is seen to fall on the cards, and recorded, although nobody clicked.
+// A lapsed approval is shown on the cards and recorded, even if nobody clicks.
 func TestReconsiderTakesApprovalsBack(t *testing.T) {
 	h := newHarness(t)
 	two := func(self bool) func(*approvers.Policy) {
@@ -109,7 +109,7 @@ func TestReconsiderTakesApprovalsBack(t *testing.T) {
 	h.wantKinds(r.ID, "proposed decided replanned")
 }
 
-// slow is a store that keeps the write transactions of one moment from ending.
+// slow is a store that can hold back the end of write transactions.
 type slow struct {
 	store.Store
 	mu    sync.Mutex
@@ -139,7 +139,7 @@ func (s *slow) Update(ctx context.Context, fn func(store.Tx) error) error {
 	})
 }
 
-// A request that is being written while the policy changes was planned under the one before. It does not slip through.
+// A request that is being written while the policy changes was planned under the old policy. It is re-evaluated too.
 func TestReconsiderWhatIsBeingWritten(t *testing.T) {
 	h := newHarness(t)
 	s := &slow{}
@@ -166,8 +166,8 @@ func stricter(hash string) *approvers.Policy {
 	return policy(hash, func(p *approvers.Policy) { p.Tools[3].Risk = approvers.Critical })
 }
 
-// Reloads one after the other while earlier ones are still being applied, by several at once and while people decide:
-// in the end everything was held against the last policy.
+// Several callers reload one policy after the other while earlier ones are still being applied and people decide. In
+// the end every request was checked against the last policy.
 func TestReconsiderDuringReloads(t *testing.T) {
 	h := newHarness(t)
 	var ids []string

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// reminding has those who have not decided reminded every d, n times.
+// reminding reminds people who have not decided every d, n times.
 func reminding(d time.Duration, n int) func(*approvers.Policy) {
 	return func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = d, n }
 }
@@ -21,8 +21,8 @@ func (h *harness) wantReminders(request string, want map[string]int) {
 	}
 }
 
-// TestRemindersComeAndEnd: each person who has not decided is told as often as the policy says, and nobody after it is
-// decided.
+// TestRemindersComeAndEnd checks that each person who has not decided is reminded as often as the policy says, and
+// nobody after the decision.
 func TestRemindersComeAndEnd(t *testing.T) {
 	h := newHarnessWith(t, reminding(8*time.Minute, 2))
 	start := h.clock.Now()
@@ -51,7 +51,7 @@ func TestRemindersComeAndEnd(t *testing.T) {
 	}
 }
 
-// TestRemindersPassBy who is away, but not who stands in, nor the lead who was told.
+// TestRemindersPassBy checks that absent people get no reminder, but stand-ins and leads who were told do.
 func TestRemindersPassBy(t *testing.T) {
 	h := newHarnessWith(t, withDeputy, reminding(20*time.Minute, 1))
 	start := h.clock.Now()
@@ -61,7 +61,8 @@ func TestRemindersPassBy(t *testing.T) {
 	h.wantReminders(r.ID, map[string]int{"user:U0003": 1, "user:U0004": 1, "user:U0005": 1})
 }
 
-// TestAReminderWaitsForTheEndOfDoNotDisturb, over a restart, and is dropped when it is decided before.
+// TestAReminderWaitsForTheEndOfDoNotDisturb checks this over a restart; the reminder is dropped if the request is
+// decided before.
 func TestAReminderWaitsForTheEndOfDoNotDisturb(t *testing.T) {
 	for _, decided := range []bool{false, true} {
 		h := newHarnessWith(t, reminding(8*time.Minute, 1))
@@ -90,7 +91,7 @@ func TestAReminderWaitsForTheEndOfDoNotDisturb(t *testing.T) {
 	}
 }
 
-// TestEverybodyIsToldAgain when the chain has ended and the policy has it gone through once more.
+// TestEverybodyIsToldAgain checks that when no lead is left everybody is told again, if the policy says so.
 func TestEverybodyIsToldAgain(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) { p.Defaults.Repeat = 1 })
 	start := h.clock.Now()
@@ -102,7 +103,7 @@ func TestEverybodyIsToldAgain(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated reminded")
 }
 
-// TestSilenceGoesUpToTheEnd: each lead gets the stage's whole time, then it is rejected.
+// TestSilenceGoesUpToTheEnd checks that each lead gets the stage's whole time before the request is rejected.
 func TestSilenceGoesUpToTheEnd(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) {
 		p.Defaults.OnExpiry, p.Defaults.EscalateAfter = approvers.ExpiryEscalates, time.Hour
@@ -121,10 +122,11 @@ func TestSilenceGoesUpToTheEnd(t *testing.T) {
 	h.wantOutcome(r.Call, approvers.OutcomeExpired)
 }
 
-// TestJumpsOfTheClock: whatever the clock does, no step is done twice, and none that still makes sense is lost.
+// TestJumpsOfTheClock checks that no step is done twice, and none that still makes sense is lost, however the clock
+// jumps.
 func TestJumpsOfTheClock(t *testing.T) {
 	const day = 24 * time.Hour
-	// What came late begins its next wait late, so there is less time for reminders.
+	// A late step begins its next wait late, so there is less time for reminders.
 	tests := []struct {
 		name  string
 		jumps []time.Duration // each at ten minutes' distance, from five minutes on

@@ -197,11 +197,15 @@ func (t repostsTx) spokenUnder(channel, thread string) error {
 func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "repost", func(t *tx) error {
 		s, err := t.OutboxMessage(timer.Ref)
-		if errors.Is(err, store.ErrNotFound) || err == nil && s.State != store.OutboxLost {
+		switch {
+		case errors.Is(err, store.ErrNotFound):
 			return t.ClearTimer(store.TimerRepost, timer.Ref)
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case s.State == store.OutboxUnreachable, s.State == store.OutboxExpanded:
+			return t.cards.retryCard(s)
+		case s.State != store.OutboxLost:
+			return t.ClearTimer(store.TimerRepost, timer.Ref)
 		}
 		life, err := t.reposts.relevance(s)
 		switch {

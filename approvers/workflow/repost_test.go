@@ -11,14 +11,14 @@ import (
 	"countersign/store"
 )
 
-// vanishes has Slack tell that the message of an outbox message was deleted.
+// vanishes delivers Slack's event that the message of an outbox message was deleted.
 func (h *harness) vanishes(s store.OutboxMessage) store.OutboxMessage {
 	h.t.Helper()
 	h.erase(workflow.IncomingMessage{Team: "T0001", Channel: approvers.ChannelRef{Channel: s.Channel}, TS: s.TS}, false)
 	return h.surface(s.ID)
 }
 
-// showThese has everything shown that is to be of some refs.
+// showThese shows all wanted messages of some refs.
 func (h *harness) showThese(refs ...string) {
 	h.t.Helper()
 	for _, ref := range refs {
@@ -31,7 +31,7 @@ func (h *harness) showThese(refs ...string) {
 	}
 }
 
-// TestVanishedCards are posted again when somebody asks, and not before.
+// TestVanishedCards checks that deleted cards are posted again when somebody asks, and not before.
 func TestVanishedCards(t *testing.T) {
 	for name, ask := range map[string]func(*harness, approvers.Request, store.OutboxMessage){
 		"somebody writes in the asker's thread": func(h *harness, _ approvers.Request, _ store.OutboxMessage) { h.say(bob, "hello?") },
@@ -88,8 +88,8 @@ func TestVanishedCards(t *testing.T) {
 	}
 }
 
-// TestVanishedCardsOfOthers: a card that is gone comes back when it is put before other people at the same place, told
-// of or not.
+// TestVanishedCardsOfOthers checks that a deleted card comes back when other people at the same place must see it,
+// whether or not Slack reported the deletion.
 func TestVanishedCardsOfOthers(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		h := newHarness(t)
@@ -112,8 +112,8 @@ func TestVanishedCardsOfOthers(t *testing.T) {
 	}
 }
 
-// TestWhatVanishesTwice comes back by itself less and less before its deadline, and in the end not at all: whoever
-// deletes it wins.
+// TestWhatVanishesTwice checks that a repeatedly deleted card is reposted less and less often before its deadline, and
+// in the end not at all: the person who deletes it prevails.
 func TestWhatVanishesTwice(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[0].Lead = "" }))
@@ -144,7 +144,7 @@ func TestWhatVanishesTwice(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotMatterStaysAway: a card that was decided, an answer, the notices.
+// TestWhatDoesNotMatterStaysAway checks that a decided card, an answer and notices are not posted again.
 func TestWhatDoesNotMatterStaysAway(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -167,8 +167,8 @@ func TestWhatDoesNotMatterStaysAway(t *testing.T) {
 	}
 }
 
-// TestVanishedInTheThread: what the asker's thread shows comes back with a word there: the step, a question of an
-// approver's, the question about a run.
+// TestVanishedInTheThread checks that a message in the requester's thread comes back after the next message there: the
+// step, an approver's question, the question about a run.
 func TestVanishedInTheThread(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
@@ -209,7 +209,7 @@ func TestVanishedInTheThread(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestTheDeadlineIsPutOff: what vanished waits for the new one.
+// TestTheDeadlineIsPutOff checks that a deleted message waits for the new deadline.
 func TestTheDeadlineIsPutOff(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -233,8 +233,9 @@ func TestTheDeadlineIsPutOff(t *testing.T) {
 	}
 }
 
-// TestVanishedMeanwhile: a deletion that overtakes the record of the post, and one during an update, are not lost; what
-// was posted anew because Slack let nothing be changed any more is told apart from what was there.
+// TestVanishedMeanwhile checks that a deletion that overtakes the record of the post, and one during an update, are not
+// lost, and that a message that was posted anew because Slack refused further changes is not confused with the earlier
+// one.
 func TestVanishedMeanwhile(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -267,7 +268,8 @@ func TestVanishedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestReminderFindsOut that a card is gone of which nobody told: it is posted again at once then.
+// TestReminderFindsOut checks that a reminder detects a card that is gone without an event, and that the card is then
+// posted again at once.
 func TestReminderFindsOut(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// busy is an office in which something of every kind is open, and what there is to look at afterwards.
+// busy is a harness in which something of every kind is open, with the ids that are checked afterwards.
 type busy struct {
 	*harness
 	waits, approved, executing, unknown approvers.Request
@@ -68,7 +68,7 @@ var taken = time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
 
 var fromBackup = workflow.Restoration{Who: anna.ID, Backup: "monday.db", Hash: "00ff", Taken: taken}
 
-// stopping fails every write after so many.
+// stopping fails every write after the first n.
 type stopping struct {
 	store.Store
 	left int
@@ -84,7 +84,7 @@ func (s *stopping) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.Store.Update(ctx, fn)
 }
 
-// Nothing that was open can act any more; everybody is told that it may have happened, and nobody that it did not.
+// Everything that was open is closed. Everybody is told that it may have happened, and nobody that it did not.
 func TestRestored(t *testing.T) {
 	b := newBusy(t)
 	b.reopen()
@@ -110,7 +110,7 @@ func TestRestored(t *testing.T) {
 		}
 		for _, s := range b.surfacesOf(r.ID) {
 			if s.State != store.OutboxWanted {
-				t.Errorf("the %s at %s is not shown anew", s.Kind, s.To)
+				t.Errorf("the %s at %s is not shown again", s.Kind, s.To)
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func (b *busy) wantNothingOpen() {
 	}
 }
 
-// It may stop anywhere and be begun again, and comes to the same; done twice, it changes nothing more.
+// The restore may stop anywhere and be begun again, with the same result; if it is done twice, nothing more changes.
 func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
 	for n := 0; ; n++ {
 		b := newBusy(t)

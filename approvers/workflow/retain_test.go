@@ -13,7 +13,7 @@ import (
 
 const aDay = 24 * time.Hour
 
-// keeping has the policy keep conversations for 90 days and records for three years.
+// keeping makes the policy keep conversations for 90 days and records for three years.
 func keeping(h *harness) {
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
 		p.Retention = approvers.Retention{Conversations: 90 * aDay, Records: 3 * 365 * aDay}
@@ -53,8 +53,8 @@ func (h *harness) payloadsOf(chain string) (n int) {
 	return n
 }
 
-// What people wrote goes after its time, and says so in its chain; the records go later, and the installation's chain
-// says which they were. All of that verifies.
+// People's texts are removed after their time, and the chain records that; the records are removed later, and the
+// installation's chain records which. All of that verifies.
 func TestRetention(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)
@@ -71,7 +71,7 @@ func TestRetention(t *testing.T) {
 	h.retain(1, 0)
 	h.retain(0, 0)
 	if h.hasConversation(r.Conversation) || h.payloadsOf(r.ID) != 0 {
-		t.Error("what was written is still there")
+		t.Error("the text is still there")
 	}
 	h.wantKinds(r.ID, "proposed decided approved executing executed returned erased")
 	h.ok(h.store.Check(h.ctx()))
@@ -89,7 +89,7 @@ func TestRetention(t *testing.T) {
 	h.turns = nil // the invariants are checked for existing turns
 }
 
-// What waits for somebody is kept, however old it is: a turn under way, an outcome that nobody knows, a grant in force.
+// Unfinished work is kept, however old it is: a turn under way, an unknown outcome, a valid grant.
 func TestRetentionKeepsWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)
@@ -116,11 +116,11 @@ func TestRetentionKeepsWhatWaits(t *testing.T) {
 	other.clock.pass(91 * aDay)
 	other.retain(0, 0)
 	if !other.hasConversation(r.Conversation) {
-		t.Error("a conversation with an outcome that nobody knows is gone")
+		t.Error("a conversation with an unknown outcome is gone")
 	}
 }
 
-// Without a word in the policy everything is kept.
+// If the policy has no retention, everything is kept.
 func TestNoRetention(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":5}`)
@@ -133,8 +133,8 @@ func TestNoRetention(t *testing.T) {
 	}
 }
 
-// A conversation in which somebody writes while it is erased is kept: what was erased of it so far is gone, and nothing
-// else goes.
+// A conversation in which somebody writes while it is being erased is kept: the part that was erased is gone, and
+// nothing else is removed.
 func TestRetentionStopsWhereSomebodyWrites(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)
@@ -156,7 +156,7 @@ func TestRetentionStopsWhereSomebodyWrites(t *testing.T) {
 	h.ok(h.store.Check(h.ctx()))
 }
 
-// between is a store before the next transaction of which something else happens.
+// between is a store that runs a function before its next transaction.
 type between struct {
 	store.Store
 	before func()

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// lost has a call run whose outcome nobody knows, and returns it as it is then.
+// lost lets a call run with an unknown outcome, and returns it.
 func (h *harness) lost(spec string, by ...approvers.Identity) store.Call {
 	h.t.Helper()
 	c := h.propose(h.say(alice, "please").Turn, spec)[0]
@@ -41,8 +41,8 @@ func (h *harness) reports(who approvers.Identity, execution string, what workflo
 	return h.Runs.Report(h.ctx(), c, what)
 }
 
-// Asking again is a new execution of the same bytes, with a new request that has all its stages. The earlier run stays
-// unknown, and the model is told what comes of the new one, and that there may have been two.
+// Asking again creates a new execution of the same bytes, with a new request that has all its stages. The earlier run
+// stays unknown. The model is told the new outcome, and that there may have been two runs.
 func TestAskAgain(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount": 600.0}`, lead, fin1, fin2)
@@ -89,8 +89,8 @@ func TestAskAgain(t *testing.T) {
 	}
 }
 
-// A call that ran without asking, or under a grant, is asked about when it is asked for again: by whom the policy would
-// ask.
+// If a call that ran without approval, or under a grant, is asked for again, the people are asked who would decide
+// without the grant.
 func TestAskAgainAlwaysAsks(t *testing.T) {
 	h := newHarness(t)
 	h.tools.change("update_address", func(t *workflow.Tool) { t.Effect = approvers.Unprotected })
@@ -109,7 +109,7 @@ func TestAskAgainAlwaysAsks(t *testing.T) {
 	h.answer(c.Turn)
 }
 
-// A grant in force covers no call that is asked for again, and the cap on what one person causes counts it.
+// A valid grant does not cover a call that is asked for again, and the call counts towards the requester's cap.
 func TestAskAgainUnderAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) { p.Caps.Requester = approvers.Limit{Count: 2, Per: time.Hour} }))
@@ -124,7 +124,7 @@ func TestAskAgainUnderAGrant(t *testing.T) {
 	after := h.call(c.ID)
 	r := h.wantState(after.Request, approvers.Pending)
 	if e := h.execution(after.Execution); e.Grant != "" || h.grant(g.ID).Left != 1 {
-		t.Errorf("under grant %q, of which %d are left", e.Grant, h.grant(g.ID).Left)
+		t.Errorf("under grant %q with %d uses left", e.Grant, h.grant(g.ID).Left)
 	}
 	if r.StepUp != "" {
 		t.Errorf("the second request of an hour: %s", r.StepUp)
@@ -141,7 +141,7 @@ func TestAskAgainUnderAGrant(t *testing.T) {
 	h.answer(c.Turn)
 }
 
-// Why something can't be asked again, each with its reason: then it stays as it was.
+// The cases in which a call can't be asked for again, each with its reason: nothing changes.
 func TestAskAgainDenied(t *testing.T) {
 	const refund = `issue_refund {"amount":1}`
 	guest, stranger := person("U0300"), person("U0400")
@@ -208,7 +208,7 @@ func TestAskAgainDenied(t *testing.T) {
 	wantDenied(t, h.again(lead, "exec_none"), approvers.DeniedNotFound)
 }
 
-// The leads whom escalation told, and those who asked, may; after a lost run of what was asked again, it is asked again
+// Leads who were told by escalation, and the requesters, may ask again; if the repeated run gets lost too, they may ask
 // once more.
 func TestAskAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
@@ -235,8 +235,8 @@ func TestAskAgainAndAgain(t *testing.T) {
 	h.answer(c.Turn)
 }
 
-// What is found out about the earlier run reaches those who decide about the new one. If it happened, the new request
-// ends, and the agent is told what was found: nothing runs twice that anybody knows to have run.
+// A report on the earlier run reaches the approvers of the new one. If the earlier run happened, the new request ends,
+// and the agent is told of the report: nothing runs twice once a person knows that it ran.
 func TestReportOnTheEarlierRun(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":1}`, lead)
@@ -276,8 +276,8 @@ func TestReportOnTheEarlierRun(t *testing.T) {
 	}
 }
 
-// What was changed before the earlier run is asked for again as it was changed, beside the card that it shared with
-// others.
+// A call whose arguments were edited before the earlier run is asked for again with the edited arguments, beside the
+// card that it shared with others.
 func TestAskAgainAfterAnEdit(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -311,7 +311,7 @@ func TestAskAgainAfterAnEdit(t *testing.T) {
 	h.answer(turn)
 }
 
-// Withdrawing what is asked again, and what was said meanwhile, ends it as any other request.
+// If the repeated call is withdrawn, or the earlier run is reported meanwhile, the new request ends like any other.
 func TestAskAgainAndGoOn(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":1}`, lead)

@@ -21,7 +21,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// bubble runs a test in faked time, with a workflow whose scheduler is worked through by Work.
+// bubble runs a test in faked time, with a workflow whose scheduler is run by Work.
 func bubble(t *testing.T, fn func(*testing.T, *workingHarness)) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func bubble(t *testing.T, fn func(*testing.T, *workingHarness)) {
 	})
 }
 
-// workingHarness is an office whose workflow works.
+// workingHarness is a harness whose workflow runs Work.
 type workingHarness struct {
 	*harness
 	cancel context.CancelFunc
@@ -87,7 +87,7 @@ func (w *workingHarness) stop() error {
 	return <-w.done
 }
 
-// pass lets faked time pass, with everything that falls due in it.
+// pass lets faked time pass, and everything that is due in it happen.
 func (w *workingHarness) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -96,7 +96,7 @@ func (w *workingHarness) pass(d time.Duration) {
 	w.clock.mu.Unlock()
 }
 
-// put puts inbox rows, which stand for anything with a timer. Each is due at once, in order.
+// put stores inbox rows, as examples of rows with a timer. Each is due at once, in order.
 func (w *workingHarness) put(rows ...string) {
 	w.t.Helper()
 	for i, row := range rows {
@@ -106,7 +106,7 @@ func (w *workingHarness) put(rows ...string) {
 	}
 }
 
-// log is what handlers did, in order.
+// log lists what handlers did, in order.
 type log struct {
 	mu    sync.Mutex
 	lines []string
@@ -146,7 +146,7 @@ func TestWorkEscalatesAndExpires(t *testing.T) {
 	})
 }
 
-// TestWorkWakesForWhatIsNew: a timer set for now is handled at once, not at the next poll.
+// TestWorkWakesForWhatIsNew checks that a timer set for now is handled at once, not at the next poll.
 func TestWorkWakesForWhatIsNew(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		var l log
@@ -263,8 +263,8 @@ func TestBackoffEndsAtHalfAMinute(t *testing.T) {
 	})
 }
 
-// TestALaneKeepsItsOrderThroughAFailure: a message that can't be heard yet is not overtaken by the next one of its
-// thread, unless it goes on failing. Other lanes go on.
+// TestALaneKeepsItsOrderThroughAFailure checks that a message that can't be received yet is not overtaken by the next
+// one of its thread, unless it keeps failing. Other lanes continue.
 func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		var l log
@@ -297,7 +297,7 @@ func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 	})
 }
 
-// TestALaneGoesOnWhenItsFirstIsGone: whatever held it was settled by somebody else.
+// TestALaneGoesOnWhenItsFirstIsGone checks that a lane continues when its first timer was settled by something else.
 func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		var l log
@@ -321,7 +321,7 @@ func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 	})
 }
 
-// TestAStaleTimerIsNotHandled: between reading what is due and taking it up, its handler may have put it off.
+// TestAStaleTimerIsNotHandled checks that a timer that was put off after it was read as due is not handled.
 func TestAStaleTimerIsNotHandled(t *testing.T) {
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		var l log

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// headHarness is an office whose heads go to a channel. It plays Slack for them.
+// headHarness is a harness whose heads go to a channel. It plays Slack for them.
 type headHarness struct {
 	*harness
 	*testing.T
@@ -42,7 +42,7 @@ func (o *headHarness) heads() store.OutboxMessage {
 	return all[0]
 }
 
-// post has Slack show a head that is to be posted.
+// post lets Slack show a head that is due to be posted.
 func (o *headHarness) post() {
 	o.Helper()
 	if s := o.heads(); s.State == store.OutboxWanted {
@@ -76,8 +76,8 @@ func (o *headHarness) wants(what string, numbers ...int) {
 	same(o.T, what, o.seen, append([]int(nil), numbers...))
 }
 
-// A channel gets a head when something new was sealed, at most one in the time that the policy says, and the newest in
-// the end.
+// A channel gets a head when new records were sealed, at most one in the interval that the policy sets, and in the end
+// the newest.
 func TestHeadsArePosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.to("")
@@ -115,8 +115,8 @@ func TestHeadsArePosted(t *testing.T) {
 	o.wantSealed(7, o.key.Public)
 }
 
-// However long Slack can't be reached, and however much is sealed meanwhile: one message comes, with the newest head.
-// The store holds no more of a thousand heads than of one.
+// However long Slack can't be reached, and however much is sealed meanwhile, one message is posted, with the newest
+// head. The store holds no more for a thousand heads than for one.
 func TestHeadsOfAnOutage(t *testing.T) {
 	o := newHeadHarness(t)
 	for range 1000 {
@@ -139,8 +139,7 @@ func TestHeadsOfAnOutage(t *testing.T) {
 	same(t, "timers that are left", len(o.timers(store.ShowTimers...)), 0)
 }
 
-// What is sealed between the moment in which a head is drawn and the one in which it is recorded as shown comes with
-// the next.
+// A head that is sealed between the rendering of a head and the record that it is shown comes with the next message.
 func TestHeadSealedWhileOneIsPosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.step(0, 1)
@@ -157,7 +156,7 @@ func TestHeadSealedWhileOneIsPosted(t *testing.T) {
 	o.wants("the next", 2)
 }
 
-// A message that somebody deletes does not come back; the next head does.
+// A deleted message is not posted again; the next head is posted.
 func TestHeadIsDeleted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.step(0, 1)
@@ -171,7 +170,7 @@ func TestHeadIsDeleted(t *testing.T) {
 	o.wants("something new", 1, 2)
 }
 
-// A channel that can't be written in is tried again when the time is over, and as soon as the bot is let in.
+// If a channel can't be written to, it is tried again when the interval is over, and as soon as the bot is invited.
 func TestHeadsCanNotBePosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.step(0, 1)

@@ -45,7 +45,7 @@ func (h *harness) record(chain string, n int) {
 	}))
 }
 
-// sealAll seals until there is nothing to seal, and says how many records each head took.
+// sealAll seals until there is nothing to seal, and returns how many records each head covers.
 func (h *harness) sealAll(keys ...approvers.SealKey) (took []int) {
 	h.t.Helper()
 	for {
@@ -58,7 +58,7 @@ func (h *harness) sealAll(keys ...approvers.SealKey) (took []int) {
 	}
 }
 
-// sealedUntil holds every head against the journal and against those before it.
+// sealedUntil checks every head against the journal and the earlier heads.
 func (h *harness) sealedUntil(named ...string) (size uint64, faults []string) {
 	h.t.Helper()
 	h.ok(h.store.View(h.ctx(), func(r store.Reader) error {
@@ -166,7 +166,7 @@ func TestSealWithAnotherKey(t *testing.T) {
 	same(t, "with its own key it goes on", h.sealAll(three), []int{1})
 }
 
-// What the next head is made from is gone or another: it is made anew.
+// If the rows that the next head is computed from are missing or wrong, they are computed anew.
 func TestSealGoesOnFromTheJournal(t *testing.T) {
 	for what, value := range map[string]string{
 		"nothing": "{}", "no JSON of it": `"x"`, "another tree": `{"tree":{"size":1,"roots":["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]},"key":""}`,
@@ -189,7 +189,7 @@ func TestSealGoesOnFromTheJournal(t *testing.T) {
 	}
 }
 
-// tamper stands before a store of which somebody changed what the heads were made over.
+// tamper wraps a store in which the records under the heads were changed.
 type tamper struct {
 	store.Store
 	journal func([]approvers.JournalEntry) []approvers.JournalEntry
@@ -221,7 +221,7 @@ func (t tamperedTx) LastHead() (store.Head, error) {
 	return h, err
 }
 
-// Over what is not what was signed, nothing more is signed.
+// If the records under the signed heads were changed, nothing more is signed.
 func TestSealRefuses(t *testing.T) {
 	key, thief := newSealKey(t, "countersign-here"), newSealKey(t, "countersign-here")
 	for what, by := range map[string]tamper{

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// The office's people as Slack would tell of them: what package bot does for the workflow, without Slack.
+// People as Slack would report them: this file does for the workflow what package bot does, without Slack.
 
 // company looks up the people of a request's stage.
 func (h *harness) company(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
@@ -78,7 +78,7 @@ func (h *harness) depart(ctx context.Context, t store.Timer) error {
 	return h.People.Depart(ctx, t, roles)
 }
 
-// away has somebody say that they are away from now on, for so long.
+// away lets a person say that they are away from now on, for a duration.
 func (h *harness) away(who approvers.Identity, d time.Duration, delegate ...approvers.Identity) approvers.Absence {
 	h.t.Helper()
 	m := workflow.Departure{Inbox: h.command(), Who: who, Until: h.clock.Now().Add(d)}
@@ -99,7 +99,7 @@ func (h *harness) command() string {
 	return id
 }
 
-// at moves the clock to a moment and does what is due by then, step by step, as it falls due.
+// at moves the clock to a moment and handles everything that is due by then, in order.
 func (h *harness) at(then time.Time) {
 	h.t.Helper()
 	for {
@@ -119,10 +119,10 @@ func (h *harness) at(then time.Time) {
 	}
 }
 
-// timed are the kinds of timers that tell people something, or end it.
+// timed lists the kinds of timer that tell people something or end the request.
 var timed = []store.TimerKind{store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerAvailability, store.TimerAway, store.TimerLeave}
 
-// reminders counts the reminders that each person was sent about a request.
+// reminders counts the reminders that each person got about a request.
 func (h *harness) reminders(request string) map[string]int {
 	h.t.Helper()
 	out := map[string]int{}
@@ -134,7 +134,7 @@ func (h *harness) reminders(request string) map[string]int {
 	return out
 }
 
-// cardsOf lists where a request's cards are wanted.
+// cardsOf lists the places where a request's cards are wanted.
 func (h *harness) cardsOf(request string) (to []string) {
 	h.t.Helper()
 	for _, s := range h.surfacesOf(request) {

@@ -11,7 +11,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// stop has somebody click Stop.
+// stop lets a person click Stop.
 func (h *harness) stop(who approvers.Identity, turn string) error {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Turn: turn}
@@ -19,7 +19,7 @@ func (h *harness) stop(who approvers.Identity, turn string) error {
 	return h.Turns.Halt(h.ctx(), c)
 }
 
-// say stops in words.
+// sayStop stops a turn by writing the word.
 func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
 	h.t.Helper()
 	return h.hear(workflow.IncomingMessage{
@@ -28,8 +28,8 @@ func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
 	})
 }
 
-// A turn that thinks stops at once, and nothing is kept of what the model says after that. What was written meanwhile
-// begins the next one.
+// A turn that thinks stops at once, and later text of the model is not kept. Messages that came meanwhile begin the
+// next turn.
 func TestStopWhileThinking(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -53,8 +53,8 @@ func TestStopWhileThinking(t *testing.T) {
 	}
 }
 
-// Stopping takes back what waits, for people or for its turn to run. Each call has its one result, nothing of it runs,
-// and the turn stops.
+// Stopping withdraws calls that wait for people or to be run. Each call has its one result, none of them runs, and the
+// turn stops.
 func TestStopWhileWaiting(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -78,8 +78,8 @@ func TestStopWhileWaiting(t *testing.T) {
 	}
 }
 
-// A run that was stopped ends as it did: what it still says counts; where it can't tell, people are asked, and nobody
-// waits for them.
+// A stopped run keeps its outcome if the tool still answers. If the tool can't tell the outcome, people are asked, and
+// the turn does not wait for them.
 func TestStopWhileRunning(t *testing.T) {
 	for _, c := range []struct {
 		name, tool string
@@ -113,7 +113,7 @@ func TestStopWhileRunning(t *testing.T) {
 	}
 }
 
-// Who may not ask the agent may not stop it.
+// People who may not ask the agent may not stop it.
 func TestStopIsForThoseWhoMayAsk(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -130,7 +130,7 @@ func TestStopIsForThoseWhoMayAsk(t *testing.T) {
 	h.wantTurn(turn, approvers.TurnQueued)
 }
 
-// The contexts of what is under way for a turn end with the commit of its stop, and no others.
+// The contexts of a turn's work, and no others, are cancelled with the commit of its stop.
 func TestStopEndsContexts(t *testing.T) {
 	h := newHarness(t)
 	mine := h.say(alice, "please").Turn

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// companion has a refund previewed by a tool that only reads.
+// companion is a refund that is previewed by a read-only tool.
 func companion(p *approvers.Policy) {
 	p.Tools[3].Preview.By = approvers.PreviewSource{Tool: "search_orders"}
 	p.Tools[4].Preview.By = approvers.PreviewSource{Argument: "dry_run", Value: json.RawMessage("true"), Within: 20 * time.Second}
@@ -24,7 +24,7 @@ func newPreviewHarness(t *testing.T) *harness {
 	return h
 }
 
-// preview makes a request's tool preview, as the agent does.
+// preview makes the preview of a request's tool, as the agent does.
 func (h *harness) preview(request string) workflow.PreviewCall {
 	h.t.Helper()
 	p, ok, err := h.Runs.BeginPreview(h.ctx(), request)
@@ -35,8 +35,8 @@ func (h *harness) preview(request string) workflow.PreviewCall {
 	return p
 }
 
-// TestPreviewByACompanion: the card is there at once, and has the preview when the companion has answered, which is
-// called with the very bytes that would run.
+// TestPreviewByACompanion checks that the card is shown at once, and has the preview when the companion has answered.
+// The companion is called with exactly the bytes that would run.
 func TestPreviewByACompanion(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90, "order_id": "ORD-1"}`)
@@ -61,7 +61,7 @@ func TestPreviewByACompanion(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if h.surfacesOf(r.ID)[0].Revision == before || len(h.timers(store.TimerPreview)) != 0 {
-		t.Error("it is not drawn anew, or is to be made again")
+		t.Error("it is not rendered again, or is to be created again")
 	}
 	h.ok(h.Runs.EndPreview(h.ctx(), p, "something else", "")) // it comes twice
 	h.approve(lead, r.ID)
@@ -75,8 +75,8 @@ func TestPreviewByACompanion(t *testing.T) {
 	}
 }
 
-// TestDryRun: the tool itself is called, with one argument set and every other byte as it is, and that is recorded
-// before.
+// TestDryRun checks that the tool itself is called, with one argument set and every other byte unchanged, and that this
+// is recorded before.
 func TestDryRun(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`cancel_account { "user_id":"U-1" }`)
@@ -104,8 +104,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestPreviewOfTheToolItself: a Go tool's own function is asked where the policy has no template, and where it does not
-// forbid it.
+// TestPreviewOfTheToolItself checks that a Go tool's own preview function is called if the policy has no template and
+// does not forbid it.
 func TestPreviewOfTheToolItself(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -139,7 +139,7 @@ func TestPreviewOfTheToolItself(t *testing.T) {
 	}
 }
 
-// TestPreviewThatCantBeMade: the card says why, at once, and nothing is called.
+// TestPreviewThatCantBeMade checks that the card says why, at once, and that nothing is called.
 func TestPreviewThatCantBeMade(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -180,8 +180,8 @@ func TestPreviewThatCantBeMade(t *testing.T) {
 	}
 }
 
-// TestPreviewOfAnEdit: changed arguments get a preview of their own, and what is said of the earlier ones comes too
-// late.
+// TestPreviewOfAnEdit checks that changed arguments get their own preview, and that the answer to the earlier preview
+// comes too late.
 func TestPreviewOfAnEdit(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -206,8 +206,8 @@ func TestPreviewOfAnEdit(t *testing.T) {
 	}
 }
 
-// TestDecidedBeforeThePreview: the decision says so, nothing is previewed any more, and what still comes changes
-// nothing.
+// TestDecidedBeforeThePreview checks that the decision records the missing preview, that no further preview is made,
+// and that a late one changes nothing.
 func TestDecidedBeforeThePreview(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -229,8 +229,8 @@ func TestDecidedBeforeThePreview(t *testing.T) {
 	h.run(r.Execution, "refunded")
 }
 
-// TestPreviewAfterACrash: it only reads, so it is begun again at once; after three times that a process stopped it
-// counts as impossible.
+// TestPreviewAfterACrash checks that a preview is begun again at once, because it only reads; after three stops of the
+// process it counts as impossible.
 func TestPreviewAfterACrash(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -251,8 +251,8 @@ func TestPreviewAfterACrash(t *testing.T) {
 	}
 }
 
-// TestPreviewWhilePaused: nothing is asked of any tool, and what was under way is begun again afterwards without having
-// used up a try.
+// TestPreviewWhilePaused checks that no tool is asked during a pause, and that an interrupted preview is begun again
+// afterwards without using up a try.
 func TestPreviewWhilePaused(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -271,7 +271,8 @@ func TestPreviewWhilePaused(t *testing.T) {
 	}
 }
 
-// TestPreviewMasksSecrets: the companion gets the real value, and people don't get it from there.
+// TestPreviewMasksSecrets checks that the companion gets the real value, and that its preview does not show the value
+// to people.
 func TestPreviewMasksSecrets(t *testing.T) {
 	h := newPreviewHarness(t)
 	h.policy.Store(policy("policy-1", companion, func(p *approvers.Policy) { p.Tools[3].Secrets = []string{"iban"} }))
@@ -289,7 +290,7 @@ func TestPreviewMasksSecrets(t *testing.T) {
 	}
 }
 
-// TestPreviewOfAPolicyThatChanged: the policy in force says who is asked, or that nobody is.
+// TestPreviewOfAPolicyThatChanged checks that the current policy decides which tool makes the preview, if any.
 func TestPreviewOfAPolicyThatChanged(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -301,7 +302,7 @@ func TestPreviewOfAPolicyThatChanged(t *testing.T) {
 	}
 }
 
-// TestNoPreviewWhereNobodyIsAsked: a call that runs by itself has no card to show one on.
+// TestNoPreviewWhereNobodyIsAsked checks that a call that runs without approval has no preview, because it has no card.
 func TestNoPreviewWhereNobodyIsAsked(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[1].Preview.By.Tool = "search_orders" }))
@@ -313,7 +314,7 @@ func TestNoPreviewWhereNobodyIsAsked(t *testing.T) {
 	h.run(c.Execution, "updated")
 }
 
-// TestPreviewAgain: a call that is asked for once more, because nobody knows whether it happened, gets a preview anew.
+// TestPreviewAgain checks that a call that is asked for again after an unknown outcome gets a new preview.
 func TestPreviewAgain(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)

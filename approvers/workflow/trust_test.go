@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// ran has alice get a refund that lead approves as it is, and runs it.
+// ran lets alice get a refund that lead approves unchanged, and runs it.
 func (h *harness) ran(amount int) approvers.Request {
 	h.t.Helper()
 	r := h.ask(fmt.Sprintf(`issue_refund {"amount":%d,"currency":"USD"}`, amount))
@@ -22,7 +22,7 @@ func (h *harness) ran(amount int) approvers.Request {
 	return r
 }
 
-// row is how many calls of issue_refund in a row were approved as they were.
+// row is the number of consecutive calls of issue_refund that were approved unchanged.
 func (h *harness) row() int {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) (int, error) {
@@ -44,8 +44,8 @@ func trusting(t *testing.T) *harness {
 	return h
 }
 
-// TestAGrantIsOffered after three calls in a row, to the lead of the role that approved; nothing runs under it until it
-// is taken up.
+// TestAGrantIsOffered checks that after three such calls a grant is offered to the lead of the role that approved, and
+// that nothing runs under it until it is accepted.
 func TestAGrantIsOffered(t *testing.T) {
 	h := trusting(t)
 	for _, amount := range []int{20, 120, 3} {
@@ -85,7 +85,8 @@ func TestAGrantIsOffered(t *testing.T) {
 	}
 }
 
-// TestAnOfferLapses after a day. An answer that was received before that counts, however late it is handled.
+// TestAnOfferLapses checks that an offer lapses after a day. An answer that was received before that counts, however
+// late it is handled.
 func TestAnOfferLapses(t *testing.T) {
 	h := trusting(t)
 	for range 3 {
@@ -118,7 +119,8 @@ func TestAnOfferLapses(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
-// TestOneOfferAtATime: while there is one, or a grant that came of one, the next row offers nothing.
+// TestOneOfferAtATime checks that while an offer, or a grant that came from one, is open, further calls lead to no
+// offer.
 func TestOneOfferAtATime(t *testing.T) {
 	h := trusting(t)
 	for range 7 {
@@ -137,7 +139,7 @@ func TestOneOfferAtATime(t *testing.T) {
 	}
 }
 
-// TestWhatEndsTheRow is whatever shows that somebody has to look.
+// TestWhatEndsTheRow lists the events that end the row, because they show that a person must look.
 func TestWhatEndsTheRow(t *testing.T) {
 	for name, c := range map[string]struct {
 		do  func(h *harness)
@@ -206,7 +208,8 @@ func TestWhatEndsTheRow(t *testing.T) {
 	}
 }
 
-// TestARunUnderAGrantEarnsNothing: nobody looked at it. That it failed counts.
+// TestARunUnderAGrantEarnsNothing checks that a run under a grant adds nothing to the row, because nobody looked at it.
+// A failed run ends the row.
 func TestARunUnderAGrantEarnsNothing(t *testing.T) {
 	h := trusting(t)
 	h.granted(3)

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// TestTurns: whoever has the card since before it was theirs to decide is told when it is, once; whose card comes with
-// their turn is not.
+// TestTurns checks that a person who has had the card since before their stage is told once when the stage begins, and
+// that a person whose card comes with the stage is not.
 func TestTurns(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)
@@ -55,7 +55,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// expandCards gives each member of a role that has a card to come a copy, as the bot does.
+// expandCards gives each member of a role a copy of a wanted card, as the bot does.
 func (h *harness) expandCards(request string) {
 	h.t.Helper()
 	for _, s := range h.surfacesOf(request) {

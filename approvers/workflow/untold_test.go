@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// ranStep is a turn whose one step ran and was never shown; late says whether Slack put its message off.
+// ranStep is a turn whose only step ran and was never shown; late says whether Slack put its message off.
 func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 	h.t.Helper()
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]
@@ -31,8 +31,8 @@ func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 	return call.Turn, h.surface(step.ID)
 }
 
-// An answer is posted with the steps that had no message yet, and those need none any more. Of what it told it is drawn
-// again, and it is erased with it.
+// An answer is posted together with the steps that had no message yet, and those then need none. The answer is rendered
+// again when one of these steps changes, and is erased with it.
 func TestAnswerTellsOfAStep(t *testing.T) {
 	h := newHarness(t)
 	var events []workflow.Event
@@ -74,7 +74,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 	}
 }
 
-// A step that nothing holds up, or that is posted by the time that the answer is, is not told of twice.
+// A step that is not held back, or that is posted by the time of the answer, is not reported twice.
 func TestAnswerTellsOfNothingTwice(t *testing.T) {
 	h := newHarness(t)
 	turn, _ := h.ranStep(false)

@@ -8,8 +8,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// A workflow is idle when nothing is due and nobody is at work, not when the last row is gone; and what a jump of the
-// clock made due is done at once when it is woken.
+// A workflow is idle when nothing is due and no worker is busy, not when the last row is gone. Work that became due by
+// a jump of the clock is done at once when the workflow is woken.
 func TestIdleAndWake(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)

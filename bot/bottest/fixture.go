@@ -80,7 +80,7 @@ func Request(args string) approvers.Request {
 	return r
 }
 
-// ViewModel is what the workflow would give for the card of a request.
+// ViewModel returns the view model of a request's card as the workflow would.
 func ViewModel(r approvers.Request) view.Model {
 	e := approvers.Execution{ID: r.Execution, State: approvers.ExecutionNone, Tool: r.Tool, Args: r.Args, Digest: r.Digest, Effect: r.Effect, Request: r.ID}
 	return view.Model{
@@ -178,7 +178,7 @@ func WalkBlocks(v any, fn func(map[string]any)) {
 	}
 }
 
-// EveryClaim is what a source says that says as much as it can.
+// EveryClaim returns claims of a source with every field set.
 func EveryClaim() workflow.Claims {
 	yes, no := true, false
 	return workflow.Claims{Title: "Look something up", ReadOnly: &no, Destructive: &yes, Idempotent: &no, OpenWorld: &yes}

@@ -31,11 +31,14 @@ func NewChannels(api *slack.Client, now func() time.Time) *Channels {
 	}
 }
 
+// missingScope is Slack's answer if the bot token lacks a permission: nothing is known about the channel.
+const missingScope = "missing_scope"
+
 // Name returns the name of a channel. It is empty for a channel that Slack does not show to the bot.
 func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
 	return p.names.Get(channel, false, func() (string, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
-		if slackapi.IsUnreachable(slackapi.ErrorCode(err)) {
+		if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) && code != missingScope {
 			return "", nil
 		}
 		if err != nil {
@@ -50,7 +53,7 @@ func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
 func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bool, error) {
 	ext, err := p.ext.Get(channel, fresh, func() (bool, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
-		if slackapi.IsUnreachable(slackapi.ErrorCode(err)) {
+		if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) && code != missingScope {
 			return false, nil // posting says so too
 		}
 		if err != nil {
@@ -113,9 +116,10 @@ func EachChannel(ctx context.Context, api *slack.Client, query slack.GetConversa
 	}
 }
 
-// DirectMessages returns the id of the direct-message channel with a user, and opens it if necessary.
-func (p *Channels) DirectMessages(ctx context.Context, user string) (string, error) {
-	return p.dms.Get(user, false, func() (string, error) {
+// DirectMessages returns the id of the direct-message channel with a user, and opens it if necessary. fresh opens it
+// again, because Slack says that the known one does not exist.
+func (p *Channels) DirectMessages(ctx context.Context, user string, fresh bool) (string, error) {
+	return p.dms.Get(user, fresh, func() (string, error) {
 		c, _, _, err := p.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
 		if err != nil {
 			return "", fmt.Errorf("conversations.open: %w", slackapi.WithDelay(err))

@@ -62,8 +62,8 @@ func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if scopes := resp.Header.Get("X-OAuth-Scopes"); scopes != "" && slackapi.MethodOf(req) == "auth.test" { // other responses are about the app-level token
-		t.scopes = strings.Split(strings.ReplaceAll(scopes, " ", ""), ",")
+	if granted := slackapi.GrantedScopes(req, resp); granted != nil {
+		t.scopes = granted
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil && !t.dated {
 		took := time.Since(began)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,33 +16,63 @@ import (
 	"countersign/approvers"
 )
 
-// ArgumentText lays out arguments for people. It works on the stored bytes and omits nothing: one name per line, values
-// as JSON, numbers exactly as they are stored. Each line of a multi-line string starts with a bar, so no text can look
-// like another argument. Invisible characters are shown as ⟨…⟩.
+// ArgumentText lays out arguments for people as a table of names and values. It works on the stored bytes and omits
+// nothing: one name per line, numbers exactly as they are stored. A text that could be taken for something else, such
+// as a number, stands in quotes. Each line of a multi-line text starts with a bar, so no text can look like another
+// argument. Invisible characters are shown as ⟨…⟩.
 func ArgumentText(raw []byte) string { return maskedText(raw, nil) }
 
 // maskedText is ArgumentText with a note in place of each secret value. No other text can look like that note, because
 // its brackets are escaped everywhere else.
-func maskedText(raw []byte, secrets []string) string {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
-	l := layout{dec: dec, secrets: secrets}
-	if dec.PeekKind() != '{' || l.members(0) != nil || !l.atEnd() {
-		if len(secrets) > 0 {
-			return masked(nil)
-		}
-		return Visible(string(raw)) // stored arguments are always one JSON value; a tool's answer may be anything, and is then shown unchanged
-	}
-	if l.b.Len() == 0 {
-		return "(no arguments)"
-	}
-	return strings.TrimSuffix(l.b.String(), "\n")
+func maskedText(raw []byte, secrets []string) string { return layout{secrets: secrets}.of(raw) }
+
+// layout lays out the arguments of a call.
+type layout struct {
+	secrets []string
+	first   []string          // the top-level members that come first
+	was     map[string]string // top-level members that changed: how their earlier value was laid out
+	narrow  bool              // without a column of values
+
+	dec  *jsontext.Decoder
+	path []string // path of the member being laid out
 }
 
-type layout struct {
-	dec     *jsontext.Decoder
-	b       strings.Builder
-	secrets []string
-	path    []string // path of the member being laid out
+func (l layout) of(raw []byte) string {
+	l.dec = jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
+	if l.dec.PeekKind() != '{' {
+		return l.whole(raw)
+	}
+	list, err := l.members()
+	if err != nil || !l.atEnd() {
+		return l.whole(raw)
+	}
+	slices.SortStableFunc(list, func(a, b member) int { return l.rank(a) - l.rank(b) })
+	text := strings.TrimSuffix(l.table(list), "\n")
+	if text == "" {
+		return "(no arguments)"
+	}
+	return text
+}
+
+// whole shows something that is not an object. Stored arguments are always one; a tool's answer may be anything.
+func (l layout) whole(raw []byte) string {
+	if len(l.secrets) > 0 {
+		return masked(nil)
+	}
+	return Visible(string(raw))
+}
+
+// onOneLine lays out arguments on one line.
+func onOneLine(raw []byte, secrets []string) string {
+	return strings.ReplaceAll(layout{secrets: secrets, narrow: true}.of(raw), "\n", ", ")
+}
+
+// rank returns the position of a top-level member among those that come first. The others follow them.
+func (l layout) rank(m member) int {
+	if i := slices.Index(l.first, m.name); i >= 0 {
+		return i
+	}
+	return len(l.first)
 }
 
 const bar = "│ "
@@ -51,28 +83,68 @@ func (l *layout) atEnd() bool {
 	return errors.Is(err, io.EOF)
 }
 
-func (l *layout) indent(depth int) string { return strings.Repeat("  ", depth) }
+const indent = "  "
 
-// members lays out the members of an object, one per line.
-func (l *layout) members(depth int) error {
+// member is a laid-out member of an object: its value on the same line, or lines below it.
+type member struct {
+	name, value string
+	below       []string
+}
+
+// maxColumn is the longest name that widens the column of names.
+const maxColumn = 20
+
+// table writes members, with the values of short names in one column.
+func (l layout) table(list []member) string {
+	column := 0
+	for _, m := range list {
+		if n := Width(memberName(m.name)); m.value != "" && n <= maxColumn && !l.narrow {
+			column = max(column, n)
+		}
+	}
+	var b strings.Builder
+	for _, m := range list {
+		name := memberName(m.name)
+		b.WriteString(name + ":")
+		if m.value != "" {
+			b.WriteString(strings.Repeat(" ", max(0, column-Width(name))+1) + m.value)
+		}
+		b.WriteString("\n")
+		for _, line := range m.below {
+			b.WriteString(indent + line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// members lays out the members of an object.
+func (l *layout) members() (list []member, err error) {
 	if _, err := l.dec.ReadToken(); err != nil {
-		return err
+		return nil, err
 	}
 	for l.dec.PeekKind() != '}' {
 		tok, err := l.dec.ReadToken()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		l.b.WriteString(l.indent(depth) + memberName(tok.String()) + ":")
-		l.path = append(l.path, tok.String())
-		err = l.value(depth)
+		m := member{name: tok.String()}
+		l.path = append(l.path, m.name)
+		m.value, m.below, err = l.value()
+		if was, changed := l.was[m.name]; changed && len(l.path) == 1 {
+			m.value = was + changedTo + m.value
+		}
 		if l.path = l.path[:len(l.path)-1]; err != nil {
-			return err
+			return nil, err
 		}
+		list = append(list, m)
 	}
-	_, err := l.dec.ReadToken()
-	return err
+	_, err = l.dec.ReadToken()
+	return list, err
 }
+
+// changedTo stands between the earlier value of an argument and the current one. Texts that contain an arrow are
+// quoted.
+const changedTo = " → "
 
 var simpleName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
@@ -83,57 +155,58 @@ func memberName(s string) string {
 	return quoted(s)
 }
 
-// value lays out the value after a name or a dash.
-func (l *layout) value(depth int) error {
+// value lays out a value: on the line of its name, or on lines below it.
+func (l *layout) value() (line string, below []string, err error) {
 	if len(l.secrets) > 0 && approvers.IsSecret(l.secrets, strings.Join(l.path, ".")) {
 		v, err := l.dec.ReadValue()
-		l.b.WriteString(" " + masked(v) + "\n")
-		return err
+		return masked(v), nil, err
 	}
 	switch l.dec.PeekKind() {
 	case '{':
-		return l.object(depth)
+		if l.empties('}') {
+			return "{}", nil, l.dec.SkipValue()
+		}
+		list, err := l.members()
+		return "", lines(l.table(list)), err
 	case '[':
-		return l.array(depth)
+		if l.empties(']') {
+			return "[]", nil, l.dec.SkipValue()
+		}
+		below, err = l.items()
+		return "", below, err
 	case '"':
 		tok, err := l.dec.ReadToken()
 		if err != nil {
-			return err
+			return "", nil, err
 		}
-		l.text(tok.String(), depth)
-		return nil
+		line, below = shownText(tok.String())
+		return line, below, nil
 	}
 	v, err := l.dec.ReadValue()
-	l.b.WriteString(" " + Visible(string(v)) + "\n")
-	return err
+	return Visible(string(v)), nil, err
 }
 
-func (l *layout) object(depth int) error {
-	if l.empties('}') {
-		l.b.WriteString(" {}\n")
-		return l.skip()
-	}
-	l.b.WriteString("\n")
-	return l.members(depth + 1)
-}
-
-func (l *layout) array(depth int) error {
-	if l.empties(']') {
-		l.b.WriteString(" []\n")
-		return l.skip()
-	}
-	l.b.WriteString("\n")
+// items lays out the values of a list, each behind a dash.
+func (l *layout) items() (out []string, err error) {
 	if _, err := l.dec.ReadToken(); err != nil {
-		return err
+		return nil, err
 	}
 	for l.dec.PeekKind() != ']' {
-		l.b.WriteString(l.indent(depth+1) + "-")
-		if err := l.value(depth + 1); err != nil {
-			return err
+		line, below, err := l.value()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, strings.TrimSuffix("- "+line, " "))
+		for _, one := range below {
+			out = append(out, indent+one)
 		}
 	}
-	_, err := l.dec.ReadToken()
-	return err
+	_, err = l.dec.ReadToken()
+	return out, err
+}
+
+func lines(text string) []string {
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
 // empties reports whether the next object or array is empty.
@@ -142,19 +215,35 @@ func (l *layout) empties(end byte) bool {
 	return len(rest) > 0 && bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte{end})
 }
 
-func (l *layout) skip() error { return l.dec.SkipValue() }
-
-// text lays out a string: quoted if it is one line, otherwise line by line behind bars.
-func (l *layout) text(s string, depth int) {
-	if !strings.Contains(s, "\n") {
-		l.b.WriteString(" " + quoted(s) + "\n")
-		return
+// shownText lays out a text: on one line if it has one, otherwise line by line behind bars. A text that can't be taken
+// for something else has no quotes.
+func shownText(s string) (line string, below []string) {
+	switch {
+	case plain(s):
+		return s, nil
+	case !strings.Contains(s, "\n"):
+		return quoted(s), nil
 	}
-	l.b.WriteString("\n")
 	for line := range strings.SplitSeq(s, "\n") {
-		l.b.WriteString(l.indent(depth+1) + bar + Visible(line) + "\n")
+		below = append(below, bar+Visible(line))
 	}
+	return "", below
 }
+
+// plain reports whether a text can stand without quotes: it is neither empty nor like a number or another value of
+// JSON, begins with a letter, a digit or a sign that is common in names, has single spaces only, and needs no escapes.
+func plain(s string) bool {
+	return plainStart.MatchString(s) && !likeValue.MatchString(s) && !strings.ContainsAny(s, "→\"\\") &&
+		!strings.Contains(s, "  ") && !strings.HasSuffix(s, " ") && Visible(s) == s && strings.IndexFunc(s, otherSpace) < 0
+}
+
+var (
+	plainStart = regexp.MustCompile(`^[\pL\pN+/@#$€£&.~]`)
+	likeValue  = regexp.MustCompile(`^(?i:true|false|null|[-+]?[0-9]*[.,]?[0-9]*(e[-+]?[0-9]*)?)$`)
+)
+
+// otherSpace reports whether a rune is a space other than the common one.
+func otherSpace(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
 
 // quoted returns s in JSON quotes, with invisible characters made visible.
 func quoted(s string) string {
@@ -183,11 +272,20 @@ func head(text string, n, lines int) (string, int) {
 // changes shows the difference that an edit made, argument by argument, before and after. ok is false if the text is
 // too long to show.
 func changes(before, after []byte, secrets []string) (text string, ok bool) {
+	return changesOf(before, after, secrets, nil)
+}
+
+// longChanges is changes without those that changedFrom returns.
+func longChanges(before, after []byte, secrets []string) (text string, ok bool) {
+	return changesOf(before, after, secrets, changedFrom(before, after, secrets))
+}
+
+func changesOf(before, after []byte, secrets []string, except map[string]string) (text string, ok bool) {
 	old, was := membersOf(before)
 	now, is := membersOf(after)
 	var b strings.Builder
 	for _, n := range old {
-		if bytes.Equal(was[n], is[n]) {
+		if _, told := except[n]; told || bytes.Equal(was[n], is[n]) {
 			continue
 		}
 		signed(&b, "- ", n, was[n], secrets)
@@ -196,12 +294,45 @@ func changes(before, after []byte, secrets []string) (text string, ok bool) {
 		}
 	}
 	for _, n := range now {
-		if _, had := was[n]; !had {
+		if _, had := was[n]; !had && except[n] == "" {
 			signed(&b, "+ ", n, is[n], secrets)
 		}
 	}
 	text = strings.TrimSuffix(b.String(), "\n")
 	return text, utf8.RuneCountInString(text) <= maxDiff
+}
+
+// noValue stands for the earlier value of an argument that was added. No text can look like it.
+const noValue = "⟨none⟩"
+
+// changedFrom lays out the earlier values of arguments that changed, if both values take one short line.
+func changedFrom(before, after []byte, secrets []string) map[string]string {
+	_, was := membersOf(before)
+	now, is := membersOf(after)
+	out := map[string]string{}
+	for _, n := range now {
+		if bytes.Equal(was[n], is[n]) {
+			continue
+		}
+		old, short := noValue, true
+		if v, had := was[n]; had {
+			old, short = shortValue(n, v, secrets)
+		}
+		if _, short2 := shortValue(n, is[n], secrets); short && short2 {
+			out[n] = old
+		}
+	}
+	return out
+}
+
+// maxChanged is the longest value that stands beside the one that replaced it.
+const maxChanged = 60
+
+// shortValue lays out a top-level value, and reports whether it takes one short line.
+func shortValue(name string, raw []byte, secrets []string) (string, bool) {
+	l := layout{secrets: secrets, dec: jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true)), path: []string{name}}
+	line, below, err := l.value()
+	return line, err == nil && len(below) == 0 && Width(line) <= maxChanged
 }
 
 // signed writes one argument with a sign before each of its lines.

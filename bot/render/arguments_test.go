@@ -17,9 +17,9 @@ func TestArgumentText(t *testing.T) {
 	raw := `{ "order_id" : "ORD-1" , "amount":49.990, "big":12345678901234567890, "body":"Dear\nAnn\u202e\n", "items":[{"a":1,"b":[]},{}, "x"],
 		"o":{}, "e":"", "n":null, "odd name":true, "\u0061dmin":"q\"\\\t" }`
 	want := strings.TrimPrefix(`
-order_id: "ORD-1"
-amount: 49.990
-big: 12345678901234567890
+order_id:   ORD-1
+amount:     49.990
+big:        12345678901234567890
 body:
   │ Dear
   │ Ann⟨U+202E⟩
@@ -29,12 +29,12 @@ items:
     a: 1
     b: []
   - {}
-  - "x"
-o: {}
-e: ""
-n: null
+  - x
+o:          {}
+e:          ""
+n:          null
 "odd name": true
-admin: "q\"\\\t"`, "\n")
+admin:      "q\"\\\t"`, "\n")
 	if diff := cmp.Diff(want, ArgumentText([]byte(raw))); diff != "" {
 		t.Error(diff)
 	}
@@ -92,7 +92,7 @@ func TestPages(t *testing.T) {
 
 func TestChanges(t *testing.T) {
 	got, ok := changes([]byte(`{"a":1,"b":"x","gone":[1],"same":{"x":1}}`), []byte(`{"a":2,"b":"x\ny","same":{"x":1},"new":true}`), nil)
-	want := "- a: 1\n+ a: 2\n- b: \"x\"\n+ b:\n+   │ x\n+   │ y\n- gone:\n-   - 1\n+ new: true"
+	want := "- a: 1\n+ a: 2\n- b: x\n+ b:\n+   │ x\n+   │ y\n- gone:\n-   - 1\n+ new: true"
 	if !ok || got != want {
 		t.Errorf("%v\n%s", ok, got)
 	}

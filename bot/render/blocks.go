@@ -126,8 +126,11 @@ func (p *BlockBuilder) whatToDo() string {
 		}
 		told = append(told, Escape(short(m, MaxNameShown)))
 	}
-	return "\nButtons: " + strings.Join(told, " · ")
+	return buttonsNamed + strings.Join(told, " · ")
 }
+
+// buttonsNamed introduces the names of the buttons at the end of a message's text.
+const buttonsNamed = "\nButtons: "
 
 // Message returns the collected blocks as a message. Its text is cut to the length that chat.update accepts, with a
 // note about the cut.

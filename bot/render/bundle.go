@@ -113,7 +113,7 @@ func (v View) untilWhen(open []approvers.Request) *RichText {
 	if len(open) > 1 && v.differ(open) {
 		return new(RichText)
 	}
-	return v.ifNobody(open[0], " a call")
+	return v.ifNobody(open[0], "Each is")
 }
 
 // bundled draws one call that is decided here, and reports whether all of it is shown. room is the remaining space for
@@ -148,13 +148,13 @@ func (v View) bundleNotes(r approvers.Request) []*RichText {
 	var out []*RichText
 	var warnings []string
 	warnings = append(warnings, doubts(r)...)
-	if r.PreviewFault != "" {
-		warnings = append(warnings, "The preview could not be made: "+OneLine(r.PreviewFault)+".")
+	if fault := previewFault(r); fault != "" {
+		warnings = append(warnings, "The preview could not be made: "+OneLine(fault)+".")
 	}
 	if !r.Plan.Known {
 		warnings = append(warnings, "The policy does not know this tool.")
 	}
-	if note := v.toolPreviewNote(r); !note.empty() {
+	if note := v.toolPreviewLine(r); !note.empty() {
 		out = append(out, note)
 	}
 	if len(warnings) > 0 {

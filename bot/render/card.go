@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,56 +14,66 @@ import (
 	"countersign/store"
 )
 
-// card draws a request for its approvers. It answers eight questions in order: what will happen and can it be undone,
-// to what exactly, who asked in which words, why it comes here, who else must agree, what happens otherwise, is
-// anything hidden, and what can be done.
+// card draws a request for its approvers. A pending card says in this order what is wrong, what will happen, with which
+// arguments, who asked in which words, whom it waits for, and what silence does. It says only what is not the normal
+// case; Details… shows everything else. The card of a decided request has two lines.
 func (v View) card() Rendered {
 	r := *v.Request
 	p := new(BlockBuilder)
-	text := argumentsOf(r)
-	whole := fitsCard(text)
-	p.headline(whatHappens(r.Preview, r.Tool))
-	p.Para(v.standing(r)...)
-	p.Para(v.earlier(r))
+	whole := fitsCard(v.argumentTable(r))
 	if r.State == approvers.Pending {
-		p.Para(v.pausedHere())
-	}
-	v.risk(p, r)
-	v.arguments(p, text, whole)
-	p.Para(v.warnings(r, whole)...)
-	v.toolPreview(p, r)
-	v.edits(p, r)
-	v.asked(p, r)
-	if r.State == approvers.Pending {
-		p.Para(v.why(r)...)
-	}
-	p.Para(v.progress(r)...)
-	p.Para(v.remarks(r)...)
-	if r.State == approvers.Pending {
-		p.Para(v.otherwise(r)...)
+		v.pending(p, r, whole)
 	} else {
-		v.aftermath(p, r)
+		v.decidedCard(p, r)
 	}
-	v.moves(p, r, whole)
 	return Rendered{Messages: []Message{p.Message()}, Shows: []store.Shown{{Request: r.ID, Digest: r.Digest, Whole: whole}}}
 }
 
-// standing returns the first lines: who has to decide, or how the request ended.
-func (v View) standing(r approvers.Request) []*RichText {
-	if r.State == approvers.Pending {
-		waits := v.stageTitle(r.CurrentStage())
-		line := Say("✋ Waits for ").Strong(waits)
-		if v.Message.Kind == store.OutboxEscalation {
-			line = Say("⏫ Nobody has decided yet, so this comes to you as ").Strong(v.title(v.Message.Role)).
-				Say(". It waits for ").Strong(waits).Say("; you may decide too")
-		}
-		for i, c := range v.Mentions {
-			line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
-			c.in(line)
-		}
-		return []*RichText{v.handedOn(r), line.Say(".")}
+func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
+	p.Para(v.banners(r)...)
+	p.headline(whatHappens(r.Preview, r.Tool))
+	p.Para(riskLine(r))
+	v.arguments(p, v.argumentTable(r), whole)
+	v.edits(p, r)
+	p.Para(maskedNote(r))
+	p.Para(v.toolPreviewLine(r))
+	v.asked(p, r)
+	p.Para(v.waitsLine(r)...)
+	p.Para(v.remarks(r)...)
+	p.Para(v.otherwise(r)...)
+	v.moves(p, r, whole)
+}
+
+// banners says what is wrong, above everything else. Normally nothing is.
+func (v View) banners(r approvers.Request) []*RichText {
+	out := []*RichText{v.earlier(r), v.pausedHere()}
+	if !r.Plan.Known {
+		out = append(out, Say("⚠️ ").Strong("The policy does not know this tool."))
 	}
-	return []*RichText{Say(endSign[r.State] + " ").also(v.ending(r))}
+	for _, f := range doubts(r) {
+		out = append(out, Say("⚠️ ").Strong(f))
+	}
+	if fault := previewFault(r); fault != "" {
+		out = append(out, Say("⚠️ ").Strong("The preview could not be made: ").Say(Clip(OneLine(fault), MaxNote)))
+	}
+	return out
+}
+
+// riskLine says how much is at stake, by the policy, in a few words.
+func riskLine(r approvers.Request) *RichText {
+	sign, words := riskWords(r.Plan.Risk, r.Effect)
+	return Say(sign + " ").Strong(words)
+}
+
+// decidedCard draws what a request was about, who decided, and how it ended.
+func (v View) decidedCard(p *BlockBuilder, r approvers.Request) {
+	p.Para(Say(endSign[r.State]+" ").Strong(whatHappens(r.Preview, r.Tool)), v.ending(r).also(v.aftermath(r)))
+	value := v.token(r.ID)
+	row := []slack.BlockElement{button(ActArguments, "Details…", value, slack.StyleDefault)}
+	if r.State == approvers.Approved {
+		row = append(row, button(ActTakeBack, "Take back…", value, slack.StyleDefault))
+	}
+	p.buttons("", row...)
 }
 
 // endSign maps final states to the sign shown before them.
@@ -79,10 +90,14 @@ func (v View) ending(r approvers.Request) *RichText {
 	}[r.State]
 	p := new(RichText).Strong(verb)
 	if d, broken := r.BrokenBy(); broken && (r.State == approvers.Approved || r.State == approvers.Consumed) {
-		return p.Say(" at the command line by ").Person(d.By, d.Name).Say(" (break glass), ").At(d.At, DayTime).Say(". Reason: ").soft(Clip(OneLine(d.Reason), maxReason))
+		return p.Say(" at the command line by ").Person(d.By, d.Name).Say(" (break glass), ").At(d.At, DayTime).Say(": ").soft(Clip(OneLine(d.Reason), maxReason)).Say(".")
 	}
 	if r.State == approvers.Approved || r.State == approvers.Consumed {
-		return p.Say(" by ").also(v.agreed(r)).Say(", ").At(r.ClosedAt, DayTime).Say(".")
+		p.Say(" by ").also(v.agreed(r))
+		if len(r.Edits) > 0 {
+			p.Say(" with changes")
+		}
+		return p.Say(", ").At(r.ClosedAt, DayTime).Say(".")
 	}
 	if r.ClosedBy != "" {
 		if r.ClosedBy.Login() != "" {
@@ -93,27 +108,11 @@ func (v View) ending(r approvers.Request) *RichText {
 			p.Say(" (" + v.title(r.ClosedRole) + ")")
 		}
 	}
-	if len(r.Plan.Stages) > 1 && (r.State == approvers.Rejected || r.State == approvers.Expired) {
-		p.Say(fmt.Sprintf(" at stage %d of %d", r.Stage+1, len(r.Plan.Stages)))
-	}
-	p.Say(", ").At(r.ClosedAt, DayTime).Say(".")
+	p.Say(", ").At(r.ClosedAt, DayTime)
 	if r.Reason != "" {
-		p.Say(" Reason: ").soft(Clip(OneLine(r.Reason), maxReason))
+		p.Say(": ").soft(Clip(OneLine(r.Reason), maxReason))
 	}
-	return p
-}
-
-func (v View) risk(p *BlockBuilder, r approvers.Request) {
-	sign, words := riskWords(r.Plan.Risk, r.Effect)
-	tool := Say("Tool: ").Code(Name(r.Tool))
-	if v.Tool.description != "" {
-		tool.Say(" · " + v.Tool.description)
-	}
-	lines := []*RichText{Say(sign + " ").Strong(words), tool}
-	if len(v.Tool.claims) > 0 {
-		lines = append(lines, new(RichText).soft("Its source says, and nobody vouches for it, that it "+strings.Join(v.Tool.claims, ", ")+"."))
-	}
-	p.Para(lines...)
+	return p.Say(".")
 }
 
 // arguments shows the exact arguments. If they are too long, it shows the beginning and how much is missing.
@@ -122,63 +121,65 @@ func (v View) arguments(p *BlockBuilder, text string, whole bool) {
 		p.exact(text)
 		return
 	}
-	start, missing := head(text, MaxCardArgs/3, maxCardLines/3)
+	start, missing := head(text, maxCutArgs, maxCutLines)
 	p.exact(start)
-	p.Para(Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).
-		Say(" The arguments are too long to show whole here."))
+	p.Para(Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(" Details… shows all of them, and there it can be approved."))
 }
 
-// warnings says whether anything is hidden, cut, masked, or written to look like something else.
-func (v View) warnings(r approvers.Request, whole bool) []*RichText {
-	var out []*RichText
-	for _, f := range doubts(r) {
-		out = append(out, Say("⚠️ ").Strong(f))
+// argumentTable lays out the arguments for their approvers: those that say most come first, and the earlier value
+// stands before one that an approver changed.
+func (v View) argumentTable(r approvers.Request) string {
+	l := layout{secrets: r.Secrets, first: v.firstArguments(r)}
+	if len(r.Edits) > 0 {
+		l.was = changedFrom(r.Edits[0].Before, r.Args, r.Secrets)
 	}
-	if r.PreviewFault != "" {
-		out = append(out, Say("⚠️ ").Strong("The preview could not be made: ").Say(Clip(OneLine(r.PreviewFault), MaxNote)))
-	}
-	if !r.Plan.Known {
-		out = append(out, Say("⚠️ ").Strong("The policy does not know this tool."))
-	}
-	if note := maskedNote(r); !note.empty() && r.State == approvers.Pending {
-		out = append(out, note)
-	}
-	if len(out) == 0 && whole && r.State == approvers.Pending {
-		out = append(out, new(RichText).soft("These are all arguments, exactly as they will be sent: nothing is hidden, cut or masked."))
-	}
-	return out
+	return l.of(r.Args)
 }
 
-// edits shows the changes that approvers made.
+// firstArguments returns the arguments that say most about a call: those of the policy's sentence, and those that the
+// tool needs.
+func (v View) firstArguments(r approvers.Request) []string {
+	var names []string
+	if v.Policy != nil {
+		t, _ := v.Policy.Tool(r.Tool, r.Agent)
+		for _, action := range templateActions.FindAllString(t.Preview.Text, -1) {
+			for _, m := range templateFields.FindAllStringSubmatch(action, -1) {
+				names = append(names, m[1])
+			}
+		}
+	}
+	return append(names, v.Tool.required...)
+}
+
+var (
+	templateActions = regexp.MustCompile(`\{\{.*?\}\}`)
+	templateFields  = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
+)
+
+// edits says who changed the arguments. The table above shows the earlier values, unless they take several lines: these
+// are shown here.
 func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	if len(r.Edits) == 0 {
 		return
 	}
 	e := r.Edits[len(r.Edits)-1]
-	line := Say("✏️ ").Strong("Changed").Say(" by ").Person(e.By, e.Name).Say(" ("+v.title(e.Role)+"), ").At(e.At, DayTime)
-	if n := len(r.Edits) - 1; n == 1 {
-		line.Say(", after an earlier change")
-	} else if n > 1 {
-		line.Say(fmt.Sprintf(", after %d earlier changes", n))
-	}
+	line := Say("✏️ ").Strong("Changed").Say(" by ").Person(e.By, e.Name).Say(" ("+v.title(e.Role)+"), ").At(e.At, clock)
 	if e.Reason != "" {
 		line.Say(": ").soft(Clip(OneLine(e.Reason), MaxNote))
 	}
 	p.Para(line)
 	before := r.Edits[0].Before
-	diff, ok := changes(before, r.Args, r.Secrets)
+	diff, ok := longChanges(before, r.Args, r.Secrets)
 	if !ok {
-		p.Para(Say("What was changed is too long to show side by side. The arguments above are the changed ones."))
+		p.Para(Say("Before it was too long to show here: Details… has it."))
 		return
 	}
-	if diff != "" {
-		p.exact(diff)
-	}
+	p.exact(diff)
 }
 
 // asked says who asked, where, and in which words.
 func (v View) asked(p *BlockBuilder, r approvers.Request) {
-	line := Say("💬 Asked by ").Person(r.Facts.Asker, r.Facts.AskerName)
+	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
 	if n := len(r.Facts.Requesters) - 1; n == 1 {
 		line.Say(" and 1 other person")
 	} else if n > 1 {
@@ -186,21 +187,13 @@ func (v View) asked(p *BlockBuilder, r approvers.Request) {
 	}
 	switch {
 	case v.Conversation.DM:
-		line.Say(" in a direct message to the bot, which only they can open")
+		line.Say(" in a direct message")
 	case v.Conversation.Name != "":
-		line.Say(" in ").Strong("#" + Name(v.Conversation.Name))
+		line.Say(" in ").link(v.permalink(v.Conversation.Channel, r.Facts.MessageTS, v.Conversation.Thread), "#"+Name(v.Conversation.Name))
 	}
-	if link := v.permalink(v.Conversation.Channel, r.Facts.MessageTS, v.Conversation.Thread); link != "" && !v.Conversation.DM {
-		line.Say(" · ").link(link, "See the conversation")
-	}
-	p.Para(line)
+	p.Para(line.Say(":"))
 	p.quoted(Clip(Visible(maskSecrets(r.Facts.Quote, r.Args, r.Secrets)), maxQuote))
 	since(p, r)
-}
-
-// why gives the policy's reasons for asking this role.
-func (v View) why(r approvers.Request) []*RichText {
-	return []*RichText{Say("🧭 Why it comes here: " + inWords(r.Plan.Why) + ".")}
 }
 
 // inWords joins the policy's reasons into one sentence.
@@ -220,32 +213,35 @@ func inWords(why []string) string {
 	return line
 }
 
-// moves adds the buttons: the decisions, and below them the other actions. A copy for one person offers the actions
-// still open to that person. A card in a channel looks the same to everybody; a person without permission gets an
-// explanation on a click.
+// moves adds the buttons of a pending card. A copy for one person offers what is still open to that person. A card in a
+// channel looks the same to everybody; a person without permission gets an explanation on a click.
 func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 	value := v.token(r.ID)
-	ask := button(ActAsk, "Ask…", value, slack.StyleDefault)
-	comment := button(ActComment, "Comment…", value, slack.StyleDefault)
-	handOn := button(ActHandOn, "Hand on…", value, slack.StyleDefault)
-	takeBack := button(ActTakeBack, "Take back…", value, slack.StyleDefault)
-	switch {
-	case r.State == approvers.Approved:
-		p.buttons("", takeBack)
-	case r.State != approvers.Pending:
-	case v.hadTheirSay(r):
+	details := button(ActArguments, "Details…", value, slack.StyleDefault)
+	if v.hadTheirSay(r) {
 		p.Para(Say("☑️ You have agreed. Others are still needed."))
-		p.buttons("", comment, takeBack)
-	case len(r.Standing()) > 0 && !v.ownCopy():
-		v.choices(p, r, whole)
-		p.buttons("", append([]slack.BlockElement{ask, comment, handOn, takeBack}, v.reveal(r)...)...)
-	default:
-		v.choices(p, r, whole)
-		p.buttons("", append(v.andMore(r, whole, ask, comment, handOn), v.reveal(r)...)...)
+		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), button(ActComment, "Comment…", value, slack.StyleDefault), details)
+		return
 	}
-	if r.State == approvers.Pending {
-		p.Small(v.hint(r))
+	p.Para(v.wantsTyping(r))
+	row := v.decisions(r, whole, slack.StylePrimary)
+	if whole {
+		row = append(row, details)
 	}
+	p.buttons("", row...)
+	others := []slack.BlockElement{
+		button(ActAsk, "Ask…", value, slack.StyleDefault), button(ActComment, "Comment…", value, slack.StyleDefault),
+		button(ActHandOn, "Hand on…", value, slack.StyleDefault),
+	}
+	if len(v.reveal(r)) > 0 {
+		others = append(others, button(ActModify, "Modify…", value, slack.StyleDefault))
+	}
+	if len(r.Standing()) > 0 && !v.ownCopy() {
+		others = append(others, button(ActTakeBack, "Take back…", value, slack.StyleDefault))
+	} else {
+		others = v.andMore(r, whole, others...)
+	}
+	p.buttons("", others...)
 }
 
 func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUser) }
@@ -256,50 +252,39 @@ func (v View) hadTheirSay(r approvers.Request) bool {
 	return own && slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By.User() == user })
 }
 
-// choices adds the decision buttons of a card.
-func (v View) choices(p *BlockBuilder, r approvers.Request, whole bool) {
-	p.Para(v.wantsTyping(r))
-	p.buttons("", v.decisions(r, whole, slack.StylePrimary)...)
-}
-
 // decisions returns the decision buttons. A call that is not shown whole can't be approved here.
 func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []slack.BlockElement {
 	value := v.token(r.ID)
-	what := inFull(r.Preview, r.Tool, r.Args, r.Secrets)
-	_, risk := riskWords(r.Plan.Risk, r.Effect)
 	var row []slack.BlockElement
+	masked := len(v.reveal(r)) > 0
+	if masked {
+		row = append(row, button(ActReveal, "Reveal…", value, style))
+		style = slack.StyleDefault
+	}
 	switch {
 	case whole && r.WantsTyping():
 		row = append(row, button(ActTyped, "Approve…", value, style))
 	case whole:
-		rest := "\n\n" + risk + "."
-		if doubt := twice(r); doubt != "" {
-			rest += "\n\n" + doubt
-		}
-		ask := confirm("Approve this?", Clip(what, slackapi.MaxConfirm-Width(rest))+rest, "Approve", "Not yet", slack.StylePrimary)
-		row = append(row, button(ActApprove, "Approve", value, style).WithConfirm(ask))
+		row = append(row, button(ActApprove, "Approve", value, style).WithConfirm(askApprove(r)))
 	default:
-		row = append(row, button(ActArguments, "Open all arguments", value, style))
+		row = append(row, button(ActArguments, "Details…", value, style))
 	}
-	if whole && toolPreviewCut(r) {
-		row = append(row, button(ActArguments, "Open whole preview", value, slack.StyleDefault))
+	row = append(row, button(ActReject, "Reject…", value, slack.StyleDanger))
+	if masked { // Details… has it
+		return row
 	}
-	return append(row, button(ActReject, "Reject…", value, slack.StyleDanger), button(ActModify, "Modify…", value, slack.StyleDefault))
+	return append(row, button(ActModify, "Modify…", value, slack.StyleDefault))
 }
 
-// hint explains what the button labels can't.
-func (v View) hint(r approvers.Request) string {
-	if v.hadTheirSay(r) {
-		return "Take back… ends the request for good, with a reason."
+// askApprove repeats before an approval what will happen, and what speaks against it.
+func askApprove(r approvers.Request) *slack.ConfirmationBlockObject {
+	_, risk := riskWords(r.Plan.Risk, r.Effect)
+	rest := "\n\n" + risk + "."
+	if doubt := twice(r); doubt != "" {
+		rest += "\n\n" + doubt
 	}
-	note := "Modify… changes the arguments before approving. Ask… writes to the requester's thread, Comment… only here."
-	if v.allowsMore(r) {
-		note += " Allow more… approves this and lets calls like it run without asking, for a while."
-	}
-	if !r.Plan.SelfOK {
-		note += " Those who asked for it can't decide."
-	}
-	return note
+	what := inFull(r.Preview, r.Tool, r.Args, r.Secrets)
+	return confirm("Approve this?", Clip(what, slackapi.MaxConfirm-Width(rest))+rest, "Approve", "Not yet", slack.StylePrimary)
 }
 
 // cardQueue says how many requests wait behind the open cards of a place, and names the oldest.

@@ -9,56 +9,102 @@ import (
 	"countersign/store"
 )
 
-// progress says who must agree, who has agreed, and who was against.
-func (v View) progress(r approvers.Request) []*RichText {
-	var out []*RichText
-	if r.State == approvers.Pending {
-		out = append(out, v.stages(r))
+// waitsLine says whom a request waits for and who has agreed, and above that why this copy came to its reader, if that
+// is not because of the stage itself.
+func (v View) waitsLine(r approvers.Request) []*RichText {
+	st := r.CurrentStage()
+	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
+	for i, c := range v.Mentions {
+		line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
+		c.in(line)
 	}
-	told := 0
-	for i := range r.Decisions {
-		if toldByEnding(r, i) {
-			continue
+	line.also(v.agreedAt(r)).Say(against(r, ", ")).Say(".").also(v.otherStages(r))
+	out := []*RichText{v.handedOn(r), v.escalated(r), line}
+	for _, d := range r.Against(r.Stage) {
+		no := Say("👎 ").Person(d.By, d.Name).Say(" is against it")
+		if d.Reason != "" {
+			no.Say(": ").soft(Clip(OneLine(d.Reason), maxAgainst))
 		}
-		if told++; told > maxPeopleTold {
-			out = append(out, Say("… and "+Plural(len(r.Decisions)-i, "more decision")))
-			break
+		out = append(out, no)
+	}
+	return out[:min(len(out), maxPeopleTold+3)]
+}
+
+// agreedAt says how many of a stage's people have agreed, if it takes several.
+func (v View) agreedAt(r approvers.Request) *RichText {
+	p := new(RichText)
+	quorum, n := r.CurrentStage().Quorum, r.At(r.Stage)
+	switch {
+	case quorum < 2:
+		return p
+	case n == 0:
+		return p.Say(fmt.Sprintf(" (%d people)", quorum))
+	}
+	return p.Say(fmt.Sprintf(" (%d of %d agreed: ", n, quorum)).also(v.people(decisionsAt(r, r.Stage))).Say(")")
+}
+
+// decisionsAt returns the approvals of a stage that count.
+func decisionsAt(r approvers.Request, stage int) (out []approvers.Decision) {
+	for _, d := range r.Standing() {
+		if d.Stage == stage {
+			out = append(out, d)
 		}
-		out = append(out, v.decision(r, i))
 	}
 	return out
 }
 
-// toldByEnding reports whether the line about a request's end already says everything about decision i. That holds for
-// the rejection that ended it, and for an approval that was sufficient alone or replaced the others.
-func toldByEnding(r approvers.Request, i int) bool {
-	d := r.Decisions[i]
-	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
-		return false
+// people names the people who made decisions.
+func (v View) people(by []approvers.Decision) *RichText {
+	p := new(RichText)
+	for i, d := range by {
+		if i == maxPeopleTold {
+			return p.Say(fmt.Sprintf(" and %d more", len(by)-i))
+		}
+		if i > 0 {
+			p.Say(", ")
+		}
+		p.Person(d.By, d.Name)
 	}
-	if d.Kind == approvers.Reject {
-		return r.State == approvers.Rejected && i == len(r.Decisions)-1
-	}
-	return d.BreakGlass || len(r.Decisions) == 1
+	return p
 }
 
-// stages names the current stage of a request and the stages after it.
-func (v View) stages(r approvers.Request) *RichText {
-	all := r.Plan.Stages
-	st := all[r.Stage]
-	line := Say("👥 ").Strong(fmt.Sprintf("Stage %d of %d", r.Stage+1, len(all))).Say(" · " + v.stageTitle(st)).Say(v.joined(r)).also(v.invited(r))
-	line.Say(fmt.Sprintf(" · %d of %d agreed", r.At(r.Stage), st.Quorum)).Say(against(r, " · "))
-	for i, next := range all[r.Stage+1:] {
+// otherStages says who agreed at the stages before the current one, and which stages follow.
+func (v View) otherStages(r approvers.Request) *RichText {
+	p := new(RichText)
+	for i, st := range r.Plan.Stages[:min(r.Stage, len(r.Plan.Stages))] {
 		if i == maxStagesTold {
-			line.Say(", then " + Plural(len(all)-r.Stage-1-i, "more stage"))
+			p.Say(" " + Plural(r.Stage-i, "more stage") + " agreed.")
 			break
 		}
-		line.Say(", then " + v.stageTitle(next))
-		if next.Quorum > 1 {
-			line.Say(fmt.Sprintf(" (%d people)", next.Quorum))
+		p.Say(" " + v.stageTitle(st) + " agreed")
+		if by := decisionsAt(r, i); len(by) > 0 {
+			p.Say(": ").also(v.people(by)).Say(" ").At(by[len(by)-1].At, clock)
 		}
+		p.Say(".")
 	}
-	return line
+	for i, next := range r.Plan.Stages[min(r.Stage+1, len(r.Plan.Stages)):] {
+		if i == maxStagesTold {
+			return p.Say(" Then " + Plural(len(r.Plan.Stages)-1-r.Stage-i, "more stage") + ".")
+		}
+		p.Say(" Then " + v.stageTitle(next))
+		if next.Quorum > 1 {
+			p.Say(fmt.Sprintf(" (%d people)", next.Quorum))
+		}
+		p.Say(".")
+	}
+	return p
+}
+
+// escalated tells a role that was added to the stage why: its own people have not decided in time, or could not be shown it. It is empty for the
+// roles that the stage itself names.
+func (v View) escalated(r approvers.Request) *RichText {
+	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
+		return new(RichText)
+	}
+	if r.Unreached.Added(r, v.Message.Role) {
+		return Say("⏫ I could not show this to " + v.stageTitle(r.CurrentStage()) + ", because " + refusedCard(r.Unreached.Cause) + ", so " + v.title(v.Message.Role) + " is asked.")
+	}
+	return Say("⏫ Not decided yet, so " + v.title(v.Message.Role) + " is asked as well.")
 }
 
 // against says how many people are against, prefixed with sep, if ending the request takes more than one rejection.
@@ -127,26 +173,36 @@ func whyFallen(r approvers.Request, i int) string {
 	return "; no longer counts, because the policy changed afterwards"
 }
 
-// remarks shows comments, and each question with its answer below it. No text can imitate another remark: each remark
-// begins with one of our signs, and its text has no line breaks.
+// remarks shows the newest remarks: comments, and each question with its answer below it. No text can imitate another
+// remark: each begins with one of our signs, and its text has no line breaks.
 func (v View) remarks(r approvers.Request) []*RichText {
-	most := maxRemarks / max(1, len(r.Remarks))
-	if len(r.Remarks) <= 3 {
-		most = maxRemark
-	}
+	shown := slices.DeleteFunc(v.allRemarks(r, maxRemark), func(lines []*RichText) bool { return len(lines) == 0 })
 	var out []*RichText
+	if n := len(shown) - maxRemarksOnCard; n > 0 {
+		out = append(out, Say("🗨️ "+Plural(n, "earlier remark")+" in Details…"))
+		shown = shown[n:]
+	}
+	return append(out, slices.Concat(shown...)...)
+}
+
+// maxRemarksOnCard is the number of remarks on a card. Details… shows all of them.
+const maxRemarksOnCard = 2
+
+// allRemarks returns the lines of each remark. An answer is part of its question.
+func (v View) allRemarks(r approvers.Request, most int) [][]*RichText {
+	out := make([][]*RichText, len(r.Remarks))
 	for i, m := range r.Remarks {
 		said := Clip(OneLine(m.Text), most)
 		switch m.Kind {
 		case approvers.Comment:
-			out = append(out, Say("🗨️ ").also(v.speaker(m)).Say(": ").soft(said))
+			out[i] = []*RichText{Say("🗨️ ").also(v.speaker(m)).Say(": ").soft(said)}
 		case approvers.Question:
-			out = append(out, Say("❓ ").also(v.speaker(m)).Say(" asked: ").soft(said))
+			out[i] = []*RichText{Say("❓ ").also(v.speaker(m)).Say(" asked: ").soft(said)}
 			if a := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == i }); a >= 0 {
 				answer := r.Remarks[a]
-				out = append(out, Say("   💬 ").also(v.speaker(answer)).Say(": ").soft(Clip(OneLine(answer.Text), most)))
+				out[i] = append(out[i], Say("   💬 ").also(v.speaker(answer)).Say(": ").soft(Clip(OneLine(answer.Text), most)))
 			} else if r.State == approvers.Pending {
-				out = append(out, Say("   💬 Not answered yet."))
+				out[i] = append(out[i], Say("   💬 Not answered yet."))
 			}
 		}
 	}

@@ -26,6 +26,11 @@ func DeniedAsker(d *approvers.Denied, at approvers.ChannelRef) *RichText {
 	return Say("I can't take this request (" + string(d.Code) + "). Ask my operator.")
 }
 
+// Unpermitted tells a person that the bot lacks a permission in Slack.
+func Unpermitted() *RichText {
+	return Say("I lack a permission in Slack that I need for this, so nothing was done. My operator has been told. Please try again when it is mended.")
+}
+
 // Unidentified is the notice for a click whose user Slack could not identify.
 func Unidentified() *RichText {
 	return Say("Slack could not tell who clicked, so nothing was decided. Please try again in a moment.")

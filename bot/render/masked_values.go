@@ -123,8 +123,11 @@ func maskedNote(r approvers.Request) *RichText {
 			names = append(names, v.Path)
 		}
 	}
-	return Say("🔒 ").Strong(Plural(len(found), "value") + " masked here: " + ArgumentList(names) + ".").
-		Say(" What runs has the real ones. Reveal… shows them to you alone, if you may decide.")
+	are := " are hidden: "
+	if len(found) == 1 {
+		are = " is hidden: "
+	}
+	return Say("🔒 ").Strong(Plural(len(found), "value") + are + ArgumentList(names) + ".").Say(" Reveal them before you approve.")
 }
 
 // RevealForm shows the secret values to one person who may decide, page by page.

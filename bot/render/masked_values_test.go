@@ -13,12 +13,12 @@ import (
 
 func TestMaskedText(t *testing.T) {
 	got := maskedText([]byte(`{"card":{"number":"4111 1111 1111 4242","name":"Ann ⟨masked⟩"},"pins":["0815",{"a":1}],"pw":"correct horse","empty":{}}`), []string{"card.number", "pins", "pw"})
-	want := "card:\n  number: ⟨masked, 19 characters, ends in 4242⟩\n  name: \"Ann ⟨U+27E8⟩masked⟨U+27E9⟩\"\npins: ⟨masked⟩\npw: ⟨masked, 13 characters⟩\nempty: {}"
+	want := "card:\n  number: ⟨masked, 19 characters, ends in 4242⟩\n  name:   \"Ann ⟨U+27E8⟩masked⟨U+27E9⟩\"\npins:  ⟨masked⟩\npw:    ⟨masked, 13 characters⟩\nempty: {}"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if got := maskedText([]byte(`not JSON 4242`), []string{"x"}); got != "⟨masked⟩" {
-		t.Errorf("what can't be read is shown: %s", got)
+		t.Errorf("an unreadable value is shown: %s", got)
 	}
 }
 
@@ -51,5 +51,13 @@ func TestMaskedForms(t *testing.T) {
 	}
 	many := r
 	many.Args = json.RawMessage(`{"pin":"` + strings.Repeat("𝕏", 20000) + `"}`)
-	viewWithin(t, RevealForm(many, testToken(many)))
+	pages := 0
+	for f, last := testToken(many), false; !last; f.Page++ {
+		v := RevealForm(many, f)
+		viewWithin(t, v)
+		pages, last = pages+1, LastPage(v)
+	}
+	if pages != 3 {
+		t.Errorf("20000 characters are shown on %d pages", pages)
+	}
 }

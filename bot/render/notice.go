@@ -54,7 +54,7 @@ func (v View) turn(p *BlockBuilder, r approvers.Request) {
 	case r.State != approvers.Pending:
 		line = Say("This was yours to decide: ").Say(what(r))
 	case len(r.JoinedAt) > 0 && !v.Message.CreatedAt.Before(r.JoinedAt[0]):
-		line = Say("⏫ ").Strong("Nobody has decided yet, so this is yours to decide now: ").Say(what(r))
+		line = Say("⏫ ").Strong("Not decided yet, so this is yours to decide now as well: ").Say(what(r))
 	}
 	for i, c := range v.Mentions {
 		line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
@@ -67,7 +67,7 @@ func (v View) turn(p *BlockBuilder, r approvers.Request) {
 func (v View) whatNow(r approvers.Request, waits, user string) *RichText {
 	line := Say(endSign[r.State] + " ")
 	if r.State == approvers.Pending {
-		line = Say("✋ "+waits+" If nobody decides by ").At(r.ExpiresAt, DayTime).Say(", it will not run.")
+		line = Say("✋ " + waits + " ").also(v.deadline(r))
 	} else {
 		line.also(v.ending(r))
 	}

@@ -11,71 +11,51 @@ import (
 	"countersign/store"
 )
 
-// aftermath adds the outcome of a request and what the agent was told about it.
-func (v View) aftermath(p *BlockBuilder, r approvers.Request) {
+// aftermath says in a few words what came of a decided request. Details… has the whole result.
+func (v View) aftermath(r approvers.Request) *RichText {
 	switch {
+	case r.State == approvers.Approved && v.Pause.On:
+		return Say(" Paused: it starts when the pause ends, or expires ").At(r.RunBy, DayTime).Say(".")
 	case r.State == approvers.Approved:
-		if v.Pause.On {
-			p.Para(v.paused(), v.startsLater(r))
-			return
-		}
-		p.Para(Say("▶️ It is about to run, with exactly these arguments."))
+		return Say(" It is about to run.")
 	case r.State == approvers.Consumed && v.Execution != nil:
-		v.ran(p, *v.Execution)
-	case r.State == approvers.Rejected:
-		p.Para(Say("It was not run. The agent was told that ").Say(v.closer(r)).Say(" rejected it and why, and to offer an alternative."))
+		return Say(" ").also(v.ran(*v.Execution))
 	case r.Lost:
-		p.Para(Say("❓ ").Strong("It is not known whether it ran").Say(": it may have been decided, and run, after that backup was made. The agent was told not to ask for it again before somebody has checked."))
-	case r.State == approvers.Expired:
-		p.Para(Say("It was not run. The agent was told so, and that it may be asked for again."))
-	case r.State == approvers.Revoked:
-		p.Para(Say("It was not run. The agent was told that ").Say(v.closer(r)).Say(" took the approval back and why, and to offer an alternative."))
-	case r.State == approvers.Withdrawn:
-		p.Para(Say("It was not run. The agent goes on with what is wanted now."))
-	default:
-		p.Para(Say("It was not run. The agent was told so."))
+		return Say(" ").Strong("It is not known whether it ran").Say(".")
 	}
+	return Say(" It was not run.")
 }
 
-// closer names who ended a request, as the agent was told: a role, never a person.
-func (v View) closer(r approvers.Request) string {
-	if r.ClosedBy.Login() != "" {
-		return "the operator"
+// ran says in a few words what came of a run.
+func (v View) ran(e approvers.Execution) *RichText {
+	switch {
+	case e.ReportedBy != "":
+		return reportedBy(e).Say(", ").At(e.FinishedAt, clock).also(v.resultLine(e))
+	case e.State == approvers.ExecutionSucceeded:
+		return new(RichText).Strong("It ran").Say(", ").At(e.FinishedAt, clock).also(v.resultLine(e))
+	case e.State == approvers.ExecutionFailed && e.Unrun:
+		return new(RichText).Strong("It was not run after all").Say(", ").At(e.FinishedAt, clock).also(v.resultLine(e))
+	case e.State == approvers.ExecutionFailed:
+		return new(RichText).Strong("It failed").Say(", ").At(e.FinishedAt, clock).also(v.resultLine(e))
+	case e.State == approvers.ExecutionUnknown:
+		return new(RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, clock).Say(".").also(v.onceMore())
+	case v.Pause.On:
+		return v.held(view.Call{Execution: &e})
 	}
-	return v.title(r.ClosedRole)
+	return Say("It is running.")
 }
 
-// ran adds the outcome of a run.
-func (v View) ran(p *BlockBuilder, e approvers.Execution) {
-	switch e.State {
-	case approvers.ExecutionNone, approvers.ExecutionExecuting:
-		if v.Pause.On {
-			p.Para(v.paused(), v.held(view.Call{Execution: &e}))
-			return
-		}
-		p.Para(Say("▶️ It is running."))
-	case approvers.ExecutionSucceeded:
-		if e.ReportedBy != "" {
-			v.reported(p, "🏁 ", e)
-			return
-		}
-		p.Para(Say("🏁 ").Strong("It ran").Say(", ").At(e.FinishedAt, DayTime).Say(". The agent was told the result:"))
-		p.exact(Clip(resultText(v.maskedResult(e.Result)), maxResult))
-	case approvers.ExecutionFailed:
-		if e.ReportedBy != "" {
-			v.reported(p, "⚠️ ", e)
-			return
-		}
-		if e.Unrun {
-			p.Para(Say("🚫 ").Strong("It was not run after all").Say(", ").At(e.FinishedAt, DayTime).Say(": nothing was done. The agent was told:"))
-			p.exact(Clip(resultText(v.maskedResult(e.Result)), maxResult))
-			return
-		}
-		p.Para(Say("⚠️ ").Strong("The tool reported an error").Say(", ").At(e.FinishedAt, DayTime).Say(". The agent was told:"))
-		p.exact(Clip(resultText(v.maskedResult(e.Result)), maxResult))
-	case approvers.ExecutionUnknown:
-		p.Para(v.lost(e), Say("It is not run again by itself; somebody has to check."), v.onceMore())
+// resultLine returns the result of a run in one sentence.
+func (v View) resultLine(e approvers.Execution) *RichText {
+	result := strings.TrimPrefix(strings.TrimPrefix(v.maskedResult(e.Result), "it was not run, "), "it was not run: ")
+	if result == "" {
+		return Say(".")
 	}
+	text := approvers.Headline(result)
+	if text == "" {
+		text = onOneLine([]byte(result), nil)
+	}
+	return Say(": ").soft(Clip(OneLine(text), maxResultLine))
 }
 
 // reportedBy says what a person reported about a run whose end nobody saw.
@@ -85,32 +65,6 @@ func reportedBy(e approvers.Execution) *RichText {
 		found = "it did not happen"
 	}
 	return Say("Reported by ").Person(e.ReportedBy, "").Say(": ").Strong(found)
-}
-
-// reported adds who reported the outcome of a run, the outcome, and the reporter's words if there are any.
-func (v View) reported(p *BlockBuilder, sign string, e approvers.Execution) {
-	line := Say(sign).also(reportedBy(e)).Say(", ").At(e.FinishedAt, DayTime).Say("." + v.toldReport())
-	if e.Result == "" {
-		p.Para(line)
-		return
-	}
-	p.Para(line.Say(" The report:"))
-	p.exact(Clip(resultText(v.maskedResult(e.Result)), maxResult))
-}
-
-// toldReport says who was informed of a report. A late report is kept, but by then the agent had continued.
-func (v View) toldReport() string {
-	switch r := v.Later; {
-	case r == nil, r.State == approvers.Voided && v.Execution.State == approvers.ExecutionSucceeded:
-	case r.State == approvers.Pending:
-		return " Those who decide about the new request see it."
-	default:
-		return ""
-	}
-	if v.Call != nil && v.Call.Outcome == approvers.OutcomeUnknown {
-		return " It came after the agent was told that nobody knows."
-	}
-	return " The agent was told so."
 }
 
 // maskedResult returns a tool's answer with the secret values of its call masked.
@@ -132,21 +86,21 @@ func resultText(s string) string {
 	return Visible(s)
 }
 
-// unknown asks people to report the outcome of a run that is not known.
+// unknown asks people to report the outcome of a run that is not known. When they have, it has two lines.
 func (v View) unknown() Rendered {
 	e := *v.Execution
 	p := new(BlockBuilder)
 	what := whatHappens(v.Call.Preview, e.Tool)
 	text := maskedText(e.Args, v.Call.Secrets)
 	whole := fitsCard(text)
-	p.headline("Did this happen?" + found[e.State])
-	p.Para(new(RichText).Strong(what))
-	if e.State != approvers.ExecutionUnknown {
-		v.ran(p, e)
-		p.Para(v.onceMore())
-		return Rendered{Messages: []Message{p.Message()}, Shows: []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: whole}}}
+	shows := []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: whole}}
+	if sign, over := found[e.State]; over {
+		p.Para(Say(sign+" ").Strong(what), v.ran(e), v.onceMore())
+		return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 	}
-	p.Para(v.lost(e), Say("It is not run again by itself. Please look where it would show, then say what you found."))
+	p.headline("Did this happen?")
+	p.Para(new(RichText).Strong(what))
+	p.Para(Say("❓ ").also(v.lost(e)))
 	v.arguments(p, text, whole)
 	if v.Request != nil && !strings.HasPrefix(v.Message.To, store.ToConversation) {
 		v.asked(p, *v.Request)
@@ -154,28 +108,32 @@ func (v View) unknown() Rendered {
 	p.Para(v.untilTold())
 	p.Para(v.onceMore())
 	v.findings(p, e, what)
-	return Rendered{Messages: []Message{p.Message()}, Shows: []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: whole}}}
+	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
-// found describes a report about a run with an unknown outcome.
-var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: " It did.", approvers.ExecutionFailed: " It did not."}
+// found maps reports about a run with an unknown outcome to signs.
+var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "🏁", approvers.ExecutionFailed: "⚠️"}
 
 // lost says why the outcome of a run is unknown.
 func (v View) lost(e approvers.Execution) *RichText {
-	line := Say("❓ ")
+	words := lossWords(e)
+	return new(RichText).Strong(strings.ToUpper(words[:1])+words[1:]).Say(", started ").At(e.StartedAt, DayTime).
+		Say(". It may or may not have happened. It is not run again by itself.")
+}
+
+// lossWords says what happened during a run whose outcome is unknown.
+func lossWords(e approvers.Execution) string {
 	switch e.Loss {
 	case approvers.LossPaused:
-		line.Strong("Everything was paused while " + Name(e.Tool) + " was running")
+		return "everything was paused while " + Name(e.Tool) + " was running"
 	case approvers.LossHalted:
-		line.Strong("The agent was stopped while " + Name(e.Tool) + " was running")
+		return "the agent was stopped while " + Name(e.Tool) + " was running"
 	case approvers.LossUnclear:
-		line.Strong(Name(e.Tool) + " could not tell whether it acted")
+		return "the answer of " + Name(e.Tool) + " does not say whether it acted"
 	case approvers.LossRestored:
-		line.Strong("The bot was put back to an earlier state while " + Name(e.Tool) + " was running")
-	default:
-		line.Strong("The bot stopped while " + Name(e.Tool) + " was running")
+		return "the bot was put back to an earlier state while " + Name(e.Tool) + " was running"
 	}
-	return line.Say(", started ").At(e.StartedAt, DayTime).Say(". It may or may not have happened.")
+	return "the bot stopped while " + Name(e.Tool) + " was running"
 }
 
 // untilTold says until when the agent waits for the report, or that it was told that the outcome is unknown.
@@ -186,7 +144,7 @@ func (v View) untilTold() *RichText {
 		if by := v.Execution.LeftBy; by != "" {
 			line.Say(": ").Person(by, "").Say(" left it so")
 		}
-		return line.Say(". You can still say what happened; it is kept in the history. To have it done after all, ask the agent anew in the thread.")
+		return line.Say(". You can still report it. To have it done after all, ask the agent anew in the thread.")
 	case v.Call.Outcome == "" && v.Later == nil && !v.LeaveAt.IsZero():
 		return Say("⏳ If nobody says so by ").At(v.LeaveAt, DayTime).Say(", the agent is told that nobody knows.")
 	}
@@ -211,16 +169,24 @@ func (v View) onceMore() *RichText {
 	return line
 }
 
-// findings adds the buttons that report the outcome, and the one that requests the call again.
+// findings says where to look, adds the buttons that report the outcome and the one that asks for the call again, and
+// says what each of them does.
 func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	value := v.token(e.ID)
-	didNot := "\n\nThe agent is told that it was not done. It may then ask for it again, as a new request."
+	help := []*RichText{
+		Say("🔎 Look in the system behind ").Code(Name(e.Tool)).Say(" for what it does, at ").At(e.StartedAt, clock).Say(" or later. Then:"),
+		Say("• ").Strong("It happened…").Say(" tells the agent so, with the result that you write."),
+	}
+	did, didNot := "tells the agent so; it may ask for it again.", "The agent is told that it was not done. It may then ask for it again, as a new request."
 	switch {
 	case v.Later != nil && v.Later.State == approvers.Pending:
-		didNot = "\n\nThose who decide about the new request see it."
+		did, didNot = "tells those who decide about the new request.", "Those who decide about the new request see it."
 	case v.Call.Outcome != "":
-		didNot = "\n\nIt is kept in the history."
+		help[1] = Say("• ").Strong("It happened…").Say(" keeps what you write in the history.")
+		did, didNot = "is kept in the history.", "It is kept in the history."
 	}
+	help = append(help, Say("• ").Strong("It did not").Say(" "+did))
+	didNot = "\n\n" + didNot
 	sure := confirm("It did not happen?", Clip(what, slackapi.MaxConfirm-Width(didNot))+didNot, "It did not happen", "Cancel", slack.StyleDanger)
 	row := []slack.BlockElement{
 		button(ActHappened, "It happened…", value, slack.StyleDefault),
@@ -229,12 +195,15 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	if v.Call.Outcome == "" && v.Later == nil {
 		const twice = "\n\nIf it did happen, it would happen a second time. It is a new request: everybody who has to approve it is asked anew."
 		again := confirm("Ask again?", Clip(what, slackapi.MaxConfirm-Width(twice))+twice, "Ask again", "Cancel", slack.StyleDanger)
-		row = append(row, button(ActLeave, "Leave it, tell the agent", value, slack.StyleDefault),
+		help = append(help, Say("• ").Strong("Leave it").Say(" tells the agent that nobody knows."),
+			Say("• ").Strong("Ask again").Say(" asks the approvers for a new run. If the first did happen, it happens twice."))
+		row = append(row, button(ActLeave, "Leave it", value, slack.StyleDefault),
 			button(ActAskAgain, "Ask again", value, slack.StyleDefault).WithConfirm(again))
 	}
+	p.Para(help...)
 	p.buttons("", row...)
 	if v.Later != nil && v.Later.State.Open() {
-		p.Small("What became of the earlier run is still worth knowing: if you report that it happened, the new request ends as long as it has not run.")
+		p.Small("If you report that it happened, the new request ends, unless it has run.")
 	}
 }
 

@@ -133,7 +133,7 @@ func TestLargestUnknown(t *testing.T) {
 // A tool may answer anything. The layout contains all of it, or the answer is shown unchanged.
 func TestResultTextDropsNothing(t *testing.T) {
 	for in, want := range map[string]string{
-		`{"refund_id":"RFD-9","ok":true}`:          "refund_id: \"RFD-9\"\nok: true",
+		`{"refund_id":"RFD-9","ok":true}`:          "refund_id: RFD-9\nok:        true",
 		`{"refund_id":"RFD-9","ok":true} all good`: `{"refund_id":"RFD-9","ok":true} all good`,
 		`{"a":1}{"b":2}`:                           `{"a":1}{"b":2}`,
 		`{"a":1}]`:                                 `{"a":1}]`,

@@ -24,7 +24,7 @@ func (v View) question() *BlockBuilder {
 		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered, ").At(a.At, clock).Say(":"))
 		p.quoted(Clip(Visible(a.Text), MaxSentence))
 	case r.State == approvers.Pending:
-		p.Para(v.called(r).Say(": your answer appears on the card. The deadline does not change: ").At(r.ExpiresAt, DayTime).Say("."))
+		p.Para(v.called(r).Say(": your answer appears on the card. The deadline does not change. ").also(v.deadline(r)))
 		p.buttons("", button(ActAnswer, "Answer…", v.token(r.ID), slack.StylePrimary))
 	default:
 		p.Para(Say("No answer is needed any more: ").also(v.ending(r)))

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -37,7 +38,6 @@ type Rendered struct {
 
 // Draw renders an outbox message. It is pure: the same view gives the same messages.
 func Draw(plain View) (Rendered, []byte, error) {
-	s := plain.Model
 	var err error
 	if plain.print, err = plain.fingerprint(); err != nil {
 		return Rendered{}, nil, err
@@ -46,13 +46,33 @@ func Draw(plain View) (Rendered, []byte, error) {
 	for i := range d.Messages {
 		plain.Reader.Localize(&d.Messages[i])
 	}
-	var body []byte
-	if len(d.Messages) == 1 {
-		body, err = d.Messages[0].Body()
-	} else if body, err = json.Marshal(d.Messages); err != nil {
-		err = fmt.Errorf("encode %s: %w", s.Message.Kind, err)
-	}
+	body, err := d.Body()
 	return d, body, err
+}
+
+// Body returns the messages in the form in which they are stored.
+func (d Rendered) Body() (body []byte, err error) {
+	if len(d.Messages) == 1 {
+		return d.Messages[0].Body()
+	}
+	if body, err = json.Marshal(d.Messages); err != nil {
+		return nil, fmt.Errorf("encode messages: %w", err)
+	}
+	return body, nil
+}
+
+// With returns the outbox message with another form of one of its messages. If the form is not whole, nothing can be
+// approved from it.
+func (d Rendered) With(part int, m Message, whole bool) Rendered {
+	d.Messages = slices.Clone(d.Messages)
+	d.Messages[part] = m
+	if !whole {
+		d.Shows = slices.Clone(d.Shows)
+		for i := range d.Shows {
+			d.Shows[i].Whole = false
+		}
+	}
+	return d
 }
 
 // fingerprint returns a hash of the content that distinguishes versions of an outbox message.
@@ -70,6 +90,7 @@ func (v View) fingerprint() (string, error) {
 type ToolDescription struct {
 	description string
 	claims      []string // properties, each as the rest of a sentence that begins with "it"
+	required    []string // the arguments that it needs, in the order of its schema
 }
 
 // DescribeTool returns the description of a call's tool, if the tool has not changed since the call was made.
@@ -81,7 +102,7 @@ func DescribeTool(tools workflow.Tools, s view.Model) ToolDescription {
 	if !ok || tool.Hash != s.Execution.ToolHash {
 		return ToolDescription{}
 	}
-	return ToolDescription{description: Clip(OneLine(tool.Description), MaxNote), claims: tool.Claims.Words()}
+	return ToolDescription{description: Clip(OneLine(tool.Description), MaxNote), claims: tool.Claims.Words(), required: approvers.RequiredArguments(tool.Schema)}
 }
 
 func (v View) render() Rendered {
@@ -165,17 +186,17 @@ func (v View) permalink(channel, ts, thread string) string {
 	return link
 }
 
-// riskWords describes a risk in words, with a coloured sign.
+// riskWords describes a risk in words, with a coloured sign. Whether it can be undone is what the policy's level means,
+// never what the tool's source claims.
 func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	undo := map[approvers.Risk]string{
-		approvers.Low: "reads only", approvers.Medium: "changes something that can be changed back",
-		approvers.High: "hard or impossible to undo, or sensitive", approvers.Critical: "money, law or the public; treat it as final",
+		approvers.Low: "can be undone", approvers.Medium: "can be undone", approvers.High: "can't be undone", approvers.Critical: "can't be undone",
 	}[r]
-	if e == approvers.ReadOnly && r > approvers.Low {
-		undo = "changes nothing, but what it reads is sensitive or costly"
+	if e == approvers.ReadOnly {
+		undo = "reads only"
 	}
 	sign = map[approvers.Risk]string{approvers.Low: "🟢", approvers.Medium: "🟡", approvers.High: "🟠", approvers.Critical: "🔴"}[r]
-	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk: " + undo
+	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk · " + undo
 }
 
 // whatHappens returns one sentence on what a call would do: the policy's preview, or that the tool would run.
@@ -183,7 +204,7 @@ func whatHappens(preview, tool string) string {
 	if preview = strings.TrimSpace(Visible(preview)); preview != "" {
 		return Clip(strings.ReplaceAll(preview, "\n", " ⏎ "), maxHeadline)
 	}
-	return "Run " + Name(tool)
+	return Name(approvers.ToolWords(tool))
 }
 
 // inFull describes what a call would do. Without a preview it includes the arguments.

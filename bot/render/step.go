@@ -96,6 +96,9 @@ func (v View) state(c view.Call) (sign string, line *RichText) {
 }
 
 func (v View) waiting(r approvers.Request) *RichText {
+	if r.ReachesNobody() {
+		return unreached(v, r).Say(" ").also(v.deadline(r))
+	}
 	st := r.CurrentStage()
 	p := Say("Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
 	if n := len(r.Plan.Stages); n > 1 {
@@ -107,7 +110,7 @@ func (v View) waiting(r approvers.Request) *RichText {
 	if len(r.Against(r.Stage)) > 0 {
 		p.Say(against(r, ", "))
 	}
-	p.Say(". If nobody decides by ").At(r.ExpiresAt, DayTime).Say(", it will not run.")
+	p.Say(". ").also(v.deadline(r)).also(unreached(v, r))
 	if len(r.Edits) > 0 {
 		e := r.Edits[len(r.Edits)-1]
 		p.Say(" ").Person(e.By, e.Name).Say(" (" + v.title(e.Role) + ") changed the arguments.")
@@ -197,7 +200,7 @@ func briefly(args string, secrets []string) string {
 	if len(args) > 2<<10 {
 		return ""
 	}
-	text := strings.ReplaceAll(maskedText([]byte(args), secrets), "\n", ", ")
+	text := onOneLine([]byte(args), secrets)
 	if text == "(no arguments)" {
 		return ""
 	}

@@ -60,8 +60,8 @@ func TestTextTellsTheStory(t *testing.T) {
 func TestCardTellsTheStory(t *testing.T) {
 	text := drawn(t, bottest.ViewModel(bottest.Request(bottest.RefundArgs))).Messages[0].Text
 	for question, answer := range map[string]string{
-		"what": "Refund of $49.99 for order ORD-123", "how much": "amount: 49.990", "who asked": "Asked by <@U0100>", "who decides": "Waits for Team Lead",
-		"until when": "If nobody decides by <!date^1772454600", "otherwise": "it is rejected and will not run", "what to do": "Buttons: Approve · Reject… · Modify…", "hidden": "nothing is hidden, cut or masked",
+		"what": "Refund of $49.99 for order ORD-123", "how much": "amount:   49.990", "who asked": "<@U0100> in <https://acme.slack.example/archives/C0001/p1772452800000100|#support>:\n“please refund", "who decides": "Waits for Team Lead",
+		"until when": "at <!date^1772454600", "otherwise": "Rejected at ", "what to do": "Buttons: Approve · Reject… · Modify… · Details…",
 	} {
 		if !strings.Contains(text, answer) {
 			t.Errorf("the text does not say %s: %s", question, text)

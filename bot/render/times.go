@@ -13,21 +13,65 @@ func (v View) otherwise(r approvers.Request) []*RichText {
 	return []*RichText{v.ifNobody(r, ""), v.standsStill(r)}
 }
 
-// ifNobody says what happens if nobody decides. what names the call on a card that shows several.
-func (v View) ifNobody(r approvers.Request, what string) *RichText {
-	line := Say("⏳ If nobody decides"+what+" by ").At(r.ExpiresAt, DayTime)
-	if lead, up := v.afterSilence(r); up {
-		line.Say(", it goes to ").Strong(lead).Say(".")
-	} else {
-		line.Say(", it is rejected and will not run.")
-	}
+// ifNobody says what happens if nobody decides, in the order of the times. which begins the sentence about the deadline
+// on a card that shows several calls.
+func (v View) ifNobody(r approvers.Request, which string) *RichText {
+	line := Say("⏳ ")
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
-		line.Say(" At ").At(r.EscalateAt, clock).Say(" " + v.lead(r) + ".")
+		line.Say(v.lead(r)+" at ").At(r.EscalateAt, clock).Say(". ")
 	}
-	if n := r.Reminded + r.Told; n > 0 {
-		line.Say(" Reminded " + times(n) + ".")
+	end := v.silence(r)
+	if which != "" {
+		end = which + " " + strings.ToLower(end[:1]) + end[1:]
 	}
-	return line
+	return line.Strong(end).Say(" at ").At(r.ExpiresAt, deadlineFormat(r)).Say(" (" + roughly(r.ExpiresAt.Sub(r.CreatedAt)) + " after it was asked)" + unless(r) + ".")
+}
+
+// deadline says in one sentence what happens at the deadline of a request.
+func (v View) deadline(r approvers.Request) *RichText {
+	return Say(v.silence(r)+" at ").At(r.ExpiresAt, deadlineFormat(r)).Say(unless(r) + ".")
+}
+
+// silence says what happens if nobody decides.
+func (v View) silence(r approvers.Request) string {
+	if lead, up := v.afterSilence(r); up {
+		return "Goes to " + lead
+	}
+	return "Rejected"
+}
+
+func deadlineFormat(r approvers.Request) string {
+	if r.ExpiresAt.Sub(r.CreatedAt) < maxClock {
+		return clock
+	}
+	return DayTime
+}
+
+// maxClock is the longest time after which a deadline is given without its day.
+const maxClock = 8 * time.Hour
+
+// unless says what has to happen before a deadline.
+func unless(r approvers.Request) string {
+	switch need := r.CurrentStage().Quorum - r.At(r.Stage); {
+	case r.At(r.Stage) == 0:
+		return " unless decided"
+	case need > 1:
+		return fmt.Sprintf(" unless %d more agree", need)
+	}
+	return " unless one more agrees"
+}
+
+// roughly formats a duration in its largest unit, and below three of them in the next smaller one.
+func roughly(d time.Duration) string {
+	for _, unit := range []struct {
+		long time.Duration
+		name string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}} {
+		if d >= 3*unit.long || d >= unit.long && d%unit.long == 0 {
+			return Plural(int(d.Round(unit.long)/unit.long), unit.name)
+		}
+	}
+	return Plural(int(d.Round(time.Second)/time.Second), "second")
 }
 
 func times(n int) string {
@@ -63,9 +107,9 @@ func (v View) lead(r approvers.Request) string {
 	told, _ := approvers.FindEvent[approvers.Escalated](events)
 	switch {
 	case !ok:
-		return "the next approver up is told"
+		return "The next approver up is told"
 	case told.Again:
-		return "everybody is told once more"
+		return "Everybody is told once more"
 	}
 	return v.title(told.Lead.Name) + " is told"
 }

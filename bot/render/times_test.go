@@ -37,8 +37,10 @@ func TestOtherwise(t *testing.T) {
 		return p
 	}
 	escalates := func(p *approvers.Policy) { p.Defaults.OnExpiry = approvers.ExpiryEscalates }
-	const by = "⏳ If nobody decides by <!date^1772454600^{date_short_pretty} at {time}|2 Mar 2026 12:30 UTC>"
-	const lead = " At <!date^1772453400^{time}|2 Mar 2026 12:10 UTC> Finance Director is told."
+	const by = " at <!date^1772454600^{time}|2 Mar 2026 12:30 UTC> (30 minutes after it was asked) unless decided."
+	const rejected = "⏳ Rejected" + by
+	const told = " at <!date^1772453400^{time}|2 Mar 2026 12:10 UTC>. Rejected" + by
+	const lead = "⏳ Finance Director is told" + told
 	for _, tt := range []struct {
 		name   string
 		policy *approvers.Policy
@@ -46,20 +48,30 @@ func TestOtherwise(t *testing.T) {
 		change func(*approvers.Request)
 		want   string
 	}{
-		{"plain", bottest.Policy(), bottest.Noon, func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead},
-		{"nobody is left to tell", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.EscalateAt = time.Time{} }, by + ", it is rejected and will not run."},
-		{"the escalation would come after the end", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.EscalateAt = r.ExpiresAt }, by + ", it is rejected and will not run."},
-		{"silence goes up", policy(escalates), bottest.Noon, func(r *approvers.Request) { r.EscalateAt = r.ExpiresAt.Add(time.Hour) }, by + ", it goes to Finance Director."},
+		{"plain", bottest.Policy(), bottest.Noon, func(*approvers.Request) {}, lead},
+		{"nobody is left to tell", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.EscalateAt = time.Time{} }, rejected},
+		{"the escalation would come after the end", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.EscalateAt = r.ExpiresAt }, rejected},
+		{"silence goes up", policy(escalates), bottest.Noon, func(r *approvers.Request) { r.EscalateAt = r.ExpiresAt.Add(time.Hour) }, "⏳ Goes to Finance Director" + by},
 		// The lead is told before the deadline, and there is no higher lead.
-		{"silence can't go up any more", policy(escalates), bottest.Noon, func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead},
+		{"silence can't go up any more", policy(escalates), bottest.Noon, func(*approvers.Request) {}, lead},
 		{"everybody again", policy(func(p *approvers.Policy) { p.Defaults.Repeat = 1 }), bottest.Noon, func(r *approvers.Request) { r.Joined = []string{"finance-director"} },
-			by + ", it is rejected and will not run. At <!date^1772453400^{time}|2 Mar 2026 12:10 UTC> everybody is told once more."},
-		{"reminded", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.Reminded, r.Told = 1, 1 }, by + ", it is rejected and will not run." + lead + " Reminded twice."},
-		{"at work", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), bottest.Noon, func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead},
-		{"at night", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), bottest.Noon.Add(-12 * time.Hour), func(*approvers.Request) {}, by + ", it is rejected and will not run." + lead +
+			"⏳ Everybody is told once more" + told},
+		{"reminded", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.Reminded, r.Told = 1, 1 }, lead},
+		{"at work", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), bottest.Noon, func(*approvers.Request) {}, lead},
+		{"at night", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), bottest.Noon.Add(-12 * time.Hour), func(*approvers.Request) {}, lead +
 			" | 🕘 Outside working hours of Team Lead (Mon–Fri 09:00–17:00 Europe/Berlin): the clock stands still until <!date^1772438400^{date_short_pretty} at {time}|2 Mar 2026 08:00 UTC>."},
 		{"at night, and the lead who was told always works", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), bottest.Noon.Add(-12 * time.Hour),
-			func(r *approvers.Request) { r.Joined, r.EscalateAt = []string{"finance-director"}, time.Time{} }, by + ", it is rejected and will not run."},
+			func(r *approvers.Request) { r.Joined, r.EscalateAt = []string{"finance-director"}, time.Time{} }, rejected},
+		{"a deadline on another day", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.EscalateAt, r.ExpiresAt = time.Time{}, r.CreatedAt.Add(50*time.Hour) },
+			"⏳ Rejected at <!date^1772632800^{date_short_pretty} at {time}|4 Mar 2026 14:00 UTC> (50 hours after it was asked) unless decided."},
+		{"one of two agreed", bottest.Policy(), bottest.Noon, func(r *approvers.Request) {
+			r.Plan.Stages[0].Quorum, r.EscalateAt = 2, time.Time{}
+			*r = bottest.ApprovedBy(*r, "U0002", "Teo", "team-lead", 0)
+		}, strings.ReplaceAll(rejected, "unless decided", "unless one more agrees")},
+		{"one of three agreed", bottest.Policy(), bottest.Noon, func(r *approvers.Request) {
+			r.Plan.Stages[0].Quorum, r.EscalateAt = 3, time.Time{}
+			*r = bottest.ApprovedBy(*r, "U0002", "Teo", "team-lead", 0)
+		}, strings.ReplaceAll(rejected, "unless decided", "unless 2 more agree")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := bottest.Request(bottest.RefundArgs)

@@ -9,23 +9,6 @@ import (
 
 // A tool preview is text from others. It is shown below the policy's own sentence, quoted and with the tool's name.
 
-// toolPreview shows a tool's preview of the call, that it is pending, or why there is none.
-func (v View) toolPreview(p *BlockBuilder, r approvers.Request) {
-	f := r.ToolPreview
-	switch {
-	case f == nil || f.State == "":
-	case f.State == approvers.ToolPreviewReady && f.Text != "" && !saidAbove(r):
-		text, missing := toolPreviewShown(*f)
-		p.Para(Say("🔎 ").also(says(*f)))
-		p.quoted(text)
-		if missing > 0 {
-			p.Para(Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(" It is whole beside the arguments."))
-		}
-	default:
-		p.Para(v.toolPreviewLine(r))
-	}
-}
-
 // says names the author of the preview.
 func says(f approvers.ToolPreview) *RichText {
 	switch {
@@ -42,27 +25,57 @@ func saidAbove(r approvers.Request) bool {
 	return r.ToolPreview.Cut == 0 && (r.Preview == r.ToolPreview.Text || r.Preview == r.ToolPreview.By+" says: "+r.ToolPreview.Text)
 }
 
-// toolPreviewLine returns the state of a tool preview on one line. It is empty if the card shows it elsewhere.
+// toolPreviewLine returns a tool preview on one line: what it says in a sentence, or that it is being made. It is empty
+// if the card shows it elsewhere.
 func (v View) toolPreviewLine(r approvers.Request) *RichText {
 	f := r.ToolPreview
 	switch {
-	case f == nil:
-	case f.State == approvers.ToolPreviewFailed:
-		return Say("⚠️ ").Strong("The preview could not be made: ").Say(Clip(OneLine(f.Fault), MaxNote))
-	case f.State == approvers.ToolPreviewPending && r.State != approvers.Pending:
-		return new(RichText).soft("It was decided before the preview was there.")
+	case f == nil || f.State == approvers.ToolPreviewFailed || r.State != approvers.Pending && f.State == approvers.ToolPreviewPending:
 	case f.State == approvers.ToolPreviewPending && v.Pause.On:
-		return Say("⏳ ").Strong("No preview is made while everything is paused.").Say(" The arguments are all there is until then.")
+		return Say("⏳ ").Strong("No preview is made while everything is paused.")
 	case f.State == approvers.ToolPreviewPending:
-		line := Say("⏳ ").Strong("A preview is being made: ").Code(Name(f.By)).Say(" is asked what this would do, and its answer comes here.")
+		line := Say("⏳ ").Code(Name(f.By)).Say(" is asked what this would do.")
 		if r.Plan.Risk >= approvers.Critical {
-			line.Say(" It can be approved then, or when there is none.")
+			line.Say(" It can be approved when that is known.")
 		}
 		return line
-	case saidAbove(r) && !f.Own:
-		return new(RichText).soft("The first line is what ").Code(Name(f.By)).soft(" says.")
+	case f.Text != "" && !saidAbove(r):
+		text, more := previewSentence(*f)
+		if text == OneLine(r.Preview) {
+			return new(RichText)
+		}
+		line := Say("🔎 ").Code(Name(f.By)).Say(": ").soft("“" + text + "”")
+		if more {
+			line.Say(" More in Details…")
+		}
+		return line
 	}
 	return new(RichText)
+}
+
+// previewFault says why a preview could not be made: the policy's, or a tool's. It is empty if nothing failed.
+func previewFault(r approvers.Request) string {
+	switch f := r.ToolPreview; {
+	case r.PreviewFault != "":
+		return r.PreviewFault
+	case f != nil && f.State == approvers.ToolPreviewFailed:
+		return f.Fault
+	}
+	return ""
+}
+
+// previewSentence returns a preview on one line, and reports whether there is more of it.
+func previewSentence(f approvers.ToolPreview) (text string, more bool) {
+	if text = approvers.Headline(f.Text); text != "" && !strings.HasPrefix(f.Text, "{") {
+		_, rest, _ := strings.Cut(f.Text, text)
+		more = strings.TrimSpace(rest) != ""
+	} else if text != "" {
+		more = len(spans([]byte(f.Text))) > 1
+	} else {
+		text = onOneLine([]byte(f.Text), nil)
+	}
+	text = OneLine(text)
+	return Clip(text, MaxNote), more || f.Cut > 0 || Width(text) > MaxNote
 }
 
 // toolPreviewText lays out a preview: a JSON object like arguments, anything else unchanged.
@@ -72,30 +85,4 @@ func toolPreviewText(f approvers.ToolPreview) string {
 		text += fmt.Sprintf("\n… (cut: %d more characters that are kept nowhere)", f.Cut)
 	}
 	return text
-}
-
-// toolPreviewShown returns the part of a preview that fits on a card, and the number of missing characters.
-func toolPreviewShown(f approvers.ToolPreview) (string, int) {
-	text := toolPreviewText(f)
-	if Width(text) <= maxToolPreviewShown && strings.Count(text, "\n") < maxToolPreviewLines {
-		return text, 0
-	}
-	return head(text, maxToolPreviewShown*2/3, maxToolPreviewLines-1)
-}
-
-// toolPreviewCut reports whether a card shows only the beginning of a preview.
-func toolPreviewCut(r approvers.Request) bool {
-	if r.ToolPreview == nil || r.ToolPreview.State != approvers.ToolPreviewReady || saidAbove(r) {
-		return false
-	}
-	_, missing := toolPreviewShown(*r.ToolPreview)
-	return missing > 0
-}
-
-// toolPreviewNote is the note about a preview in a bundle.
-func (v View) toolPreviewNote(r approvers.Request) *RichText {
-	if f := r.ToolPreview; f != nil && f.State == approvers.ToolPreviewReady && f.Text != "" && !saidAbove(r) {
-		return Say("🔎 ").also(says(*f)).Say(" “" + Clip(OneLine(f.Text), maxBundleNote) + "”")
-	}
-	return v.toolPreviewLine(r)
 }

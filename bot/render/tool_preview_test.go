@@ -64,8 +64,8 @@ func TestToolPreviewCards(t *testing.T) {
 			if approvable := bytes.Contains(raw, []byte(`"text":"Approve"`)) || bytes.Contains(raw, []byte(`"text":"Approve…"`)); approvable != (s.Request.State == approvers.Pending) {
 				t.Errorf("it can be approved: %v", approvable)
 			}
-			if whole := bytes.Contains(raw, []byte("Open whole preview")); whole != (name == "tool_preview_long") {
-				t.Errorf("it offers the whole preview: %v", whole)
+			if name == "tool_preview_long" && !bytes.Contains(raw, []byte("More in Details…")) {
+				t.Error("it does not say that there is more of the preview")
 			}
 		})
 	}
@@ -100,15 +100,14 @@ func TestToolPreviewInABundle(t *testing.T) {
 		f    approvers.ToolPreview
 		want string
 	}{
-		{approvers.ToolPreview{State: approvers.ToolPreviewPending}, "A preview is being made: "},
-		{approvers.ToolPreview{State: approvers.ToolPreviewFailed, Fault: "it is gone"}, "The preview could not be made: it is gone"},
-		{approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "a\nb"}, "“a ⏎ b”"},
+		{approvers.ToolPreview{State: approvers.ToolPreviewPending}, " is asked what this would do."},
+		{approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "a\nb"}, "“a” More in Details…"},
 	} {
-		if got := v.toolPreviewNote(withToolPreview(c.f)).plain.String(); !strings.Contains(got, c.want) {
+		if got := v.toolPreviewLine(withToolPreview(c.f)).plain.String(); !strings.Contains(got, c.want) {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
-	if got := v.toolPreviewNote(bottest.Request(bottest.RefundArgs)); !got.empty() {
+	if got := v.toolPreviewLine(bottest.Request(bottest.RefundArgs)); !got.empty() {
 		t.Errorf("got %q", got.plain.String())
 	}
 }

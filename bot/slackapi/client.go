@@ -19,6 +19,7 @@ type Options struct {
 	Unlimited bool         // do not apply Slack's published limits; a limit that Slack enforces is learned from its refusals
 	Count     func(Call)   // is called after each call; may be nil
 	Recovered func()       // is called when Slack answers again after an outage; may be nil
+	Rescoped  func()       // is called when Slack says that the bot token has other scopes than before; may be nil
 	Log       *slog.Logger
 }
 
@@ -26,6 +27,7 @@ type Options struct {
 type Client struct {
 	*slack.Client
 	limiter *rateLimiter
+	scopes  *scopeReader
 }
 
 // New makes a client. It makes no call.
@@ -43,9 +45,13 @@ func New(o Options) *Client {
 	if o.Recovered == nil {
 		o.Recovered = func() {}
 	}
-	c := &Client{limiter: newRateLimiter(o)}
+	if o.Rescoped == nil {
+		o.Rescoped = func() {}
+	}
+	limiter := newRateLimiter(o)
+	c := &Client{limiter: limiter, scopes: &scopeReader{next: limiter, changed: o.Rescoped}}
 	guarded := *o.HTTP
-	guarded.Transport = sizeGuard{c.limiter, o.Log}
+	guarded.Transport = sizeGuard{c.scopes, o.Log}
 	c.Client = slack.New(o.BotToken, slack.OptionHTTPClient(&guarded), slack.OptionAppLevelToken(o.AppToken), slack.OptionAPIURL(o.URL))
 	c.limiter.breaker.probe = func(ctx context.Context) error {
 		_, err := c.AuthTestContext(WithCallPriority(ctx, CallPriority{probe: true}))

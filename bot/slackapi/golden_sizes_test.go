@@ -45,7 +45,7 @@ func TestSlackAcceptsGoldenFiles(t *testing.T) {
 			messages++
 			text, _ := v["text"].(string)
 			if text == "" || v["blocks"] == nil {
-				t.Errorf("%s is no message: it has no text, or no blocks", name)
+				t.Errorf("%s is not a message: it has no text, or no blocks", name)
 			}
 			code = o.both("chat.postMessage", obj{"channel": "C0001", "text": text, "blocks": v["blocks"], "unfurl_links": false})
 		}

@@ -2,6 +2,7 @@ package slackapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -71,7 +72,11 @@ const patience = time.Second
 func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 	method, ok := strings.CutPrefix(req.URL.Path, l.path)
 	if !ok { // the response_url of a click, which has limits of its own
-		return l.next.RoundTrip(req)
+		resp, err := l.next.RoundTrip(req)
+		if err == nil && isReply(req) {
+			replied(resp)
+		}
+		return resp, err
 	}
 	channel := ""
 	if method == posting {
@@ -96,12 +101,17 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		l.breaker.failed(err)
 	default:
 		failure := failureIn(resp)
-		if failure == nil {
+		unusable := notJSON(resp)
+		if failure = cmp.Or(failure, unusable); failure == nil {
 			l.count(Call{method, CallAnswered})
 			l.breaker.answered()
 		} else {
 			l.count(Call{method, CallFailed})
 			l.breaker.failed(failure)
+		}
+		if unusable != nil {
+			resp.Body.Close()
+			return nil, unusable
 		}
 	}
 	return resp, err

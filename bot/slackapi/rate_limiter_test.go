@@ -183,7 +183,7 @@ func TestOrderOfPosts(t *testing.T) {
 			synctest.Wait() // they come in this order
 		}
 		if at := time.Since(g.began); at != 0 {
-			t.Errorf("whoever posts was held up for %s", at)
+			t.Errorf("the post was delayed by %s", at)
 		}
 		time.Sleep(100 * time.Second)
 		at := time.Since(g.began)
@@ -240,7 +240,7 @@ func TestSharesOfAMinute(t *testing.T) {
 			g.wantPutOff(g.update(c.p), time.Minute, 62*time.Second)
 		}
 		if err := g.update(PriorityUrgent); err != nil {
-			t.Errorf("what somebody waits for was put off: %v", err)
+			t.Errorf("a message that somebody waits for was put off: %v", err)
 		}
 		time.Sleep(61 * time.Second)
 		if err := g.update(PriorityFirst); err != nil {

@@ -77,5 +77,5 @@ func TestErrorsOfSlackKeepNoSecret(t *testing.T) {
 	if held == 0 {
 		t.Error("no error held a secret: this shows nothing")
 	}
-	t.Logf("errors=%d, %d of which quoted a secret; written down: 0", tried, held)
+	t.Logf("errors=%d, %d with a secret; 0 logged or stored", tried, held)
 }

@@ -37,7 +37,9 @@ func (f sizeGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 	first := misfits[0]
 	f.log.Error("a message exceeds Slack's limits and was not sent; this is a fault of the bot, please report it",
 		"method", MethodOf(req), "at", first.At, "reason", first.Reason)
-	return nil, fmt.Errorf("%w: %s %s (%w)", errTooLarge, first.At, first.Reason, slack.SlackErrorResponse{Err: first.Code})
+	return nil, fmt.Errorf("%w: %s %s (%w)", errTooLarge, first.At, first.Reason, slack.SlackErrorResponse{
+		Err: first.Code, ResponseMetadata: slack.ResponseMetadata{Messages: []string{first.At + " " + first.Reason}},
+	})
 }
 
 // MethodOf returns the method in the path of a call, such as chat.update, or "response_url" if there is none.

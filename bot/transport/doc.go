@@ -16,9 +16,9 @@
 //   - When the context of Run ends, what was received is still handed over and acknowledged before Run returns.
 //
 // It never reads more of a payload than it needs to tell the kinds of requests apart, never stores or repeats a
-// delivery, and never decides what a delivery means. A copy of a delivery is the handler's to recognise: Slack delivers
-// again what it believes unacknowledged. Of the other packages it knows only the contract of the store, for the kinds
-// of deliveries.
+// delivery, and never decides what a delivery means. The handler recognises copies of a delivery: Slack delivers again
+// if it got no acknowledgement. Of the other packages it knows only the contract of the store, for the kinds of
+// deliveries.
 //
 // Read transport.go first. socket_mode.go uses connection.go, connections.go and lanes.go; http.go uses request.go,
 // replays.go, senders.go and gate.go.

@@ -27,7 +27,7 @@ func newHTTP(r *recorder) *HTTP {
 	return h
 }
 
-// testRequest is a request of Slack's.
+// testRequest is a request in Slack's format.
 type testRequest struct {
 	path, media, body string
 	secret            string
@@ -60,7 +60,7 @@ func (q testRequest) send(h *HTTP) *httptest.ResponseRecorder {
 	return w
 }
 
-// What is Slack's is handed over as a socket would deliver it; anything else is not.
+// Slack's requests are handed over as a socket would deliver them; others are not.
 func TestRequests(t *testing.T) {
 	with := func(q testRequest, change func(*testRequest)) testRequest {
 		change(&q)
@@ -114,7 +114,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A delivery is answered with what the handler says. One that the handler could not make durable is not acknowledged.
+// A delivery is answered with the handler's answer. A delivery that the handler could not store is not acknowledged.
 func TestRequestAcknowledgement(t *testing.T) {
 	good, bad := click(`{"type":"good"}`), click(`{"type":"bad"}`)
 	r := &recorder{says: map[string]any{`{"type":"good"}`: map[string]int{"answer": 7}}, fail: map[string]error{`{"type":"bad"}`: errors.New("no disk")}}
@@ -123,7 +123,7 @@ func TestRequestAcknowledgement(t *testing.T) {
 		t.Errorf("answered %d %q", w.Code, w.Body)
 	}
 	if w := bad.send(h); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("what was not stored is answered with %d", w.Code)
+		t.Errorf("a delivery that was not stored is answered with %d", w.Code)
 	}
 	h.gate.shut()
 	if w := event(`{}`).send(h); w.Code != http.StatusServiceUnavailable || h.Ready() == nil {
@@ -134,7 +134,7 @@ func TestRequestAcknowledgement(t *testing.T) {
 	}
 }
 
-// What acts once is handed over once, however its signature is written. An event and a menu may come again.
+// A request that acts once is handed over once, however its signature is written. Events and menus may come again.
 func TestReplayedRequests(t *testing.T) {
 	r := &recorder{}
 	h := newHTTP(r)

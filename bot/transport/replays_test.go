@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A request is remembered for as long as its signature may be good, whenever the memory was begun anew, and not for
-// ever.
+// A request is remembered for as long as its signature can be valid, even if the memory was started anew, and no
+// longer.
 func TestSeenRequests(t *testing.T) {
 	begin := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	for at := time.Duration(0); at < 30*time.Minute; at += 30 * time.Second {

@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// fakeSlack is Slack's end of Socket Mode, and a transport that is connected to it. It works in faked time.
+// fakeSlack is Slack's side of Socket Mode, with a transport that is connected to it, in faked time.
 type fakeSlack struct {
 	t      *testing.T
 	mode   *SocketMode
@@ -27,7 +27,7 @@ type fakeSlack struct {
 	asked   int   // how often Address was called
 }
 
-// refuse has Slack answer with an error when it is asked for an address; nil: with an address. It returns how often
+// refuse makes Slack answer requests for an address with an error, or, with nil, with an address. It returns how often
 // Slack was asked since the last call.
 func (s *fakeSlack) refuse(err error) (asked int) {
 	s.mu.Lock()
@@ -43,7 +43,7 @@ func (s *fakeSlack) address(context.Context) (string, error) {
 	return "ws://slack.test/", s.refuses
 }
 
-// fakeSocket is Slack's end of one connection.
+// fakeSocket is Slack's side of one connection.
 type fakeSocket struct {
 	conn *websocket.Conn
 	acks chan string // what the bot sends; closed when the connection has ended
@@ -95,7 +95,7 @@ func inSocketMode(t *testing.T, r *recorder, test func(*fakeSlack)) {
 
 var errFinal = errors.New("the token is refused")
 
-// socket returns the connection that was opened next.
+// socket returns the next opened connection.
 func (s *fakeSlack) socket() *fakeSocket {
 	s.t.Helper()
 	synctest.Wait()
@@ -113,13 +113,13 @@ func (k *fakeSocket) send(frame string) {
 	_ = k.conn.WriteMessage(websocket.TextMessage, []byte(frame))
 }
 
-// deliver sends an event, and waits until the transport has done what it can do at once.
+// deliver sends an event, and waits until the transport has done everything that it can do at once.
 func (s *fakeSlack) deliver(k *fakeSocket, envelope, payload string) {
 	k.send(fmt.Sprintf(`{"type":"events_api","envelope_id":%q,"payload":%s}`, envelope, payload))
 	synctest.Wait()
 }
 
-// acknowledged returns what was acknowledged through a connection since the last call, and whether it has ended.
+// acknowledged returns the acknowledgements on a connection since the last call, and whether the connection has ended.
 func (k *fakeSocket) acknowledged() (all string, ended bool) {
 	synctest.Wait()
 	for {
@@ -135,8 +135,8 @@ func (k *fakeSocket) acknowledged() (all string, ended bool) {
 	}
 }
 
-// A delivery is acknowledged when the handler says that it is durable, with the handler's answer, through its own
-// connection. If the handler fails, it is not acknowledged.
+// A delivery is acknowledged when the handler reports that it is stored, with the handler's answer, on the connection
+// on which it came. If the handler fails, the delivery is not acknowledged.
 func TestSocketAcknowledgement(t *testing.T) {
 	r := &recorder{
 		hold: map[string]chan struct{}{}, fail: map[string]error{`"b bad"`: errors.New("no disk")},
@@ -166,8 +166,8 @@ func TestSocketAcknowledgement(t *testing.T) {
 	})
 }
 
-// Deliveries of one lane are handed over one after another, whichever connection they come through; those of others do
-// not wait for them. Their times of receipt say in which order they came.
+// Deliveries of one lane are handed over one after the other, whichever connection they come through; other lanes do
+// not wait for them. The receipt times give the order in which they came.
 func TestLaneOrder(t *testing.T) {
 	r := &recorder{hold: map[string]chan struct{}{}}
 	inSocketMode(t, r, func(s *fakeSlack) {
@@ -196,8 +196,8 @@ func TestLaneOrder(t *testing.T) {
 	})
 }
 
-// When Slack wants a connection replaced, another one is there at once, and the old one is read until Slack closes it,
-// or half a minute.
+// When Slack wants a connection replaced, a new one is opened at once, and the old one is read until Slack closes it,
+// or for half a minute.
 func TestReplacedConnection(t *testing.T) {
 	r := &recorder{}
 	inSocketMode(t, r, func(s *fakeSlack) {
@@ -220,7 +220,7 @@ func TestReplacedConnection(t *testing.T) {
 	})
 }
 
-// A connection through which nothing comes is opened anew; pings count.
+// A connection on which nothing arrives, not even pings, is opened again.
 func TestSilentConnection(t *testing.T) {
 	inSocketMode(t, &recorder{}, func(s *fakeSlack) {
 		silent, pinging := s.socket(), s.socket()
@@ -238,7 +238,8 @@ func TestSilentConnection(t *testing.T) {
 	})
 }
 
-// What was received when the transport is stopped is still handed over and acknowledged before Run returns.
+// Deliveries that were received when the transport is stopped are still handed over and acknowledged before Run
+// returns.
 func TestSocketModeStops(t *testing.T) {
 	r := &recorder{hold: map[string]chan struct{}{}}
 	inSocketMode(t, r, func(s *fakeSlack) {
@@ -270,8 +271,8 @@ type delayed struct{ error }
 
 func (delayed) After() time.Duration { return 20 * time.Second }
 
-// While Slack gives no address, the pauses between tries grow, and are as long as Slack says. Retry tries at once. An
-// error that is final ends Run.
+// While Slack gives no address, the pauses between tries grow, and are at least as long as Slack says. Retry tries at
+// once. A final error ends Run.
 func TestNoAddress(t *testing.T) {
 	inSocketMode(t, &recorder{}, func(s *fakeSlack) {
 		one, two := s.socket(), s.socket()

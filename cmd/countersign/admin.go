@@ -65,6 +65,22 @@ func runs(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
+// reaches reports on /readyz the requests that nobody can be shown. The bot stays ready: it keeps trying.
+func reaches(wf *workflow.Workflow) func(context.Context) error {
+	return func(ctx context.Context) error {
+		unreached, err := wf.Views.Unreached(ctx)
+		if err != nil || len(unreached) == 0 {
+			return err
+		}
+		r := unreached[0]
+		what := "1 request waits that nobody can be shown"
+		if n := len(unreached); n > 1 {
+			what = fmt.Sprintf("%d requests wait that nobody can be shown", n)
+		}
+		return fmt.Errorf("%s, since %s: %s. countersign pending lists them", what, r.Unreached.Since.UTC().Format(time.RFC3339), visible.Line(r.Unreached.Cause))
+	}
+}
+
 // serveHTTP serves until ctx ends, and then waits for the current requests.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	return serveOn(ctx, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}, l)

@@ -47,24 +47,27 @@ func historyError(err error) error {
 
 func auditListCommand() *cobra.Command {
 	var flags filterFlags
+	var o audit.ListOptions
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "The records, in order of time",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := flags.read(time.Now())
-			if err != nil {
+		Short: "Who allowed what: one line for each request, or each record with --long",
+		Long: `Prints one line of at most 120 characters for each request: when it was decided, what it does, who decided it in which role, how it ended, and its id.
+The flags select the requests that have such a record. --long prints the records themselves, with their facts and hashes.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Filter, err = flags.read(time.Now()); err != nil {
 				return err
 			}
-			return auditListTask.do(cmd.Context(), filter, nil, cmd.OutOrStdout())
+			return auditListTask.do(cmd.Context(), o, nil, cmd.OutOrStdout())
 		},
 	}
 	flags.add(cmd.Flags())
+	cmd.Flags().BoolVar(&o.Long, "long", false, "each record with its facts")
 	return cmd
 }
 
-var auditListTask = task[audit.Filter]{"audit list", true, func(ctx context.Context, w taskEnv, f audit.Filter) error {
-	return historyError(audit.List(ctx, w.out, w.store, f))
+var auditListTask = task[audit.ListOptions]{"audit list", true, func(ctx context.Context, w taskEnv, o audit.ListOptions) error {
+	return historyError(audit.List(ctx, w.out, w.store, o))
 }}
 
 func auditExportCommand() *cobra.Command {

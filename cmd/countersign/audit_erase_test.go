@@ -17,8 +17,8 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// What is erased is in no row of the file any more, in no writing, but for the conversation's messages and answers; and
-// the history verifies.
+// An erased text is in no row of the file, in no encoding, except in the conversation's messages and answers; and the
+// history verifies.
 func TestAuditErase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")
@@ -90,7 +90,7 @@ func TestAuditErase(t *testing.T) {
 	}
 }
 
-// rowsWith counts the rows of each bucket that hold a text, also as base64.
+// rowsWith counts the rows of each bucket that contain a text, also as base64.
 func rowsWith(t *testing.T, path, text string) map[string]int {
 	t.Helper()
 	forms := []string{text, strings.ReplaceAll(text, "'", `\u0027`)}

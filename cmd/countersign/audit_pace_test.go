@@ -21,7 +21,7 @@ type aDecision struct {
 
 var paceDay = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// recorded writes a history with the decisions, one request each, a day apart.
+// recorded writes a history with the decisions, one for each request, a day apart.
 func recorded(t *testing.T, s store.Store, decisions ...aDecision) {
 	t.Helper()
 	err := s.Update(t.Context(), func(tx store.Tx) error {
@@ -72,7 +72,7 @@ var someDecisions = []aDecision{
 	{"U0003", "team-lead", yes, "40s"}, // by standing in
 }
 
-// The figures, exactly: docs/metrics.md shows this table.
+// The exact figures: docs/metrics.md shows this table.
 func TestPace(t *testing.T) {
 	db := emptyStore(t)
 	recorded(t, db, someDecisions...)
@@ -102,7 +102,7 @@ T0001/U0004         2          0          –      1h30m   1h30m  0 %      100 %
 	}
 }
 
-// Only what was decided in the time counts.
+// Only decisions in the period count.
 func TestPaceSince(t *testing.T) {
 	db := emptyStore(t)
 	recorded(t, db, someDecisions...)

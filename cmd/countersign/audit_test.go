@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
@@ -22,7 +23,7 @@ import (
 	"countersign/store"
 )
 
-// altered is a store in which somebody changed what is read from it.
+// altered is a store whose rows are changed when they are read.
 type altered struct {
 	store.Store
 	payload func(*approvers.AuditPayload)
@@ -84,7 +85,7 @@ func (r alteredReader) Heads(after uint64, limit int) ([]store.Head, error) {
 	return all, err
 }
 
-// The history of the exercise names who decided what.
+// The history of the built-in scenario names who decided what.
 func TestAudit(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer
@@ -98,7 +99,7 @@ func TestAudit(t *testing.T) {
 	defer db.Close()
 
 	out.Reset()
-	if err := audit.List(t.Context(), &out, db, audit.Filter{}); err != nil {
+	if err := audit.List(t.Context(), &out, db, audit.ListOptions{Long: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"decided", "T0001/U0002", "T0001/U0003", `kind="reject"`, `kind="approve"`, `role="team-lead"`, "returned"} {
@@ -109,12 +110,29 @@ func TestAudit(t *testing.T) {
 	if strings.Contains(out.String(), "jane@example.com") || strings.Contains(out.String(), "undone") {
 		t.Errorf("the list shows what people wrote:\n%s", out.String())
 	}
-	if err := audit.List(t.Context(), &out, db, audit.Filter{Chain: "req_none"}); cli.Code(historyError(err)) != cli.ExitNo {
+	out.Reset()
+	if err := audit.List(t.Context(), &out, db, audit.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"  search_orders, customer_email: jane@example… · nobody was asked · ran  exec_", "  Ship ORD-123 to 12 Elm Street, Springfield · nobody was asked · ran    exec_",
+		"  Refund of $49.99 for order ORD-123 · Teo (team-lead) · ran  ", "  Permanently cancel account USR… · Ingrid (finance-director) · rejected  req_",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the list lacks %s:\n%s", want, out.String())
+		}
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 120 {
+			t.Errorf("%d characters: %s", n, line)
+		}
+	}
+	if err := audit.List(t.Context(), &out, db, audit.ListOptions{Filter: audit.Filter{Chain: "req_none"}}); cli.Code(historyError(err)) != cli.ExitNo {
 		t.Errorf("an unknown request: %v", err)
 	}
 }
 
-// The filters pick what they say, and each combination of them what all of them pick.
+// Each filter selects the right records, and a combination of filters selects the records that all of them select.
 func TestAuditFilter(t *testing.T) {
 	db := played(t, builtIn)
 	all, _, err := audit.Filter{}.Records(t.Context(), db)
@@ -167,7 +185,7 @@ func TestFilterFlags(t *testing.T) {
 	}
 }
 
-// Each format has every record, and gives back what went in; texts come only where they are asked for.
+// Each format contains every record and can be read back; texts are included only on request.
 func TestExport(t *testing.T) {
 	db := played(t, builtIn)
 	all, _, err := audit.Filter{}.Records(t.Context(), db)
@@ -234,7 +252,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// evidenceFixture is a store with a history that was played, and the key that its heads are signed with.
+// evidenceFixture is a store with a played history, and the key that signs its heads.
 type evidenceFixture struct {
 	*testing.T
 	store.Store
@@ -270,7 +288,7 @@ func newEvidenceFixture(t *testing.T) evidenceFixture {
 	return room
 }
 
-// page is what is written about the refund, from a store and with the keys that are trusted.
+// page returns the page about the refund, from a store and with the trusted keys.
 func (room evidenceFixture) page(s store.Store, keys ...string) string {
 	room.Helper()
 	var b strings.Builder
@@ -293,7 +311,7 @@ func (room evidenceFixture) wants(what, page string, fault bool, texts ...string
 	}
 }
 
-// The page tells a real request's story; what was changed in the store is said on it.
+// The page tells what happened to a real request, and reports changes in the store.
 func TestEvidence(t *testing.T) {
 	room := newEvidenceFixture(t)
 	room.wants("as it was played", room.page(room, room.key), false,
@@ -306,8 +324,8 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// The page says under which signed head the records stand, whose key signed it, and that each record was proved to be
-// there.
+// The page names the signed head over the records and the key that signed it, and says that each record was proved to
+// be under it.
 func TestEvidenceSeal(t *testing.T) {
 	room := newEvidenceFixture(t)
 	var chain []approvers.AuditRecord
@@ -338,7 +356,7 @@ func TestEvidenceSeal(t *testing.T) {
 	room.wants("no key", room.page(room), false, "held against no key", "covers every record")
 	room.wants("another key", room.page(room, newKey(t, "countersign-other").Public), true, "is not signed by a key that is trusted")
 
-	// What is newer than the newest head is said to be.
+	// The page marks records that are newer than the newest head.
 	err = room.Update(t.Context(), func(tx store.Tx) error {
 		return appendRecord(tx, room.chain, approvers.AuditRemarked, nil)
 	})
@@ -356,8 +374,7 @@ func TestEvidenceSeal(t *testing.T) {
 	room.wants("only newer records", room.page(room, room.key), false, fmt.Sprintf("No signed head covers the records yet: they are newer than head %d of", room.heads))
 }
 
-// Whatever somebody who lacks the key makes of the history is a fault on the page, although the chain itself is in
-// order.
+// Any change of the history by somebody without the key is a fault on the page, even if the chain itself is consistent.
 func TestEvidenceOfATamperedHistory(t *testing.T) {
 	room := newEvidenceFixture(t)
 	relinked := func(all []approvers.AuditRecord) { // another person approved, and everything after it was linked anew
@@ -398,7 +415,7 @@ func TestEvidenceOfATamperedHistory(t *testing.T) {
 	}
 }
 
-// forged is a head with the same text that another key signed.
+// forged is a head with the same text, signed by another key.
 func forged(t *testing.T, signed string) string {
 	t.Helper()
 	head, err := approvers.ReadHead(signed)
@@ -412,7 +429,7 @@ func forged(t *testing.T, signed string) string {
 	return note
 }
 
-// newKey is a key of an installation that signed nothing yet.
+// newKey is a key of an installation that has not signed anything yet.
 func newKey(t *testing.T, origin string) approvers.SealKey {
 	t.Helper()
 	text, err := approvers.NewSealKey(rand.Reader, origin)
@@ -439,7 +456,7 @@ func (headlessReader) LastHead() (store.Head, error) {
 	return store.Head{}, &store.DamagedError{Damage: store.Damage{Bucket: "audit_heads", Key: "3", Why: "its checksum does not match"}}
 }
 
-// A signed head that is damaged is a fault on the page, which is written all the same.
+// A damaged signed head is a fault on the page; the page is written all the same.
 func TestEvidenceUnderADamagedHead(t *testing.T) {
 	room := newEvidenceFixture(t)
 	page := room.page(headless{room}, room.key)

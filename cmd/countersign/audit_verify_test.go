@@ -13,8 +13,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// What retention did in an early version is told apart from what somebody did: a record of the installation lies where
-// another one was.
+// A gap that retention left in an early version is distinguished from tampering: a record of the installation is in the
+// place of another one.
 func TestVerifyTellsOfOverwrittenRecords(t *testing.T) {
 	l := newAuditFixture(t)
 	if _, said := l.verify(l.heads); strings.Contains(said, "early version") {

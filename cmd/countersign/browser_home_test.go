@@ -12,8 +12,8 @@ const (
 	inForm = "[data-testid=modal][open]"
 )
 
-// The Home tab in a real browser, as every role: what waits is decided from it in the form that shows all arguments,
-// what was asked for stands there until then, and an absence begins and ends there.
+// The Home tab in a real browser, for every role: waiting requests are decided there in the form that shows all
+// arguments, a person's own requests are listed until they are decided, and an absence begins and ends there.
 func TestBrowserHome(t *testing.T) {
 	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
 
@@ -70,7 +70,7 @@ func TestBrowserMasked(t *testing.T) {
 	b.shot("masked-1-asker")
 
 	b.become("U0001", "C0002")
-	b.sees(inMessages, "1 value masked here: phone.")
+	b.sees(inMessages, "1 value is hidden: phone.")
 	b.until("the card does not tell it", `![...document.querySelectorAll("`+inMessages+`")].some(e => e.innerText.includes("0199"))`)
 	b.shot("masked-2-card")
 	b.click("button", "Reveal…")
@@ -95,7 +95,7 @@ func TestBrowserMasked(t *testing.T) {
 	b.shot("masked-5-explained")
 }
 
-// What is typed is answered where it was typed, to whoever typed it.
+// A slash command is answered where it was typed, only for the person who typed it.
 func TestBrowserCommands(t *testing.T) {
 	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
 

@@ -14,7 +14,7 @@ import (
 
 const toolsPage = "../../docs/tools.md"
 
-// walkthrough is what the page on tools has a newcomer do: its policy, its commands, and what Sam writes.
+// walkthrough contains what docs/tools.md asks a newcomer to do: its policy, its commands, and Sam's message.
 type walkthrough struct {
 	policy   string
 	commands []string
@@ -46,9 +46,9 @@ func readWalkthrough(t *testing.T) (w walkthrough) {
 	return w
 }
 
-// The walk-through of docs/tools.md, done for real: a server from npm is pinned, a call of it is asked for in the
-// browser, waits, is approved by the Team Lead, and the file is on the disk. npx would fetch the server; here it is the
-// installed one of the same version.
+// The walk-through of docs/tools.md: a server from npm is pinned, a call of it is asked for in the browser, waits, is
+// approved by the Team Lead, and the file is on the disk. npx would download the server; here the installed copy of the
+// same version is used.
 func TestBrowserServer(t *testing.T) {
 	_, tool := npm.Require(t, "a gated call of an MCP server from npm, in the browser, was")
 	modules := npm.Installed(t, tool, "../../agent/mcp/npmtest", "mcp-servers")

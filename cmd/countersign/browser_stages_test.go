@@ -7,14 +7,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// typed is the field for the value that a critical call asks for; reason is a form's field for text.
+// typed is the field for the typed value of a critical call; reason is a form's text field.
 const (
 	typedField = "[data-testid=modal][open] [data-testid=input][data-block-id=typed] input"
 	formOpen   = `document.querySelector("[data-testid=modal][open]") !== null`
 	formClosed = `document.querySelector("[data-testid=modal][open]") === null`
 )
 
-// approves has the person whose page is open approve what is critical, by typing a value.
+// approves lets the person whose page is open approve a critical call by typing its value.
 func (b *browser) approves(value string) {
 	b.Helper()
 	b.click("button", "Approve…")
@@ -24,7 +24,7 @@ func (b *browser) approves(value string) {
 	b.until("the form closes", formClosed)
 }
 
-// choosesPerson picks somebody in the form's list of people.
+// choosesPerson selects a person in the form's list.
 func (b *browser) choosesPerson(name string) {
 	b.Helper()
 	b.until("the list of people can be typed into", `(() => { const f = document.querySelector("[data-testid=modal][open] [data-testid=users_select]"); f?.focus(); return f !== null && document.activeElement === f; })()`)
@@ -32,9 +32,9 @@ func (b *browser) choosesPerson(name string) {
 	b.until(name+" is chosen", `(() => { const o = [...document.querySelectorAll("[data-testid=option]")].find(o => o.innerText.includes("`+name+`")); o?.click(); return o !== undefined; })()`)
 }
 
-// Two stages with a quorum of two, in a real browser: the only Team Lead hands the request on to a peer, a director
-// changes it after two approvals, which fall; the stages begin again, the bot is down while the lead falls due to be
-// told, and then three people agree.
+// Two stages, one with a quorum of two, in a real browser. The only Team Lead hands the request on to a peer; a
+// director edits it after two approvals, which lapse; the stages begin again; the bot is down when the lead is due to
+// be told; then three people approve.
 func TestBrowserStages(t *testing.T) {
 	h := openHouse(t, t.TempDir(), func(s *setup) {
 		if err := s.policies.become("testdata/browser.yaml"); err != nil {
@@ -50,7 +50,7 @@ func TestBrowserStages(t *testing.T) {
 	b.shot("stages-1-asked")
 
 	b.become("U0002", "U0BOT")
-	b.sees(inMessages, "Stage 1 of 2")
+	b.sees(inMessages, "Then Finance Director")
 	b.shot("stages-2-card")
 	b.click("button", "Hand on")
 	b.until("the form opens", formOpen)
@@ -63,10 +63,10 @@ func TestBrowserStages(t *testing.T) {
 	b.sees(inMessages, "handed")
 	b.shot("stages-4-handed-on")
 	b.approves("900")
-	b.sees(inMessages, "Stage 2 of 2")
+	b.sees(inMessages, "Waits for Finance Director")
 
 	b.become("U0003", "U0BOT")
-	b.sees(inMessages, "Stage 2 of 2")
+	b.sees(inMessages, "Waits for Finance Director")
 	b.approves("900")
 	b.sees(inMessages, "1 of 2 agreed")
 	b.shot("stages-5-one-of-two")
@@ -88,13 +88,13 @@ func TestBrowserStages(t *testing.T) {
 
 	h.down(25 * time.Minute)
 	b.become("U0001", "U0BOT")
-	b.sees(inMessages, "Nobody has decided yet")
+	b.sees(inMessages, "Not decided yet")
 	b.shot("stages-9-escalated")
 	b.approves("800")
-	b.sees(inMessages, "Stage 2 of 2")
+	b.sees(inMessages, "Waits for Finance Director")
 
 	b.become("U0003", "U0BOT")
-	b.sees(inMessages, "Stage 2 of 2")
+	b.sees(inMessages, "Waits for Finance Director")
 	b.approves("800")
 	b.become("U0004", "U0BOT")
 	b.sees(inMessages, "1 of 2 agreed")

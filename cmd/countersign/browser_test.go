@@ -13,7 +13,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// browser is a person in front of the page, in headless Chromium.
+// browser is a person at the page, in headless Chromium.
 type browser struct {
 	*testing.T
 	base string // of the workspace
@@ -36,7 +36,7 @@ func openBrowserTest(t *testing.T, base string) *browser {
 	return &browser{T: t, base: base, ctx: ctx}
 }
 
-// do runs steps, each within a time that bounds a failure.
+// do runs steps; each has a timeout, which only a failure reaches.
 func (b *browser) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	for i, step := range steps {
@@ -67,7 +67,7 @@ func (b *browser) until(what, condition string) {
 	}
 }
 
-// shot keeps a screenshot where COUNTERSIGN_SCREENSHOTS says, to be looked at.
+// shot saves a screenshot to the directory in COUNTERSIGN_SCREENSHOTS.
 func (b *browser) shot(name string) {
 	dir := os.Getenv("COUNTERSIGN_SCREENSHOTS")
 	if dir == "" {
@@ -82,7 +82,7 @@ func (b *browser) shot(name string) {
 	}
 }
 
-// become opens the page as a person, at a place.
+// become opens the page as a person, at a given place.
 func (b *browser) become(user, place string) {
 	b.Helper()
 	b.do("become "+user, chromedp.Navigate("about:blank"), chromedp.Navigate(b.base+"/#/"+user+"/"+place))
@@ -96,9 +96,9 @@ func (b *browser) write(composer, text string) {
 	b.do("send", chromedp.KeyEvent("\r"))
 }
 
-// enter types into a field in place of what it holds. The page may draw a form anew at any time, so the field is found,
-// focused and selected in one go, the keys go to whatever has the focus, and what then stands in the field is looked
-// at, as a person would.
+// enter replaces the content of a field by typing. The page may render a form again at any time, so the field is found,
+// focused and selected in one step, the keys go to the focused element, and the content of the field is checked
+// afterwards.
 func (b *browser) enter(field, text string) {
 	b.Helper()
 	for range 5 {
@@ -113,7 +113,7 @@ func (b *browser) enter(field, text string) {
 	b.Fatalf("%s does not take %q", field, text)
 }
 
-// press clicks the one element of a kind.
+// press clicks the only element of a kind.
 func (b *browser) press(testid string) {
 	b.Helper()
 	b.until("there is "+testid, `(() => { const e = document.querySelector("[data-testid=`+testid+`]"); if (!e || e.disabled) return false; e.click(); return true; })()`)
@@ -142,8 +142,8 @@ const (
 	amountField = "[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input"
 )
 
-// The main job in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every outbox
-// message follows.
+// The main path in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every
+// message is updated.
 func TestBrowser(t *testing.T) {
 	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
 
@@ -227,8 +227,8 @@ func TestBrowser(t *testing.T) {
 	b.shot("14-told")
 }
 
-// The shop says on the card what a refund would do, before anybody decides, and once more for changed arguments. What
-// it says is the shop's word: the sentence above it stays the policy's.
+// Before anybody decides, the card shows the shop's preview of a refund, and a new preview for changed arguments. The
+// preview is marked as the shop's; the sentence above it is the policy's.
 func TestBrowserPreview(t *testing.T) {
 	h := openHouse(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
@@ -241,8 +241,8 @@ func TestBrowserPreview(t *testing.T) {
 	b.shot("preview-1-card")
 }
 
-// The brake in a real browser: the lead pauses everything while a call waits, everybody sees it, what is approved
-// meanwhile does not run, and it does when somebody else of those who may lets everything go on.
+// A pause in a real browser: the lead pauses everything while a call waits, everybody sees it, a call that is approved
+// meanwhile does not run, and it runs when another person with the permission ends the pause.
 func TestBrowserPause(t *testing.T) {
 	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
 
@@ -291,8 +291,8 @@ func TestBrowserPause(t *testing.T) {
 	b.shot("pause-8-answer")
 }
 
-// The shop's server asks, in the middle of an export that a director has allowed, which of the data are wanted. The
-// question is Sam's, who asked; what he leaves out is not exported.
+// In the middle of an export that a director has approved, the shop's server asks which data to export. The question
+// goes to Sam, who asked; data that he leaves out are not exported.
 func TestBrowserElicits(t *testing.T) {
 	h := openHouse(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
@@ -325,7 +325,7 @@ func TestBrowserElicits(t *testing.T) {
 	}
 }
 
-// chooses picks an option of a list or of buttons in the form's field.
+// chooses selects an option of a list or of buttons in the form's field.
 func (b *browser) chooses(field, option string) {
 	b.Helper()
 	in := `[data-testid=modal][open] [data-testid=input][data-block-id*=` + field + `]`

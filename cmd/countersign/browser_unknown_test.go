@@ -12,15 +12,15 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// cutRefund is a bot, as a process of its own, that is killed in the middle of a refund.
+// cutRefund is a bot in its own process that is killed in the middle of a refund.
 type cutRefund struct {
 	*browser
 	world *killHarness
 	bot   *process
 }
 
-// cut has Sam ask for a refund and Teo approve it. The bot is killed at a point of it, and another one goes on over the
-// same store and workspace.
+// cut lets Sam ask for a refund and Teo approve it. The bot is killed at a point of the refund, and a new process
+// continues with the same store and workspace.
 func (c *cutRefund) cut(point, ask, preview string) {
 	c.Helper()
 	if c.bot != nil {
@@ -51,16 +51,16 @@ func (c *cutRefund) stop() {
 	}
 }
 
-// thread opens the newest thread of #support as Sam, who asked.
+// thread opens the newest thread of #support as Sam, the requester.
 func (c *cutRefund) thread() {
 	c.Helper()
 	c.become("U0100", "C0001")
 	c.click("replies", "")
 }
 
-// The bot is killed while a refund is under way, four times. Whoever approved it and whoever asked for it are asked
-// what happened, and each of the four answers leads to what it says. What is asked for again is a new request with its
-// stage, and runs when the Team Lead has approved that.
+// The bot is killed during a refund, four times. The approver and the requester are asked what happened, and each of
+// the four answers has its effect. A refund that is asked for again is a new request with its stage, and runs when the
+// Team Lead has approved it.
 func TestBrowserUnknown(t *testing.T) {
 	k := newTrial(t, 1, string(demoPolicy), func(*killHarness) scriptedmodel.Responder { return scriptedmodel.Rules() })
 	goods := shop.New(time.Now)
@@ -105,7 +105,7 @@ func TestBrowserUnknown(t *testing.T) {
 	c.cut(toolCalled, "refund 30 USD of order ORD-129, a scratch", "Refund of $30.00 for order ORD-129")
 	c.become("U0002", "U0BOT")
 	c.sees(inMessages, told)
-	c.click("button", "Leave it, tell the agent")
+	c.click("button", "Leave it")
 	c.sees(inMessages, "The agent was told that nobody knows: @Teo left it so.")
 	c.shot("unknown-09-left")
 	c.thread()

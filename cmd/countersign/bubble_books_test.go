@@ -15,7 +15,7 @@ func (b *bubble) view(fn func(store.Reader) error) {
 	b.ok(b.db.View(context.Background(), fn))
 }
 
-// allTurns are the turns of all conversations in #support.
+// allTurns lists the turns of all conversations in #support.
 func (b *bubble) allTurns(r store.Reader) (turns []string) {
 	conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 100_000)
 	b.ok(err)
@@ -31,7 +31,7 @@ func (b *bubble) allTurns(r store.Reader) (turns []string) {
 	return turns
 }
 
-// outbox messages are all that name a request or a turn.
+// surfaces lists the outbox messages that name a request or a turn.
 func (b *bubble) surfaces() (out []store.OutboxMessage) {
 	b.Helper()
 	b.view(func(r store.Reader) error {
@@ -64,7 +64,7 @@ func (b *bubble) surfaces() (out []store.OutboxMessage) {
 	return out
 }
 
-// books holds the store's books against one another.
+// books checks the store's records against each other.
 func (b *bubble) books() {
 	b.Helper()
 	b.view(func(r store.Reader) error {
@@ -75,7 +75,7 @@ func (b *bubble) books() {
 	})
 }
 
-// lineLog is what the bot logged.
+// lineLog collects the lines of the bot's log.
 type lineLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -94,7 +94,7 @@ func (l *lineLog) all() []string {
 	return append([]string(nil), l.lines...)
 }
 
-// with are the lines that have some words.
+// with lists the lines that contain all the words.
 func (l *lineLog) with(words string) (out []string) {
 	for _, line := range l.all() {
 		if strings.Contains(line, words) {

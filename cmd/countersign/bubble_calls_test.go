@@ -14,7 +14,7 @@ import (
 	"countersign/internal/demo/workspace/delivery"
 )
 
-// apiCall is one call of the bot's that reached Slack.
+// apiCall is one call of the bot that reached Slack.
 type apiCall struct {
 	method, channel string
 	surface         string // that a message shows
@@ -27,7 +27,7 @@ type apiCall struct {
 	form            url.Values
 }
 
-// callFate is what becomes of a call.
+// callFate is how a call ends.
 type callFate int
 
 const (
@@ -40,7 +40,7 @@ const (
 	callOver             // the message is not being streamed any more
 )
 
-// watched notes each call of the bot's, and does to it what the test wants.
+// watched records each call of the bot, and gives it the fate that the test wants.
 func (b *bubble) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		method, ok := strings.CutPrefix(r.URL.Path, "/api/")
@@ -95,7 +95,7 @@ func (b *bubble) watched(h http.Handler) http.Handler {
 	})
 }
 
-// noted remembers a call.
+// noted records a call.
 func (b *bubble) noted(c apiCall, answer []byte) {
 	if b.note == nil {
 		b.mu.Lock()
@@ -109,7 +109,7 @@ func (b *bubble) noted(c apiCall, answer []byte) {
 	b.note(c)
 }
 
-// mishap is what becomes of a delivery.
+// mishap is how a delivery ends.
 func (b *bubble) mishap(a delivery.Attempt) delivery.Mishap {
 	if b.fates == nil {
 		return delivery.Mishap{}
@@ -117,7 +117,7 @@ func (b *bubble) mishap(a delivery.Attempt) delivery.Mishap {
 	return b.fates(a)
 }
 
-// surfaceOf is what a message shows, by its metadata.
+// surfaceOf returns the outbox message that a message shows, by its metadata.
 func surfaceOf(form url.Values) (surface string, part int) {
 	var meta struct {
 		Payload struct {
@@ -131,14 +131,14 @@ func surfaceOf(form url.Values) (surface string, part int) {
 	return meta.Payload.Surface, meta.Payload.Part
 }
 
-// becomes says what becomes of the bot's calls from now on; nil: they go well. Calls come side by side.
+// becomes sets the fate of the bot's calls from now on; nil means that they succeed. It is called concurrently.
 func (b *bubble) becomes(of func(apiCall) callFate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.decide = of
 }
 
-// made are the bot's calls since a time that fit.
+// made lists the bot's matching calls since a time.
 func (b *bubble) made(since time.Time, fits func(apiCall) bool) (out []apiCall) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 )
 
-// tools are what the model can ask for.
+// tools are the tools that the model can ask for.
 func (b *bubble) tools() *agent.Registry {
 	r := &agent.Registry{}
 	for _, name := range []string{"plain", "grave", "patient", "alarm", "vote"} {
@@ -34,8 +34,8 @@ func (b *bubble) tools() *agent.Registry {
 	return r
 }
 
-// think is the model. It does as it is told: "plain 7" asks for a call, "say 7" answers, "tell 7" does so at
-// great length, and "after 5s" before it takes so long.
+// think is the model. It follows the message: "plain 7" asks for a call, "say 7" answers, "tell 7" answers at great
+// length, and "after 5s" before one of these delays it.
 func (b *bubble) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" {

@@ -14,7 +14,7 @@ func (b *bubble) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: "http://slack.test", User: name, HTTP: b.client}
 }
 
-// says has sam write to the bot in a thread of its own in #support.
+// says lets sam write to the bot in a new thread in #support.
 func (b *bubble) says(text string) (thread string) {
 	b.Helper()
 	return b.saysIn("#support", text)
@@ -27,7 +27,7 @@ func (b *bubble) saysIn(channel, text string) (thread string) {
 	return ts
 }
 
-// request is the one for the call with an argument; empty until there is one.
+// request returns the request for the call with an argument; empty until it exists.
 func (b *bubble) request(n string) (found approvers.Request) {
 	b.Helper()
 	b.view(func(r store.Reader) (err error) {
@@ -43,7 +43,7 @@ func (b *bubble) request(n string) (found approvers.Request) {
 	return found
 }
 
-// allRequests are the requests of all calls, by the calls' argument n.
+// allRequests returns the requests of all calls, by the calls' argument n.
 func (b *bubble) allRequests(r store.Reader) map[string]string {
 	out := map[string]string{}
 	for _, turn := range b.allTurns(r) {
@@ -58,7 +58,7 @@ func (b *bubble) allRequests(r store.Reader) map[string]string {
 	return out
 }
 
-// asked waits until the request for a call is there.
+// asked waits until the request for a call exists.
 func (b *bubble) asked(n string) approvers.Request {
 	b.Helper()
 	var r approvers.Request
@@ -69,7 +69,7 @@ func (b *bubble) asked(n string) approvers.Request {
 	return r
 }
 
-// card is where a request's card is shown in #support-approvals.
+// card returns the position of a request's card in #support-approvals.
 func (b *bubble) card(n string) workspaceclient.Message {
 	b.Helper()
 	r := b.request(n)
@@ -94,7 +94,7 @@ func (b *bubble) card(n string) workspaceclient.Message {
 	return found
 }
 
-// approve clicks Approve where a message has it for a request, and says what the person was told at once.
+// approve clicks Approve on a message, for a request, and returns what the person was told at once.
 func (b *bubble) approve(who, n string, m workspaceclient.Message) error {
 	b.Helper()
 	e, ok := buttonFor(m, "Approve", b.request(n).ID)

@@ -20,8 +20,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// bubble is workspace, model, people and the bot in faked time, where hours pass in moments. It is all of the product:
-// they speak HTTP and WebSockets, over pipes; the store is a real one.
+// bubble is workspace, model, people and the bot in faked time, where hours pass in moments. It is the whole product:
+// its parts speak HTTP and WebSockets over pipes, and the store is a real one.
 type bubble struct {
 	*testing.T
 	ws     *workspace.Server
@@ -69,7 +69,7 @@ agents:
   support: {channels: ["#support", "#general"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// inBubble runs a test in faked time. change may set the bot up differently.
+// inBubble runs a test in faked time. change may change the bot's configuration.
 func inBubble(t *testing.T, change func(*bubble), fn func(*bubble)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -150,7 +150,7 @@ func (b *bubble) ok(err error) {
 	}
 }
 
-// listen opens where a bot takes Slack's requests.
+// listen opens the listener on which a bot receives Slack's requests.
 func (b *bubble) listen() (net.Listener, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,7 +158,7 @@ func (b *bubble) listen() (net.Listener, error) {
 	return b.door, nil
 }
 
-// knock connects Slack with the bot that is there.
+// knock connects Slack with the current bot.
 func (b *bubble) knock(ctx context.Context, network, addr string) (net.Conn, error) {
 	b.mu.Lock()
 	door := b.door
@@ -169,7 +169,7 @@ func (b *bubble) knock(ctx context.Context, network, addr string) (net.Conn, err
 // start starts a bot, a new process on the same store.
 func (b *bubble) start() { b.bot = b.setup.begin(b.ctx) }
 
-// restart has another process go on.
+// restart lets a new process continue.
 func (b *bubble) restart() {
 	b.Helper()
 	b.ok(b.bot.end())
@@ -182,7 +182,7 @@ func (b *bubble) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// within waits until something is true, for so long at most, and says how long it took.
+// within waits until a condition holds, up to a limit, and returns how long it took.
 func (b *bubble) within(most time.Duration, what string, is func() bool) time.Duration {
 	b.Helper()
 	began := time.Now()

@@ -20,7 +20,7 @@ type wire struct {
 	open  map[net.Conn]bool
 }
 
-// wireState says what becomes of whoever dials.
+// wireState is the fate of new connections.
 type wireState int
 
 const (
@@ -33,7 +33,7 @@ func newWire() *wire {
 	return &wire{calls: make(chan net.Conn), over: make(chan struct{}), open: map[net.Conn]bool{}}
 }
 
-// Accept takes the server's end of the next connection.
+// Accept returns the server's end of the next connection.
 func (w *wire) Accept() (net.Conn, error) {
 	select {
 	case c := <-w.calls:
@@ -43,7 +43,7 @@ func (w *wire) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the listening.
+// Close stops listening.
 func (w *wire) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +55,7 @@ func (w *wire) Close() error {
 	return nil
 }
 
-// Addr is where it seems to listen.
+// Addr is the address at which it seems to listen.
 func (w *wire) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
 // dial opens a connection, as a transport's DialContext.
@@ -84,7 +84,7 @@ func (w *wire) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return nil, errors.Join(errors.New("the server is gone"), here.Close())
 }
 
-// become changes what becomes of whoever dials, and breaks all connections.
+// become sets the fate of new connections, and breaks all existing ones.
 func (w *wire) become(s wireState) {
 	w.mu.Lock()
 	w.state = s

@@ -18,7 +18,7 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// catalogOf is a catalog of the tools that a test registers itself. Nothing else is offered.
+// catalogOf is a catalog of the tools that a test registers itself, and no others.
 func catalogOf(r *agent.Registry) *catalog.Catalog {
 	c, err := catalog.New(catalog.Config{Registry: r})
 	if err != nil {
@@ -42,7 +42,7 @@ func openCatalog(t *testing.T, policy string) (c *catalog.Catalog, begin func())
 	return c, func() { t.Cleanup(c.Begin(t.Context())) }
 }
 
-// shopEntry is what a policy says of the sample shop, as docs/policy.md has it.
+// shopEntry is the policy's entry for the sample shop, as in docs/policy.md.
 const shopEntry = `
 servers:
   shop:
@@ -51,7 +51,7 @@ servers:
     effects: {search_orders: read-only, preview_refund: read-only, update_shipping_address: idempotent, update_profile: idempotent, apply_discount: idempotent, issue_refund: idempotent, process_payment: idempotent, export_customer_data: idempotent}
 `
 
-// shopPins are the pins of the sample shop's tools, as its server describes them.
+// shopPins are the pins of the sample shop's tools, with its server's definitions.
 var shopPins = sync.OnceValues(func() (pins.Lock, error) {
 	web := httptest.NewServer(shop.New(time.Now).Handler())
 	defer web.Close()
@@ -87,7 +87,7 @@ var shopPins = sync.OnceValues(func() (pins.Lock, error) {
 	return lock, err
 })
 
-// pinShop writes the lock beside a policy file, with the shop's tools in it.
+// pinShop writes the lock file beside a policy file, with the shop's tools.
 func pinShop(t testing.TB, policy string) {
 	t.Helper()
 	lock, err := shopPins()
@@ -99,7 +99,7 @@ func pinShop(t testing.TB, policy string) {
 	}
 }
 
-// shopKnown are the tools of the demo as they are known while it does not run.
+// shopKnown lists the demo's tools as they are known while it does not run.
 func shopKnown(t testing.TB) *agent.Registry {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "countersign.yaml")

@@ -12,14 +12,14 @@ import (
 	"countersign/store"
 )
 
-// chaosMessage is what somebody said.
+// chaosMessage is a message that a person wrote.
 type chaosMessage struct {
 	who, n, ts string
 	root       string // ts of the thread that it was written in; empty: it began one
 	edits      int
 	deleted    bool
 
-	// What the account finds out.
+	// The fields that the model computes.
 	heard    time.Time // zero: never
 	edited   string    // the edit since which it read as it was heard
 	gone     bool
@@ -27,7 +27,7 @@ type chaosMessage struct {
 	reworded *approvers.MessageEdit
 }
 
-// chaosRequest is what becomes of a request, by the account.
+// chaosRequest is the expected course of a request, by the model.
 type chaosRequest struct {
 	message  *chaosMessage
 	opened   time.Time
@@ -38,16 +38,16 @@ type chaosRequest struct {
 	maybe    map[string]int // and how many more it may have
 }
 
-// until is when it expires.
+// until is the time of its expiry.
 func (r *chaosRequest) until() time.Time { return r.opened.Add(5 * time.Minute) }
 
-// chaosAccount is what has to be there in the end.
+// chaosAccount is an independent model of the product: the expected final state, computed from what arrived and when.
 type chaosAccount struct {
 	requests map[string]*chaosRequest // by the argument of the call
 	byID     map[string]*chaosRequest
 }
 
-// fold goes through what arrived, in order.
+// fold processes everything that arrived, in order.
 func (c *chaos) fold() chaosAccount {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *chaos) fold() chaosAccount {
 	return a
 }
 
-// hear takes in what arrived of a message.
+// hear processes an arrival about a message.
 func (c *chaos) hear(a chaosAccount, m *chaosMessage, x chaosArrival) {
 	if m.root != "" {
 		root := c.texts[m.root]
@@ -106,7 +106,7 @@ func (c *chaos) hear(a chaosAccount, m *chaosMessage, x chaosArrival) {
 	}
 }
 
-// reword notes that a message was edited or deleted after it was read. While the request waits, its card says so.
+// reword records that a message was edited or deleted after it was read. While the request waits, its card says so.
 func (a chaosAccount) reword(m *chaosMessage, at time.Time, w approvers.MessageEdit) {
 	if m.reworded != nil && (m.reworded.Deleted || !w.Deleted && w.Edit <= m.reworded.Edit) {
 		return
@@ -117,7 +117,7 @@ func (a chaosAccount) reword(m *chaosMessage, at time.Time, w approvers.MessageE
 	}
 }
 
-// decide takes in a click.
+// decide processes a click.
 func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	if r.closed.IsZero() && !x.at.Before(r.until()) {
 		r.closed, r.state = r.until(), approvers.Expired
@@ -150,7 +150,7 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	}
 }
 
-// replaced reports whether what was clicked had been posted anew elsewhere by then.
+// replaced reports whether the clicked message had been posted anew elsewhere by then.
 func (c *chaos) replaced(x chaosArrival) bool {
 	newer := false
 	for _, p := range c.placed[x.surface] {
@@ -163,7 +163,7 @@ func userID(name string) string {
 	return map[string]string{"sam": "U0100", "ada": "U0001", "priya": "U0101"}[name]
 }
 
-// compare holds the store against the account.
+// compare compares the store with the model.
 func (c *chaos) compare(r store.Reader, a chaosAccount, outcome map[string]int, fault func(string, ...any)) error {
 	found := map[string]int{}  // requests, by the message that they quote
 	stored := map[string]int{} // messages, by ts
@@ -274,7 +274,7 @@ func (c *chaos) compareRequest(r store.Reader, want *chaosRequest, n string, req
 	return nil
 }
 
-// clicksOn are the clicks on a request that arrived.
+// clicksOn lists the clicks on a request that arrived.
 func (c *chaos) clicksOn(request string) (all []chaosArrival) {
 	for _, x := range c.arrivals {
 		if x.request == request {
@@ -284,7 +284,7 @@ func (c *chaos) clicksOn(request string) (all []chaosArrival) {
 	return all
 }
 
-// messages holds what Slack shows against what it should: nothing twice, and no button of what is over.
+// messages compares what Slack shows with what it should show: nothing twice, and no button of a finished request.
 func (c *chaos) messages(fault func(string, ...any)) {
 	for surface, posts := range c.posts {
 		for post, n := range posts {

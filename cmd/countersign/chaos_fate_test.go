@@ -11,17 +11,17 @@ import (
 	"countersign/internal/demo/workspace/delivery"
 )
 
-// chaosArrival is something that arrived at the bot, or will at a time, as the account sees it.
+// chaosArrival is a delivery that arrived at the bot, or will at a time, as the model sees it.
 type chaosArrival struct {
 	at time.Time
 
-	// Of a message: that it was said, that it reads so since an edit, or that it is gone.
+	// About a message: it was written, it has a new text since an edit, or it is gone.
 	message string // its ts
 	edit    string // Slack's ts of the edit
 	text    string
 	gone    bool
 
-	// Of a click, or a form.
+	// About a click, or a form.
 	click   string // names it, however often it arrives
 	who     string
 	act     string // approve, reject (the form), open (the click before it), withdraw
@@ -33,7 +33,7 @@ type chaosArrival struct {
 // tallyOf counts mishaps.
 type tallyOf struct{ lost, late, twice, deaf, never int }
 
-// mishap decides what becomes of an attempt to deliver something, and notes when it arrives.
+// mishap draws the fate of an attempt to deliver something, and records when it arrives.
 func (c *chaos) mishap(a delivery.Attempt) (m delivery.Mishap) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *chaos) mishap(a delivery.Attempt) (m delivery.Mishap) {
 	return m
 }
 
-// draw is the fate of an attempt. No two arrive in the same moment: who is first then, nobody could say.
+// draw is the fate of an attempt. No two deliveries arrive at the same moment, because their order would be undefined.
 func (c *chaos) draw(a delivery.Attempt) (m delivery.Mishap) {
 	some := func(most time.Duration) time.Duration { return time.Duration(1 + c.fates.Int64N(int64(most))) }
 	m.Late = some(time.Millisecond)
@@ -84,7 +84,7 @@ func (c *chaos) draw(a delivery.Attempt) (m delivery.Mishap) {
 	return m
 }
 
-// doomed decides at the first attempt whether an event is to be lost each time.
+// doomed decides at the first attempt whether all attempts to deliver an event are lost.
 func (c *chaos) doomed(a delivery.Attempt) bool {
 	var p struct {
 		EventID string `json:"event_id"`
@@ -116,7 +116,7 @@ func (c *chaos) count(a delivery.Attempt, m delivery.Mishap) {
 // retriesOfSlack are the waits before an event is delivered again.
 var retriesOfSlack = []time.Duration{0, time.Minute, 5 * time.Minute}
 
-// readArrival reads what concerns the account.
+// readArrival reads the parts of a delivery that the model needs.
 func readArrival(a delivery.Attempt) (chaosArrival, bool) {
 	if a.Kind == "events_api" {
 		return readChaosEvent(a.Payload)
@@ -195,16 +195,16 @@ func readChaosClick(raw []byte) (chaosArrival, bool) {
 	return out, true
 }
 
-// chaosPost is one message of an outbox message: its part, and how often it had been lost before.
+// chaosPost is one message of an outbox message: its part, and its round.
 type chaosPost struct{ part, round int }
 
-// chaosPlace is where an outbox message was posted, and when.
+// chaosPlace is where and when an outbox message was posted.
 type chaosPlace struct {
 	ts string
 	at time.Time
 }
 
-// posted notes what Slack took.
+// posted records the posts that Slack accepted.
 func (c *chaos) posted(call apiCall) {
 	if call.method != "chat.postMessage" || !call.done || call.surface == "" {
 		return
@@ -224,7 +224,7 @@ func (c *chaos) posted(call apiCall) {
 	}
 }
 
-// counted is a counter in words.
+// counted formats a counter.
 func counted(n map[string]int) string {
 	var out []string
 	for _, what := range slices.Sorted(maps.Keys(n)) {

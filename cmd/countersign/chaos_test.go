@@ -23,18 +23,18 @@ agents:
   support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// TestChaos has Slack's deliveries come twice, late by up to six minutes, out of order, by a retry, or never, while
-// people ask, edit, delete, write on, approve, reject and withdraw, an admin deletes cards, and the bot is thrown out
-// of the channel of the cards and invited again. The whole product runs in faked time: its sockets, its store on the
-// disk, its agent. What became of every message and every request is held against an account that is kept apart, from
-// what arrived and when.
+// TestChaos delivers Slack's events twice, late by up to six minutes, out of order, by a retry, or never, while people
+// ask, edit, delete, write further messages, approve, reject and withdraw, an admin deletes cards, and the bot is
+// removed from the channel of the cards and invited again. The whole product runs in faked time: its sockets, its store
+// on the disk, its agent. The outcome of every message and every request is compared with an independent model that
+// knows only what arrived, and when.
 //
-// COUNTERSIGN_EVENTS says how many deliveries there are, COUNTERSIGN_SEED repeats a run as far as scheduling lets it.
+// COUNTERSIGN_EVENTS sets the number of deliveries; COUNTERSIGN_SEED repeats a run as far as scheduling allows.
 func TestChaos(t *testing.T) {
 	runChaos(t, testkit.Size(t, "COUNTERSIGN_EVENTS", 200), usualTransport() == "http")
 }
 
-// TestChaosOverHTTP is TestChaos where Slack delivers over HTTP.
+// TestChaosOverHTTP is TestChaos with deliveries over HTTP.
 func TestChaosOverHTTP(t *testing.T) { runChaos(t, testkit.Size(t, "COUNTERSIGN_EVENTS", 100), true) }
 
 func runChaos(t *testing.T, events int, overHTTP bool) {
@@ -83,7 +83,7 @@ func (c *chaos) prepare(b *bubble) {
 	b.note = c.posted
 }
 
-// sent is how often something was delivered, or was to be.
+// sent counts how often something was delivered, or was due to be.
 func (c *chaos) sent() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ var (
 	directors = []string{"ingrid", "kenji"}
 )
 
-// somebody does something.
+// somebody lets a random person act.
 func (c *chaos) somebody() {
 	switch n := c.rnd.IntN(100); {
 	case n < 34:
@@ -124,8 +124,8 @@ func (c *chaos) somebody() {
 	}
 }
 
-// may fails the test for an error that is none of those that people meet: the app did not answer, or what they clicked
-// has changed.
+// may fails the test for an error, unless people can meet it: the app did not respond, or the clicked message has
+// changed.
 func (c *chaos) may(err error) {
 	switch code := workspaceclient.Code(err); {
 	case err == nil, code == "app_did_not_respond", code == "unknown_action", code == "message_not_found", code == "thread_not_found", code == "view_not_found":
@@ -135,14 +135,14 @@ func (c *chaos) may(err error) {
 	}
 }
 
-// asks has somebody ask the agent for something that has to be allowed.
+// asks lets a person ask the agent for a call that needs approval.
 func (c *chaos) asks() {
 	c.n++
 	m := &chaosMessage{who: askers[c.rnd.IntN(3)], n: fmt.Sprint("a", c.n)}
 	c.says(m, "", "@Countersign plain "+m.n)
 }
 
-// says notes a message before anything of it can arrive.
+// says records a message before anything about it can arrive.
 func (c *chaos) says(m *chaosMessage, thread, text string) {
 	m.root = thread
 	c.mu.Lock()
@@ -159,7 +159,7 @@ func (c *chaos) says(m *chaosMessage, thread, text string) {
 	c.texts[ts] = m
 }
 
-// recent is one of the last messages that asked for something, by whoever wrote it.
+// recent returns one of the last messages that asked for a call, by its author.
 func (c *chaos) recent() *chaosMessage {
 	var asked []*chaosMessage
 	for i := len(c.order) - 1; i >= 0 && len(asked) < 12; i-- {
@@ -173,7 +173,7 @@ func (c *chaos) recent() *chaosMessage {
 	return asked[c.rnd.IntN(len(asked))]
 }
 
-// decides has somebody look at the last cards, and approve or reject one of them.
+// decides lets a person read the last cards, and approve or reject one of them.
 func (c *chaos) decides(who string) {
 	var seen []workspaceclient.Message
 	places := []string{"U0BOT"}
@@ -202,7 +202,7 @@ func (c *chaos) decides(who string) {
 	}
 }
 
-// presses clicks, and fills in the form that opens.
+// presses clicks a button, and fills in the form that opens.
 func (c *chaos) presses(who string, m workspaceclient.Message, e workspaceclient.Element, form bool) {
 	c.may(c.as(who).Press(c.ctx, m, e))
 	if !form {
@@ -219,7 +219,7 @@ func (c *chaos) presses(who string, m workspaceclient.Message, e workspaceclient
 	}
 }
 
-// withdraws has whoever asked take something back, in their thread.
+// withdraws lets a requester withdraw a call, in their thread.
 func (c *chaos) withdraws() {
 	asked := c.recent()
 	if asked == nil {
@@ -238,7 +238,7 @@ func (c *chaos) withdraws() {
 	}
 }
 
-// rewrites has somebody edit what they asked.
+// rewrites lets a person edit a message that asked for a call.
 func (c *chaos) rewrites() {
 	m := c.recent()
 	if m == nil {
@@ -250,7 +250,7 @@ func (c *chaos) rewrites() {
 	}
 }
 
-// takesBack has somebody, or an admin, delete what was asked.
+// takesBack lets a person, or an admin, delete a message that asked for a call.
 func (c *chaos) takesBack() {
 	m := c.recent()
 	if m == nil {
@@ -260,7 +260,7 @@ func (c *chaos) takesBack() {
 	c.may(c.as([]string{m.who, "ingrid"}[c.rnd.IntN(2)]).Delete(c.ctx, "#support", m.ts))
 }
 
-// writesOn has somebody write in their thread.
+// writesOn lets a person write another message in their thread.
 func (c *chaos) writesOn() {
 	if root := c.recent(); root != nil {
 		c.n++
@@ -269,7 +269,7 @@ func (c *chaos) writesOn() {
 	}
 }
 
-// sweeps has an admin delete one of the bot's last messages.
+// sweeps lets an admin delete one of the bot's last messages.
 func (c *chaos) sweeps() {
 	messages, err := c.as("ingrid").Latest(c.ctx, "#support-approvals", 6)
 	c.ok(err)
@@ -285,7 +285,7 @@ func (c *chaos) sweeps() {
 	}
 }
 
-// moves has the bot thrown out of the channel of the cards, or invited again.
+// moves removes the bot from the channel of the cards, or invites it again.
 func (c *chaos) moves() {
 	if c.out = !c.out; c.out {
 		c.ok(c.as("teo").Remove(c.ctx, "#support-approvals", "U0BOT"))
@@ -294,7 +294,7 @@ func (c *chaos) moves() {
 	c.ok(c.as("teo").Invite(c.ctx, "#support-approvals", "U0BOT"))
 }
 
-// rest lets everything come that is still on its way, and everything fall due.
+// rest waits until everything on its way has arrived, and everything due has happened.
 func (c *chaos) rest() {
 	c.clicks.Wait()
 	if c.out {
@@ -310,7 +310,7 @@ func (c *chaos) rest() {
 	c.within(10*time.Minute, "everything is done and shown", c.idle)
 }
 
-// settle holds what is there in the end against the account.
+// settle compares the final state with the model.
 func (c *chaos) settle() {
 	account := c.fold()
 	wrong := 0

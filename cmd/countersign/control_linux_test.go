@@ -37,14 +37,14 @@ agents:
   support: {channels: ["#support"], prompt: Help., tools: ["*"]}
 `
 
-// commands runs the program in a directory, with the environment of a bot there.
+// commands runs the program in a directory, with the environment of the bot there.
 type commands struct {
 	*testing.T
 	dir string
 	env []string
 }
 
-// run runs the program to its end.
+// run runs the program until it ends.
 func (c commands) run(args ...string) (code int, stdout, stderr string) {
 	c.Helper()
 	path, err := built()
@@ -61,7 +61,7 @@ func (c commands) run(args ...string) (code int, stdout, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String(), complaints.String()
 }
 
-// does runs the program, which must end well, and returns what the expression's group matches in its output.
+// does runs the program, which must succeed, and returns the expression's first group in its output.
 func (c commands) does(pattern string, args ...string) string {
 	c.Helper()
 	code, stdout, stderr := c.run(args...)
@@ -72,8 +72,8 @@ func (c commands) does(pattern string, args ...string) string {
 	return m[1]
 }
 
-// Slack is down: the operator decides at the command line, and the call runs. When Slack is back the card says so, and
-// everybody concerned is told.
+// While Slack is down, the operator decides at the command line, and the call runs. When Slack is back the card says
+// so, and everybody concerned is told.
 func TestDecideWhileSlackIsDown(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "workspace.json")
@@ -113,7 +113,7 @@ func TestDecideWhileSlackIsDown(t *testing.T) {
 	}
 }
 
-// The bot is killed while it does a task: the command says that it does not know, and leaves no half of a file.
+// The bot is killed during a task: the command says that the outcome is unknown, and leaves no partial file.
 func TestKilledDuringATask(t *testing.T) {
 	t.Parallel()
 	p := openPremises(t)
@@ -150,7 +150,7 @@ func TestKilledDuringATask(t *testing.T) {
 	c.does(`(Nothing waits)`, "pending")
 }
 
-// large makes a store that is larger than what a socket and a pipe hold.
+// large creates a store that is larger than the buffers of a socket and a pipe.
 func large(t *testing.T, path string) {
 	t.Helper()
 	db, err := bolt.Open(path, bolt.Options{})
@@ -169,7 +169,7 @@ func large(t *testing.T, path string) {
 	}
 }
 
-// desked is a house whose bot has a control socket, and a client of it.
+// desked is a demo harness whose bot has a control socket, with a client of it.
 func desked(t *testing.T) (*demoHarness, func(task string, options any, out io.Writer) error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -190,7 +190,8 @@ func desked(t *testing.T) (*demoHarness, func(task string, options any, out io.W
 	}
 }
 
-// 64 operators at once, while people use the bot: all are served, and of those who decide one call one does.
+// 64 operators act at once while people use the bot: all are served, and of those who decide the same call one
+// succeeds.
 func TestManyOperators(t *testing.T) {
 	h, ask := desked(t)
 	sam := workspaceclient.Client{Base: h.base, User: "sam"}
@@ -252,7 +253,8 @@ func TestManyOperators(t *testing.T) {
 	}
 }
 
-// A command of another version is told so, and nothing is done that the bot does not know whole.
+// A command of another version is refused with that reason, and the bot does nothing that it does not understand
+// completely.
 func TestOtherVersions(t *testing.T) {
 	_, ask := desked(t)
 	for task, options := range map[string]any{
@@ -266,7 +268,7 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// The operator of the demo works on it as on a bot that serves, with what it says at its start.
+// The operator's commands work on the demo as on serve, with the variables that the demo prints at its start.
 func TestDemoIsOperated(t *testing.T) {
 	t.Parallel()
 	c := commands{T: t, dir: t.TempDir()}
@@ -284,7 +286,8 @@ func TestDemoIsOperated(t *testing.T) {
 	}
 }
 
-// A control socket that another bot listens at is not wrong configuration: the bot could not run.
+// If another bot listens at the control socket, the exit code is that of a bot that could not run, not of wrong
+// configuration.
 func TestControlSocketIsTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "control")
 	log := slog.New(slog.DiscardHandler)

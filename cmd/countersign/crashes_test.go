@@ -16,8 +16,8 @@ import (
 	"countersign/store"
 )
 
-// TestCrashesFile: what was under way when a process died is counted by the next one, what ended is not, nor what was
-// under way when it stopped.
+// TestCrashesFile checks that the next process counts the work that was under way when a process died, but not work
+// that had ended, nor work that was under way at an orderly stop.
 func TestCrashesFile(t *testing.T) {
 	path, log := filepath.Join(t.TempDir(), "store.db.crashes"), slog.New(slog.NewTextHandler(io.Discard, nil))
 	odd := "a \"b\"\n+ think \"t9\""
@@ -57,7 +57,7 @@ func TestCrashesFile(t *testing.T) {
 	}
 	c = openCrashes(path, log)
 	if c.Count("think", "t1") != 3 || c.Count("think", "t4") != 1 || len(c.died) != 2 {
-		t.Errorf("after the file was written anew: %+v", c.died)
+		t.Errorf("after the file was rewritten: %+v", c.died)
 	}
 	for i := range 2 * crashesKept {
 		c.Begin("think", fmt.Sprint("many", i))
@@ -75,7 +75,8 @@ func TestCrashesFile(t *testing.T) {
 	}
 }
 
-// TestCrashesNowhere: a bot that can't write beside its store works, and says once what it lacks.
+// TestCrashesNowhere checks that a bot that can't write beside its store works, and says once which file it can't
+// write.
 func TestCrashesNowhere(t *testing.T) {
 	var said strings.Builder
 	c := openCrashes(filepath.Join(t.TempDir(), "no", "such", "file"), slog.New(slog.NewTextHandler(&said, nil)))
@@ -87,7 +88,7 @@ func TestCrashesNowhere(t *testing.T) {
 	}
 }
 
-// dies has a bot start that is killed at a point.
+// dies starts a bot that is killed at a point.
 func (c *killHarness) dies(point string) {
 	c.Helper()
 	bot := c.start(c.Context(), doom{point, 1})
@@ -99,8 +100,8 @@ func (c *killHarness) dies(point string) {
 	c.killed(bot)
 }
 
-// TestTurnThatKills: a turn that was under way when two processes died is stopped, and its people are told. They have
-// it tried again, with a count that begins anew; a stop in good order doesn't count.
+// TestTurnThatKills checks that a turn that was under way when two processes died is stopped, and its people are told.
+// When they try again, the count starts at 0; an orderly stop does not count.
 func TestTurnThatKills(t *testing.T) {
 	t.Parallel()
 	c := openTrial(t, 2)
@@ -130,8 +131,8 @@ func TestTurnThatKills(t *testing.T) {
 	}
 }
 
-// TestClickThatKills: a click at which processes die is tried five times; then it is set aside, its sender told, and it
-// is recorded. The request waits as it did.
+// TestClickThatKills checks that a click that kills the process is tried five times, then set aside with a record, and
+// that its sender is told. The request waits as before.
 func TestClickThatKills(t *testing.T) {
 	t.Parallel()
 	c := openTrial(t, 2)

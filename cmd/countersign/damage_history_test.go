@@ -47,7 +47,7 @@ func threeChains(t *testing.T) (path string) {
 	return path
 }
 
-// flip changes a byte of records of the history, given as CHAIN/SEQ, and leaves the checksums as they are.
+// flip changes one byte of some records of the history, given as CHAIN/SEQ, and keeps the checksums.
 func flip(t *testing.T, path string, records ...string) {
 	t.Helper()
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
@@ -81,8 +81,8 @@ func flip(t *testing.T, path string, records ...string) {
 	}
 }
 
-// A damaged record of the history is one fault that names it, whichever of its chain it is. All others are verified,
-// listed, exported and told of.
+// A damaged record of the history is one fault that names the record, wherever it is in its chain. All other records
+// are verified, listed and exported.
 func TestDamagedRecordOfTheHistory(t *testing.T) {
 	for _, damaged := range [][]string{{"req_B/1"}, {"req_B/2"}, {"req_B/3"}, {"req_A/1"}, {"req_C/3"}, {"req_B/1", "req_B/2"}, {"req_A/2", "req_C/1"}, {"req_B/1", "req_B/2", "req_B/3"}} {
 		t.Run(strings.Join(damaged, ","), func(t *testing.T) {
@@ -122,9 +122,11 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 			}
 			for _, f := range []audit.Filter{{}, {Kinds: []string{"damaged"}}, {Since: time.Unix(5, 0)}} {
 				out.Reset()
-				err := historyError(audit.List(t.Context(), &out, db, f))
-				if cli.Code(err) != cli.ExitNo || strings.Count(err.Error(), "\n") != len(damaged) || !containsAll(err.Error(), faults) {
-					t.Errorf("audit list: %v", err)
+				for _, long := range []bool{false, true} {
+					err := historyError(audit.List(t.Context(), &out, db, audit.ListOptions{Filter: f, Long: long}))
+					if cli.Code(err) != cli.ExitNo || strings.Count(err.Error(), "\n") != len(damaged) || !containsAll(err.Error(), faults) {
+						t.Errorf("audit list: %v", err)
+					}
 				}
 			}
 			for _, format := range audit.ExportFormats() {
@@ -149,7 +151,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 					t.Errorf("audit evidence %s does not say what is damaged: %v", chain, err)
 				}
 				out.Reset()
-				if err := historyError(audit.List(t.Context(), &out, db, audit.Filter{Chain: chain})); hit != (cli.Code(err) == cli.ExitNo) || !hit && err != nil {
+				if err := historyError(audit.List(t.Context(), &out, db, audit.ListOptions{Filter: audit.Filter{Chain: chain}})); hit != (cli.Code(err) == cli.ExitNo) || !hit && err != nil {
 					t.Errorf("audit list --request %s: %v", chain, err)
 				}
 			}
@@ -157,7 +159,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 	}
 }
 
-// What follows a damaged record is held against the journal: one that was put there and follows another is found.
+// A record after a damaged one is compared with the journal, so a record that was inserted there is found.
 func TestFollowerOfADamagedRecord(t *testing.T) {
 	path := threeChains(t)
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
@@ -200,7 +202,7 @@ func containsAll(text string, all []string) bool {
 	return !slices.ContainsFunc(all, func(part string) bool { return !strings.Contains(text, part) })
 }
 
-// Reports on the history go past a damaged record, and end with what they left out.
+// Reports on the history skip a damaged record, and name the skipped records at the end.
 func TestReportsGoPastADamagedRecord(t *testing.T) {
 	path := threeChains(t)
 	flip(t, path, "req_B/2")

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// demoHarness is the whole demo in this process: workspace, model, shop and bot, at an address of its own.
+// demoHarness is the whole demo in this process: workspace, model, shop and bot, at its own address.
 type demoHarness struct {
 	*testing.T
 	demoEnv
@@ -24,11 +24,11 @@ type demoHarness struct {
 	ctx   context.Context // until the house is left
 }
 
-// usualTransport is how Slack delivers where a test does not say it: COUNTERSIGN_TRANSPORT=http has scenarios, houses and
-// bubbles do all over HTTP.
+// usualTransport is the transport of tests that don't choose one: with COUNTERSIGN_TRANSPORT=http, scenarios, demo
+// harnesses and bubbles use HTTP.
 func usualTransport() string { return os.Getenv("COUNTERSIGN_TRANSPORT") }
 
-// openHouse starts everything on dir and stops it with the test. change may set the bot up differently.
+// openHouse starts everything on dir and stops it with the test. change may change the bot's configuration.
 func openHouse(t *testing.T, dir string, change func(*setup)) *demoHarness {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -97,7 +97,7 @@ func (h *demoHarness) watcher(user string) watcher {
 	return watcher{h.T, workspaceclient.Client{Base: h.base, User: user}}
 }
 
-// within is the time that one thing in a test may take at most. It bounds a failure; nothing waits for it to pass.
+// within limits how long one step of a test may take. Only a failure reaches it.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)

@@ -2,7 +2,8 @@ package main
 
 import "testing"
 
-// The demo of somebody's own policy names a call that can be made there, and of several one that waits for somebody.
+// The demo with a user's own policy suggests a call that can be made under it; if there are several, one that waits for
+// approval.
 func TestSuggestion(t *testing.T) {
 	t.Parallel()
 	const look = `http:

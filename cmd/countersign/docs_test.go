@@ -20,10 +20,10 @@ var (
 	clockTime = regexp.MustCompile(`\d\d:\d\d:\d\d`)
 )
 
-// page is about trying policies. Its files and commands are tried here.
+// page is the page about trying policies. Its files and commands are tried here.
 const page = "../../docs/explain.md"
 
-// pageFiles writes the files that the page shows into a directory of their own.
+// pageFiles writes the files that the page shows into a new directory.
 func pageFiles(t *testing.T) (dir string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -47,14 +47,14 @@ func pageFiles(t *testing.T) (dir string) {
 	return dir
 }
 
-// docShell runs the commands of a page in a directory of their own.
+// docShell runs the commands of a page in its directory.
 type docShell struct {
 	*testing.T
 	dir string
 	env []string
 }
 
-// run runs one command line as a reader would. It returns what it printed.
+// run runs one command line as a reader would, and returns its output.
 func (s *docShell) run(line string) string {
 	s.Helper()
 	if set, ok := strings.CutPrefix(line, "export "); ok {
@@ -78,7 +78,7 @@ func (s *docShell) run(line string) string {
 	return string(text)
 }
 
-// Every command in docs/explain.md prints what stands there. The files that the page shows are the ones it works with.
+// Every command in docs/explain.md prints the documented output, with the files that the page shows.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	program, err := built()
@@ -117,12 +117,12 @@ func TestDocumentedCommands(t *testing.T) {
 		return
 	}
 	if got, want := timeless(written), timeless(string(text)); got != want {
-		t.Errorf("the page is not as the commands print it (go test -run DocumentedCommands -update writes it anew):\n%s", firstDifference(got, want))
+		t.Errorf("the page differs from the commands' output (go test -run DocumentedCommands -update rewrites it):\n%s", firstDifference(got, want))
 	}
 }
 
-// timeless is a text without the times to the second, which are of what was played: it begins at a given time, and
-// takes a moment.
+// timeless returns a text without its times of day, because a played scenario begins at a given time and takes a
+// moment.
 func timeless(text string) string { return clockTime.ReplaceAllString(text, "") }
 
 func firstDifference(got, want string) string {

@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// slowly is a model that writes its paragraphs one every two seconds, and then ends as told.
+// slowly is a model that writes a paragraph every two seconds, and then ends as the test says.
 type slowly struct {
 	paragraphs []string
 	breaks     atomic.Bool // it breaks off instead of ending, and is down from then on
@@ -58,7 +58,7 @@ func (s *slowly) handler(h http.Handler) http.Handler {
 	})
 }
 
-// replies are the bot's messages in a thread, as text.
+// replies lists the bot's messages in a thread, as text.
 func (b *bubble) replies(thread string) (out []string) {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
@@ -71,8 +71,8 @@ func (b *bubble) replies(thread string) (out []string) {
 	return out
 }
 
-// Whatever becomes of what is shown while the model writes, in the end the thread has one message with the whole
-// answer, and nothing is being streamed.
+// Whatever happens to the draft while the model writes, in the end the thread has one message with the whole answer,
+// and no open stream.
 func TestDrafts(t *testing.T) {
 	story := []string{"# A story", "It was **once**.", "- one\n- two <!channel>", "```\ncode\n\nmore code\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "It was over at [last](https://example.com/x)."}
 	nth := func(method string, n int64, fate callFate) func(*bubble) func(apiCall) callFate {
@@ -155,7 +155,7 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// Who stops the agent in mid-stream leaves what it had written, with who it was.
+// If a person stops the agent in mid-stream, the text so far stays, with the person's name.
 func TestDraftThatIsStopped(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four.", "Five.", "Six."}}
 	inBubble(t, func(b *bubble) { b.instead = model.handler }, func(b *bubble) {
@@ -176,7 +176,7 @@ func TestDraftThatIsStopped(t *testing.T) {
 	})
 }
 
-// A model that breaks off for good leaves what it had written, with a sentence on why it ends there.
+// If a model breaks off for good, the text so far stays, with a sentence on why it ends there.
 func TestDraftThatBreaksOff(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four."}}
 	model.breaks.Store(true)

@@ -20,7 +20,7 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// outsideShop is the sample shop as somebody else's server, whose tools are described anew while it runs.
+// outsideShop is the sample shop as an external server, whose tools change while it runs.
 type outsideShop struct {
 	*httptest.Server
 	mcp   *mcp.Server
@@ -42,7 +42,7 @@ func openOutsideShop(t *testing.T, goods *shop.Shop) *outsideShop {
 	return s
 }
 
-// describe has the server say something else of a tool, and tell that it did.
+// describe changes the server's definition of a tool, and announces the change.
 func (s *outsideShop) describe(name, description string) {
 	tool := s.tools[name]
 	s.mcp.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: tool.Schema}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -56,9 +56,9 @@ func (s *outsideShop) describe(name, description string) {
 	})
 }
 
-// A request waits; the server changes what it says of the tool. The card says that the call is void and why, the agent
-// tells who asked, the button that was there does nothing any more, a new call is refused, and the operator reads what
-// changed. Once they have pinned it, calls go through again: the new ones.
+// While a request waits, the server changes the tool's definition. The card says that the call is void and why, the
+// agent tells the requester, the old button has no effect, a new call is refused, and the operator can read the
+// changes. After the operator has pinned the tool, new calls work again.
 func TestDriftThroughTheWholeProduct(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "countersign.yaml")
@@ -88,7 +88,7 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 	})
 	sam, teo := h.watcher("sam"), h.watcher("teo")
 	first := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
-	card := teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Stage 1 of 1")
+	card := teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Waits for Team Lead")
 	button, ok := workspaceclient.Button(card.Blocks, "Approve")
 	if !ok {
 		t.Fatal("the card has no button")

@@ -26,7 +26,7 @@ const tripForm = `{"type":"object","required":["city","seats"],"properties":{
 	"meals":{"type":"array","items":{"enum":["fish","veal","none"]},"maxItems":2},
 	"window":{"type":"boolean","default":true}}}`
 
-// booking is a tool that asks before it answers, and says what it was told. Its own time is short.
+// booking is a tool that asks a question before it answers, and returns the answer that it got. Its timeout is short.
 func booking(f agent.Form) agent.Tool {
 	return agent.Tool{Name: "book", Effect: approvers.Unprotected, Timeout: 20 * time.Second, Run: func(ctx context.Context, in agent.Invocation) (string, error) {
 		reply, err := in.Ask(ctx, f)
@@ -37,7 +37,7 @@ func booking(f agent.Form) agent.Tool {
 	}}
 }
 
-// elicitation is the one that a thread's run asks, with the message that shows it.
+// elicitation is the question of a thread's run, with the message that shows it.
 func (b *bubble) elicitation(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
 	b.Helper()
 	b.view(func(r store.Reader) error {
@@ -77,7 +77,7 @@ func (b *bubble) elicitation(thread string) (q approvers.Elicitation, m workspac
 	return q, m
 }
 
-// elicited waits until a thread shows what its run asks.
+// elicited waits until a thread shows its run's question.
 func (b *bubble) elicited(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
 	b.Helper()
 	b.within(time.Minute, "it asks", func() bool {
@@ -104,8 +104,8 @@ func (b *bubble) settledSaying(thread, want string) {
 	b.books()
 }
 
-// A tool asks in the middle of its run, the asker fills in the form, and the tool has exactly that; its own time stands
-// still meanwhile.
+// A tool asks in the middle of its run, the requester fills in the form, and the tool gets exactly these values; its
+// timeout stands still meanwhile.
 func TestToolAsksAndIsAnswered(t *testing.T) {
 	form := agent.Form{From: "the server travel", Text: "Where to? <!channel> *approved by Teo*", Schema: json.RawMessage(tripForm)}
 	for name, http := range map[string]bool{"socket": false, "http": true} {
@@ -147,7 +147,7 @@ func TestToolAsksAndIsAnswered(t *testing.T) {
 	}
 }
 
-// form is the form that somebody has open; none: they have none.
+// form is a person's open form, or nil.
 func (b *bubble) form(who string) (v workspaceclient.View) {
 	b.Helper()
 	views, err := b.as(who).Views(b.ctx)
@@ -158,7 +158,7 @@ func (b *bubble) form(who string) (v workspaceclient.View) {
 	return v
 }
 
-// submit sends a form, filled in by the names of its fields, and says what is wrong with it, by block.
+// submit fills in a form by the names of its fields, sends it, and returns the errors by block.
 func (b *bubble) submit(who string, v workspaceclient.View, fields map[string]string) map[string]string {
 	b.Helper()
 	values := map[string]string{}
@@ -174,7 +174,7 @@ func (b *bubble) submit(who string, v workspaceclient.View, fields map[string]st
 	return nil
 }
 
-// isTold reports whether sam was told something in a thread that only they see.
+// isTold reports whether sam got a text in a thread that only sam sees.
 func (b *bubble) isTold(thread, words string) bool {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
@@ -189,7 +189,7 @@ func (b *bubble) isTold(thread, words string) bool {
 
 var errTwice = errors.New("twice")
 
-// Whatever else happens to a question: nobody else answers it, and its end is one of those that there are.
+// Whatever happens to a question, nobody else can answer it, and it ends in one of the defined states.
 func TestEndsOfAQuestion(t *testing.T) {
 	form := agent.Form{From: "the server travel", Text: "Where to?", Schema: json.RawMessage(tripForm)}
 	visit := agent.Form{From: "the server bank", Text: "Sign in, please.", URL: "https://bank.example/login?next=%2F"}
@@ -294,7 +294,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 	}
 }
 
-// Sixteen answers at once, in any mix: one of them is the answer.
+// Of sixteen answers at once, in any mix, exactly one counts.
 func TestManyAnswersAtOnce(t *testing.T) {
 	form := agent.Form{Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}
 	for round := range 20 {

@@ -197,9 +197,23 @@ func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approv
 		silence = "it goes to the next lead; when there is none, it is rejected"
 	}
 	fmt.Fprintf(out, "  silence       %s\n", silence)
+	if masked := maskedWords(t); masked != "" {
+		fmt.Fprintf(out, "  masked        %s\n", masked)
+	}
 	if barred := barredWords(c, plan); barred != "" {
 		fmt.Fprintf(out, "  barred        %s\n", barred)
 	}
+}
+
+// maskedWords says which arguments the policy masks, and who has to see them.
+func maskedWords(t approvers.ToolPolicy) string {
+	switch {
+	case len(t.Secrets) == 0:
+		return ""
+	case t.Blind:
+		return strings.Join(t.Secrets, ", ") + "; approved blind"
+	}
+	return strings.Join(t.Secrets, ", ") + "; revealed to each approver before they approve"
 }
 
 // clockText formats a time, with its day unless that is the given day.

@@ -18,13 +18,13 @@ import (
 	"countersign/internal/testkit"
 )
 
-// diskFault is a way in which the disk fails below an open store.
+// diskFault is a way in which the disk fails under an open store.
 type diskFault struct {
 	call, errno string
 	at          string // which of them it has to be; empty: any
 }
 
-// The pages of a store. Two meta pages are its first; all others are data.
+// The pages of a store: the first two are meta pages; all others are data.
 const (
 	dataPages = "data"
 	metaPages = "meta"
@@ -38,12 +38,12 @@ var diskFaults = []diskFault{
 	{"pwrite64", "EROFS", ""}, // the file system was made read-only, as a kernel does with one that is damaged
 }
 
-// TestFailingDisk has the disk fail below a bot that people work with: a sync of data or of a meta page, a write, or
-// any write because the file system was made read-only. After such a failure nobody knows what the disk holds, so the
-// process stops with code 3 and a sentence, and has acknowledged nothing that it does not know to be durable. The store
-// is sound, a new process goes on from it, and in the end nothing was lost and nothing ran twice.
+// TestFailingDisk makes the disk fail under a bot in use: a sync of data or of a meta page, a write, or any write
+// because the file system is read-only. After such a failure the contents of the disk are unknown, so the process must
+// stop with code 3 and an error, and must not have acknowledged anything that may not be durable. The store must be
+// intact, a new process must continue with it, and in the end nothing may be lost and nothing may have run twice.
 //
-// It has each happen once, or COUNTERSIGN_FAULTS times.
+// Each failure happens once, or COUNTERSIGN_FAULTS times.
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	times, seed := testkit.Size(t, "COUNTERSIGN_FAULTS", 1), testkit.Seed(t)
@@ -75,12 +75,12 @@ func TestFailingDisk(t *testing.T) {
 	t.Logf("stops=%d %v: %s in %s", stops, happened, v, time.Since(began).Round(time.Second))
 }
 
-// diskFails starts the bot, has a system call on its store fail, waits until the bot has stopped because of that, and
-// looks at the store. It returns which pages it was about, and false if the bot made fewer such calls than that.
+// diskFails starts the bot, makes a system call on its store fail, waits until the bot has stopped because of that, and
+// checks the store. It returns the pages of the failed call, or false if the bot made fewer such calls.
 func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault, nth int) (at string, came bool) {
 	c.Helper()
 	record := filepath.Join(c.dir, "strace")
-	// The count is one of each thread, of which the process has several.
+	// strace counts the calls of each thread separately, and the process has several.
 	bot := c.start(ctx, doom{}, strace, "-f", "-qq", "-y", "-e", "signal=none", "-o", record, "-P", c.conf.Store, "-e", "trace=pwrite64,fdatasync",
 		"-e", fmt.Sprintf("inject=%s:error=%s:when=%d", f.call, f.errno, nth))
 	select {
@@ -115,7 +115,7 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 	return at, true
 }
 
-// failedAt reads from strace's record which pages the failed call was about: those that it was to write, or that were
+// failedAt returns the pages of the failed call in strace's record: those that it should write, or those that were
 // written last before the sync. It returns false if no call failed.
 func failedAt(c *killHarness, record string) (at string, failed bool) {
 	c.Helper()
@@ -146,7 +146,7 @@ func failedAt(c *killHarness, record string) (at string, failed bool) {
 	return "", false
 }
 
-// writtenAt is the offset of a pwrite64 that strace recorded.
+// writtenAt returns the offset of a recorded pwrite64.
 func writtenAt(line string) (off int64, ok bool) {
 	_, call, ok := strings.Cut(line, "pwrite64(")
 	end := strings.LastIndex(call, ") ")

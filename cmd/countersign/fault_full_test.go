@@ -20,12 +20,12 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestFullDisk fills the disk below a bot that people work with, and frees it again. While it is full nothing runs,
-// nothing that people do is taken for done, and the operator is told on /readyz and in the log; when there is space
-// again everything goes on without a new start. In the end nothing was lost, nothing ran twice, and nothing ran of
-// which the history knows nothing. Then the file system is read-only: the bot does not start, and says why.
+// TestFullDisk fills the disk under a bot in use, and frees it again. While it is full nothing may run, no action of
+// people may be acknowledged, and /readyz and the log must tell the operator; when there is space again, everything
+// must continue without a restart. In the end nothing may be lost, nothing may have run twice, and every run must be in
+// the history. Then the file system is read-only: the bot must not start, and must say why.
 //
-// It fills the disk once, or COUNTERSIGN_FILLS times.
+// The disk is filled once, or COUNTERSIGN_FILLS times.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	fills, seed := testkit.Size(t, "COUNTERSIGN_FILLS", 1), testkit.Seed(t)
@@ -91,8 +91,8 @@ func (c *killHarness) await(what string, is func() bool) {
 	}
 }
 
-// turnedAway counts the acts that were not acknowledged. There may be no card with a button just then, so somebody
-// types a command, too.
+// turnedAway counts the actions that were not acknowledged. Because there may be no card with a button at the moment,
+// people also type a command.
 func (c *killHarness) turnedAway(ctx context.Context) int64 {
 	teo := workspaceclient.Client{Base: c.conf.Base, User: "teo"}
 	if _, err := teo.Command(ctx, "#support", "/countersign", "pending"); err != nil {
@@ -101,7 +101,7 @@ func (c *killHarness) turnedAway(ctx context.Context) int64 {
 	return c.refused.Load()
 }
 
-// acknowledges waits until so many acts of people were acknowledged.
+// acknowledges waits until n actions of people were acknowledged.
 func (c *killHarness) acknowledges(n int) bool {
 	for range n {
 		select {
@@ -113,13 +113,13 @@ func (c *killHarness) acknowledges(n int) bool {
 	return true
 }
 
-// ready asks a bot whether it can do its work.
+// ready asks a bot's /readyz.
 func (c *killHarness) ready(bot *process) (status int, report string) {
 	c.Helper()
 	return get(c.T, "http://"+bot.admin+"/readyz")
 }
 
-// runsSeen counts what tools did so far.
+// runsSeen counts the tools' effects so far.
 func (c *killHarness) runsSeen() (n int) {
 	for range lines(c, c.conf.Seen) {
 		n++

@@ -12,8 +12,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// An answer that is too long for messages is handed over as one file, whatever becomes of the calls; where Slack takes
-// no files, it is posted.
+// An answer that is too long for messages is uploaded as one file, even if calls fail; if Slack accepts no files, it is
+// posted.
 func TestLongAnswerIsAFile(t *testing.T) {
 	var b strings.Builder
 	for i := range 1500 {

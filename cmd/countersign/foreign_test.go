@@ -10,9 +10,10 @@ import (
 	"sync"
 )
 
-// foreignModel is an OpenAI-compatible endpoint by somebody else: it shares nothing with the scripted model. Its lines
-// end in CRLF, it sends comments in between, no space after "data:", no usage, arguments in one piece and beside the
-// first one's name, "stop" as the finish reason of tool calls, an id that it used before, and it has no list of models.
+// foreignModel is an independent OpenAI-compatible endpoint: it shares nothing with the scripted model. Its lines end
+// in CRLF; it sends comments; it puts no space after "data:"; it reports no usage; it sends arguments in one piece
+// beside the first call's name; its finish reason of tool calls is "stop"; it reuses an id; and it has no list of
+// models.
 type foreignModel struct {
 	mu sync.Mutex
 	no []string // what was wrong with requests

@@ -18,7 +18,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// original is one conversation with its call as a workflow wrote it down: what copies are made of.
+// original is one conversation with its call, as a workflow wrote it: the pattern for copies.
 type original struct {
 	conv      store.Conversation
 	messages  []store.Message
@@ -33,8 +33,8 @@ type original struct {
 	payloads  map[uint64]approvers.AuditPayload
 }
 
-// growing is a store that is filled with copies. Their ids rise, so that filling it takes minutes rather than hours;
-// what is measured is read and decided in no order.
+// growing is a store that is filled with copies. Their ids increase, so that filling takes minutes rather than hours;
+// the measured reads and decisions are in random order.
 type growing struct {
 	t        *testing.T
 	path     string
@@ -78,7 +78,7 @@ func (g *growing) close() {
 	}
 }
 
-// make has somebody ask for a refund, which waits, or was approved and has run.
+// make lets a person ask for a refund, which waits, or was approved and has run.
 func (g *growing) make(thread string, finished bool) original {
 	g.t.Helper()
 	ctx, wf := g.t.Context(), g.workflow
@@ -125,7 +125,7 @@ func (g *growing) approval(r approvers.Request) workflow.Click {
 	}
 }
 
-// read reads all that belongs to a turn.
+// read reads everything that belongs to a turn.
 func (g *growing) read(turn string) (o original) {
 	g.t.Helper()
 	err := g.store.View(g.t.Context(), func(r store.Reader) (err error) {
@@ -168,10 +168,10 @@ func (g *growing) read(turn string) (o original) {
 	return o
 }
 
-// maxFinished bounds how many finished ones there are: a million of both would not fit on every disk.
+// maxFinished limits the number of finished requests: a million of both would not fit on every disk.
 const maxFinished = 100_000
 
-// to has so many waiting copies in the store, and as many finished ones up to maxFinished.
+// to fills the store up to n waiting copies, and as many finished ones up to maxFinished.
 func (g *growing) to(n int) {
 	g.t.Helper()
 	const batch = 2000
@@ -198,7 +198,7 @@ func (g *growing) to(n int) {
 	}
 }
 
-// copy writes a copy whose ids end with a name.
+// copy writes a copy, with name at the end of its ids.
 func (o original) copy(tx store.Tx, name string) error {
 	conv, turn, call, r, e := o.conv, o.turn, o.call, o.request, o.execution
 	conv.ID, turn.ID, call.ID, r.ID, e.ID = "conv_"+name, "turn_"+name, "call_"+name, "req_"+name, "exec_"+name

@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// grown is what was measured with so many requests waiting, and as many finished up to maxFinished.
+// grown is the measurement with n waiting requests, and as many finished ones up to maxFinished.
 type grown struct {
 	Requests  int     // that wait
 	StartMS   float64 // from the start of serve until it is ready; the best of 3
@@ -27,8 +27,8 @@ type grown struct {
 	FileKiB   float64 // of the store, for each request that waits or has finished
 }
 
-// TestGrowth measures what grows with a store: the start, the heap, a decision, the file.
-// COUNTERSIGN_WAITING=1000000 makes it long.
+// TestGrowth measures what grows with a store: start, heap, decision time, file size. COUNTERSIGN_WAITING=1000000 makes
+// it long.
 func TestGrowth(t *testing.T) {
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", 500)
 	p := openPremises(t)
@@ -68,7 +68,7 @@ func steps(most int) (out []int) {
 	return append(out, most)
 }
 
-// decisions approves requests here and there, one after the other.
+// decisions approves requests all over the store, one after the other.
 func (g *growing) decisions(count int) (p50, p99 float64) {
 	g.t.Helper()
 	var took []float64
@@ -90,7 +90,7 @@ func (g *growing) decisions(count int) (p50, p99 float64) {
 			g.t.Fatal(err)
 		}
 		took = append(took, float64(time.Since(began).Microseconds())/1000)
-		// It does not run: nothing is left that serve would have to do.
+		// The call does not run, so nothing is left for serve to do.
 		err = g.store.Update(g.t.Context(), func(tx store.Tx) error { return tx.ClearTimer(store.TimerRun, r.Execution) })
 		if err != nil {
 			g.t.Fatal(err)
@@ -100,7 +100,7 @@ func (g *growing) decisions(count int) (p50, p99 float64) {
 	return took[len(took)/2], took[len(took)*99/100]
 }
 
-// start starts serve, and says how long it took to be ready and how large its heap is then.
+// start starts serve, and returns how long it took to be ready and how large its heap is then.
 func start(t *testing.T, dir string, env []string) (ms, heap float64) {
 	t.Helper()
 	ms = 1e9
@@ -126,7 +126,7 @@ func start(t *testing.T, dir string, env []string) (ms, heap float64) {
 	return ms, heap
 }
 
-// ready waits until a bot says that it is.
+// ready waits until a bot reports that it is ready.
 func ready(t *testing.T, admin string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {

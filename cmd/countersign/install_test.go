@@ -21,9 +21,9 @@ import (
 
 const installPage = "../../docs/install.md"
 
-// What the page on installing shows is done here, in its order and over both transports, until the first call was
-// approved: its policy, its commands, what people write and press. What it tells people to do in Slack's settings the
-// workspace has done.
+// The steps of docs/install.md are done here, in its order and over both transports, until the first call is approved:
+// its policy, its commands, people's messages and clicks. The workspace is already set up as the page says about
+// Slack's settings.
 func TestInstallPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(installPage)
@@ -51,7 +51,7 @@ func TestInstallPage(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: dir, Cmds: commands, RequireExplicitExec: true})
 }
 
-// pageScript is a script of the commands that a part of the page shows.
+// pageScript is a script of the commands in a section of the page.
 func pageScript(t *testing.T, part string) string {
 	t.Helper()
 	var b strings.Builder
@@ -83,7 +83,7 @@ func pageScript(t *testing.T, part string) string {
 	return b.String() + "kill -INT bot\nwait bot\n"
 }
 
-// subscribe has the workspace send its requests to the bot, where the bot takes them over HTTP, as Slack's settings do.
+// subscribe makes the workspace send its requests to the bot's HTTP address, as Slack's settings do.
 func subscribe(ts *testscript.TestScript, _ bool, _ []string) {
 	if ts.Getenv("COUNTERSIGN_TRANSPORT") != "http" {
 		return
@@ -93,7 +93,7 @@ func subscribe(ts *testscript.TestScript, _ bool, _ []string) {
 	askWorkspace(ts, false, []string{"/app/request_urls", body})
 }
 
-// firstCall has Sam ask for a refund and Teo approve it, and waits until Sam is told.
+// firstCall lets Sam ask for a refund and Teo approve it, and waits until Sam is told.
 func firstCall(ts *testscript.TestScript, _ bool, _ []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -125,7 +125,7 @@ func firstCall(ts *testscript.TestScript, _ bool, _ []string) {
 	}))
 }
 
-// The page lists the scopes as they are.
+// The page lists the scopes of the manifest.
 func TestInstallPageScopes(t *testing.T) {
 	text, err := os.ReadFile(installPage)
 	if err != nil {

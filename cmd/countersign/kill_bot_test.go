@@ -25,10 +25,10 @@ import (
 	"countersign/store"
 )
 
-// witnessEnv makes the test binary the bot of the kill campaign. Its value is a witnessConfig.
+// witnessEnv turns the test binary into the bot of the kill campaign. Its value is a witnessConfig.
 const witnessEnv = "COUNTERSIGN_TEST_WITNESS"
 
-// witnessConfig is what the bot of the kill campaign is told by its parent.
+// witnessConfig is the configuration that the parent gives the bot of the kill campaign.
 type witnessConfig struct {
 	Base   string // of the workspace and the model
 	Policy string
@@ -41,13 +41,13 @@ type witnessConfig struct {
 	Doom   doom
 }
 
-// doom is a point at which a process kills itself: when it comes by it for the nth time. The zero value is none.
+// doom is a point at which a process kills itself when it reaches it for the nth time. The zero value is none.
 type doom struct {
 	Point string
 	Nth   int
 }
 
-// The points of the campaign's tools. A move's points are those before and behind its commit.
+// The points of the campaign's tools. The points of a move are before and after its commit.
 const (
 	toolCalled = "the tool is called and has not acted"
 	toolActed  = "the tool has acted and has not answered"
@@ -59,7 +59,7 @@ type fate struct {
 	count atomic.Int64
 }
 
-// reach is a point that the process comes by.
+// reach marks a point that the process reaches.
 func (f *fate) reach(point string) {
 	if point != f.Point || f.count.Add(1) != int64(f.Nth) {
 		return
@@ -70,8 +70,8 @@ func (f *fate) reach(point string) {
 	select {}
 }
 
-// witnessMain runs the bot as serve does, with tools that leave a trace, and says on its standard output when it is up
-// and when a tool begins. It ends when it is asked to, or when its parent is gone.
+// witnessMain runs the bot as serve does, with tools that leave a trace. It prints to standard output when it is up and
+// when a tool begins. It ends when it is asked to, or when its parent is gone.
 func witnessMain(conf string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -169,8 +169,8 @@ func awaitHandled(ctx context.Context, db store.Store) error {
 	}
 }
 
-// tools are the bot's. A shop's refunds stand for those of a system that knows no keys, and are where the process may
-// end.
+// tools are the bot's tools. The shop's refunds act as those of a system without idempotency keys, and are the points
+// at which the process may be killed.
 func (f *fate) tools(c witnessConfig, log *slog.Logger) (*catalog.Catalog, error) {
 	switch {
 	case c.Server != "":
@@ -209,8 +209,8 @@ const witnessSchema = `{"type":"object","properties":{"n":{"type":"string"},"gat
 
 var witnessEffects = map[string]approvers.Effect{toolAct: approvers.Unprotected, toolOnce: approvers.Idempotent, toolLook: approvers.ReadOnly}
 
-// actor makes what the tools do: acting under a key is one line in a file, synced. The idempotent tool writes its line
-// once for each key.
+// actor creates the effect of the tools: acting under a key is one line in a file, synced. The idempotent tool writes
+// its line once for each key.
 func actor(path string) (func(tool, key string) error, error) {
 	seen, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -262,18 +262,18 @@ func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 	return r, nil
 }
 
-// work takes up to the given time.
+// work takes a random time up to the limit.
 func work(longest time.Duration) { <-time.After(rand.N(longest)) }
 
-// overheard is a store that notes which delivery became which inbox row, so that the campaign can look up what it was
-// told is safe. It is also where the process is killed in a transaction.
+// overheard is a store that records which delivery became which inbox row, so that the campaign can look up
+// acknowledged deliveries. It also kills the process in a transaction.
 type overheard struct {
 	store.Store
 	notes *os.File
 	end   *fate
 }
 
-// notedDelivery is what is noted of an interaction's inbox row.
+// notedDelivery is the record of an interaction's inbox row.
 type notedDelivery struct {
 	Inbox   string
 	Trigger string

@@ -37,20 +37,20 @@ agents:
   support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// These bound a failure; nothing waits for them to pass.
+// Only a failure reaches these limits.
 const (
 	startTime  = 30 * time.Second
 	settleTime = 2 * time.Minute
 )
 
-// killHarness is the world around the bot that is killed: workspace, model and people, which stay.
+// killHarness is the world around the killed bot, which survives the kills: workspace, model and people.
 type killHarness struct {
 	*testing.T
 	conf  witnessConfig
 	dir   string
 	seed  uint64
 	bells map[string]chan struct{} // what the killer can wait for
-	// faulty says that the bot has reason to complain in its log.
+	// faulty says that errors in the bot's log are expected.
 	faulty  bool
 	refused atomic.Int64 // acts that were not acknowledged
 
@@ -65,7 +65,7 @@ func openTrial(t *testing.T, seed uint64, change ...func(*workspace.Config)) *ki
 	return newTrial(t, seed, killPolicy, func(c *killHarness) scriptedmodel.Responder { return scriptedmodel.ResponderFunc(c.respond) }, change...)
 }
 
-// newTrial opens a world with a policy and a model of one's own.
+// newTrial opens a world with the given policy and model.
 func newTrial(t *testing.T, seed uint64, policy string, speaks func(*killHarness) scriptedmodel.Responder, change ...func(*workspace.Config)) *killHarness {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,19 +112,19 @@ func newTrial(t *testing.T, seed uint64, policy string, speaks func(*killHarness
 	return c
 }
 
-// process is the bot under way.
+// process is the running bot.
 type process struct {
 	cmd *exec.Cmd
 	in  io.Closer
 	up  chan struct{} // closed when it is connected
-	// admin is its address for the operator. It is known when it is up.
+	// admin is the address of /readyz and /metrics, known once the bot is up.
 	admin   string
 	handled chan struct{} // closed when it has handled all that it acknowledged, if it was asked
 	gone    chan struct{} // closed when it has ended
 	err     error
 }
 
-// start starts the bot. under is a program with its arguments that runs it, if any.
+// start starts the bot. under is a program with arguments that runs it, if any.
 func (c *killHarness) start(ctx context.Context, doom doom, under ...string) *process {
 	c.Helper()
 	its := c.conf
@@ -187,8 +187,8 @@ func (c *killHarness) awaitUp(bot *process) {
 	}
 }
 
-// awaitHandled waits until the bot has handled every delivery that it acknowledged: people may have clicked a moment ago
-// on what was settled already.
+// awaitHandled waits until the bot has handled every delivery that it acknowledged: people may have clicked on a
+// settled request a moment ago.
 func (c *killHarness) awaitHandled(bot *process) {
 	c.Helper()
 	c.awaitUp(bot)
@@ -203,7 +203,7 @@ func (c *killHarness) awaitHandled(bot *process) {
 	}
 }
 
-// end sends a signal and waits for the process. A process that was killed, or had ended badly, is an error.
+// end sends a signal and waits for the process. It returns an error if the process had been killed, or had failed.
 func (p *process) end(s syscall.Signal) error {
 	p.cmd.Process.Signal(s) // one that is gone can't be signalled; Wait knows
 	<-p.gone
@@ -218,7 +218,7 @@ func (c *killHarness) ring(bell string) {
 	}
 }
 
-// tail is the end of what the bot wrote on its standard error.
+// tail is the end of the bot's standard error.
 func (c *killHarness) tail() string {
 	said, err := os.ReadFile(filepath.Join(c.dir, "said"))
 	if err != nil {
@@ -227,8 +227,8 @@ func (c *killHarness) tail() string {
 	return string(said[max(0, len(said)-4000):])
 }
 
-// respond is the model: it asks for the tools that the last message names, a step for each part between "then", and
-// answers when they have their results.
+// respond is the model: it asks for the tools that the last message names, with one step for each part between "then",
+// and answers when they have their results.
 func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	c.ring("model")
 	said, steps := "", 0
@@ -261,5 +261,5 @@ func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scrip
 	return reply, nil
 }
 
-// finished is the model's answer to the order with the number.
+// finished is the model's answer to the order with this number.
 func finished(number string) string { return "finished " + number + " now" }

@@ -25,14 +25,14 @@ func oneAddress(model *scriptedmodel.Server, ws *workspace.Server) http.Handler 
 	return mux
 }
 
-// ask is one message to the bot, which begins a conversation.
+// ask is one message to the bot that begins a conversation.
 type ask struct {
 	number string
 	root   string // the message's ts
 	closed bool   // it was answered, and there is nothing left to click
 }
 
-// deed is a click, or a form sent, that was acknowledged: whoever did it was told that it arrived.
+// deed is an acknowledged click or form: the person was told that it arrived.
 type deed struct {
 	user    string
 	does    string // the button's action
@@ -48,7 +48,7 @@ const (
 	personTurn = 10 * time.Second        // bounds one act
 )
 
-// live is a person: it does what there is to do, again and again, until everything is settled.
+// live is a person who does what there is to do, again and again, until everything is settled.
 func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) error {
 	who := workspaceclient.Client{Base: c.conf.Base, User: name}
 	left := map[string]bool{} // unknown outcomes that this person has left open once
@@ -68,7 +68,7 @@ func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) 
 	}
 }
 
-// look looks around, does one thing that a person could do, and reports whether nothing is left.
+// look reads the person's places, does one thing that a person could do, and reports whether nothing is left.
 func (c *killHarness) look(ctx context.Context, who workspaceclient.Client, random *rand.Rand, left map[string]bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
 	defer cancel()
@@ -91,8 +91,8 @@ type clickable struct {
 	workspaceclient.Element
 }
 
-// reads reads where the person's work is, and lists the buttons there. Sam also asks for more while fewer than mostOpen
-// conversations are under way.
+// reads reads the places where the person works, and lists the buttons there. Sam also asks for more while fewer than
+// mostOpen conversations are open.
 func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]clickable, error) {
 	if who.User != "sam" {
 		messages, err := who.Messages(ctx, "#support-approvals", "")
@@ -130,7 +130,7 @@ func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]
 	return all, nil
 }
 
-// orders are what Sam asks for: in one step or in two, what runs at once and what has to be countersigned.
+// orders are Sam's requests: in one step or in two, with calls that run at once and calls that need approval.
 var orders = []string{"ask", "once", "act look", "ask once", "act ask then once", "look ask ask", "act then ask look", "once act"}
 
 func (c *killHarness) order(ctx context.Context, who workspaceclient.Client, n int) error {
@@ -157,8 +157,8 @@ func clickables(messages []workspaceclient.Message) []clickable {
 	return out
 }
 
-// act does something about what a button is for. What the bot does not acknowledge was not done, as far as the person
-// knows, and is no error: it may be dead at the moment.
+// act does what a button is for. An action that the bot does not acknowledge does not count and is no error: the bot
+// may be dead at the moment.
 func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t clickable, random *rand.Rand, left map[string]bool) {
 	ref, _, _ := strings.Cut(t.Value, " ")
 	switch t.ActionID {
@@ -203,7 +203,7 @@ func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t cli
 	c.press(ctx, who, t, deed{user: who.User, does: t.ActionID, ref: ref})
 }
 
-// press clicks, and notes the deed if it was acknowledged.
+// press clicks, and records the deed if it was acknowledged.
 func (c *killHarness) press(ctx context.Context, who workspaceclient.Client, t clickable, d deed) bool {
 	c.ring("click")
 	answer, err := c.post(ctx, who, "/actions", map[string]string{"channel": t.Channel, "ts": t.TS, "action_id": t.ActionID, "block_id": t.BlockID, "value": t.Value})
@@ -263,14 +263,14 @@ func (c *killHarness) submit(ctx context.Context, who workspaceclient.Client, vi
 	c.deeds = append(c.deeds, d)
 }
 
-// answer is what the workspace answers a person.
+// answer is the workspace's answer to a person.
 type answer struct {
 	OK      bool   `json:"ok"`
 	Error   string `json:"error"`
 	Trigger string `json:"trigger_id"`
 }
 
-// post sends one of a person's requests, and reads more of the answer than a visitor does.
+// post sends one request of a person, and reads more of the answer than the page does.
 func (c *killHarness) post(ctx context.Context, who workspaceclient.Client, path string, in any) (answer, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -295,7 +295,7 @@ func (c *killHarness) post(ctx context.Context, who workspaceclient.Client, path
 	return a, nil
 }
 
-// open lists what is not settled, for a person to read.
+// open lists what is not settled, for a failure message.
 func (c *killHarness) open() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

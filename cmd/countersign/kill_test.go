@@ -15,14 +15,14 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestKills kills a bot that is a process of its own, with SIGKILL, in the middle of real approvals by real clicks, and
-// starts it again each time: half of the time at a random moment, and half at a named point of what it does. At the end
-// it is killed while it recovers from being killed. Afterwards the store, the tools' traces and what Slack shows have
-// to agree: no acknowledged decision lost, nothing run twice that must not be, nothing left hanging.
+// TestKills kills a bot in its own process with SIGKILL, in the middle of real approvals by real clicks, and starts it
+// again each time: half of the time at a random moment, and half at a named point. At the end it is killed during its
+// recovery from a kill. Afterwards the store, the tools' traces and what Slack shows must agree: no acknowledged
+// decision lost, no harmful second run, nothing left waiting.
 //
-// COUNTERSIGN_KILLS says how often (12). It does so in rounds, each in a world of its own, and as many rounds at once as
-// there are processors. Each round prints its seed; COUNTERSIGN_SEED repeats its moments and the people's choices, as
-// far as the machine's scheduling lets it.
+// COUNTERSIGN_KILLS sets the number of kills (12). They are made in rounds, each in its own world, with as many
+// concurrent rounds as there are processors. Each round prints its seed; COUNTERSIGN_SEED repeats its moments and the
+// people's choices, as far as the machine's scheduling allows.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	kills, seed := testkit.Size(t, "COUNTERSIGN_KILLS", 12), testkit.Seed(t)
@@ -49,12 +49,12 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// roundKills is how often a bot is killed in one world. In a new one there is less to read again, so that ten thousand
+// roundKills is the number of kills in one world. A new world has less to read after each kill, so that ten thousand
 // kills take minutes.
 const roundKills = 100
 
-// killRound is one round, from an empty store to everything settled. With an odd seed the tools are those of an MCP
-// server: killed while it runs one, the bot does not know whether the server does it, or has done it.
+// killRound is one round, from an empty store until everything is settled. With an odd seed the tools are those of an
+// MCP server: if the bot is killed during a run, it does not know whether the server does it, or has done it.
 func killRound(t *testing.T, kills int, seed uint64) figures {
 	c := openTrial(t, seed)
 	if seed%2 == 1 {
@@ -78,8 +78,8 @@ func killRound(t *testing.T, kills int, seed uint64) figures {
 	return f
 }
 
-// The points at which a bot is killed: before and behind the commit of each move that people and tools of the campaign
-// bring about, and while a tool runs. What comes often is there several times.
+// The points at which a bot is killed: before and after the commit of each move that people and tools of the campaign
+// cause, and while a tool runs. Frequent points are listed several times.
 var campaignPoints = func() []string {
 	points := []string{toolCalled, toolActed, toolCalled, toolActed}
 	often := []string{"Receive", "ReceiveMessage", "Begin", "Propose", "Delivered", "Decide", "Claim", "Finish"}
@@ -89,14 +89,14 @@ var campaignPoints = func() []string {
 	return points
 }()
 
-// recoveryPoints are how a round ends: while a tool runs, then while the next bot recovers from that, then while the
-// next one does again, and so on.
+// recoveryPoints are the kills at the end of a round: while a tool runs, then while the next bot recovers from that,
+// then while the next one does, and so on.
 var recoveryPoints = []string{
 	toolCalled, "Recover" + testkit.BeforeCommit, "Recover" + testkit.BehindCommit, "Claim" + testkit.BeforeCommit, "Claim" + testkit.BehindCommit, toolActed,
 	"Recover" + testkit.BehindCommit,
 }
 
-// run has people work while the bot is brought down, lets everything settle, and stops the bot in good order.
+// run lets people work while the bot is killed, lets everything settle, and stops the bot in an orderly way.
 func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())
@@ -124,11 +124,11 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	}
 }
 
-// patienceForPoint is how long a bot may take to come by the point at which it is killed. One that does not, because
-// nothing of the kind is going on, is killed all the same.
+// patienceForPoint is how long a bot may take to reach the point at which it is killed. A bot that does not reach it,
+// because nothing of that kind happens, is killed all the same.
 const patienceForPoint = time.Second
 
-// killAtPoint starts a bot that is killed when it comes by a point for the nth time.
+// killAtPoint starts a bot that is killed when it reaches a point for the nth time.
 func (c *killHarness) killAtPoint(ctx context.Context, point string, nth int) {
 	c.Helper()
 	bot := c.start(ctx, doom{Point: point, Nth: nth})
@@ -176,7 +176,7 @@ func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 	c.killed(bot)
 }
 
-// killed kills a bot, if it was not, and makes sure that nothing else was the end of it.
+// killed kills a bot that still runs, and checks that nothing else ended it.
 func (c *killHarness) killed(bot *process) {
 	c.Helper()
 	bot.end(syscall.SIGKILL)

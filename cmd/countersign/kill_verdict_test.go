@@ -15,10 +15,10 @@ import (
 	"countersign/store"
 )
 
-// people of the campaign, by name.
+// trialIDs are the ids of the campaign's people, by name.
 var trialIDs = map[string]approvers.PersonID{"sam": "T0001/U0100", "teo": "T0001/U0002", "ingrid": "T0001/U0003"}
 
-// findings is what a campaign found.
+// findings are the results of a campaign.
 type findings struct {
 	*killHarness
 	seen  map[string]int // runs by "TOOL EXECUTION"
@@ -30,7 +30,7 @@ type findings struct {
 	figures
 }
 
-// figures are what a campaign counted.
+// figures are the counters of a campaign.
 type figures struct {
 	kills, acknowledged, double, lost, unknown, reported, conversations, calls, stopped int
 }
@@ -52,7 +52,7 @@ func (f figures) String() string {
 		f.kills, f.acknowledged, f.double, f.lost, f.unknown, f.reported, f.conversations, f.calls, f.stopped)
 }
 
-// findings reads the store, the traces and what Slack shows, and fails the test where they don't agree.
+// findings reads the store, the traces and what Slack shows, and fails the test if they don't agree.
 func (c *killHarness) findings() figures {
 	c.Helper()
 	v := &findings{killHarness: c, seen: map[string]int{}, inbox: map[string][]string{}, known: map[string]bool{}, cards: map[string]bool{}, stops: map[string]int{}}
@@ -122,7 +122,7 @@ func lines(c *killHarness, path string) func(func(string) bool) {
 	}
 }
 
-// conversation holds one conversation against what a whole one is.
+// conversation checks that one conversation is complete.
 func (v *findings) conversation(r store.Reader, a *ask) {
 	conv, err := r.ConversationAt("T0001/C0001/" + a.root)
 	if err != nil {
@@ -156,8 +156,8 @@ func (v *findings) conversation(r store.Reader, a *ask) {
 	}
 }
 
-// told makes sure that people were told of each turn that two processes died at. It was tried again, or it would not
-// have been answered.
+// told checks that people were told of each turn that was under way at two deaths. It was tried again, because
+// otherwise it would have no answer.
 func (v *findings) told(r store.Reader, turn approvers.Turn) {
 	messages, err := r.OutboxMessagesOf(turn.ID)
 	if err != nil {
@@ -176,7 +176,7 @@ func (v *findings) told(r store.Reader, turn approvers.Turn) {
 	}
 }
 
-// call holds a call, its request and its execution against each other, the audit and the traces.
+// call checks a call, its request and its execution against each other, the audit and the traces.
 func (v *findings) call(r store.Reader, call store.Call) {
 	e, err := r.Execution(call.Execution)
 	if err != nil {
@@ -207,7 +207,7 @@ func (v *findings) call(r store.Reader, call store.Call) {
 	v.asked(r, e, count[approvers.AuditUnknown] > 0)
 }
 
-// ran holds how often an execution ran against how often it may and must have.
+// ran compares how often an execution ran with how often it may and must have run.
 func (v *findings) ran(e approvers.Execution, approved bool, count map[approvers.AuditKind]int) {
 	runs, most := v.seen[e.Tool+" "+e.ID], 1
 	if e.Effect == approvers.ReadOnly {
@@ -235,7 +235,7 @@ func (v *findings) ran(e approvers.Execution, approved bool, count map[approvers
 	}
 }
 
-// asked makes sure that people were asked about a lost run, and about no other.
+// asked checks that people were asked about a lost run, and about no other.
 func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 	places := 0
 	messages, err := r.OutboxMessagesOf(e.ID)
@@ -282,7 +282,7 @@ func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 	}
 }
 
-// deed finds an acknowledged click in the store: it counted, or it was refused for a reason that is written down.
+// deed finds an acknowledged click in the store: it counted, or it was refused with a recorded reason.
 func (v *findings) deed(r store.Reader, d deed) {
 	v.acknowledged++
 	name := d.trigger
@@ -311,7 +311,7 @@ func (v *findings) deed(r store.Reader, d deed) {
 	}
 }
 
-// counted reports whether a deed is in the history of what it was about, as a move, a denial, or a race that was lost.
+// counted reports whether a deed is in the history of its request, as a move, a denial, or a lost race.
 func (v *findings) counted(r store.Reader, d deed) (bool, error) {
 	chain, who := d.ref, trialIDs[d.user]
 	if e, err := r.Execution(d.ref); err == nil {
@@ -334,7 +334,7 @@ func (v *findings) counted(r store.Reader, d deed) (bool, error) {
 	return false, err
 }
 
-// history is a chain's, or those of all that a turn asked for.
+// history returns the records of a chain, or of all requests of a turn.
 func (v *findings) history(r store.Reader, chain string) ([]approvers.AuditRecord, error) {
 	history, err := r.Audit(chain)
 	if err != nil || len(history) > 0 {
@@ -357,7 +357,7 @@ func (v *findings) history(r store.Reader, chain string) ([]approvers.AuditRecor
 	return history, nil
 }
 
-// nothingLeft makes sure that nothing waits for anybody.
+// nothingLeft checks that nothing waits for anybody.
 func (v *findings) nothingLeft(r store.Reader) error {
 	for _, kind := range []store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerLeave} {
 		timers, err := r.Timers(kind, 10)
@@ -375,7 +375,7 @@ func (v *findings) nothingLeft(r store.Reader) error {
 	return err
 }
 
-// slack makes sure that Slack shows everything once.
+// slack checks that Slack shows everything once.
 func (v *findings) slack(ctx context.Context) {
 	sam, teo := workspaceclient.Client{Base: v.conf.Base, User: "sam"}, workspaceclient.Client{Base: v.conf.Base, User: "teo"}
 	for _, a := range v.asks {

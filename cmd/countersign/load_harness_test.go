@@ -24,7 +24,7 @@ import (
 	"countersign/store"
 )
 
-// loadHarness is workspace, model and bot in this process, with one gated tool, a policy and people of a test's own.
+// loadHarness is workspace, model and bot in this process, with one gated tool and the test's own policy and people.
 // The model asks for as many calls as a message says: "@Countersign 25 of X" gives 25 calls with the arguments X.0 to
 // X.24.
 type loadHarness struct {
@@ -37,7 +37,7 @@ type loadHarness struct {
 	client   *http.Client // of all people: a connection each, as in browsers
 }
 
-// loadConfig says how an arena differs.
+// loadConfig configures a load harness.
 type loadConfig struct {
 	seed   workspace.Seed
 	policy string
@@ -123,7 +123,7 @@ func (h *loadHarness) tools() *agent.Registry {
 	return r
 }
 
-// order is the arena's model.
+// order is the harness's model.
 func order(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" {
@@ -154,7 +154,7 @@ func (a *loadHarness) timed(h http.Handler) http.Handler {
 	})
 }
 
-// watched tells of each call of the bot's when Slack has taken it.
+// watched reports each call of the bot when Slack has accepted it.
 func (a *loadHarness) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -170,15 +170,14 @@ func (a *loadHarness) watched(h http.Handler) http.Handler {
 	})
 }
 
-// card is a request's card that is shown and waits, with its Approve button. The requests of one step have theirs in
-// one message.
+// card is the shown card of a waiting request, with its Approve button. The requests of one step share a message.
 type card struct {
 	request approvers.Request
 	message workspaceclient.Message
 	button  workspaceclient.Element
 }
 
-// cards waits until so many requests are shown that wait for a decision, and lists them.
+// cards waits until the cards of n waiting requests are shown, and lists them.
 func (h *loadHarness) cards(n int) []card {
 	h.Helper()
 	var out []card
@@ -203,7 +202,7 @@ func (h *loadHarness) cards(n int) []card {
 }
 
 // cardOf is the newest message with buttons that shows a request, alone or with others of its step; empty if there is
-// none. It is settled once Slack shows each of these messages as it has to be.
+// none. It is settled once Slack shows each of these messages in its current state.
 func cardOf(r store.Reader, req approvers.Request) (m workspaceclient.Message, settled bool, err error) {
 	for _, ref := range []string{req.ID, req.Turn} {
 		messages, err := r.OutboxMessagesOf(ref)
@@ -233,7 +232,7 @@ func cardOf(r store.Reader, req approvers.Request) (m workspaceclient.Message, s
 	return m, true, nil
 }
 
-// buttonFor finds a button that is for a request.
+// buttonFor finds a request's button.
 func buttonFor(m workspaceclient.Message, label, request string) (workspaceclient.Element, bool) {
 	for _, e := range workspaceclient.Elements(m.Blocks) {
 		if strings.HasPrefix(e.Text.Text, label) && strings.HasPrefix(e.Value, request+" ") {
@@ -243,7 +242,7 @@ func buttonFor(m workspaceclient.Message, label, request string) (workspaceclien
 	return workspaceclient.Element{}, false
 }
 
-// until looks at the store until it is as it has to be.
+// until waits for a condition on the store.
 func (h *loadHarness) until(what string, done func(store.Reader) (bool, error)) {
 	h.Helper()
 	h.wait(what, func() (ok bool, err error) {
@@ -255,7 +254,7 @@ func (h *loadHarness) until(what string, done func(store.Reader) (bool, error)) 
 	})
 }
 
-// wait looks again and again until something is as it has to be.
+// wait waits for a condition by polling.
 func (h *loadHarness) wait(what string, done func() (bool, error)) {
 	h.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -277,7 +276,7 @@ func (h *loadHarness) wait(what string, done func() (bool, error)) {
 	}
 }
 
-// as is a person of the arena.
+// as is a person of the harness.
 func (h *loadHarness) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: h.base, User: name, HTTP: h.client}
 }

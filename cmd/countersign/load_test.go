@@ -24,12 +24,12 @@ const (
 	loadDrains   = 3 * time.Minute  // after the last request everything is shown
 )
 
-// TestLoad asks for 60 gated calls a minute, each at a random moment of its second, over 20 threads of one channel,
-// with all cards in another, in a Slack that keeps its published limits. A lead approves each card three seconds after
-// it is shown. Every run's answer is in its thread within ten seconds (p99), nothing that waits for Slack piles up,
-// every step is told of once, Slack refuses nothing, and when everything is over no button of what was decided is left.
+// TestLoad asks for 60 gated calls a minute, each at a random moment of its second, in 20 threads of one channel, with
+// all cards in another, while Slack has its published limits. A lead approves each card three seconds after it is
+// shown. Every run's answer must be in its thread within ten seconds (p99), the backlog of messages must not grow,
+// every step must be shown once, Slack must refuse nothing, and in the end no button of a decided request may be left.
 //
-// COUNTERSIGN_LOAD_MINUTES says for how long (1), COUNTERSIGN_LOAD_RATE how many requests a minute (60).
+// COUNTERSIGN_LOAD_MINUTES sets the duration (1), COUNTERSIGN_LOAD_RATE the requests a minute (60).
 func TestLoad(t *testing.T) {
 	minutes, rate := testkit.Size(t, "COUNTERSIGN_LOAD_MINUTES", 1), testkit.Size(t, "COUNTERSIGN_LOAD_RATE", 60)
 	seed := testkit.Seed(t)
@@ -41,7 +41,7 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-// load is a workspace where much is asked for.
+// load is a workspace with many requests.
 type load struct {
 	*bubble
 	random  *rand.Rand
@@ -53,7 +53,7 @@ type load struct {
 	roots   []string // of the threads
 }
 
-// heed notes a call of the bot's, and has a card that it showed for the first time approved.
+// heed records a call of the bot, and approves a card that it showed for the first time.
 func (l *load) heed(c apiCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *load) heed(c apiCall) {
 	})
 }
 
-// run asks for so many calls a minute, waits until all is over, and judges.
+// run asks for n calls a minute, waits until all have ended, and judges.
 func (l *load) run(rate, minutes int) {
 	began := time.Now()
 	n := rate * minutes
@@ -145,7 +145,7 @@ func (l *load) run(rate, minutes int) {
 	l.books()
 }
 
-// eachStepOnce: a step has a message of its own, or the turn's answer tells of it.
+// eachStepOnce checks that each step has its own message, or is part of the turn's answer.
 func (l *load) eachStepOnce() {
 	own, told := 0, 0
 	l.view(func(r store.Reader) error {
@@ -178,8 +178,8 @@ func (l *load) eachStepOnce() {
 	l.Logf("%d steps have a message of their own, and %d are told of in answers", own, told)
 }
 
-// noButtons: everything is over, so nothing can be approved, stopped or taken back any more, in the threads and among
-// the cards.
+// noButtons checks that, after everything has ended, no button is left that approves, stops or withdraws, in the
+// threads and on the cards.
 func (l *load) noButtons() {
 	places := [][2]string{{"#support-approvals", ""}}
 	for _, root := range l.roots {
@@ -198,7 +198,7 @@ func (l *load) noButtons() {
 	}
 }
 
-// waiting counts what waits for Slack, by kind.
+// waiting counts the messages that wait for Slack, by kind.
 func (l *load) waiting() map[string]int {
 	out := map[string]int{}
 	l.view(func(r store.Reader) error {
@@ -221,8 +221,8 @@ func (l *load) waiting() map[string]int {
 	return out
 }
 
-// answers counts the runs, and says how long it was from the end of each to the answer in its thread, for those that
-// are there.
+// answers counts the runs, and returns the times from the end of each run to its answer in the thread, as far as it is
+// there.
 func (l *load) answers() (runs int, took []time.Duration) {
 	posted := map[string]time.Time{}
 	l.mu.Lock()
@@ -265,7 +265,7 @@ func (l *load) answers() (runs int, took []time.Duration) {
 	return runs, took
 }
 
-// told prints what it cost, and says how many calls Slack refused.
+// told prints the costs, and returns how many calls Slack refused.
 func (l *load) told(began time.Time, n int) (refused int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -298,7 +298,7 @@ func (l *load) told(began time.Time, n int) (refused int) {
 	return refused
 }
 
-// quantile is the value below which so many per cent of the values lie, which are in order.
+// quantile is the value below which the given per cent of the sorted values are.
 func quantile(values []time.Duration, percent int) time.Duration {
 	if len(values) == 0 {
 		return 0

@@ -11,10 +11,10 @@ import (
 	"countersign/store"
 )
 
-// TestLostPosts has answers of Slack's to posts get lost, and the bot killed between a post and its record, again and
-// again: each message is found again by what it says in its metadata, and is there once.
+// TestLostPosts loses answers of Slack to posts, and kills the bot between a post and its record, again and again: each
+// message must be found again by its metadata, and be there once.
 //
-// COUNTERSIGN_POSTS says in how many conversations (15).
+// COUNTERSIGN_POSTS sets the number of conversations (15).
 func TestLostPosts(t *testing.T) {
 	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
 	inBubble(t, nil, func(b *bubble) {
@@ -81,8 +81,8 @@ func TestLostPosts(t *testing.T) {
 	})
 }
 
-// TestLostPostsWhileTheClockJumps sets the machine's clock while nobody knows of a card whether it was posted. It is
-// found again, whatever the clock said when it was made, when it was posted and when it is looked for.
+// TestLostPostsWhileTheClockJumps sets the machine's clock while it is unknown whether a card was posted. The card must
+// be found again, whatever the clock said when it was created, posted and searched for.
 func TestLostPostsWhileTheClockJumps(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		for name, play := range map[string]func(*jumps){
@@ -102,8 +102,8 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 				j.next("chat.postMessage", callUnheard, nil)
 				j.says("plain a")
 			},
-			// Two cards are for one place. The answer to the first post is lost, and the whole place is looked at; the clock
-			// jumps; and then the answer to the second is lost.
+			// Two cards are for one place. The answer to the first post is lost, and the whole place is searched; the
+			// clock jumps; then the answer to the second is lost.
 			"between a look and a post": func(j *jumps) {
 				j.next("chat.postMessage", callUnheard, func() {
 					j.next("chat.update", callFine, func() {
@@ -138,7 +138,7 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 // TestLostPostsAtRandomClocks is TestLostPosts with a clock that jumps, up to an hour and a half to either side of
 // Slack's.
 //
-// COUNTERSIGN_POSTS says in how many conversations (15).
+// COUNTERSIGN_POSTS sets the number of conversations (15).
 func TestLostPostsAtRandomClocks(t *testing.T) {
 	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
 	inJumps(t, func(j *jumps) {
@@ -176,7 +176,7 @@ func TestLostPostsAtRandomClocks(t *testing.T) {
 	})
 }
 
-// jumps is a bubble whose bot goes by a clock that can be set.
+// jumps is a bubble whose bot has a clock that can be set.
 type jumps struct {
 	*bubble
 	skew    atomic.Int64
@@ -198,8 +198,8 @@ func (j *jumps) jump(by time.Duration) { j.skew.Add(int64(by)) }
 // approvalsChannel is #support-approvals.
 const approvalsChannel = "C0002"
 
-// next says what becomes of the next call of a method for a card in #support-approvals, and what happens meanwhile. All
-// others go well.
+// next sets the fate of the next call of a method for a card in #support-approvals, and what happens meanwhile. All
+// other calls succeed.
 func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	j.planned.Add(1)
 	var done atomic.Bool
@@ -215,7 +215,7 @@ func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	})
 }
 
-// another waits until the bot is killed, and has another process go on after something else has happened.
+// another waits until the bot is killed, and lets a new process continue after something else has happened.
 func (j *jumps) another(first func()) {
 	<-j.death
 	j.ok(j.bot.end())
@@ -223,7 +223,7 @@ func (j *jumps) another(first func()) {
 	j.start()
 }
 
-// alive reports whether the bot was not killed; otherwise another process goes on.
+// alive reports whether the bot was not killed; if it was, a new process continues.
 func (j *jumps) alive() bool {
 	select {
 	case <-j.death:
@@ -234,7 +234,7 @@ func (j *jumps) alive() bool {
 	}
 }
 
-// eachOnce waits until everything is shown: each message is there once. It counts them.
+// eachOnce waits until everything is shown, checks that each message is there once, and counts them.
 func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	j.Helper()
 	for began := time.Now(); !j.alive() || !j.idle() || j.waiting(); j.pass(time.Second) {
@@ -255,7 +255,7 @@ func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	return messages
 }
 
-// waiting reports whether something is still to be shown, be it due by the bot's clock or not.
+// waiting reports whether something is still to be shown, due by the bot's clock or not.
 func (j *jumps) waiting() (yes bool) {
 	j.view(func(r store.Reader) error {
 		for _, kind := range store.ShowTimers {

@@ -16,12 +16,12 @@
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //
-// What several commands need: root.go (the tree, usage errors), policy.go (reading and watching the policy file),
+// Shared by several commands: root.go (the tree, usage errors), policy.go (reading and watching the policy file),
 // store.go (opening the store), task.go (work on the store, by the command or by the running bot), control.go (the
 // bot's side of that), seal.go (the keys of the history).
 //
-// What a running bot has besides: admin.go (/healthz, /readyz), metrics.go, store_watch.go (stalls and damage),
-// retain.go (what is forgotten), crashes.go (work that ends the process again and again).
+// Parts of a running bot only: admin.go (/healthz, /readyz), metrics.go, store_watch.go (stalls and damage), retain.go
+// (deletes old records and conversations), crashes.go (work that kills the process again and again).
 package main
 
 import (

@@ -9,11 +9,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scratch is a directory for what all tests share. It is removed at the end.
+// scratch is a directory that all tests share. It is removed at the end.
 var scratch string
 
-// The test binary is more than one program: run with the variable witnessEnv set it is the bot of the kill campaign,
-// and scripts call it by the name countersign.
+// The test binary is several programs: with the variable witnessEnv it is the bot of the kill campaign, and scripts
+// call it by the name countersign.
 func TestMain(m *testing.M) {
 	if conf := os.Getenv(witnessEnv); conf != "" {
 		os.Exit(witnessMain(conf))
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(tests{m}, map[string]func(){"countersign": main})
 }
 
-// tests are all tests, with the directory that they share.
+// tests runs all tests, with the directory that they share.
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestManyChangesAreOneUpdate: while Slack takes no updates four people decide, one after the other. The card is
-// changed once then, and shows all of it.
+// TestManyChangesAreOneUpdate lets four people decide, one after the other, while Slack accepts no updates. Afterwards
+// the card is updated once, and shows all decisions.
 func TestManyChangesAreOneUpdate(t *testing.T) {
 	inBubble(t, nil, func(b *bubble) {
 		b.says("vote now")

@@ -24,7 +24,7 @@ import (
 	"countersign/store"
 )
 
-// scrape reads what /metrics shows, without the figures of the process itself.
+// scrape reads /metrics, without the figures of the process itself.
 func scrape(t *testing.T, m *metrics) []string {
 	t.Helper()
 	rec := httptest.NewRecorder()
@@ -51,7 +51,7 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// calledCatalog is a catalog with a connected server of which a tool has been called once, and with one that is down.
+// calledCatalog is a catalog with two servers: one is connected and had one call, the other is down.
 func calledCatalog(t *testing.T) *catalog.Catalog {
 	t.Helper()
 	up := openShifting(t, map[string]string{"look": "Looks."})
@@ -94,8 +94,8 @@ func emptyStore(t *testing.T) store.Store {
 	return db
 }
 
-// Each kind of event has its figures. Only approvals can be too quick, and a tool that the policy does not name has no
-// label of its own.
+// Each kind of event has its figures. Only approvals can be too quick, and tools that the policy does not name have no
+// labels of their own.
 func TestMetrics(t *testing.T) {
 	m := newMetrics(emptyStore(t), metricsPolicy)
 	decide := func(tool string, kind approvers.DecisionKind, took time.Duration) {
@@ -136,8 +136,8 @@ func TestMetrics(t *testing.T) {
 	)
 }
 
-// Whether Slack answers is asked when somebody looks, each call of it is counted, and each rank has its own count of
-// what waits.
+// Whether Slack answers is read at each scrape, each call of Slack is counted, and each rank has its own count of
+// waiting messages.
 func TestMetricsOfSlack(t *testing.T) {
 	db := emptyStore(t)
 	m := newMetrics(db, metricsPolicy)
@@ -172,14 +172,14 @@ type blind struct{ store.Store }
 
 func (blind) View(context.Context, func(store.Reader) error) error { return errors.New("gone") }
 
-// What can't be read is not 0, and the other figures are there all the same.
+// If the store can't be read, its figures are missing instead of 0, and the other figures are there.
 func TestMetricsWithoutTheStore(t *testing.T) {
 	m := newMetrics(blind{}, metricsPolicy)
 	m.count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})
 	wantLines(t, scrape(t, m), `countersign_requests_waiting NaN`, `countersign_requests_total{state="expired",tool="issue_refund"} 1`)
 }
 
-// Every metric is documented, and no other.
+// Every metric is documented, and every documented metric exists.
 func TestMetricsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -223,7 +223,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// described returns the names of all registered metrics of Countersign, with samples or without.
+// described returns the names of all registered metrics of Countersign, with or without samples.
 func described(m *metrics) map[string]bool {
 	descs := make(chan *prometheus.Desc)
 	go func() {

@@ -14,7 +14,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// modelOutages are the ways in which the model is down. stops is how long it takes at most until people are told.
+// modelOutages are the ways in which the model is down. stops is the maximum time until people are told.
 var modelOutages = []struct {
 	name   string
 	wire   wireState
@@ -37,9 +37,9 @@ var modelOutages = []struct {
 	}},
 }
 
-// TestModelOutages has the model go down for ten minutes and for nine and a half hours, in each way. What waits for
-// people goes on without it: it is decided, and runs. A turn is tried again for a while, and then stops with a sentence
-// and a button that goes on once the model is back.
+// TestModelOutages takes the model down for ten minutes and for nine and a half hours, in each way. Waiting requests
+// don't need the model: they are decided and run. A turn is tried again for a while, and then stops with a sentence and
+// a button that continues the turn once the model is back.
 func TestModelOutages(t *testing.T) {
 	for i, kind := range modelOutages {
 		lasts := 10 * time.Minute

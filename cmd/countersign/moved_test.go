@@ -19,9 +19,9 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// The store's file is removed, renamed or replaced under the bot, alone or with its whole directory. The operator is
-// told, nothing is acknowledged and nothing runs, what the bot holds is saved with the sentence's own words, and when
-// the very file is back everything goes on without a new start.
+// The store's file, or its whole directory, is removed, renamed or replaced while the bot runs. The operator is told,
+// nothing is acknowledged and nothing runs, the store is saved by following the error's instructions, and when the
+// original file is back everything continues without a restart.
 func TestStoreMoved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -112,7 +112,7 @@ func TestStoreMoved(t *testing.T) {
 	}
 }
 
-// moving is a bot under which its store is taken away while a card waits.
+// moving is a bot whose store is taken away while a card waits.
 type moving struct {
 	*processHarness
 	store, old, spare string // the store's file, and copies of it from before the card
@@ -147,7 +147,7 @@ func (m *moving) ok(err error) {
 
 func (m *moving) rename(from, to string) { m.Helper(); m.ok(os.Rename(from, to)) }
 
-// until waits for what /readyz answers.
+// until waits for an answer of /readyz.
 func (m *moving) until(status int) (report string) {
 	m.Helper()
 	for end := time.Now().Add(2 * patience); ; time.Sleep(20 * time.Millisecond) {
@@ -161,7 +161,7 @@ func (m *moving) until(status int) (report string) {
 	}
 }
 
-// refused has somebody click, which is not acknowledged.
+// refused lets a person click, and checks that the click is not acknowledged.
 func (m *moving) refused() {
 	m.Helper()
 	card := m.teo.sees("countersign", "", "Refund of $20.00 for order ORD-131")
@@ -174,7 +174,7 @@ func (m *moving) refused() {
 	}
 }
 
-// exits runs the program, which ends with a code.
+// exits runs the program and checks its exit code.
 func (m *moving) exits(code int, args ...string) string {
 	m.Helper()
 	path, err := built()
@@ -195,7 +195,7 @@ func (m *moving) exits(code int, args ...string) string {
 	return string(out)
 }
 
-// said counts the lines of the log at ERROR that have these words.
+// said counts the lines of the log at ERROR that contain these words.
 func (m *moving) said(words string) (n int) {
 	for line := range strings.Lines(m.bot.text()) {
 		if strings.Contains(line, "level=ERROR") && strings.Contains(line, words) {
@@ -205,7 +205,7 @@ func (m *moving) said(words string) (n int) {
 	return n
 }
 
-// copies saves the file as /readyz says that it is done where no socket is left.
+// copies saves the file as /readyz says, without a control socket.
 func (m *moving) copies(report, to string) {
 	m.Helper()
 	_, from, found := strings.Cut(report, "cp ")
@@ -222,7 +222,7 @@ func (m *moving) copies(report, to string) {
 	m.ok(errors.Join(err, out.Close()))
 }
 
-// sees waits until the history has something, and returns it.
+// sees waits until the history contains something, and returns it.
 func (m *moving) sees(pattern string) string {
 	m.Helper()
 	re := regexp.MustCompile(pattern)
@@ -237,8 +237,7 @@ func (m *moving) sees(pattern string) string {
 	}
 }
 
-// The store's file is overwritten, or cut off, under a bot that nobody asks for anything: it stops by itself, with a
-// sentence.
+// The store's file is overwritten or truncated under an idle bot: the bot stops by itself, with an error.
 func TestStoreOverwritten(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*moving){

@@ -15,10 +15,10 @@ import (
 	"countersign/internal/testkit"
 )
 
-// An old store is copied back over a newer one, while the bot is stopped. What was approved and has run since would run
-// again under the same execution id: nothing does until an operator says what it is. Once they have accepted the loss
-// by name the bot goes on by itself, what could act twice is closed, and neither the next start nor audit verify has
-// anything to say about it.
+// An old copy replaces the store while the bot is stopped. A call that was approved and has run since the copy would
+// run again under the same execution id. Nothing runs until an operator accepts the loss by name. Then the bot
+// continues by itself, requests that could run twice are closed, and neither the next start nor audit verify reports
+// anything.
 func TestOldStoreIsHeld(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
@@ -99,8 +99,8 @@ func TestOldStoreIsHeld(t *testing.T) {
 	}
 }
 
-// A bot that is killed leaves no heads that its store lacks, whenever that is: the next one begins. It is killed twice,
-// , or COUNTERSIGN_HEAD_KILLS.
+// A killed bot never leaves signed heads that its store lacks, whenever it is killed, so the next one starts. It is
+// killed twice, or COUNTERSIGN_HEAD_KILLS times.
 func TestKilledBotIsNotHeld(t *testing.T) {
 	t.Parallel()
 	p := openPremises(t)

@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// outageKinds are the ways in which Slack is down. Each begins one and returns what ends it.
+// outageKinds are the ways in which Slack is down. Each begins an outage and returns a function that ends it.
 var outageKinds = []struct {
 	name  string
 	begin func(*bubble) (end func())
@@ -42,13 +42,13 @@ func (b *bubble) cut(s wireState) func() {
 	return func() { b.slack.become(wireWorks) }
 }
 
-// TestOutages has Slack go down for ten minutes and for nine and a half hours, in each way, while requests wait, others
-// are just being asked for, and one post's answer was lost. What falls due meanwhile falls due; people's clicks come to
-// nothing; a new process may have to go on. When Slack is back everything is shown as it is then, each message once and
-// what matters most first; what expired can't be approved, and what did not can.
+// TestOutages takes Slack down for ten minutes and for nine and a half hours, in each way, while some requests wait,
+// others are being made, and the answer to one post is lost. Deadlines that come meanwhile hold; people's clicks have
+// no effect; a new process may have to continue. When Slack is back, everything must be shown in its current state,
+// each message once and the most important first; expired requests can't be approved, and all others can.
 //
-// COUNTERSIGN_BACKLOG says how many requests of each kind and answers are to be shown when Slack is back (3), and
-// COUNTERSIGN_OUTAGES=2 has every kind last for both times, instead of for ten minutes.
+// COUNTERSIGN_BACKLOG sets how many requests of each kind and answers wait to be shown when Slack is back (3). With
+// COUNTERSIGN_OUTAGES=2 every kind lasts for both times, instead of for ten minutes only.
 func TestOutages(t *testing.T) {
 	both := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
 	for i, kind := range outageKinds {
@@ -68,7 +68,7 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// outage is one of Slack, with what it meets.
+// outage is an outage of Slack, with the requests that it affects.
 type outage struct {
 	*bubble
 	lasts    time.Duration
@@ -92,8 +92,7 @@ func (o *outage) play(begin func(*bubble) func()) {
 	o.after(before)
 }
 
-// before has requests wait whose deadlines come during the outage and after it, and others asked for at the last
-// moment.
+// before makes requests whose deadlines come during the outage and after it, and some at the last moment.
 func (o *outage) before() (shown map[string]workspaceclient.Message) {
 	for _, n := range []string{"grave old", "plain old", "patient old"} {
 		o.says(n + strings.Fields(n)[0])
@@ -126,7 +125,7 @@ func (o *outage) before() (shown map[string]workspaceclient.Message) {
 	return shown
 }
 
-// during lets the time pass. People click, to no avail.
+// during lets the time pass. People click without effect.
 func (o *outage) during(shown map[string]workspaceclient.Message) {
 	o.pass(2 * time.Minute)
 	err := o.approve("teo", "oldplain", shown["oldplain"])
@@ -170,7 +169,7 @@ func (o *outage) during(shown map[string]workspaceclient.Message) {
 	}
 }
 
-// after looks at what becomes of all when Slack is back.
+// after checks the outcome of everything when Slack is back.
 func (o *outage) after(shown map[string]workspaceclient.Message) {
 	took := o.within(time.Minute, "the bot notices that Slack is back", func() bool { return o.bot.bot.Ready(o.ctx) == nil })
 	o.back = time.Now()
@@ -213,7 +212,7 @@ func (o *outage) after(shown map[string]workspaceclient.Message) {
 
 func isPost(c apiCall) bool { return c.method == "chat.postMessage" && c.done && c.surface != "" }
 
-// eachShownOnce: no message was posted twice, and all that is to be shown is.
+// eachShownOnce checks that no message was posted twice, and that every message is shown.
 func (o *outage) eachShownOnce() {
 	posted := map[string]int{}
 	for _, c := range o.made(time.Time{}, isPost) {
@@ -236,7 +235,7 @@ func (o *outage) eachShownOnce() {
 	}
 }
 
-// nothingLive: no button of a request is left that does not wait.
+// nothingLive checks that only waiting requests have buttons.
 func (o *outage) nothingLive() {
 	for _, s := range o.surfaces() {
 		if s.TS == "" || s.State == store.OutboxRemoved {
@@ -255,8 +254,9 @@ func (o *outage) nothingLive() {
 	}
 }
 
-// order: what matters most is shown within moments, or as soon as Slack takes one after the other in its place,
-// whatever else waits. Leads may be called to something after Slack is back: that waits from then on.
+// order checks that the most important messages are shown within moments, or one after the other as fast as Slack
+// accepts them in their place, whatever else waits. A lead may be told of a request after Slack is back: that message
+// waits from then on.
 func (o *outage) order() {
 	wanted, answers := map[string]time.Time{}, map[string]bool{}
 	for _, s := range o.surfaces() {
@@ -292,8 +292,8 @@ func (o *outage) order() {
 	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
 }
 
-// wanted is since when Slack could have shown an outbox message: since it was made, or what it is one person's copy of,
-// or since Slack was back.
+// wanted is the time since when Slack could have shown an outbox message: since it, or the message of which it is a
+// copy, was created, or since Slack was back.
 func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt
 	for _, other := range o.surfaces() {
@@ -307,7 +307,7 @@ func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	return made
 }
 
-// reminders: nobody is reminded of what is over, nor more than once of what is not.
+// reminders checks that nobody is reminded of a finished request, nor more than once of another one.
 func (o *outage) reminders() {
 	states := map[string]approvers.State{}
 	for _, n := range o.names {
@@ -333,7 +333,7 @@ func (o *outage) reminders() {
 	}
 }
 
-// decideAll has everything approved that still waits, on the cards as they are.
+// decideAll approves every waiting request, on the current cards.
 func (o *outage) decideAll() {
 	for _, n := range o.names {
 		r := o.request(n)

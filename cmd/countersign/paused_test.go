@@ -12,8 +12,8 @@ import (
 	"countersign/approvers"
 )
 
-// A pause survives the kill of the bot's process: nothing runs, the card says why, /readyz and the metric say it, and
-// what was approved runs when somebody lets everything go on.
+// A pause survives the kill of the bot's process: nothing runs, the card says why, /readyz and the metric report it,
+// and an approved call runs when somebody ends the pause.
 func TestPauseSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	p := openPremises(t)
@@ -42,7 +42,7 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	if _, body := get(t, admin+"/metrics"); !strings.Contains(body, "\ncountersign_paused 1\n") {
 		t.Error("the metric does not say that everything is paused")
 	}
-	// A new thread is heard and answered that everything is paused, so the bot had its time to do what it does.
+	// A message in a new thread is answered with the pause, so the bot had enough time to start a run.
 	second := sam.says("#support", "", "@Countersign where is order ORD-124?")
 	sam.sees("#support", second, "Everything is paused by", "wrong refunds")
 	sam.sees("#support", root, "It starts when the pause ends")
@@ -57,8 +57,8 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	}
 }
 
-// A tool that runs when everything is paused is told to stop at once. Where it can't tell whether it acted, people are
-// asked, paused or not.
+// A tool that runs when a pause begins is cancelled at once. If it can't tell whether it acted, people are asked, even
+// during the pause.
 func TestPauseInterruptsATool(t *testing.T) {
 	running := make(chan struct{})
 	h := openHouse(t, t.TempDir(), func(s *setup) {

@@ -289,6 +289,9 @@ func whereText(c store.Conversation) string {
 	return "the channel " + c.Channel
 }
 
+// onHomeTab says where a request without a card can be decided.
+const onHomeTab = "who may decide it finds it on the app's Home tab"
+
 // cardTrouble describes the cards of a request that people can't see, and says whether they see any.
 func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error) {
 	if req.State != approvers.Pending {
@@ -298,7 +301,10 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	if err != nil {
 		return nil, err
 	}
-	seen := req.Bundled() || len(req.QueuedAt) > 0 // in a bundle, or in a card queue
+	if req.ReachesNobody() {
+		out = append(out, "Slack shows it to nobody since "+cli.Moment(req.Unreached.Since)+" ("+visible.Line(req.Unreached.Cause)+"); "+onHomeTab)
+	}
+	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody() // in a bundle, in a card queue, or said already
 	for _, s := range messages {
 		if s.Kind != store.OutboxCard && s.Kind != store.OutboxEscalation {
 			continue
@@ -311,7 +317,7 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 		}
 	}
 	if !seen {
-		out = append(out, "no card is in Slack: nobody there can decide it now")
+		out = append(out, "no card is in Slack yet; "+onHomeTab)
 	}
 	return out, nil
 }

@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// The lesson's exercise: run at once, previewed and run, approved, rejected with an alternative offered. It is the same
-// in both ways of connecting.
+// The built-in scenario: a call that runs at once, one with a preview that runs, one that is approved, one that is
+// rejected with an alternative. The transcript is the same over both transports.
 func TestPlayExercise(t *testing.T) {
 	for _, way := range []config.Transport{config.SocketMode, config.HTTPMode} {
 		t.Run(string(way), func(t *testing.T) { testPlayExercise(t, string(way)) })
@@ -41,7 +41,7 @@ func testPlayExercise(t *testing.T, transport string) {
 	}
 }
 
-// A scenario whose file expects something else ends with exit code 1 and shows the difference.
+// A scenario with other expectations ends with exit code 1 and shows the difference.
 func TestPlayDiffers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "wrong.txt")
 	text := "Sam in #support: @Countersign where is order ORD-123?\n  issue_refund ran without asking\n"
@@ -58,7 +58,7 @@ func TestPlayDiffers(t *testing.T) {
 	}
 }
 
-// Ctrl-C in the middle of a play is no success.
+// Ctrl-C during a scenario is not a success.
 func TestPlayInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -68,7 +68,8 @@ func TestPlayInterrupted(t *testing.T) {
 	}
 }
 
-// Journeys that read like Slack threads, one per file. The history of each is planned again as it was.
+// Journeys that read like Slack threads, one per file. Each call in their history is planned again with the same
+// result.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(files) == 0 {
@@ -87,7 +88,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// A scenario's time may not go back, and it says what time it is.
+// A scenario's time may not go back; the error names the current time.
 func TestPlayTimeGoesForward(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "back.txt")
 	text := "It is Monday 2026-12-21 09:00 Europe/Berlin\nSam in #support: hi\nIt is Monday 2026-12-21 08:00 Europe/Berlin\n"

@@ -41,8 +41,8 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// What got stricter applies to what waits: the card shows it, and whoever could allow it alone can't any more. What got
-// looser does not.
+// A stricter policy applies to waiting requests: the card shows it, and a person who could approve alone no longer can.
+// A looser one does not.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -62,12 +62,12 @@ func TestReload(t *testing.T) {
 	}
 	sam, teo, ingrid := h.watcher("sam"), h.watcher("teo"), h.watcher("ingrid")
 	first := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
-	teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Stage 1 of 1")
+	teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Waits for Team Lead")
 
 	becomes(changed(t, refundHigh, refundTwo))
-	teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Stage 1 of 2", "then Finance Director", "the policy changed while this waited")
+	teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Waits for Team Lead", "Then Finance Director")
 	teo.clicks("countersign", "", "Approve", "Refund of $20.00 for order ORD-131")
-	ingrid.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Stage 2 of 2")
+	ingrid.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Waits for Finance Director")
 	if r := h.request(first); r.State != approvers.Pending || r.Stage != 1 {
 		t.Errorf("%s at stage %d after the Team Lead alone", r.State, r.Stage)
 	}
@@ -94,7 +94,7 @@ func TestReload(t *testing.T) {
 	teo.sees("countersign", "", "Refund of $10.00 for order ORD-131", "Waits for")
 }
 
-// A file that changed is taken up when it has stopped changing, and a broken one is told of once.
+// A changed file is loaded when it has stopped changing, and a broken one is reported once.
 func TestPolicyFileWatched(t *testing.T) {
 	tools, err := catalog.New(shopCatalog(shop.New(time.Now), "http://127.0.0.1:1/"))
 	if err != nil {
@@ -156,14 +156,14 @@ func TestPolicyFileWatched(t *testing.T) {
 	}
 }
 
-// The real program, told by SIGHUP and left to find out by itself.
+// The real program reloads at SIGHUP, and by itself.
 func TestServeReloads(t *testing.T) {
 	t.Parallel()
 	p := openPremises(t)
 	bot, admin := p.serve()
 	sam, teo := p.watcher("sam"), p.watcher("teo")
 	sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")
-	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Stage 1 of 1")
+	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Waits for Team Lead")
 
 	served, err := os.ReadFile(p.policy())
 	if err != nil {
@@ -179,7 +179,7 @@ func TestServeReloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	bot.says(`(the policy changed and is in force).* old=[0-9a-f]{64} new=[0-9a-f]{64}`)
-	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Stage 1 of 2")
+	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Then Finance Director")
 	if _, body := get(t, admin+"/readyz"); !strings.Contains(body, "policy: ok\n") {
 		t.Errorf("/readyz: %s", body)
 	}

@@ -16,8 +16,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// processHarness are a workspace and a model for a bot that is a process of its own, and knows them by their addresses
-// only, as in production.
+// processHarness is a workspace and a model for a bot in its own process, which knows them only by their addresses, as
+// in production.
 type processHarness struct {
 	*testing.T
 	dir   string
@@ -63,14 +63,14 @@ func (p *processHarness) policy() string { return filepath.Join(p.dir, "counters
 
 func (p *processHarness) store() string { return filepath.Join(p.dir, "bot.db") }
 
-// overHTTP has Slack deliver over HTTP.
+// overHTTP makes Slack deliver over HTTP.
 func (p *processHarness) overHTTP() *processHarness {
 	p.http = true
 	p.env = append(p.env, "COUNTERSIGN_TRANSPORT=http", "SLACK_APP_TOKEN=", "SLACK_SIGNING_SECRET="+workspace.DemoSigningSecret, "COUNTERSIGN_HTTP_ADDR=127.0.0.1:0")
 	return p
 }
 
-// serve starts the bot and waits until it is connected. admin is its address for the operator.
+// serve starts the bot and waits until it is connected. admin is its admin address.
 func (p *processHarness) serve() (bot *program, admin string) {
 	p.Helper()
 	bot = launch(p.T, p.dir, p.env, "serve")

@@ -13,8 +13,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// The bot, the workspace and the model are three processes that know each other by their addresses only, as in
-// production. The bot is stopped while a card waits, and goes on where it was. Slack delivers through Socket Mode, or
+// The bot, the workspace and the model are three processes that know each other only by their addresses, as in
+// production. The bot is stopped while a card waits, and continues afterwards. Slack delivers through Socket Mode, or
 // over HTTP.
 func TestServe(t *testing.T) {
 	t.Parallel()
@@ -53,8 +53,7 @@ func testServe(t *testing.T, p *processHarness, requests string) {
 	}
 }
 
-// A bot that takes long to start is a bot that is long away. The figure to reach is 300 ms; the bound here leaves room
-// for a busy machine.
+// The time of a start is time without the bot. The goal is 300 ms; the bound here leaves room for a busy machine.
 func TestStartTime(t *testing.T) {
 	const bound = 2 * time.Second
 	its := openPremises(t)
@@ -90,8 +89,8 @@ func get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// The demo with somebody else's model, whose manners are not ours. Stopped with Ctrl-C while a card waits and started
-// again on the same data, it goes on.
+// The demo with an independent model. It is stopped with Ctrl-C while a card waits, started again on the same data, and
+// continues.
 func TestDemoForeignModel(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(&foreignModel{})

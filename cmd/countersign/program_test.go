@@ -25,7 +25,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, err
 })
 
-// program is the real program under way.
+// program is the running real program.
 type program struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -38,7 +38,7 @@ type program struct {
 	spoke chan struct{} // closed and replaced with each line
 }
 
-// launch starts the program in a directory, with an environment that holds nothing of ours but what is given.
+// launch starts the program in a directory, with only the given variables of ours in its environment.
 func launch(t *testing.T, dir string, env []string, args ...string) *program {
 	t.Helper()
 	path, err := built()
@@ -78,7 +78,7 @@ func launch(t *testing.T, dir string, env []string, args ...string) *program {
 	return p
 }
 
-// plainEnv is the environment without anything that the program reads.
+// plainEnv is the environment without the variables that the program reads.
 func plainEnv() []string {
 	var out []string
 	for _, pair := range os.Environ() {
@@ -103,7 +103,7 @@ func (p *program) text() string {
 	return strings.Join(p.said, "\n")
 }
 
-// says waits for a line and returns what the expression's first group matched in it.
+// says waits for a matching line and returns the expression's first group.
 func (p *program) says(pattern string) string {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -136,7 +136,7 @@ func (p *program) says(pattern string) string {
 	}
 }
 
-// end asks the program to end and returns how it did.
+// end asks the program to end and returns its result.
 func (p *program) end(s syscall.Signal) error {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// reports is a tool that says how far it is ten times a second for a time, and then answers.
+// reports is a tool that reports its progress ten times a second for a while, and then answers.
 func reports(name string, lasting time.Duration, at func(n int) agent.Progress) agent.Tool {
 	return agent.Tool{Name: name, Effect: approvers.Idempotent, Timeout: time.Hour, Run: func(ctx context.Context, in agent.Invocation) (string, error) {
 		for n := range int(lasting / (100 * time.Millisecond)) {
@@ -29,7 +29,7 @@ func reports(name string, lasting time.Duration, at func(n int) agent.Progress) 
 	}}
 }
 
-// step is the message in a thread that shows what runs.
+// step is the message in a thread that shows the running calls.
 func (b *bubble) step(thread string) (string, workspaceclient.Message) {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
@@ -42,8 +42,8 @@ func (b *bubble) step(thread string) (string, workspaceclient.Message) {
 	return "", workspaceclient.Message{}
 }
 
-// How far a run is stands in its step while it runs and goes with its end. Slack is asked no more often than it takes
-// it, nothing of it is stored, and the button beside it works.
+// The progress of a run is shown in its step and disappears with its end. Slack is called no more often than it allows,
+// nothing is stored, and the button beside the progress works.
 func TestProgressIsShown(t *testing.T) {
 	at := func(n int) agent.Progress {
 		return agent.Progress{Done: float64(n), Total: 600, Text: fmt.Sprintf("file %d <!channel> *approved* \u202e", n)}
@@ -101,7 +101,7 @@ func TestProgressIsShown(t *testing.T) {
 	})
 }
 
-// A click on what stands beside the progress is one on the recorded version.
+// A click on a message that shows progress counts as a click on the recorded version.
 func TestStopBesideProgress(t *testing.T) {
 	tool := reports("copy", time.Minute, func(n int) agent.Progress { return agent.Progress{Done: float64(n), Text: "files"} })
 	tool.Effect = approvers.ReadOnly
@@ -126,7 +126,7 @@ func TestStopBesideProgress(t *testing.T) {
 	})
 }
 
-// A tool that lies about how far it is, two at once, and one that goes on after it has answered.
+// A tool that reports wrong progress, two tools at once, and a tool that reports after its answer.
 func TestProgressOfLiars(t *testing.T) {
 	odd := []agent.Progress{
 		{Done: 5, Total: 10}, {Done: 2, Total: 10}, {Done: 1e308, Total: 1e-308}, {Done: math.NaN(), Total: math.NaN()}, {Done: -7, Total: 3}, {Done: math.Inf(1), Total: math.Inf(1)},
@@ -167,7 +167,7 @@ func TestProgressOfLiars(t *testing.T) {
 	})
 }
 
-// After a restart nothing is left of it, and the run that is tried again says so.
+// After a restart no progress is left, and the run that is tried again says so.
 func TestProgressEndsWithTheProcess(t *testing.T) {
 	hold := make(chan struct{})
 	tool := agent.Tool{Name: "copy", Effect: approvers.Idempotent, Timeout: time.Hour, Run: func(ctx context.Context, in agent.Invocation) (string, error) {

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// raceKind is one way in which sixteen people get in each other's way.
+// raceKind is one way in which the actions of sixteen people conflict.
 type raceKind struct {
 	name    string
 	calls   int // of one step, which one card shows
@@ -28,7 +28,7 @@ var raceKinds = []raceKind{
 	{name: "all", calls: 3, atOnce: 6, run: allOrOne, outcome: eachOnce},
 }
 
-// gun has people act on cards at the same time, and counts what was acknowledged.
+// gun lets people act on cards at the same time, and counts the acknowledged actions.
 func (r *ring) gun(races []*race, people []int, act func(ra *race, i int) error) {
 	r.Helper()
 	var all sync.WaitGroup
@@ -61,11 +61,11 @@ func from(first, last int) (out []int) {
 	return out
 }
 
-// errNoButton says that a card has no such button, or no more.
+// errNoButton says that a card has no such button, or no longer has it.
 var errNoButton = errors.New("the card has no such button")
 
-// press has a person press a button of a card for one of its requests, or for all of them. Where the card was drawn
-// anew in the meantime they look again.
+// press lets a person press a button of a card, for one of its requests or for all of them. If the card was rendered
+// again meanwhile, the person looks again.
 func (r *ring) press(ra *race, i int, label, request string) error {
 	card := ra.card
 	for {
@@ -91,7 +91,7 @@ func (r *ring) press(ra *race, i int, label, request string) error {
 	}
 }
 
-// form has a person open a form, and returns what sends it with a reason.
+// form lets a person open a form, and returns a function that sends it with a reason.
 func (r *ring) form(ra *race, i int, label string) (send func() error) {
 	r.Helper()
 	if err := r.press(ra, i, label, ra.requests[0].ID); err != nil {
@@ -111,7 +111,7 @@ func (r *ring) form(ra *race, i int, label string) (send func() error) {
 	return func() error { return who.Submit(r.Context(), view, map[string]string{field: "because"}) }
 }
 
-// look looks at the cards as they are now.
+// look reads the current cards.
 func (r *ring) look(races []*race, ready func(approvers.Request) bool) {
 	r.Helper()
 	for _, ra := range races {
@@ -130,10 +130,10 @@ func allApprove(r *ring, races []*race) {
 	r.gun(races, from(0, deciders), func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) })
 }
 
-// rejecters are how many people reject a request. Somebody who has a form open can't open another one.
+// rejecters is the number of people who reject a request. A person with an open form can't open another one.
 const rejecters = 4
 
-// someReject has some people send a form that they opened before. The others approve.
+// someReject lets some people send a form that they opened before. The others approve.
 func someReject(r *ring, races []*race) {
 	send := make([]func() error, deciders)
 	for i := range min(deciders, rejecters*len(races)) {
@@ -147,7 +147,7 @@ func someReject(r *ring, races []*race) {
 	})
 }
 
-// oneDecided: one person decided; what was approved ran.
+// oneDecided checks that one person decided, and that an approved call ran.
 func oneDecided(ra *race) (string, error) {
 	q := ra.requests[0]
 	if len(q.Decisions) != 1 || (q.Decisions[0].Kind == approvers.Approve) != (q.State == approvers.Consumed) {
@@ -163,7 +163,7 @@ func inTheirTurn(r *ring, races []*race) {
 	r.gun(races, from(deciders/2, deciders), approve)
 }
 
-// twoOfEach: two of the first eight approved, then two of the second.
+// twoOfEach checks that two of the first eight approved, then two of the second.
 func twoOfEach(ra *race) (string, error) {
 	q := ra.requests[0]
 	if q.State != approvers.Consumed || len(q.Decisions) != 4 {
@@ -177,7 +177,7 @@ func twoOfEach(ra *race) (string, error) {
 	return string(q.State), nil
 }
 
-// takesBack has the first of two who have to agree take it back, in each race another person, while fifteen others
+// takesBack lets the first of two approvers revoke their approval, in each race another person, while fifteen others
 // approve.
 func takesBack(r *ring, races []*race) {
 	for i, ra := range races {
@@ -196,7 +196,8 @@ func takesBack(r *ring, races []*race) {
 	})
 }
 
-// backOrRun: it was taken back by whoever had approved first, after one or two approvals; or both stand, and it ran.
+// backOrRun checks that the first approver revoked, after one or two approvals, or that both approvals count and the
+// call ran.
 func backOrRun(ra *race) (string, error) {
 	q := ra.requests[0]
 	switch first := q.Decisions[0].By; {
@@ -208,7 +209,7 @@ func backOrRun(ra *race) (string, error) {
 	return "", fmt.Errorf("%s by %s after %+v", q.State, q.ClosedBy, q.Decisions)
 }
 
-// allOrOne has four people approve all of a card, and twelve one of it each.
+// allOrOne lets four people approve all calls of a card, and twelve one call each.
 func allOrOne(r *ring, races []*race) {
 	r.gun(races, from(0, deciders), func(ra *race, i int) error {
 		if i%4 > 0 {
@@ -218,7 +219,7 @@ func allOrOne(r *ring, races []*race) {
 	})
 }
 
-// eachOnce: each was decided once, all together or one by one.
+// eachOnce checks that each call was decided once, all together or one by one.
 func eachOnce(ra *race) (string, error) {
 	for _, q := range ra.requests {
 		if q.State != approvers.Consumed || len(q.Decisions) != 1 {

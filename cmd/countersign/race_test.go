@@ -34,17 +34,18 @@ agents:
   support: {channels: ["#support"], prompt: Count., tools: ["*"]}
 `
 
-// deciders is how many people race.
+// deciders is the number of people who race.
 const deciders = 16
 
-// TestRaces has sixteen people act on one card at the same time, through the page's API, the sockets and the store: all
-// approve; some reject in a form; two of eight and then two of eight have to agree; somebody takes an approval back;
-// some approve all of a card while others approve one of it. Each time there is one outcome, and everybody else is told
-// so. In the end every message was posted once, changed as often as the state says, and has no button; every person was
-// told as often as they came too late; the history has a record of each click that was acknowledged.
+// TestRaces lets sixteen people act on one card at the same time, through the page's API, the sockets and the store:
+// all approve; some reject in a form; two of eight and then two of eight must agree; somebody revokes an approval; some
+// approve all calls of a card while others approve one of them. Each time there must be one outcome, and everybody else
+// must be told so. In the end every message must have been posted once, changed once for each change of the state, and
+// have no button; every person must have been told as often as they came too late; and the history must have a record
+// of each acknowledged click.
 //
-// It does so 10 times (5 with the race detector), or COUNTERSIGN_RACES times, but for COUNTERSIGN_RACE_MINUTES at most.
-// The workflow's own test has ten times as many in the time: approvers/workflow/race_test.go.
+// It runs 10 races (5 with the race detector), or COUNTERSIGN_RACES, for at most COUNTERSIGN_RACE_MINUTES. The
+// workflow's own test runs ten times as many in the same time: approvers/workflow/race_test.go.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	races := testkit.Size(t, "COUNTERSIGN_RACES", 2*len(raceKinds))
@@ -66,7 +67,7 @@ func TestRaces(t *testing.T) {
 	t.Logf("races=%d deciders=%d clicks=%d in %s: %v", done, deciders, r.clicks, time.Since(began).Round(time.Second), r.ends)
 }
 
-// ring is where people race.
+// ring is the environment of the races.
 type ring struct {
 	*loadHarness
 	names  []string // of the people
@@ -106,7 +107,7 @@ func (r *ring) ran(key string) {
 	r.runs[key]++
 }
 
-// called counts what the bot sent.
+// called counts the bot's calls of Slack.
 func (r *ring) called(method string, form url.Values) {
 	var meta struct {
 		Payload struct{ Surface string } `json:"event_payload"`
@@ -124,7 +125,7 @@ func (r *ring) called(method string, form url.Values) {
 	}
 }
 
-// race is one card, and what people did about it.
+// race is one card, and people's actions on it.
 type race struct {
 	requests []approvers.Request
 	card     workspaceclient.Message
@@ -132,7 +133,7 @@ type race struct {
 	clicks   int // that were acknowledged
 }
 
-// round has some races of a kind go on at the same time.
+// round runs some races of a kind concurrently.
 func (r *ring) round(kind raceKind, n int) {
 	r.Helper()
 	var races []*race
@@ -160,8 +161,8 @@ func (r *ring) round(kind raceKind, n int) {
 	}
 }
 
-// over waits until every click on a card was handled and what is approved was run, and counts everything that belongs
-// to it.
+// over waits until every click on a card was handled and every approved call has run, and counts everything that
+// belongs to the card.
 func (r *ring) over(ra *race, kind raceKind) (end string) {
 	r.Helper()
 	var records map[string]int
@@ -197,14 +198,14 @@ func (r *ring) over(ra *race, kind raceKind) (end string) {
 	return end
 }
 
-// handled reports whether nothing that people did waits in the inbox.
+// handled reports whether no action of people waits in the inbox.
 func (r *ring) handled(s store.Reader) (bool, error) {
 	left, err := s.Timers(store.TimerInbox, 1)
 	return len(left) == 0, err
 }
 
-// exact holds the history of a card's requests against what was acknowledged: each click is a decision, a denial, or an
-// approval taken back.
+// exact compares the history of a card's requests with the acknowledged clicks: each click is a decision, a denial, or
+// a revocation.
 func (r *ring) exact(ra *race, got map[string]int) error {
 	want := map[string]int{}
 	clicks := 0
@@ -245,7 +246,8 @@ func (r *ring) exact(ra *race, got map[string]int) error {
 	return r.whispered(ra)
 }
 
-// byAll names the clicks that decided: who, and from which version of a card. A click on Approve all decides all of it.
+// byAll lists the clicks that decided: who, and on which version of a card. A click on Approve all decides all of its
+// calls.
 func byAll(ra *race) map[string]bool {
 	out := map[string]bool{}
 	for _, q := range ra.requests {
@@ -257,7 +259,7 @@ func byAll(ra *race) map[string]bool {
 	return out
 }
 
-// whispered counts who of a card's people came too late. They are told, once for each time.
+// whispered counts the people of a card who came too late. They are told, once for each time.
 func (r *ring) whispered(ra *race) error {
 	return r.store.View(r.Context(), func(s store.Reader) error {
 		for _, q := range ra.requests {
@@ -275,8 +277,8 @@ func (r *ring) whispered(ra *race) error {
 	})
 }
 
-// nothingLeft waits until the bot has nothing to do, and counts all messages: each was posted once and then changed as
-// often as the state says, and whoever came too late was told as often. No button is left.
+// nothingLeft waits until the bot has nothing to do, and counts all messages: each was posted once and then changed
+// once for each change of the state, and people who came too late were told as often. No button is left.
 func (r *ring) nothingLeft() {
 	r.Helper()
 	r.quiet()

@@ -13,7 +13,7 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// A model that is away keeps a new set-up from starting, and nobody who waits for a decision from being decided.
+// While the model is down a new installation can't start, but waiting requests can be decided.
 func TestReachWithoutModel(t *testing.T) {
 	h := openHouse(t, t.TempDir(), nil)
 	away := h.bot.parts
@@ -31,7 +31,7 @@ func TestReachWithoutModel(t *testing.T) {
 	}
 }
 
-// A command on a store that is not there says so, and that there was one where its signed heads are.
+// A command on a missing store says so, and that there was one, by its signed heads.
 func TestMissingStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "countersign.db")
 	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)

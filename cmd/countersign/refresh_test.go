@@ -11,12 +11,12 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestRefreshedSockets has people write and type commands all the time while Slack has sockets opened anew, again and
-// again: one after the other, or all at the same moment after a warning. Nobody is told that the app did not respond: a
-// new socket is there before the old one goes. Then all sockets go at once without a warning, or break. Every message
-// is answered, each once. In faked time.
+// TestRefreshedSockets lets people write messages and commands all the time while Slack replaces sockets, again and
+// again: one after the other, or all at once after a warning. Nobody may be told that the app did not respond, because
+// a new socket is there before the old one goes. Then all sockets close at once without a warning, or break. Every
+// message must be answered exactly once. In faked time.
 //
-// COUNTERSIGN_REFRESHES says how often.
+// COUNTERSIGN_REFRESHES sets the number of replacements.
 func TestRefreshedSockets(t *testing.T) {
 	refreshes, seed := testkit.Size(t, "COUNTERSIGN_REFRESHES", 4), testkit.Seed(t)
 	inBubble(t, func(b *bubble) { b.http = false }, func(b *bubble) {
@@ -29,7 +29,7 @@ func TestRefreshedSockets(t *testing.T) {
 			}
 		})
 		if c.unanswered > 0 {
-			t.Errorf("%d of %d commands were not acknowledged while Slack had sockets opened anew", c.unanswered, c.commands)
+			t.Errorf("%d of %d commands were not acknowledged while Slack replaced sockets", c.unanswered, c.commands)
 		}
 		t.Logf("refreshes=%d messages=%d commands=%d unanswered=%d", refreshes, len(c.threads), c.commands, c.unanswered)
 		c.talk(refreshes/3, func(n int) {
@@ -55,7 +55,7 @@ func TestRefreshedSockets(t *testing.T) {
 	})
 }
 
-// refreshed is what people say meanwhile.
+// refreshed counts people's messages and commands meanwhile.
 type refreshed struct {
 	*bubble
 	rnd     *rand.Rand
@@ -66,7 +66,7 @@ type refreshed struct {
 	typing               sync.WaitGroup
 }
 
-// talk has people talk until something was done so often, each time some seconds after the time before.
+// talk lets people write until something was done n times, some seconds apart.
 func (c *refreshed) talk(times int, do func(n int)) {
 	for n := range times {
 		next := time.Now().Add(time.Duration(2000+c.rnd.IntN(20_000)) * time.Millisecond)
@@ -84,7 +84,7 @@ func (c *refreshed) talk(times int, do func(n int)) {
 	c.typing.Wait()
 }
 
-// types has somebody type a command, beside whatever else happens.
+// types lets a person type a command, concurrently with everything else.
 func (c *refreshed) types() {
 	c.typing.Go(func() {
 		_, err := c.as("ada").Command(c.ctx, "#support", "/countersign", "help")

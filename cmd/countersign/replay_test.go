@@ -19,8 +19,8 @@ import (
 	"countersign/config"
 )
 
-// Every call of a history is one fixture, with those who led to it and what was planned: also one that used up its
-// automatic runs, and was put to people after it had been planned to run.
+// Every call of a history is one fixture, with the people whose messages led to it and its plan. This includes a call
+// that was planned to run automatically but exceeded the automatic limit and went to people.
 func TestStoredFixtures(t *testing.T) {
 	t.Parallel()
 	db := played(t, filepath.Join(pageFiles(t), "week.txt"))
@@ -48,8 +48,8 @@ func TestStoredFixtures(t *testing.T) {
 	}
 }
 
-// replaysAsPlanned holds the history of a scenario against the policy that it was played under: where that did not
-// change meanwhile, every call is planned as it was then.
+// replaysAsPlanned replays the history of a scenario under the policy with which it was played: if the policy did not
+// change meanwhile, every call must be planned as it was then.
 func replaysAsPlanned(t *testing.T, dir, played string) {
 	t.Helper()
 	script, err := readScript(played)
@@ -87,7 +87,7 @@ func replaysAsPlanned(t *testing.T, dir, played string) {
 	}
 }
 
-// Stored calls that differ alike are put together; the others go by without a line.
+// Stored calls that differ in the same way are grouped; calls without a difference print no line.
 func TestReplayPutsTogetherWhatDiffersAlike(t *testing.T) {
 	policy, tools, err := policyFor(filepath.Join(pageFiles(t), "countersign.yaml"))
 	if err != nil {
@@ -134,7 +134,7 @@ differs  1 call of issue_refund
 	}
 }
 
-// What the observe mode saw is summed up; what only reads ran, and is not in it.
+// Calls of the observe mode are summed up; read-only calls ran, and are not included.
 func TestExplainObserved(t *testing.T) {
 	t.Parallel()
 	db := played(t, "testdata/scenarios/observe.txt")
@@ -155,7 +155,7 @@ func TestExplainObserved(t *testing.T) {
 	}
 }
 
-// Calls whose rows are damaged are left out of a replay of the history. It ends with what was left out.
+// Calls with damaged rows are left out of a replay of the history, and named at the end.
 func TestReplayGoesPastDamagedRows(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")
@@ -184,7 +184,7 @@ func TestReplayGoesPastDamagedRows(t *testing.T) {
 	}
 }
 
-// spoil changes one byte of a row, and leaves its checksum.
+// spoil changes one byte of a row, and keeps its checksum.
 func spoil(t *testing.T, path, bucket string, find func(*bbolt.Cursor) (k, v []byte)) {
 	t.Helper()
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// What retention erases is counted, and when it was through with everything last.
+// The metrics count what retention erases, and when it last finished.
 func TestMetricsOfRetention(t *testing.T) {
 	db := emptyStore(t)
 	err := db.Update(t.Context(), func(tx store.Tx) error {

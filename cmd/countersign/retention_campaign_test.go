@@ -27,12 +27,12 @@ import (
 	"countersign/store/bolt"
 )
 
-// Retention over finished requests of all kinds, again and again, while others are made, decided and
-// run, the history is sealed, the store is copied, and somebody writes all the time. After each time the history
-// verifies, in the store and against the heads. What a commit waits is measured, with retention and without it in turn:
-// a noisy machine shows in both.
+// Retention erases finished requests of all kinds, several times, while other requests are made, decided and run, the
+// history is sealed, the store is copied, and one client writes all the time. After each time the history must verify,
+// in the store and against the heads. The waits of commits are measured with and without retention in turn, so that a
+// noisy machine shows in both.
 //
-// It does so with 30 requests, twice; COUNTERSIGN_RETAINED=1000 has that many.
+// It uses 30 requests, twice; COUNTERSIGN_RETAINED=1000 uses that many.
 func TestRetentionUnderLoad(t *testing.T) {
 	requests, times := testkit.Size(t, "COUNTERSIGN_RETAINED", 30), 2
 	a := openArchive(t)
@@ -76,7 +76,7 @@ func TestRetentionUnderLoad(t *testing.T) {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond)) }
 
-// quantiles are the 99th percentile and the most.
+// quantiles returns the 99th percentile and the maximum.
 func quantiles(all []time.Duration) (p99, most time.Duration) {
 	slices.Sort(all)
 	return all[len(all)*99/100], all[len(all)-1]
@@ -132,7 +132,7 @@ func openArchive(t *testing.T) *archive {
 	return a
 }
 
-// timed notes how long retention's transactions run.
+// timed records how long retention's transactions run.
 type timed struct {
 	*bolt.Store
 	a *archive
@@ -171,7 +171,7 @@ var (
 	boss  = approvers.Identity{ID: "T0001/U0002", Name: "Teo"}
 )
 
-// one has a call come to an end in a thread. Of one that is to expire it returns the turn.
+// one runs a call in a thread to its end. For a call that is to expire, it returns the turn.
 func (a *archive) one(ctx context.Context, thread, ending string) (waits string, err error) {
 	n := fmt.Sprint(a.n.Add(1))
 	heard, err := a.workflow.Intake.ReceiveMessage(ctx, workflow.IncomingMessage{
@@ -261,7 +261,7 @@ func (a *archive) end(ctx context.Context, turn, ending string) error {
 	return a.workflow.Runs.Finish(ctx, execution, ending != "failed", strings.Repeat("done ", 100))
 }
 
-// fill makes so many requests of all kinds that come to an end: half of them in a conversation each, half of them in
+// fill makes n requests of all kinds that come to an end: half of them each in its own conversation, half of them in
 // one.
 func (a *archive) fill(n int) {
 	a.Helper()
@@ -309,7 +309,7 @@ func (a *archive) fill(n int) {
 	}
 }
 
-// while does something while everything else goes on, and says how long each write of somebody who only writes waited
+// while runs a function while everything else continues, and returns how long each write of the writing client waited
 // for its commit.
 func (a *archive) while(work func()) (waits []time.Duration) {
 	a.Helper()
@@ -355,7 +355,7 @@ func (a *archive) while(work func()) (waits []time.Duration) {
 	return waits
 }
 
-// verifies holds the whole history against the heads, as audit verify does.
+// verifies verifies the whole history against the heads, as audit verify does.
 func (a *archive) verifies() {
 	a.Helper()
 	for n := 1; n > 0; {

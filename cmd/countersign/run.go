@@ -199,6 +199,8 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "pins", ready: s.tools.Pinned, notice: true},
 			{name: "servers", ready: s.tools.Reachable, notice: true},
 			{name: "running", ready: runs(p.workflow), notice: true},
+			{name: "cards", ready: reaches(p.workflow), notice: true},
+			{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
 		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
 	}

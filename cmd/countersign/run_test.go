@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// TestEveryTimerHasAWorker holds the workers of the workflow, and those of the bot and the agent, against the kinds of
-// timer: each kind has one.
+// TestEveryTimerHasAWorker compares the workers of the workflow, the bot and the agent with the kinds of timer: each
+// kind has one.
 func TestEveryTimerHasAWorker(t *testing.T) {
 	c, err := catalog.New(catalog.Config{})
 	if err != nil {

@@ -26,20 +26,20 @@ import (
 	"countersign/store/bolt"
 )
 
-// The scripts of testdata/script run the program with bad input of every kind: each time it ends with a sentence that
-// says what to do, and with the exit code of the contract.
+// The scripts of testdata/script run the program with bad input of every kind: each time it must end with an error that
+// says what to do, and with the documented exit code.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, RequireExplicitExec: true})
 }
 
-// scriptCommands are what scripts can do beside running the program.
+// scriptCommands are the commands of scripts beside running the program.
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"exits": exits, "workspace": startWorkspace, "model": startModel, "taken": takePort, "hold": holdStore, "newer": makeNewer, "newstore": makeEmpty, "up": waitUp,
 	"grab": grab, "eventually": eventually, "fault": fault, "ask": askWorkspace, "address": freeAddress, "shop": nameShop,
 }
 
-// exits CODE countersign ARGS… runs the program, which must end with the code. Its outputs can be looked at as after
+// exits CODE countersign ARGS… runs the program, which must end with the code. Its outputs can be examined as after
 // exec.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
@@ -57,8 +57,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// shop POLICY… names the sample shop as a server at the end of each policy file that names none, and pins its tools
-// beside it.
+// shop POLICY… adds the sample shop as a server to the end of each policy file that names no server, and writes the
+// pins of its tools beside the file.
 func nameShop(ts *testscript.TestScript, _ bool, policies []string) {
 	for _, policy := range policies {
 		path := ts.MkAbs(policy)
@@ -74,8 +74,8 @@ func nameShop(ts *testscript.TestScript, _ bool, policies []string) {
 	}
 }
 
-// workspace [OPTION…] starts a workspace and points the bot at it: without a scope (-SCOPE), with one more (+SCOPE),
-// with another app's id (app=ID), or with another clock (clock=DURATION, what it is ahead).
+// workspace [OPTION…] starts a workspace and points the bot to it: without a scope (-SCOPE), with one more (+SCOPE),
+// with another app's id (app=ID), or with a clock that is ahead (clock=DURATION).
 func startWorkspace(ts *testscript.TestScript, _ bool, options []string) {
 	seed := workspace.DemoSeed()
 	var ahead time.Duration
@@ -110,14 +110,14 @@ func startWorkspace(ts *testscript.TestScript, _ bool, options []string) {
 	ts.Setenv("SLACK_APP_TOKEN", workspace.DemoAppToken)
 }
 
-// fault JSON… has something go wrong in the workspace, or changes somebody in it.
+// fault JSON… makes something fail in the workspace, or changes a person in it.
 func fault(ts *testscript.TestScript, neg bool, bodies []string) {
 	for _, body := range bodies {
 		askWorkspace(ts, neg, []string{"/faults", body})
 	}
 }
 
-// ask PATH JSON asks something of the workspace (docs/workspace.md).
+// ask PATH JSON calls the workspace's API (docs/workspace.md).
 func askWorkspace(ts *testscript.TestScript, _ bool, args []string) {
 	resp, err := http.Post(base(ts)+args[0], "application/json", strings.NewReader(args[1]))
 	ts.Check(err)
@@ -133,7 +133,7 @@ func base(ts *testscript.TestScript) string {
 	return strings.TrimSuffix(ts.Getenv("SLACK_API_URL"), "/api/")
 }
 
-// address chooses where the bot takes Slack's requests over HTTP.
+// address chooses the address at which the bot receives Slack's requests over HTTP.
 func freeAddress(ts *testscript.TestScript, _ bool, _ []string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
@@ -141,7 +141,7 @@ func freeAddress(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(l.Close())
 }
 
-// model KEY starts a model that wants the key, and points the bot at it.
+// model KEY starts a model that requires the key, and points the bot to it.
 func startModel(ts *testscript.TestScript, _ bool, args []string) {
 	srv := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{APIKey: args[0]}))
 	ts.Defer(srv.Close)
@@ -150,7 +150,7 @@ func startModel(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("OPENAI_MODEL", scriptedmodel.DefaultModel)
 }
 
-// up FILE waits until a bot that was started in the background can be asked at its control socket.
+// up FILE waits until a bot in the background answers at its control socket.
 func waitUp(ts *testscript.TestScript, _ bool, args []string) {
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		conn, err := net.Dial("unix", ts.MkAbs(args[0]))
@@ -164,8 +164,7 @@ func waitUp(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// grab NAME PATTERN [OUTPUT] sets the variable to what the pattern's group matches in the last command's output:
-// stdout, or stderr.
+// grab NAME PATTERN [OUTPUT] sets the variable to the pattern's group in the last command's output: stdout, or stderr.
 func grab(ts *testscript.TestScript, _ bool, args []string) {
 	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile(append(args, "stdout")[2]))
 	if m == nil {
@@ -196,21 +195,21 @@ func takePort(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], l.Addr().String())
 }
 
-// hold FILE holds a store, as a bot that runs does.
+// hold FILE holds a store open, as a running bot does.
 func holdStore(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := bolt.Open(ts.MkAbs(args[0]), bolt.Options{})
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(db.Close()) })
 }
 
-// newstore FILE makes a store that holds nothing.
+// newstore FILE creates an empty store.
 func makeEmpty(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := bolt.Open(ts.MkAbs(args[0]), bolt.Options{})
 	ts.Check(err)
 	ts.Check(db.Close())
 }
 
-// newer FILE makes a store as a later version of the program would.
+// newer FILE creates a store as a later version of the program would.
 func makeNewer(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := bolt.Open(ts.MkAbs(args[0]), bolt.Options{})
 	ts.Check(err)

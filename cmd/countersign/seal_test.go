@@ -22,7 +22,7 @@ import (
 	"countersign/store"
 )
 
-// Everything that the bot recorded is sealed when it has stopped, and the heads are in the file beside the store.
+// When the bot has stopped, everything that it recorded is sealed, and the heads are in the file beside the store.
 func TestBotSeals(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer
@@ -58,7 +58,7 @@ func TestBotSeals(t *testing.T) {
 	}
 }
 
-// headNumbers are the numbers of the heads that a text holds.
+// headNumbers lists the numbers of the heads in a text.
 func headNumbers(t *testing.T, text string) (numbers []uint64) {
 	t.Helper()
 	heads, faults := approvers.KeptHeads(text)
@@ -84,14 +84,14 @@ func readText(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// unreachableTarget is where no head can be brought.
+// unreachableTarget is a destination that heads can't reach.
 type unreachableTarget struct{}
 
 func (unreachableTarget) String() string                                    { return "somewhere" }
 func (unreachableTarget) Last(context.Context, store.Store) (uint64, error) { return 0, nil }
 func (unreachableTarget) Ship(context.Context, []store.Head) error          { return errors.New("unreachable") }
 
-// /readyz and /metrics tell of heads that can't be brought, and the bot stays ready.
+// /readyz and /metrics report heads that can't be shipped, and the bot stays ready.
 func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 	db := emptyStore(t)
 	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
@@ -122,8 +122,8 @@ func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 	}
 }
 
-// The bot posts signed heads to a channel while people work. What an auditor copies out of it fits the store, and shows
-// that another was put in its place: an older one, or one that was made anew with the key itself.
+// The bot posts signed heads to a channel while people work. The heads that an auditor copies from it match the store,
+// and reveal that it was replaced: by an older store, or by one that was created anew with the same key.
 func TestHeadsInAChannel(t *testing.T) {
 	dir := t.TempDir()
 	h := openHouse(t, dir, func(s *setup) {
@@ -188,10 +188,10 @@ func TestHeadsInAChannel(t *testing.T) {
 	}
 	remake(t, early, h.seal.keys)
 	if found, said := audit.verifyAt(early); found {
-		t.Errorf("what is made anew with the key looks right without the channel, or this test shows little:\n%s", said)
+		t.Errorf("a store that is created anew with the key must look right without the channel, or this test shows little:\n%s", said)
 	}
 	if found, said := audit.verifyAt(early, copied); !found || !strings.Contains(said, "has another one") {
-		t.Errorf("the history was made anew:\n%s", said)
+		t.Errorf("the history was created anew:\n%s", said)
 	}
 }
 
@@ -208,7 +208,7 @@ func (h *demoHarness) copyStore(path string) {
 	}
 }
 
-// remake goes on with a store in another way than it did, as somebody does who has the key.
+// remake continues a store with a different history, as somebody with the key could.
 func remake(t *testing.T, path string, keys []approvers.SealKey) {
 	t.Helper()
 	db, err := openStore(path)

@@ -12,7 +12,8 @@ import (
 	"countersign/store"
 )
 
-// account is what the simulation knows by itself: not from what the product says, but from what went through the gates.
+// account is the simulation's own model: it does not trust what the product says, but only knows what went through the
+// gates.
 type account struct {
 	turns    []string             // that were begun
 	rows     map[string]string    // inbox rows by what names the delivery: an event's id, or a trigger
@@ -37,7 +38,7 @@ type account struct {
 
 type authors struct{ all, since []string }
 
-// consent is somebody's yes to what they were shown.
+// consent is a person's approval of what they were shown.
 type consent struct {
 	user   string
 	amount string
@@ -59,7 +60,7 @@ func newAccount() account {
 	}
 }
 
-// witness takes in what a transaction wrote that was committed.
+// witness reads the writes of a committed transaction.
 func (s *sim) witness(p *life, w witnessed) {
 	s.commits++
 	for _, id := range w.turns {
@@ -91,7 +92,7 @@ func (s *sim) witness(p *life, w witnessed) {
 	}
 }
 
-// acknowledged notes that Slack is told that a delivery is safe. It must be in the store by then.
+// acknowledged records that Slack is told that a delivery is safe. The delivery must be in the store by then.
 func (s *sim) acknowledged(d *parcel, answer any) {
 	if said, ok := answer.(map[string]any); ok && (said["response_action"] != nil || said["response_type"] == "ephemeral") {
 		return // it was refused, and whoever sent it is told so
@@ -116,7 +117,7 @@ func (s *sim) acknowledged(d *parcel, answer any) {
 	}
 }
 
-// acted notes that a tool acts, and holds that against what was agreed to.
+// acted records that a tool acts, and compares that with what people approved.
 func (s *sim) acted(p *life, tool string, in agent.Invocation) {
 	s.runs++
 	a, err := readArgs(in.Args)
@@ -147,8 +148,7 @@ func (s *sim) acted(p *life, tool string, in agent.Invocation) {
 	s.allowed(tool, a, e, in.Request)
 }
 
-// askedAgain reports whether a request asks for a call again of which nobody knows whether it ran: people were told
-// that it may run twice.
+// askedAgain reports whether a request repeats a call whose outcome is unknown: people were told that it may run twice.
 func (s *sim) askedAgain(request string) (again bool) {
 	_ = s.db.View(context.Background(), func(r store.Reader) error {
 		req, err := r.Request(request)
@@ -158,7 +158,7 @@ func (s *sim) askedAgain(request string) (again bool) {
 	return again
 }
 
-// allowed holds a run against the people who agreed to it.
+// allowed checks a run against the people who approved it.
 func (s *sim) allowed(tool string, a callArgs, e approvers.Execution, request string) {
 	policy, claimed := s.claims[e.ID]
 	if !claimed {
@@ -194,7 +194,7 @@ func (s *sim) allowed(tool string, a callArgs, e approvers.Execution, request st
 	}
 }
 
-// granted holds a run under a grant against whoever gave it.
+// granted checks a run under a grant against the grant's giver.
 func (s *sim) granted(tool string, a callArgs, e approvers.Execution) {
 	var g approvers.Grant
 	err := s.db.View(context.Background(), func(r store.Reader) (err error) {
@@ -226,7 +226,7 @@ func (s *sim) execution(id string) (e approvers.Execution, err error) {
 	return e, err
 }
 
-// mayRun reports whether a call may have run of which the model was told this.
+// mayRun reports whether a call may have run, given this result for the model.
 func mayRun(result string) bool {
 	var r approvers.Result
 	if json.Unmarshal([]byte(result), &r) != nil {
@@ -239,7 +239,7 @@ func mayRun(result string) bool {
 	return true
 }
 
-// modelGiven reads what the model is given: what became of a call is said once and for all, and is true.
+// modelGiven reads what the model is given: each call has one result, which never changes and is true.
 func (s *sim) modelGiven(r scriptedmodel.Request) {
 	byID := map[string]string{}
 	for _, m := range r.Messages {
@@ -264,7 +264,7 @@ func (s *sim) modelGiven(r scriptedmodel.Request) {
 	}
 }
 
-// proposed notes whose words led to what the model asks for.
+// proposed records whose messages led to the model's calls.
 func (s *sim) proposed(r scriptedmodel.Request, calls []string) {
 	var by authors
 	for _, m := range r.Messages {
@@ -283,7 +283,7 @@ func (s *sim) proposed(r scriptedmodel.Request, calls []string) {
 	}
 }
 
-// agree notes what somebody agreed to: every call that was before them, with its amount.
+// agree records what a person approved: every call that was shown to them, with its amount.
 func (s *sim) agree(user, text string, more bool) {
 	for _, part := range strings.Split(text, "n: \"")[1:] {
 		n, rest, _ := strings.Cut(part, `"`)

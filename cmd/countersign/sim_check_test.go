@@ -18,7 +18,7 @@ import (
 	"countersign/store"
 )
 
-// checkBooks looks whether the store is whole, as it has to be between any two transactions.
+// checkBooks checks that the store is consistent, as it must be between any two transactions.
 func (s *sim) checkBooks() {
 	if s.violation != "" {
 		return
@@ -30,8 +30,8 @@ func (s *sim) checkBooks() {
 	}
 }
 
-// checkRest looks, when nothing is under way, whether everything acknowledged had its effect, and whether Slack shows
-// the state.
+// checkRest checks, when nothing is under way, that everything acknowledged had its effect, and that Slack shows the
+// state.
 func (s *sim) checkRest() {
 	if s.violation != "" {
 		return
@@ -62,11 +62,11 @@ func (s *sim) nothingIsLost(r store.Reader) error {
 			return err
 		}
 		if row.HandledAt.IsZero() {
-			faults = append(faults, fmt.Errorf("what was acknowledged in step %d (%s) is not handled", a.step, a.name))
+			faults = append(faults, fmt.Errorf("the delivery acknowledged in step %d (%s) is not handled", a.step, a.name))
 			continue
 		}
 		if a.said != nil && row.Note == "" && s.heard[a.said.ts] == 0 && !s.taken[a.said.ts] && !s.early(a) {
-			faults = append(faults, fmt.Errorf("what %s wrote at %s in %s is lost; it was acknowledged in step %d", a.said.user, a.said.ts, a.said.channel, a.step))
+			faults = append(faults, fmt.Errorf("the message of %s at %s in %s is lost; it was acknowledged in step %d", a.said.user, a.said.ts, a.said.channel, a.step))
 		}
 		if a.act != nil && row.Note == "" {
 			acts[*a.act]++
@@ -98,13 +98,13 @@ func (s *sim) nothingIsLost(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// early reports whether a reply came before what it replies to: then it was talk among people, and is, however often it
-// comes.
+// early reports whether a reply came before the message that it replies to: then it was a conversation among people,
+// and stays one, however often it is delivered.
 func (s *sim) early(a acked) bool {
 	return a.said.root != a.said.ts && s.storedIn[a.name] < s.heardIn[a.said.root]
 }
 
-// nothingHangs finds what should have gone on.
+// nothingHangs finds work that should have continued.
 func (s *sim) nothingHangs(r store.Reader) error {
 	var faults []error
 	for _, kind := range append([]store.TimerKind{store.TimerInbox, store.TimerThink}, store.ShowTimers...) {
@@ -137,7 +137,7 @@ func (s *sim) nothingHangs(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// historiesAreWhole holds each request's chain against what has to be in it.
+// historiesAreWhole compares each request's chain with what it must contain.
 func (s *sim) historiesAreWhole(r store.Reader) error {
 	var faults []error
 	for execution, n := range s.ran {
@@ -175,7 +175,7 @@ func (s *sim) historiesAreWhole(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// checkEnd looks at what is left when all deadlines have passed.
+// checkEnd checks what is left when all deadlines have passed.
 func (s *sim) checkEnd() {
 	if s.violation != "" {
 		return
@@ -207,7 +207,7 @@ func (s *sim) checkEnd() {
 	}
 }
 
-// posted is a message of the bot's as Slack has it.
+// simPosted is a message of the bot as Slack has it.
 type simPosted struct {
 	TS       string          `json:"ts"`
 	Text     string          `json:"text"`
@@ -281,7 +281,7 @@ func (s *sim) askSlack(method string, form url.Values, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// slackIsRight holds what Slack shows against the state.
+// slackIsRight compares what Slack shows with the state.
 func (s *sim) slackIsRight(r store.Reader, shown []simPosted) error {
 	var faults []error
 	bySurface := map[string][]simPosted{}
@@ -338,8 +338,8 @@ func jsonText(text string) string {
 	return strings.Trim(string(raw), `"`)
 }
 
-// leftBehind reports whether a message stands where Slack has said that the bot can't write any more: it is brought up
-// to date when it can again.
+// leftBehind reports whether a message is in a place to which the bot can no longer write: it is updated when the bot
+// can write there again.
 func leftBehind(r store.Reader, m simPosted) bool {
 	row, err := r.Setting(store.SettingChannelState + m.channel)
 	var place struct {
@@ -352,7 +352,7 @@ func leftBehind(r store.Reader, m simPosted) bool {
 // deciding are the buttons that decide about a request.
 var deciding = []string{"approve", "approve_typed", "reject", "modify", "allow_more", "hand_on"}
 
-// buttonsAreAlive finds buttons that decide what is decided.
+// buttonsAreAlive finds buttons that decide about decided requests.
 func (s *sim) buttonsAreAlive(r store.Reader, m simPosted) error {
 	var faults []error
 	for _, e := range workspaceclient.Elements(m.Blocks) {

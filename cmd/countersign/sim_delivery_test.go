@@ -27,23 +27,23 @@ type parcel struct {
 	reply   chan reply
 }
 
-// reply is what a person's click is answered with.
+// reply is the answer to a person's click.
 type reply struct {
 	payload json.RawMessage
 	err     error
 }
 
-// network holds what is on its way. It is the workspace's App.
+// network holds the deliveries on their way. It is the workspace's App.
 type network struct {
 	mu sync.Mutex
 	n  int
 	on []*parcel
 }
 
-// retries are the waits before Slack delivers an event again that was not acknowledged.
+// retries are the waits before Slack delivers an unacknowledged event again.
 var retries = []time.Duration{0, time.Minute, 5 * time.Minute}
 
-// patience is how long Slack waits for an acknowledgement.
+// ackWithin is how long Slack waits for an acknowledgement.
 const ackWithin = 3 * time.Second
 
 func (n *network) add(kind store.InboxKind, payload json.RawMessage) *parcel {
@@ -55,8 +55,8 @@ func (n *network) add(kind store.InboxKind, payload json.RawMessage) *parcel {
 	return d
 }
 
-// Event takes an event to be delivered. Of what Slack says about the bot's own messages, most is left out: it is most
-// of what Slack says.
+// Event takes an event for delivery. Most events about the bot's own messages are left out, because most events are of
+// this kind.
 func (n *network) Event(payload json.RawMessage) {
 	if bytes.Contains(payload, []byte(`"bot_id":"B0001"`)) && crc32.ChecksumIEEE(payload)%8 > 0 {
 		return
@@ -64,7 +64,7 @@ func (n *network) Event(payload json.RawMessage) {
 	n.add(store.InboxEvent, payload)
 }
 
-// Ask takes an interaction or a command to be delivered, and waits as long as a person does.
+// Ask takes an interaction or a command for delivery, and waits as long as a person would.
 func (n *network) Ask(kind string, payload json.RawMessage) (json.RawMessage, error) {
 	what := store.InboxInteraction
 	if kind == "slash_commands" {
@@ -79,7 +79,7 @@ func (n *network) Ask(kind string, payload json.RawMessage) (json.RawMessage, er
 	}
 }
 
-// due lists what can be delivered now, in order of their time.
+// due lists what can be delivered now, in order of time.
 func (n *network) due() (now []*parcel, next time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -109,7 +109,7 @@ func (n *network) put(d *parcel) {
 	n.on = append(n.on, d)
 }
 
-// again has an event come again that was not acknowledged; anything else is over.
+// again repeats an event that was not acknowledged; any other delivery has ended.
 func (n *network) again(d *parcel) {
 	if d.kind != store.InboxEvent {
 		if !d.tried {

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// let lets one goroutine through the gate, for better or worse.
+// let releases one goroutine from the gate, with its fate.
 func (s *sim) let(w *waiter) {
 	v := s.drawFateOf(w)
 	s.step("let %s%s", w.key(), v)
@@ -20,7 +20,7 @@ func (v lot) String() string {
 	return out
 }
 
-// drawFateOf decides what becomes of something at the gate.
+// drawFateOf draws the fate of a goroutine at the gate.
 func (s *sim) drawFateOf(w *waiter) lot {
 	switch w.kind {
 	case atCommit:
@@ -49,7 +49,7 @@ func (s *sim) drawCommit() lot {
 	return v
 }
 
-// refusals are what Slack refuses calls with, by method.
+// refusals are the errors with which Slack refuses calls, by method.
 var refusals = map[string][]string{
 	"chat.postMessage":   {"channel_not_found", "is_archived", "not_in_channel", "internal_error", "fatal_error"},
 	"chat.update":        {"edit_window_closed", "internal_error"},
@@ -97,7 +97,7 @@ func (s *sim) drawTool(what string) lot {
 	return v
 }
 
-// drawFate decides what becomes of a delivery on its way.
+// drawFate draws the fate of a delivery on its way.
 func (s *sim) drawFate() string {
 	if s.calm {
 		return ""

@@ -20,10 +20,10 @@ const (
 	atBack   = "back"   // an answer on its way back: what was done is done, and who asked for it does not know yet
 )
 
-// errKilled is what everything gets that goes on in a process that was killed. It reaches nothing any more.
+// errKilled is the error of every operation that continues in a killed process. Such an operation has no effect.
 var errKilled = errors.New("the process was killed")
 
-// gate is where all goroutines of the product wait that reach out of it.
+// gate is where all goroutines of the product wait before they act outside of it.
 type gate struct {
 	mu      sync.Mutex
 	waiting []*waiter
@@ -37,7 +37,7 @@ type waiter struct {
 	pass chan lot // one place
 }
 
-// lot says what becomes of what waited. The zero lot lets it through.
+// lot is the fate of a waiting goroutine. The zero lot lets it through.
 type lot struct {
 	fault string
 	more  any  // what the fault needs to know, or what the model says
@@ -46,7 +46,7 @@ type lot struct {
 
 func (w *waiter) key() string { return w.kind + " " + w.what }
 
-// wait has the goroutine wait until it is its turn.
+// wait lets the goroutine wait for its turn.
 func (p *life) wait(ctx context.Context, kind, what string) (lot, error) {
 	if p.dead.Load() {
 		return lot{}, errKilled
@@ -70,7 +70,7 @@ func (p *life) wait(ctx context.Context, kind, what string) (lot, error) {
 	return v, err
 }
 
-// labelled says what a goroutine is at, by its labels.
+// labelled returns what a goroutine is doing, by its labels.
 func labelled(ctx context.Context) string {
 	var at []string
 	for _, key := range []string{"scheduler", "ref"} {
@@ -81,7 +81,7 @@ func labelled(ctx context.Context) string {
 	return strings.Join(append(at, ""), " ")
 }
 
-// labels gives a goroutine of the simulation's own a name at the gate.
+// labels names one of the simulation's own goroutines at the gate.
 func labels(ctx context.Context, ref string) context.Context {
 	return pprof.WithLabels(ctx, pprof.Labels("ref", ref))
 }
@@ -92,7 +92,7 @@ func (g *gate) remove(w *waiter) {
 	g.waiting = slices.DeleteFunc(g.waiting, func(o *waiter) bool { return o == w })
 }
 
-// here lists who waits, in an order that is the same each time: looks apart from all else.
+// here lists who waits, in a reproducible order, with reads separate from everything else.
 func (g *gate) here() (looks, others []*waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,7 +113,7 @@ func (g *gate) let(w *waiter, v lot) {
 	w.pass <- v
 }
 
-// clear turns everybody away who came from a process, or all.
+// clear refuses everybody from a process, or everybody.
 func (g *gate) clear(p *life) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 )
 
-// newModel is the model: it answers as was decided when its turn came.
+// newModel is the model: its answer is drawn when its turn comes.
 func (s *sim) newModel() http.Handler {
 	return scriptedmodel.New(scriptedmodel.Config{ContextTokens: 1 << 20, Now: time.Now, Responder: scriptedmodel.ResponderFunc(s.respond)})
 }
 
-// drawModel decides what becomes of a request to the model.
+// drawModel draws the fate of a request to the model.
 func (s *sim) drawModel() lot {
 	v := lot{hold: s.chance(10)}
 	var f scriptedmodel.Fault
@@ -60,7 +60,7 @@ func (s *sim) drawModel() lot {
 	return v
 }
 
-// drawCall makes a tool call up.
+// drawCall draws a tool call.
 func (s *sim) drawCall() scriptedmodel.Call {
 	s.called++
 	n := fmt.Sprintf("n%d", s.called)
@@ -84,7 +84,7 @@ func (s *sim) drawCall() scriptedmodel.Call {
 	return scriptedmodel.Call{Name: tool, Arguments: args}
 }
 
-// respond gives the model's answer, after the account has read the question.
+// respond returns the model's answer, after the account has read the request.
 func (s *sim) respond(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	v, _ := ctx.Value(lotKey{}).(lot)
 	reply := v.more.(scriptedmodel.Reply)

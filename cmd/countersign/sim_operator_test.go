@@ -11,13 +11,13 @@ import (
 	"countersign/store"
 )
 
-// simOperator is who pauses everything at the command line, and lets it go on.
+// simOperator is the operator who pauses everything at the command line, and ends the pause.
 type simOperator struct {
 	busy   atomic.Bool // with a command that is under way
 	paused atomic.Bool // the operator was told that everything is paused: nothing may run, and no model be called
 }
 
-// isPaused is what the store says.
+// isPaused reads the pause from the store.
 func (s *sim) isPaused() bool {
 	var p settings.Pause
 	err := s.db.View(context.Background(), func(r store.Reader) error {
@@ -33,7 +33,7 @@ func (s *sim) isPaused() bool {
 	return p.On
 }
 
-// operates has the operator pause everything, or let it go on.
+// operates lets the operator pause everything, or end the pause.
 func (s *sim) operates() {
 	pause, p := !s.isPaused(), s.bot
 	s.step("the operator pauses everything: %t", pause)

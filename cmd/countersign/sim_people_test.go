@@ -13,10 +13,10 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// guest is somebody who is in the channel and may neither ask nor decide.
+// guest is a person in the channel who may neither ask nor decide.
 const guest = "U0900"
 
-// person is somebody who works at the workspace.
+// person is a person in the workspace.
 type person struct {
 	id, name string
 	workspaceclient.Client
@@ -42,7 +42,7 @@ func (s *sim) hire() {
 	}
 }
 
-// somebody has a person do something.
+// somebody lets a person do something.
 func (s *sim) somebody() {
 	p := s.order[s.rnd.IntN(len(s.order))]
 	if p.busy.Load() {
@@ -69,7 +69,7 @@ func (s *sim) somebody() {
 	}
 }
 
-// busyWith has a person do something that the app must acknowledge, beside everything else.
+// busyWith lets a person do something that the app must acknowledge, concurrently with everything else.
 func (s *sim) busyWith(p *person, what string, do func(context.Context) error) {
 	s.step("%s %s", p.name, what)
 	s.clicks++
@@ -114,13 +114,13 @@ func (s *sim) says(p *person) {
 	}
 }
 
-// button is something to click, as a person sees it.
+// simButton is a button that a person sees.
 type simButton struct {
 	m workspaceclient.Message
 	e workspaceclient.Element
 }
 
-// looks has a person look around, and click something.
+// looks lets a person look at their places, and click something.
 func (s *sim) looks(p *person) {
 	var seen []simButton
 	for _, m := range s.before(p) {
@@ -130,7 +130,7 @@ func (s *sim) looks(p *person) {
 			}
 		}
 	}
-	// What decides is clicked more often than what only says something.
+	// Buttons that decide are clicked more often than others.
 	weight := func(b simButton) int {
 		switch b.e.ActionID {
 		case "approve", "approve_all", "approve_typed", "happened", "did_not":
@@ -162,7 +162,7 @@ func (s *sim) looks(p *person) {
 	}
 }
 
-// honest reports whether what a button says of a run is true: whoever reports has looked.
+// honest reports whether what a button says about a run is true: people who report have looked.
 func (s *sim) honest(b simButton) bool {
 	ref, _, _ := strings.Cut(b.e.Value, " ")
 	switch b.e.ActionID {
@@ -174,7 +174,7 @@ func (s *sim) honest(b simButton) bool {
 	return true
 }
 
-// before is what a person has before them: one of the places that they read.
+// before is what a person sees: one of the places that they read.
 func (s *sim) before(p *person) []workspaceclient.Message {
 	places := []simThread{{channel: "countersign"}, {channel: "countersign"}, {channel: "#support-approvals"}, {channel: "#support-approvals"}}
 	if p == s.order[0] {
@@ -193,7 +193,7 @@ func (s *sim) before(p *person) []workspaceclient.Message {
 	return messages[max(0, len(messages)-25):]
 }
 
-// fills has a person fill in and send the form that is before them, or close it.
+// fills lets a person fill in and send the open form, or close it.
 func (s *sim) fills(p *person, v workspaceclient.View) {
 	if v.Submit == nil || s.chance(10) {
 		if v.Submit == nil && !s.chance(6) {
@@ -211,7 +211,7 @@ func (s *sim) fills(p *person, v workspaceclient.View) {
 	s.busyWith(p, fmt.Sprintf("sends %s %v", v.CallbackID, sum([]byte(fmt.Sprint(values)))), func(ctx context.Context) error { return p.Submit(ctx, v.ID, values) })
 }
 
-// input is a field of a form.
+// simInput is a field of a form.
 type simInput struct {
 	block, kind, label, initial string
 	options                     []string
@@ -244,7 +244,7 @@ func inputs(blocks json.RawMessage) (out []simInput) {
 	return out
 }
 
-// fill makes up what somebody fills in.
+// fill draws what a person fills in.
 func (s *sim) fill(in simInput) (text string, fill bool) {
 	switch {
 	case in.block == "typed":
@@ -270,7 +270,7 @@ func (s *sim) fill(in simInput) (text string, fill bool) {
 	return "", false
 }
 
-// corrects has a person edit or delete what they wrote.
+// corrects lets a person edit or delete their message.
 func (s *sim) corrects(p *person) {
 	if len(p.talks) == 0 {
 		return

@@ -25,7 +25,7 @@ var simEffects = map[string]approvers.Effect{
 	toolRefund: approvers.Unprotected, toolClose: approvers.Unprotected, toolExport: approvers.Unprotected,
 }
 
-// simPolicy is a policy, and what it asks for in the simplest words.
+// simPolicy is a policy, with its requirements in the simplest terms.
 type simPolicy struct {
 	noteAsked     bool
 	discountAsked bool
@@ -39,7 +39,7 @@ type simPolicy struct {
 	cap           int
 }
 
-// drawPolicy makes a policy up.
+// drawPolicy draws a policy.
 func (s *sim) drawPolicy() simPolicy {
 	pick := func(n int) int { return s.rnd.IntN(n) }
 	return simPolicy{
@@ -93,8 +93,8 @@ agents:
 `, p.expires, p.escalates, p.silence, p.cap, waits[p.noteAsked], waits[p.discountAsked], waits[p.refundAsked], p.above, p.quorum, strings.Join(p.leads, ", "))
 }
 
-// need is what a call takes: how many people have to agree, and up to which risk the last of them must be trusted.
-// Nobody is asked where people is 0.
+// need is what a call requires: how many people must approve, and up to which risk the last of them must be trusted. If
+// people is 0, nobody is asked.
 type need struct {
 	people int
 	risk   approvers.Risk
@@ -123,7 +123,7 @@ func (p simPolicy) need(tool string, amount float64) need {
 	return need{1, approvers.Critical}
 }
 
-// ceiling is the highest risk up to which somebody may decide about a tool; 0: not at all.
+// ceiling is the highest risk up to which a person may decide about a tool; 0 if they may not.
 func (p simPolicy) ceiling(user, tool string) approvers.Risk {
 	all := []struct {
 		members []string

@@ -36,12 +36,12 @@ type life struct {
 	err      error
 }
 
-// lifeKey finds the process in a context.
+// lifeKey is the context key of the process.
 type lifeKey struct{}
 
 const simBase = "http://slack.test"
 
-// start starts the bot on what is stored.
+// start starts the bot on the current store.
 func (s *sim) start() {
 	s.lives++
 	p := &life{sim: s, n: s.lives, hangup: make(chan os.Signal, 8), done: make(chan struct{})}
@@ -91,7 +91,7 @@ func (s *sim) kill(why string) {
 	}
 }
 
-// reopen closes the store and opens it again, as another process does.
+// reopen closes the store and opens it again, as a new process does.
 func (s *sim) reopen() {
 	if err := s.db.Close(); err != nil {
 		s.violate("the store does not close: %v", err)
@@ -100,7 +100,7 @@ func (s *sim) reopen() {
 	s.open()
 }
 
-// ended notices that the process ended by itself, or as it was asked to.
+// ended handles a process that ended by itself, or as it was asked to.
 func (s *sim) ended() {
 	if s.bot == nil {
 		return
@@ -121,14 +121,14 @@ func (s *sim) ended() {
 	s.gate.clear(p)
 }
 
-// halt asks the process to stop in good order.
+// halt asks the process for an orderly stop.
 func (s *sim) halt() {
 	s.step("process %d is asked to stop", s.bot.n)
 	s.bot.stopping = true
 	s.bot.stop()
 }
 
-// putPolicy writes the policy file, and tells the process that it is whole.
+// putPolicy writes the policy file, and tells the process that it is complete.
 func (s *sim) putPolicy(r simPolicy) {
 	text := []byte(r.text())
 	s.policyOf[config.Hash(text)] = r
@@ -140,7 +140,7 @@ func (s *sim) putPolicy(r simPolicy) {
 	}
 }
 
-// simLog looks through what the bot writes into its log.
+// simLog reads the bot's log.
 type simLog struct {
 	s *sim
 	p *life

@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// slackPayload is what the account reads of a delivery.
+// slackPayload contains the parts of a delivery that the account reads.
 type slackPayload struct {
 	EventID string `json:"event_id"`
 	Event   struct {
@@ -43,16 +43,16 @@ type slackPayload struct {
 	}
 }
 
-// words are a message of a person's.
+// words are a person's message.
 type words struct{ user, channel, ts, root string }
 
-// clicked is a click on something that is about a request, or a form about one.
+// clicked is a click, or a form, about a request.
 type clicked struct {
 	user, action, ref string
 	form              bool // what was sent, and not the click that opened it
 }
 
-// read reads a delivery for the account. It reports false for what need not be remembered.
+// read reads a delivery for the account. It reports false if the delivery need not be remembered.
 func (s *sim) read(d *parcel) (a acked, counts bool) {
 	var p slackPayload
 	if json.Unmarshal(d.payload, &p) != nil && d.kind == store.InboxEvent {
@@ -95,8 +95,7 @@ func (s *sim) read(d *parcel) (a acked, counts bool) {
 	return a, true
 }
 
-// consents notes what a delivery agrees to, when it reaches the bot: from then on it may count, whether it is
-// acknowledged or not.
+// consents records what a delivery approves, when it reaches the bot: from then on it may count, acknowledged or not.
 func (s *sim) consents(d *parcel) {
 	var p slackPayload
 	if d.kind != store.InboxInteraction || json.Unmarshal(d.payload, &p) != nil {
@@ -139,7 +138,7 @@ func (s *sim) consentsByForm(p slackPayload) {
 	}
 }
 
-// around are the blocks between the same dividers as a button.
+// around lists the blocks between the same dividers as a button.
 func around(blocks []json.RawMessage, value string) (part []json.RawMessage) {
 	found := false
 	for _, b := range blocks {
@@ -159,7 +158,7 @@ func around(blocks []json.RawMessage, value string) (part []json.RawMessage) {
 	return part
 }
 
-// textOf is all text in blocks, a piece on each line.
+// textOf is all text in blocks, one piece on each line.
 func textOf(blocks []json.RawMessage) string {
 	var b strings.Builder
 	var walk func(v any)

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// rest lets everything settle with nothing going wrong, and looks whether all is as it should be.
+// rest lets everything settle without further faults, and checks that everything is as it should be.
 func (s *sim) rest() {
 	s.rests++
 	s.note("rest")
@@ -20,7 +20,7 @@ func (s *sim) rest() {
 	s.note("the rest is over")
 }
 
-// quieten ends all that is out of order.
+// quieten ends all faults.
 func (s *sim) quieten() {
 	s.calm = true
 	clear(s.down)
@@ -30,8 +30,8 @@ func (s *sim) quieten() {
 	}
 }
 
-// comeToRest goes on until nothing is under way, and nothing is left that is to be done at once or is tried again; or,
-// at the end, until no deadline is left either. Nobody does anything meanwhile.
+// comeToRest continues until nothing is under way, and nothing is due at once or being retried; or, at the end, until
+// no deadline is left either. Nobody acts meanwhile.
 func (s *sim) comeToRest(atEnd bool) {
 	for range 50_000 {
 		s.settle()
@@ -73,7 +73,7 @@ func (s *sim) comeToRest(atEnd bool) {
 	s.violate("it never comes to rest; what waits: %s", s.pending())
 }
 
-// nextDue is when the next thing falls due that a rest waits for; zero: there is none.
+// nextDue is the time of the next timer that a rest waits for; zero if there is none.
 func (s *sim) nextDue(atEnd bool) (next time.Time) {
 	err := s.db.View(context.Background(), func(r store.Reader) error {
 		for _, kind := range store.TimerKinds {
@@ -96,7 +96,7 @@ func (s *sim) nextDue(atEnd bool) (next time.Time) {
 	return next
 }
 
-// end lets all deadlines pass, looks at what is left, and stops the bot.
+// end lets all deadlines pass, checks what is left, and stops the bot.
 func (s *sim) end() {
 	if s.violation == "" {
 		s.quieten()
@@ -141,7 +141,7 @@ func (s *sim) end() {
 	}
 }
 
-// countKinds counts what the history came to, by its audit records.
+// countKinds counts the kinds of the history's audit records.
 func (s *sim) countKinds() {
 	s.kinds = map[string]int{}
 	err := s.db.View(context.Background(), func(r store.Reader) error {
@@ -168,7 +168,7 @@ func (s *sim) countKinds() {
 	}
 }
 
-// pending lists what is due, for a person to read.
+// pending lists what is due, for a failure message.
 func (s *sim) pending() string {
 	out := ""
 	_ = s.db.View(context.Background(), func(r store.Reader) error {

@@ -15,7 +15,7 @@ const (
 	faultDoubt = "doubt" // the same, and it was written
 )
 
-// gatedStore is the store as one process has it: each transaction waits at the gate.
+// gatedStore is the store of one process: each transaction waits at the gate.
 type gatedStore struct {
 	store.Store
 	p *life
@@ -64,7 +64,7 @@ func (g gatedStore) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// witnessed is what a transaction wrote, as far as the account looks at it.
+// witnessed contains the writes of a transaction that the account reads.
 type witnessed struct {
 	turns    []string
 	messages []string // of people, by ts

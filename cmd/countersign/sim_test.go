@@ -14,24 +14,24 @@ import (
 	"countersign/internal/testkit"
 )
 
-// The whole loop as a simulation: the real bot, agent, workflow and store, with people, a model, Slack, tools, crashes
-// and a clock that a seed decides.
+// A simulation of the whole product: the real bot, agent, workflow and store, with people, a model, Slack, tools,
+// crashes and a clock that a seed determines.
 //
-// Everything runs in a bubble of testing/synctest, where time passes when nothing else can happen. Whatever reaches out
-// of the product waits at a gate: each commit, each call to Slack or to the model, each tool. The scheduler lets one of
-// them through at a time, or has something else happen: a delivery arrives, a person does something, time passes, the
-// process is killed. So one seed is one history, and it replays exactly.
+// Everything runs in a bubble of testing/synctest, where time passes when nothing else can happen. Every operation that
+// leaves the product waits at a gate: each commit, each call of Slack or the model, each tool. The scheduler lets one
+// of them through at a time, or lets something else happen: a delivery arrives, a person acts, time passes, the process
+// is killed. So one seed is one history, and it replays exactly.
 //
-// The invariants (sim_account_test.go, sim_check_test.go and package approvers/workflow/invariants) are compared with an
-// account that the simulation keeps itself: of what people were shown and clicked, of what was acknowledged, of what
-// tools were called with, of what the model was given.
+// The invariants (sim_account_test.go, sim_check_test.go and package approvers/workflow/invariants) are checked against
+// the simulation's own account of what people were shown and clicked, which deliveries were acknowledged, how tools
+// were called, and what the model was given.
 
-// episodeSteps is how long one history is. The next one begins with an empty store.
+// episodeSteps is the length of one history. The next one begins with an empty store.
 const episodeSteps = 4000
 
-// TestSimulation plays one history after the other. COUNTERSIGN_STEPS says how many steps in all, COUNTERSIGN_SEED
-// repeats a run, and a short one is the same each time: a violation is printed with the seed of its own history, which
-// replays it at once.
+// TestSimulation plays one history after the other. COUNTERSIGN_STEPS sets the total number of steps, COUNTERSIGN_SEED
+// repeats a run, and a short run is the same each time. A violation is printed with the seed of its history, which
+// replays that history alone.
 func TestSimulation(t *testing.T) {
 	steps, seed := testkit.Size(t, "COUNTERSIGN_STEPS", testkit.Scale(2500)), uint64(1)
 	if os.Getenv("COUNTERSIGN_STEPS") != "" || os.Getenv(testkit.SeedVariable) != "" {
@@ -50,8 +50,8 @@ func TestSimulation(t *testing.T) {
 	t.Logf("records: %v", total.kinds)
 }
 
-// TestSimulationReplays plays one history twice. The race detector has goroutines take turns by chance, on purpose: two
-// that wake at the same moment may then do things in another order.
+// TestSimulationReplays plays one history twice. Differences are allowed with the race detector, which randomises the
+// order of goroutines on purpose: two that wake at the same moment may then act in another order.
 func TestSimulationReplays(t *testing.T) {
 	seed := uint64(1)
 	a, b := simulate(t, seed, testkit.Scale(400)), simulate(t, seed, testkit.Scale(400))
@@ -66,14 +66,14 @@ func TestSimulationReplays(t *testing.T) {
 	t.Fatalf("one history has %d steps, the other %d", len(a.trace), len(b.trace))
 }
 
-// history is what was played.
+// history is the record of what was played.
 type history struct {
 	tally
 	hash  uint64
 	trace []string
 }
 
-// simulate plays one history, and fails the test where it violates an invariant.
+// simulate plays one history, and fails the test if it violates an invariant.
 func simulate(t *testing.T, seed uint64, steps int) (h history) {
 	t.Helper()
 	t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -102,8 +102,7 @@ func simulate(t *testing.T, seed uint64, steps int) (h history) {
 	return h
 }
 
-// traceTail is how many lines of a history are printed where it went wrong. COUNTERSIGN_TRACE=all prints the whole of
-// it.
+// traceTail is the number of lines of a failed history that are printed. COUNTERSIGN_TRACE=all prints all lines.
 func traceTail() int {
 	if os.Getenv("COUNTERSIGN_TRACE") == "all" {
 		return 1 << 30
@@ -111,8 +110,8 @@ func traceTail() int {
 	return 60
 }
 
-// quickDir is a directory for a store, in memory where the machine has such a place: commits are as real as on a disk,
-// and nothing waits for one.
+// quickDir is a directory for a store, in memory if the machine has such a place: commits are as real as on a disk, but
+// nothing waits for a disk.
 func quickDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "countersign-sim-")
@@ -127,7 +126,7 @@ func quickDir(t *testing.T) string {
 	return dir
 }
 
-// counter counts what went on.
+// tally counts what happened.
 type tally struct {
 	steps, calmly, violated                         int
 	messages, clicks, runs, kills, faults, policies int

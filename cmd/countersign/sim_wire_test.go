@@ -13,10 +13,11 @@ import (
 	"strings"
 )
 
-// errBroken is a connection that broke.
+// errBroken is the error of a broken connection.
 var errBroken = errors.New("the connection broke")
 
-// inProcess reaches a handler without a network. What the handler breaks off is an error, or a body that ends with one.
+// inProcess calls a handler without a network. If the handler breaks off, the result is an error, or a body that ends
+// with one.
 type inProcess struct{ http.Handler }
 
 func (h inProcess) RoundTrip(r *http.Request) (resp *http.Response, err error) {
@@ -50,7 +51,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// answered is a response as some server in between gives it.
+// answered is a response as a proxy in between would give it.
 func answered(status int, header, body string) *http.Response {
 	rec := httptest.NewRecorder()
 	if name, value, ok := strings.Cut(header, ": "); ok {
@@ -150,7 +151,7 @@ func (w modelWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// lotKey finds what was decided of a request to the model.
+// lotKey is the context key of the drawn fate of a request to the model.
 type lotKey struct{}
 
 // readAll reads a request's body and leaves it to be read again.
@@ -163,7 +164,7 @@ func readAll(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// sum is a short name for some bytes.
+// sum is a short hash of some bytes.
 func sum(b []byte) string {
 	h := fnv.New32a()
 	h.Write(b)

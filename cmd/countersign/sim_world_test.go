@@ -17,7 +17,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// sim is the world of one history: everything outside of the bot, and the bot's present process.
+// sim is the world of one history: everything outside of the bot, and the bot's current process.
 type sim struct {
 	*testing.T
 	tally
@@ -87,10 +87,10 @@ func (s *sim) now() time.Time { return time.Now().Add(time.Duration(s.skew.Load(
 // chance is true once in n times.
 func (s *sim) chance(n int) bool { return s.rnd.IntN(n) == 0 }
 
-// out reports whether something is out of order.
+// out reports whether a fault lasts.
 func (s *sim) out(what string) bool { return !s.calm && time.Now().Before(s.down[what]) }
 
-// faulty is true once in n times, unless nothing is to go wrong.
+// faulty is true once in n times, unless faults are turned off.
 func (s *sim) faulty(n int) bool { return !s.calm && s.chance(n) }
 
 // step writes a line of the history for something that happens.
@@ -107,14 +107,14 @@ func (s *sim) note(format string, args ...any) {
 	s.trace = append(s.trace, fmt.Sprintf("%d %s ", s.steps, time.Now().Format("15:04:05.000"))+fmt.Sprintf(format, args...))
 }
 
-// violate notes that an invariant does not hold. The history ends there.
+// violate records that an invariant does not hold. The history ends there.
 func (s *sim) violate(format string, args ...any) {
 	if s.violation == "" {
 		s.violation, s.broke, s.brokeAt = fmt.Sprintf(format, args...), s.steps, len(s.trace)
 	}
 }
 
-// logged looks at a line of the bot's log.
+// logged checks a line of the bot's log.
 func (s *sim) logged(line string) {
 	if strings.Contains(line, "panicked") && !strings.Contains(line, "the tool panic") {
 		s.violate("the bot said: %s", line)
@@ -124,7 +124,7 @@ func (s *sim) logged(line string) {
 	}
 }
 
-// live plays a number of steps, with rests at which everything has to be as it should.
+// live plays a number of steps, with rests at which everything is checked.
 func (s *sim) live(n int) {
 	for s.steps < n && s.violation == "" {
 		s.choose()
@@ -142,14 +142,14 @@ func (s *sim) live(n int) {
 	}
 }
 
-// How many steps are between two checks of the invariants, and between two rests.
+// The number of steps between two checks of the invariants, and between two rests.
 const (
 	booksEvery = 200
 	restEvery  = 1000
 )
 
-// settle lets the product go on until all of it waits: for the gate, or for time to pass. The scheduler's workers look
-// at once what is due.
+// settle lets the product run until all of it waits: for the gate, or for time to pass. The scheduler's workers read at
+// once what is due.
 func (s *sim) settle() {
 	for {
 		synctest.Wait()
@@ -165,7 +165,7 @@ func (s *sim) settle() {
 	}
 }
 
-// choose has one thing happen.
+// choose lets one thing happen.
 func (s *sim) choose() {
 	_, waiting := s.gate.here()
 	due, _ := s.net.due()
@@ -188,7 +188,7 @@ func (s *sim) choose() {
 	}
 }
 
-// rare has something happen that does not happen often.
+// rare lets something infrequent happen.
 func (s *sim) rare(n int) {
 	switch {
 	case s.bot != nil && !s.operator.busy.Load() && (n == 16 || s.isPaused() && s.chance(2)):
@@ -223,7 +223,7 @@ func (s *sim) rare(n int) {
 	}
 }
 
-// pass lets time pass. Who waits at the gate goes on waiting: the process is slow, or the network.
+// pass lets time pass. Goroutines at the gate keep waiting: the process is slow, or the network.
 func (s *sim) pass(d time.Duration) {
 	s.step("%s pass", d)
 	time.Sleep(d)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The thread's status says what the turn is at, is set again before Slack takes it away as long as it is so, and is
-// gone when the turn has ended.
+// The thread's status says what the turn is doing, is renewed before Slack removes it, and is gone when the turn has
+// ended.
 func TestStatus(t *testing.T) {
 	inBubble(t, nil, func(b *bubble) {
 		began := time.Now()
@@ -40,7 +40,8 @@ func TestStatus(t *testing.T) {
 		if after := set(); len(after) != n {
 			t.Errorf("it was set after the end: %v", after[n:])
 		}
-		// What was between the approval and the answer may have been too short to be shown. A message removes a status.
+		// The status between the approval and the answer may have been too short to be shown. A message removes a
+		// status.
 		shown := ""
 		for _, c := range b.made(began, func(a apiCall) bool { return a.method == "assistant.threads.setStatus" || isPost(a) }) {
 			switch {
@@ -56,7 +57,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// Nothing is lost where Slack has no statuses, and it is not asked again and again.
+// If Slack has no statuses, nothing is lost, and Slack is not asked again and again.
 func TestStatusIsRefused(t *testing.T) {
 	inBubble(t, nil, func(b *bubble) {
 		began := time.Now()

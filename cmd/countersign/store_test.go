@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// hollowStore is a store most of which is free.
+// hollowStore is a store that is mostly free space.
 func hollowStore(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "countersign.db")
@@ -55,7 +55,7 @@ func sizeOf(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// run runs a command in this process, and gives what it says and its code.
+// runCommand runs a command in this process, and returns its output and its code.
 func runCommand(t *testing.T, args ...string) (said string, err error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -94,7 +94,7 @@ func TestStoreCompact(t *testing.T) {
 	}
 }
 
-// serve compacts the store before it opens it, where that is worth it and does not take long.
+// serve compacts the store before it opens it, if that saves enough and does not take long.
 func TestCompactAtStart(t *testing.T) {
 	soon := compaction{file: 1 << 20, live: 1 << 20, long: time.Minute}
 	for _, c := range []struct {
@@ -128,8 +128,8 @@ func TestCompactAtStart(t *testing.T) {
 	}
 }
 
-// A store that was cut off or overwritten anywhere ends every command with a sentence and code 3, or 1 where verifying
-// it found that: never with a panic.
+// If a store was truncated or overwritten anywhere, every command that needs the damaged part ends with an error and
+// code 3, or 1 if verification found the damage: never with a panic.
 func TestDamagedStore(t *testing.T) {
 	l := newAuditFixture(t)
 	whole, err := os.ReadFile(l.path)

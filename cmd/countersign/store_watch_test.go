@@ -24,8 +24,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// A transaction that does not end is seen: /readyz fails after a few seconds, and a process that is asked to stop does
-// so, with a line in the log.
+// A hanging transaction is detected: /readyz fails after a few seconds, and a process that is asked to stop does so,
+// with a line in the log.
 func TestHungWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -90,8 +90,8 @@ func (s slowClose) Close() error {
 	return s.Store.Close()
 }
 
-// Nor does the process wait for ever for a store that can't be closed. One that can is waited for, however long the
-// work takes.
+// The process does not wait for ever for a store that can't be closed. It waits for one that can, however long the work
+// takes.
 func TestStoreThatCannotBeClosed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestStoreThatCannotBeClosed(t *testing.T) {
 	})
 }
 
-// failingDisk is a store whose disk fails from a moment on.
+// failingDisk is a store whose disk fails from some moment on.
 type failingDisk struct {
 	*bolt.Store
 	mu     sync.Mutex
@@ -157,8 +157,8 @@ func (f *failingDisk) Update(ctx context.Context, fn func(store.Tx) error) error
 	return f.Store.Update(ctx, fn)
 }
 
-// A commit that failed ends the process at once, also while a tool is under way: nobody could write down what it
-// answers. The next process asks people what became of it.
+// A failed commit ends the process at once, even while a tool runs, because its answer could not be recorded. The next
+// process asks people for the outcome.
 func TestFailedCommitWithToolUnderWay(t *testing.T) {
 	tool := agent.Tool{Name: "wire", Effect: approvers.Unprotected, Timeout: time.Hour, Run: func(ctx context.Context, _ agent.Invocation) (string, error) {
 		<-ctx.Done()
@@ -239,7 +239,7 @@ func oneRequest(t *testing.T, change func(*approvers.Request)) (path string) {
 	return path
 }
 
-// toldOf opens a store and says what /readyz and audit verify say of it.
+// toldOf opens a store and returns the reports of /readyz and audit verify about it.
 func toldOf(t *testing.T, path string) (verified int, said string, ready error) {
 	t.Helper()
 	db, err := openStore(path)
@@ -252,8 +252,8 @@ func toldOf(t *testing.T, path string) (verified int, said string, ready error) 
 	return cli.Code(err), out.String(), undamaged(db)(t.Context())
 }
 
-// One changed bit in the quorum of a waiting request: /readyz and audit verify name the request, and none of them says
-// ok.
+// If one bit of a waiting request's quorum is changed, /readyz and audit verify name the request, and neither of them
+// says ok.
 func TestFlippedQuorum(t *testing.T) {
 	path := oneRequest(t, nil)
 	if verified, said, ready := toldOf(t, path); ready != nil || verified != cli.ExitDone {
@@ -281,7 +281,7 @@ func TestFlippedQuorum(t *testing.T) {
 	}
 }
 
-// The same change with the right checksum is found by the history.
+// The same change with the right checksum is found with the history.
 func TestQuorumChangedBehindTheChecksum(t *testing.T) {
 	path := oneRequest(t, func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 0 })
 	verified, said, _ := toldOf(t, path)

@@ -14,12 +14,12 @@ import (
 	"countersign/store"
 )
 
-// TestStorm has a thousand answers go to one channel and some to another, while critical cards come for the one and for
-// direct messages: once in a Slack with the limits that it publishes, and once in one that refuses whatever it likes,
-// for as long as it likes. All are posted, once each; no call is made before the time that Slack asked for; and no
-// answer goes before a critical card of its channel.
+// TestStorm sends a thousand answers to one channel and some to another, while critical cards come for the first
+// channel and for direct messages: once with Slack's published limits, and once with a Slack that refuses at random for
+// random times. All must be posted, once each; no call may be made before the time that Slack asked for; and no answer
+// may go before a critical card of its channel.
 //
-// COUNTERSIGN_POSTS says how many answers (40).
+// COUNTERSIGN_POSTS sets the number of answers (40).
 func TestStorm(t *testing.T) {
 	posts, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(40)), testkit.Seed(t)
 	for _, kind := range []struct {
@@ -45,7 +45,7 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// storm is a Slack that is asked for more than it takes.
+// storm is a Slack that gets more calls than it accepts.
 type storm struct {
 	*bubble
 	random  *rand.Rand
@@ -55,7 +55,7 @@ type storm struct {
 	early   int // calls before the time that Slack asked for
 }
 
-// refuse has a kind of call refused for a while now and then. b.mu is not held.
+// refuse refuses a kind of call for a while from time to time. b.mu is not held.
 func (s *storm) refuse(c apiCall) callFate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *storm) refuse(c apiCall) callFate {
 	return callRefused
 }
 
-// heldKey is what Slack's refusal of a call is about.
+// heldKey identifies the calls to which a refusal of Slack applies.
 func heldKey(c apiCall) string {
 	if c.method == "chat.postMessage" {
 		return c.method + " " + c.channel
@@ -82,7 +82,7 @@ func heldKey(c apiCall) string {
 	return c.method
 }
 
-// blow has all of it asked for, and waits until it is shown.
+// blow makes all requests, and waits until everything is shown.
 func (s *storm) blow(posts int) {
 	began := time.Now()
 	for i := range posts {
@@ -116,7 +116,7 @@ func (s *storm) blow(posts int) {
 		took.Round(time.Second), asked.Round(time.Second), calls, s.refused, s.early, slices.Max(waits).Round(time.Millisecond))
 }
 
-// eachOnce: every answer and every card is there once. A reminder for which it was too late when its turn came is not.
+// eachOnce checks that every answer and every card is there once, and that a reminder that came too late is not.
 func (s *storm) eachOnce(posts int) {
 	count := map[string]int{}
 	for _, c := range s.made(time.Time{}, isPost) {
@@ -144,8 +144,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// heeded: after a refusal no such call came before the time that Slack asked for, and no post at all where two channels
-// were refused.
+// heeded checks that after a refusal no such call came before the time that Slack asked for, and no post at all if two
+// channels were refused.
 func (s *storm) heeded() {
 	type hold struct {
 		key         string
@@ -179,8 +179,8 @@ func (s *storm) heeded() {
 	}
 }
 
-// criticalFirst: from the moment when a critical card is wanted until it is posted, no answer is posted in its channel
-// but what was on its way. It says how long they waited.
+// criticalFirst checks that while a critical card waits to be posted, no answer is posted in its channel, unless it was
+// on its way already. It returns how long the cards waited.
 func (s *storm) criticalFirst() (waits []time.Duration) {
 	answers := s.made(time.Time{}, func(c apiCall) bool { return isPost(c) && c.channel == "C0001" })
 	kinds := map[string]store.OutboxMessage{}

@@ -19,11 +19,11 @@ func put(bucket, key, value string) func(tx *bbolt.Tx) error {
 	}
 }
 
-// bucketNumbers are those of the buckets with the history, in checksums.
+// bucketNumbers are the numbers, in checksums, of the buckets with the history.
 var bucketNumbers = map[string]byte{"audit": 20, "audit_payloads": 21, "settings": 22, "audit_journal": 32, "audit_heads": 33}
 
-// summed is a value with the checksum that whoever changes a row would give it: the bucket's number, the key's length,
-// the key and the value.
+// summed adds the checksum that a tamperer would compute: over the bucket's number, the key's length, the key and the
+// value.
 func summed(bucket, key, value string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{bucketNumbers[bucket]}, uint32(len(key)))
 	sum := crc32.Checksum(append(append(b, key...), value...), crc32.MakeTable(crc32.Castagnoli))
@@ -37,7 +37,7 @@ func remove(bucket, key string) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Delete([]byte(key)) }
 }
 
-// all does one thing after the other.
+// all applies one edit after the other.
 func all(steps ...func(tx *bbolt.Tx) error) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		for _, step := range steps {
@@ -49,12 +49,12 @@ func all(steps ...func(tx *bbolt.Tx) error) func(tx *bbolt.Tx) error {
 	}
 }
 
-// rowsOf are a bucket's keys in order.
+// rowsOf lists a bucket's keys in order.
 func rowsOf(rows map[string]map[string]string, bucket string) []string {
 	return slices.Sorted(maps.Keys(rows[bucket]))
 }
 
-// chainsOf are the keys of each chain's records.
+// chainsOf lists the keys of each chain's records.
 func chainsOf(rows map[string]map[string]string) map[string][]string {
 	out := map[string][]string{}
 	for _, key := range rowsOf(rows, "audit") {
@@ -67,7 +67,7 @@ func chainsOf(rows map[string]map[string]string) map[string][]string {
 	return out
 }
 
-// dropLeaves takes leaves out of the journal and closes the gaps, in the records too.
+// dropLeaves removes leaves from the journal and closes the gaps, in the records too.
 func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	journal, records := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit"))
 	var keys, values [][]byte
@@ -99,8 +99,8 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	return nil
 }
 
-// relink puts a forged record in the place of one and links what comes after it in its chain to it. With leaves, the
-// journal follows.
+// relink replaces a record by a forged one and links the later records of its chain to it. With leaves, the journal
+// follows.
 func relink(rows map[string]map[string]string, key string, leaves bool) func(tx *bbolt.Tx) error {
 	var steps []func(tx *bbolt.Tx) error
 	parse := func(key string) approvers.AuditRecord {
@@ -134,7 +134,7 @@ func relink(rows map[string]map[string]string, key string, leaves bool) func(tx 
 	return all(steps...)
 }
 
-// resign makes the heads from a number on anew over what the journal is now.
+// resign creates the heads from a number on anew, over the current journal.
 func resign(from uint64, change func(*approvers.Head), keys ...approvers.SealKey) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		journal, heads := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit_heads"))

@@ -19,7 +19,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// flips are n bits flipped, each in another place: keys and values of every bucket, as evenly as there are rows.
+// flips are n flipped bits, each in another place: keys and values of every bucket, in proportion to its rows.
 func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []tampering) {
 	type place struct {
 		bucket, key string
@@ -51,7 +51,7 @@ func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []t
 	return out
 }
 
-// deletions are each row of every bucket, and each chain with everything that names it.
+// deletions are the deletion of each row of every bucket, and of each chain with everything that names it.
 func deletions(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)
@@ -73,7 +73,7 @@ func deletions(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// reorders are neighbours that change places, and leaves that do with their records.
+// reorders exchange neighbouring rows, and leaves together with their records.
 func reorders(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)
@@ -134,7 +134,8 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 			value := rows["audit_journal"][key]
 			steps = append(steps, remove("audit_journal", key), remove("audit", value[:len(value)-32]), remove("audit_payloads", value[:len(value)-32]))
 		}
-		// Erasures and prunings go with the records that say so: where what they took away stays, it is missing.
+		// Erasures and prunings are cut off together with the records that report them: if what they removed stays, it
+		// is missing.
 		if !cutsExcuse(rows, size) {
 			out = append(out, tampering{kind: "truncate", what: fmt.Sprintf("everything since the last %d heads", n), do: all(steps...), elsewhere: true})
 		}
@@ -142,8 +143,8 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// cutsExcuse reports whether a record that says what was erased or pruned lies behind a size of the journal, and what
-// it took away before it.
+// cutsExcuse reports whether a record about an erasure or a pruning is after a size of the journal, and what it removed
+// is before it.
 func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
 	for _, row := range rows["audit"] {
 		a, err := approvers.ParseAuditRecord([]byte(row[40:]))
@@ -157,7 +158,7 @@ func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
 	return false
 }
 
-// replacements put something else in the place of what was there, ever more of it.
+// replacements replace larger and larger parts.
 func replacements(rows map[string]map[string]string, own, thief approvers.SealKey) (out []tampering) {
 	under := func(h *approvers.Head) {
 		if h.Number == 1 {
@@ -203,9 +204,9 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 	return out
 }
 
-// Somebody with the file in their hands does everything to a real history that they can think of, and all of it is
-// found: by the store itself and the key that is trusted, or, where the store is as it would be if it had been signed
-// so, by the heads that are kept elsewhere.
+// Somebody with access to the file tampers with a real history in every way that we know. All of it must be found: by
+// the store itself and the trusted key, or, if the store looks as if it had been signed so, by the heads that are kept
+// elsewhere.
 func TestTampering(t *testing.T) {
 	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // of each kind
 	chance := testkit.Chance(testkit.Seed(t), 0)

@@ -22,7 +22,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// auditFixture is a store with a real history, which somebody tampers with, and what is kept of it elsewhere.
+// auditFixture is a store with a real history, for tampering, and the copies of heads that are kept elsewhere.
 type auditFixture struct {
 	*testing.T
 	path  string // of the store
@@ -31,10 +31,10 @@ type auditFixture struct {
 	keys  []approvers.SealKey
 }
 
-// The buckets of the audit, as the file names them.
+// The buckets of the audit, with their names in the file.
 var auditBuckets = []string{"audit", "audit_payloads", "audit_journal", "audit_heads"}
 
-// newAuditFixture plays the exercise twice, with an erasure and a pruned chain in between.
+// newAuditFixture plays the built-in scenario twice, with an erasure and a pruned chain in between.
 func newAuditFixture(t *testing.T) *auditFixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,7 +99,7 @@ func appendRecord(tx store.Tx, chain string, kind approvers.AuditKind, facts map
 	return tx.AppendAudit(approvers.AuditRecord{Chain: chain, At: time.Unix(1, 0), Kind: kind, Facts: facts}.Link(head), nil)
 }
 
-// work changes a store as the program would, seals it, and brings the heads into its file.
+// work changes a store as the program would, seals it, and ships the heads to its file.
 func (s *auditFixture) work(path string, change func(*bolt.Store, *workflow.Workflow) error) {
 	s.Helper()
 	db, err := openStore(path)
@@ -130,7 +130,7 @@ func (s *auditFixture) copy(from, to string) {
 	}
 }
 
-// verify runs the verification of the store, with the key pinned, and with heads that are kept elsewhere.
+// verify verifies the store, with the pinned key, and with heads that are kept elsewhere.
 func (s *auditFixture) verify(heads ...string) (found bool, said string) {
 	s.Helper()
 	return s.verifyAt(s.path, heads...)
@@ -169,13 +169,13 @@ func (s *auditFixture) verifyAt(path string, heads ...string) (found bool, said 
 	return true, out.String()
 }
 
-// tampering is what somebody does to the file.
+// tampering is one manipulation of the file.
 type tampering struct {
 	kind string // flip, delete, reorder, truncate or replace
 	what string
 	do   func(tx *bbolt.Tx) error
-	// elsewhere says that only heads which are kept elsewhere show it: in the store everything is as if it had been
-	// signed.
+	// elsewhere says that only heads which are kept elsewhere reveal it: the store itself looks as if it had been
+	// signed so.
 	elsewhere bool
 }
 
@@ -186,7 +186,7 @@ func newTried() *tried {
 	return &tried{map[string]int{}, map[string]int{}, map[string]int{}}
 }
 
-// try does one tampering, verifies, and takes it back.
+// try does one tampering, verifies, and undoes it.
 func (s *auditFixture) try(t tampering, count *tried) {
 	s.Helper()
 	raw, err := bbolt.Open(s.path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
@@ -239,7 +239,7 @@ func (s *auditFixture) try(t tampering, count *tried) {
 	}
 }
 
-// auditRows are all rows of the audit, by bucket and key, without their checksums.
+// auditRows returns all rows of the audit, by bucket and key, without their checksums.
 func auditRows(tx *bbolt.Tx) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, name := range append(auditBuckets, "settings") {
@@ -252,7 +252,7 @@ func auditRows(tx *bbolt.Tx) map[string]map[string]string {
 	return out
 }
 
-// putBack gives back what was before.
+// putBack restores the original rows.
 func putBack(before, after map[string]map[string]string) (undo []func(tx *bbolt.Tx) error) {
 	for name := range before {
 		for k, v := range before[name] {
@@ -269,7 +269,7 @@ func putBack(before, after map[string]map[string]string) (undo []func(tx *bbolt.
 	return undo
 }
 
-// read gives the rows of the audit as they are.
+// read returns the current rows of the audit.
 func (s *auditFixture) read() (rows map[string]map[string]string) {
 	s.Helper()
 	raw, err := bbolt.Open(s.path, 0o600, &bbolt.Options{ReadOnly: true})

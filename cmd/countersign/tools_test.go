@@ -22,7 +22,7 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// shifting is an MCP server over HTTP whose tools a test describes anew.
+// shifting is an MCP server over HTTP whose tools a test can change.
 type shifting struct {
 	*httptest.Server
 	mcp *mcp.Server
@@ -43,7 +43,7 @@ func openShifting(t *testing.T, tools map[string]string) *shifting {
 	return s
 }
 
-// says describes a tool, and tells whoever is connected.
+// says changes a tool's description, and notifies the clients.
 func (s *shifting) says(name, description string) {
 	s.mcp.AddTool(&mcp.Tool{
 		Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"}}}`),
@@ -57,13 +57,13 @@ func (s *shifting) entry(name, more string) string {
 	return fmt.Sprintf("servers:\n  %s: {url: %q, allow: [127.0.0.1]%s}\n", name, s.URL, more)
 }
 
-// boxPolicy is the begin of a policy, for tests that add tools.
+// boxPolicy is the beginning of a policy, for tests that add tools.
 const boxPolicy = `version: 1
 approvers: {boss: {title: Boss, members: [U0001], max_risk: critical, can_approve: ["*"]}}
 agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 `
 
-// bench is a policy with a server whose tools change, and the commands that an operator gives about them.
+// bench is a policy with a server whose tools change, and the operator's commands about them.
 type bench struct {
 	*testing.T
 	*shifting
@@ -77,7 +77,7 @@ func openBench(t *testing.T, policy string) *bench {
 	return b
 }
 
-// tools runs countersign tools, as somebody who is not at a terminal.
+// tools runs countersign tools, as without a terminal.
 func (b *bench) tools(args ...string) (said string, code int) {
 	b.Helper()
 	cmd := root()
@@ -92,7 +92,7 @@ func (b *bench) tools(args ...string) (said string, code int) {
 	return out.String(), cli.Code(err)
 }
 
-// expect runs countersign tools, which has to end with a code and say these things.
+// expect runs countersign tools, and checks the exit code and the output.
 func (b *bench) expect(code int, args []string, says ...string) string {
 	b.Helper()
 	said, got := b.tools(args...)
@@ -109,8 +109,8 @@ func (b *bench) expect(code int, args []string, says ...string) string {
 
 func argsOf(s string) []string { return strings.Fields(s) }
 
-// The way of an operator: a server is new, its tools are looked at and pinned; one changes, is shown as it changed, and
-// is pinned again; one goes, and is forgotten.
+// An operator's work: a server is new, and its tools are reviewed and pinned; one tool changes, its changes are shown,
+// and it is pinned again; one tool disappears, and its pin is removed.
 func TestToolsFromNewToPinned(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "tools: {crm.send: {risk: high, rules: [{when: \"now.getHours() > 20\", confirm: true}]}, crm.look: {risk: low}}\n")
@@ -163,7 +163,7 @@ func TestToolsJSON(t *testing.T) {
 	}
 }
 
-// A tool that counts as unknown is not blocked: those let it through who may allow the highest risk.
+// A tool that counts as unknown is not blocked: the approvers of the highest risk can approve it.
 func TestToolsThatCountAsUnknown(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "defaults: {unpinned_tools: unknown}\ntools: {crm.look: {risk: low}}\n")
@@ -171,7 +171,7 @@ func TestToolsThatCountAsUnknown(t *testing.T) {
 	b.expect(cli.ExitNo, argsOf("show crm.look"), "critical", "is not as the operator pinned it")
 }
 
-// A server that can't be reached keeps its pins, is shown by them, and nothing of it is pinned.
+// A server that can't be reached keeps its pins; its tools are listed from the pins, and none is pinned anew.
 func TestToolsOfAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
@@ -213,7 +213,7 @@ func TestToolsThatAreWrong(t *testing.T) {
 	}
 }
 
-// Pins of a source that the policy does not name any more are forgotten with the others.
+// Pins of a source that the policy no longer names are removed with the others.
 func TestPruneForgetsSources(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
@@ -231,7 +231,7 @@ func TestPruneForgetsSources(t *testing.T) {
 	}
 }
 
-// A definition that nobody could use is not pinned, and what changed in the file meanwhile is not written over.
+// An unusable definition is not pinned, and changes that were made to the file meanwhile are not overwritten.
 func TestPinThatCanNotBe(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
@@ -272,7 +272,7 @@ func TestPinAsks(t *testing.T) {
 	}
 }
 
-// listing is an MCP server whose list of tools is any text.
+// listing is an MCP server with any text as its list of tools.
 func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	t.Helper()
 	list = new(atomic.Pointer[string])
@@ -309,8 +309,8 @@ func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	return srv.URL, list
 }
 
-// What a source has and what can't be a tool is named with why; one that was pinned is refused, neither gone nor
-// drifted.
+// What a source offers but can't become a tool is listed with the reason; if it was pinned, it is refused, and is
+// neither gone nor drifted.
 func TestToolsThatAreLeftOut(t *testing.T) {
 	t.Parallel()
 	url, list := listing(t)

@@ -15,8 +15,7 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// A run whose end nobody knows is put to those who approved it and to whoever asked; what a person reports reaches the
-// model as such.
+// After an unknown outcome the approvers and the requester are asked; the model is told their report as a report.
 func TestUnknownIsAskedOfApprovers(t *testing.T) {
 	h := openHouse(t, t.TempDir(), func(s *setup) {
 		err := s.tools.Register(agent.Tool{
@@ -50,9 +49,9 @@ func TestUnknownIsAskedOfApprovers(t *testing.T) {
 	}
 }
 
-// A bot that is a process of its own is killed in the middle of a tool that can't be run twice: before it acts, or
-// after. The next process runs nothing by itself, asks those who asked for it and those who approved it, and does with
-// each answer what it says. What was asked again is approved anew, and runs once more.
+// A bot in its own process is killed in the middle of a tool that must not run twice: before it acts, or after. The
+// next process runs nothing by itself, asks the requesters and the approvers, and follows each answer. A repeated call
+// is approved anew, and runs once more.
 func TestKilledInTheMiddleOfATool(t *testing.T) {
 	const told = "The bot stopped while act was running"
 	for n, c := range []struct {
@@ -66,7 +65,7 @@ func TestKilledInTheMiddleOfATool(t *testing.T) {
 	}{
 		{"asked by the requester whether it happened", "act", toolActed, "sam", "It happened…", 1, []string{"Reported by <@U0100>: it happened"}},
 		{"asked by the approver whether it happened", "ask", toolCalled, "teo", "It did not", 0, []string{"Reported by <@U0002>: it did not happen"}},
-		{"left by the requester", "ask", toolActed, "sam", "Leave it, tell the agent", 1, []string{"The agent was told so"}},
+		{"left by the requester", "ask", toolActed, "sam", "Leave it", 1, []string{"The agent was told so"}},
 		{"asked again by the approver", "ask", toolCalled, "teo", "Ask again", 1, []string{"Asked again by <@U0002>", "Done."}},
 		{"asked again by the requester, of what ran by itself", "act", toolActed, "sam", "Ask again", 2, []string{"Asked again by <@U0100>", "Done."}},
 	} {

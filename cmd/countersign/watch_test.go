@@ -10,10 +10,10 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// patience is the time that one thing in a test may take at most. It bounds a failure; nothing waits for it to pass.
+// patience limits how long one step of a test may take. Only a failure reaches it.
 const patience = 30 * time.Second
 
-// watcher is a person at the page who waits for things to be shown.
+// watcher is a person at the page who waits until things are shown.
 type watcher struct {
 	*testing.T
 	workspaceclient.Client
@@ -38,7 +38,7 @@ func (w watcher) says(channel, thread, text string) string {
 	return ts
 }
 
-// sees waits for a message of somebody else that has all the given words.
+// sees waits for a message of somebody else that contains all the words.
 func (w watcher) sees(channel, thread string, words ...string) workspaceclient.Message {
 	w.Helper()
 	var found workspaceclient.Message

@@ -114,7 +114,7 @@ func (c *checker) silent() []string {
 	return out
 }
 
-// sourceless reports whether nothing but what is built in offers any tool.
+// sourceless reports whether the built-in tools are the only ones.
 func (c *checker) sourceless() bool {
 	builtInOnly := !slices.ContainsFunc(c.known, func(name string) bool { _, builtIn := approvers.BuiltIn(name); return !builtIn })
 	return builtInOnly && len(c.file.Servers)+len(c.file.HTTP)+len(c.file.OpenAPI) == 0
@@ -148,8 +148,8 @@ func (c *checker) exists(tool string) bool {
 	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool)
 }
 
-// unknown reports a name that is not a tool. If the registered tools are not known, it may be one that the policy leaves
-// to unknown_tool.
+// unknown reports a name that is not a tool. If the registered tools are not known, it may be one that the policy
+// leaves to unknown_tool.
 func (c *checker) unknown(path, tool string) {
 	severity, message := yamldoc.Error, yamldoc.Quote(tool)+" is not a tool"
 	if c.known == nil || len(c.silent()) > 0 {

@@ -28,7 +28,8 @@ var (
 	codeSpan  = regexp.MustCompile("`([^`]+)`")
 )
 
-// TestExamples: check finds no error in any policy of the documentation, on the sample shop's tools or any others.
+// TestExamples checks that no policy in the documentation has an error, with the sample shop's tools or with unknown
+// ones.
 func TestExamples(t *testing.T) {
 	for _, path := range []string{"../../docs/policy.md", "../../docs/http.md", "../../README.md"} {
 		blocks := yamlBlock.FindAllStringSubmatch(read(t, path), -1)
@@ -50,7 +51,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestTheExample: the first example, the whole of it, has nothing to complain of at all, and routes as its comments say.
+// TestTheExample checks that the first example has no findings, and routes as its comments say.
 func TestTheExample(t *testing.T) {
 	f := parse(t, yamlBlock.FindStringSubmatch(read(t, "../../docs/policy.md"))[1])
 	if found := check.Run(f, shopTools); len(found) > 0 {
@@ -59,7 +60,7 @@ func TestTheExample(t *testing.T) {
 	golden(t, "testdata/example.yaml", reported(check.NewReport(f, shopTools)))
 }
 
-// TestTheLargeExample: there are no findings in the large example either.
+// TestTheLargeExample checks that the large example has no findings either.
 func TestTheLargeExample(t *testing.T) {
 	_, section, ok := strings.Cut(read(t, "../../docs/policy.md"), "## A large example")
 	if !ok {
@@ -72,7 +73,7 @@ func TestTheLargeExample(t *testing.T) {
 	golden(t, "testdata/large_example.yaml", reported(check.NewReport(f, nil)))
 }
 
-// TestDocumentedMessages: what the documentation says that check says, it does say.
+// TestDocumentedMessages checks that every message on the page about check is one that check prints.
 func TestDocumentedMessages(t *testing.T) {
 	var said strings.Builder
 	for _, path := range append(files(t, "../testdata/bad/*.golden"), files(t, "testdata/findings/*.golden")...) {
@@ -103,7 +104,7 @@ func TestDocumentedMessages(t *testing.T) {
 	}
 }
 
-// TestDocumentedFunctions: the examples of the functions of previews give what the documentation says.
+// TestDocumentedFunctions checks that the examples of the preview functions give the documented results.
 func TestDocumentedFunctions(t *testing.T) {
 	_, section, _ := strings.Cut(read(t, "../../docs/policy.md"), "| function | example | with | gives |\n")
 	table, _, _ := strings.Cut(section, "\n\n")
@@ -139,8 +140,7 @@ func TestDocumentedFunctions(t *testing.T) {
 	}
 }
 
-// TestDocumentedKeys: every key that the file can have is documented, and so is every function of previews and every
-// variable.
+// TestDocumentedKeys checks that every key of the file, every function of previews and every variable is documented.
 func TestDocumentedKeys(t *testing.T) {
 	doc := read(t, "../../docs/policy.md")
 	_, err := config.ParsePolicy("x", []byte("version: 1\nnone: 1\ndefaults: {none: 1, unknown_tool: {none: 1}}\ncaps: {none: 1}\nbudgets: {none: 1}\nretention: {none: 1}\naudit: {none: 1}\nservers: {x: {none: 1, oauth: {none: 1}}}\ntools: {x: {none: 1, grants: {none: 1}, trust: {none: 1}, stages: [{none: 1}], rules: [{none: 1}]}}\napprovers: {x: {none: 1, hours: {none: 1}}}\nagents: {x: {none: 1, overrides: {x: {none: 1}}}}\n"))

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// shopTools are the registered tools of the findings' policies: those of the sample shop that the documentation's
+// shopTools are the registered tools for the policies with findings: those of the sample shop that the documentation's
 // policy names.
 var shopTools = shopToolsNamed("apply_discount", "cancel_account", "delete_account", "issue_refund", "search_orders", "send_email", "update_shipping_address")
 
@@ -34,7 +34,7 @@ func shopToolsNamed(names ...string) []check.Tool {
 	return out
 }
 
-// golden compares what was said of a file with what lies beside it.
+// golden compares the output about a file with the golden file beside it.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	path = strings.TrimSuffix(path, ".yaml") + ".golden"
@@ -53,7 +53,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// TestFindings: each file in testdata/findings can be read, and is checked and reported.
+// TestFindings checks and reports each file in testdata/findings.
 func TestFindings(t *testing.T) {
 	for _, path := range files(t, "testdata/findings/*.yaml") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -79,7 +79,7 @@ func files(t *testing.T, pattern string) []string {
 	return found
 }
 
-// reported is a report as text, one call on a line.
+// reported formats a report as text, one call on a line.
 func reported(r check.Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "usually: %s (observed: %t)\n", r.Usually, r.Observe)

@@ -2,6 +2,8 @@ package check
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"countersign/approvers"
 	"countersign/config/condition"
@@ -26,6 +28,11 @@ func (c *checker) grants(t approvers.ToolPolicy) {
 	if len(possible) == 0 {
 		c.warn(path, "does nothing: "+why, "remove it")
 		return
+	}
+	for _, secret := range t.Secrets {
+		if arg, _, _ := strings.Cut(secret, "."); !t.Blind && !slices.Contains(t.Grants.Same, arg) {
+			c.warn(path, fmt.Sprintf("no call with %s can be granted, because it is masked and its giver would not see later values", secret), "add same: ["+arg+"], or blind: true if nobody has to see it")
+		}
 	}
 	if t.Risk >= approvers.High && len(t.Grants.AtMost)+len(t.Grants.Same) == 0 {
 		c.warn(path, fmt.Sprintf("a grant covers calls of %s with any arguments, and it is %s risk", t.Name, t.Risk), "add at_most or same, such as at_most: [amount], same: [currency]")

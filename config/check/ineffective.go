@@ -28,6 +28,7 @@ func (c *checker) warnIneffective(t approvers.ToolPolicy) { //nolint:cyclop // o
 	if t.BreakGlass && !t.Confirm && t.MaxAuto.Count == 0 && !asksByRule(t) {
 		c.warn(path+".break_glass", "does nothing, because no call waits", "remove it")
 	}
+	c.blind(t)
 	for i, r := range t.Rules {
 		rule := fmt.Sprintf("%s.rules[%d]", path, i)
 		raises := r.Risk > t.Risk
@@ -43,6 +44,22 @@ func (c *checker) warnIneffective(t approvers.ToolPolicy) { //nolint:cyclop // o
 	c.grants(t)
 	for _, a := range c.policy.Agents {
 		c.warnOverride(a, t)
+	}
+}
+
+// blind warns about critical calls that people approve without having seen the masked values.
+func (c *checker) blind(t approvers.ToolPolicy) {
+	path := "tools." + t.Name + ".blind"
+	risk := t.Risk
+	for _, r := range t.Rules {
+		risk = max(risk, r.Risk)
+	}
+	switch {
+	case !t.Blind:
+	case !t.Confirm && t.MaxAuto.Count == 0 && !asksByRule(t):
+		c.warn(path, "does nothing, because no call waits", "remove it")
+	case risk >= approvers.Critical:
+		c.warn(path, t.Name+" can be critical risk, and people approve it without having seen its masked values", "remove blind: true unless that is meant")
 	}
 }
 

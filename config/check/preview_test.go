@@ -10,7 +10,7 @@ import (
 	"countersign/config/check"
 )
 
-// previewing are tools that previews can be made by.
+// previewing are tools that can make previews.
 var previewing = []check.Tool{
 	{Name: "refund", Effect: approvers.Unprotected, Schema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"},"amount":{"type":"number"},"dry_run":{"type":"boolean"},"mode":{"enum":["real","simulate"]},"force":{"type":"string"}},"additionalProperties":false}`)},
 	{Name: "pay", Effect: approvers.Idempotent, Schema: json.RawMessage(`{"type":"object","properties":{"dry_run":{"type":"boolean"}}}`)},
@@ -35,7 +35,8 @@ agents:
   support: {channels: ["#support"], tools: ["*"]}
 `
 
-// TestCheckPreviews: what can't preview a call is an error, and what is the operator's own word is noted.
+// TestCheckPreviews checks that a tool that can't preview a call is an error, and that check warns if only the policy's
+// author says that a dry run does not act.
 func TestCheckPreviews(t *testing.T) {
 	for _, c := range []struct{ tool, preview, says, severity string }{
 		{"refund", "{tool: look}", "", ""},
@@ -71,7 +72,7 @@ func TestCheckPreviews(t *testing.T) {
 	}
 }
 
-// TestPreviewForms: what a policy says of previews arrives as it is meant.
+// TestPreviewForms checks that each form of preview in a policy is read with its meaning.
 func TestPreviewForms(t *testing.T) {
 	for _, c := range []struct {
 		written string

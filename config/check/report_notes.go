@@ -89,6 +89,9 @@ func (c *checker) notes(o outcome) []string {
 	if o.policy.SelfApproval {
 		out = append(out, "whoever asked for it may approve it too")
 	}
+	if o.policy.Blind {
+		out = append(out, "masked values need not be revealed before an approval (blind)")
+	}
 	if o.policy.BreakGlass {
 		out = append(out, "the operator may approve it at the command line (break glass)")
 	}

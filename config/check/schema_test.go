@@ -29,7 +29,7 @@ func policySchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// validate holds a policy file to the schema, as an editor does. errNotYAML: a parser does not take it.
+// validate validates a policy file by the schema, as an editor does. errNotYAML: a parser refuses the file.
 func validate(s *jsonschema.Schema, data []byte) error {
 	asJSON, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -44,7 +44,7 @@ func validate(s *jsonschema.Schema, data []byte) error {
 
 var errNotYAML = errors.New("not YAML")
 
-// TestSchemaTakesPolicies: the schema has nothing against any policy that can be read.
+// TestSchemaTakesPolicies checks that the schema accepts every readable policy.
 func TestSchemaTakesPolicies(t *testing.T) {
 	s := policySchema(t)
 	policies := map[string]string{}
@@ -71,10 +71,10 @@ func TestSchemaTakesPolicies(t *testing.T) {
 	}
 }
 
-// onlyReader are the broken policies that a schema takes: it sees one document.
+// onlyReader lists the broken policies that a schema accepts, because it sees one document only.
 var onlyReader = []string{"two_documents"}
 
-// TestSchemaRefusesBrokenPolicies: the schema refuses each broken file, as most have problems that it can see.
+// TestSchemaRefusesBrokenPolicies checks that the schema refuses each broken file with an error that a schema can see.
 func TestSchemaRefusesBrokenPolicies(t *testing.T) {
 	s := policySchema(t)
 	var missed []string
@@ -92,7 +92,7 @@ func TestSchemaRefusesBrokenPolicies(t *testing.T) {
 	}
 }
 
-// TestSchemaRefusesOneMistake: the schema sees a single mistake in a policy that is otherwise right.
+// TestSchemaRefusesOneMistake checks that the schema finds a single mistake in an otherwise correct policy.
 func TestSchemaRefusesOneMistake(t *testing.T) {
 	s := policySchema(t)
 	const tools, roles, agents = "tools: {t: {%s}}", "approvers: {a: {members: [U0001], max_risk: high, can_approve: [t], %s}}", "agents: {s: {tools: [t], %s}}"

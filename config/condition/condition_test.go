@@ -10,7 +10,7 @@ import (
 	"countersign/config"
 )
 
-// compiled is a condition that was compiled as part of a policy.
+// compiled is a condition after compilation as part of a policy.
 func compiled(t *testing.T, text string) approvers.Condition {
 	t.Helper()
 	f, err := config.ParsePolicy("test.yaml", []byte("version: 1\ntools: {x: {risk: low, rules: [{when: "+strconv.Quote(text)+", confirm: true}]}}\n"))
@@ -75,7 +75,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestConditionCost: a condition that computes too much fails, and so counts as matched, instead of holding up
+// TestConditionCost checks that a condition that computes too much fails, and so counts as matched, instead of blocking
 // everybody.
 func TestConditionCost(t *testing.T) {
 	many := make([]any, 2000)

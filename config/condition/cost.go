@@ -33,8 +33,8 @@ func (c *Compiled) CostProblems(arguments Shape) yamldoc.Problems {
 		"bound what it reads in the tool's schema, with maxLength or maxItems, or leave it if that is right")}
 }
 
-// heaviest returns the part of a condition that a cost warning points at: the first that iterates over a list or can make
-// a large value from small ones.
+// heaviest returns the part of a condition that a cost warning points at: the first that iterates over a list or can
+// make a large value from small ones.
 func heaviest(root ast.Expr) ast.Expr {
 	var found ast.Expr
 	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {

@@ -35,8 +35,8 @@ func countsWork(env *cel.Env, compiled *cel.Ast) bool {
 	return err != nil || estimate.Max > conditionCost || mayGrow(compiled.NativeRep().Expr())
 }
 
-// sizes bounds what a condition reads: the arguments of a call have at most approvers.MaxArgs bytes, and the other facts
-// are names and ids.
+// sizes bounds what a condition reads: the arguments of a call have at most approvers.MaxArgs bytes, and the other
+// facts are names and ids.
 type sizes struct{}
 
 func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {

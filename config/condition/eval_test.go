@@ -13,7 +13,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// parsed is a policy with one tool, which runs by itself unless a rule matches.
+// parsed is a policy with one tool, which runs without approval unless a rule matches.
 func parsed(t testing.TB, conditions ...string) *approvers.Policy {
 	t.Helper()
 	var b strings.Builder
@@ -42,7 +42,7 @@ func parsed(t testing.TB, conditions ...string) *approvers.Policy {
 	return p.Indexed()
 }
 
-// largest are arguments about as large as a call's can be.
+// largest are arguments of nearly the maximum size.
 func largest() []map[string]any {
 	texts, numbers, nested := make([]any, 16<<10), make([]any, 32<<10), make([]any, 4<<10)
 	for i := range texts {
@@ -64,7 +64,7 @@ func largest() []map[string]any {
 	}
 }
 
-// TestUntracked: steps are only left uncounted where the largest arguments can't reach the limit.
+// TestUntracked checks that steps are left uncounted only if the largest arguments can't reach the limit.
 func TestUntracked(t *testing.T) {
 	env, err := conditions()
 	if err != nil {
@@ -117,8 +117,8 @@ func TestUntracked(t *testing.T) {
 	}
 }
 
-// TestCostMatches: a rule whose condition takes too many steps counts as matched, so the call waits; with fewer
-// arguments it does not.
+// TestCostMatches checks that a rule whose condition takes too many steps counts as matched, so that the call waits,
+// and that it does not with smaller arguments.
 func TestCostMatches(t *testing.T) {
 	p := parsed(t, "args.l.exists(x, args.l.exists(y, x + y < 0.0))")
 	many := make([]any, 2000)
@@ -134,7 +134,7 @@ func TestCostMatches(t *testing.T) {
 	}
 }
 
-// TestFactsAreNotShared: evaluations at the same time each see their own call.
+// TestFactsAreNotShared checks that concurrent evaluations each see their own call.
 func TestFactsAreNotShared(t *testing.T) {
 	eval := parsed(t, "args.amount == 1 && requester == 'U1' || args.amount == 2 && requester == 'U2'").Tools[0].Rules[0].When.Eval
 	done := make(chan error)
@@ -165,7 +165,7 @@ var benchFacts = approvers.Facts{
 	Requester: "U0001", Agent: "support", Now: time.Date(2026, 3, 31, 17, 30, 0, 0, time.UTC), Conversation: approvers.ConversationFacts{ID: "c1", Channel: "C0001"},
 }
 
-// BenchmarkCondition measures one evaluation. Figure to reach: a simple comparison well below 400 ns.
+// BenchmarkCondition measures one evaluation. The goal for a simple comparison is well below 400 ns.
 func BenchmarkCondition(b *testing.B) {
 	for _, text := range []string{
 		"args.amount > 500", "requester == 'U0002'", "!args.to.endsWith('@example.com')", "args.currency in ['EUR', 'GBP', 'CHF']", "args.to.matches('^[a-z]+@other[.]com$')",
@@ -183,7 +183,7 @@ func BenchmarkCondition(b *testing.B) {
 	}
 }
 
-// BenchmarkHundredRules measures the plan of a call whose tool has 100 rules. Figure to reach: below 100 µs.
+// BenchmarkHundredRules measures the plan of a call whose tool has 100 rules. The goal is below 100 µs.
 func BenchmarkHundredRules(b *testing.B) {
 	for _, bench := range []struct {
 		name string

@@ -19,15 +19,15 @@ import (
 	"countersign/approvers"
 )
 
-// doubled is a value that holds another one twice, so many times over: as text it is 2^n as long.
+// doubled is a value that contains another value twice, n levels deep: as text it is 2^n as long.
 func doubled(value, by string, n int) string {
 	return "[" + value + "]" + strings.Repeat(".map(x, "+by+")", n)
 }
 
-// hostileRules are conditions that took gigabytes, or minutes, over arguments of 60 KB. Nobody writes them on purpose;
-// a careless one meets a hostile model.
+// hostileRules are conditions that took gigabytes, or minutes, over arguments of 60 KB. Nobody writes them on purpose,
+// but a hostile model can exploit a careless one.
 var hostileRules = []string{
-	// what the steps were counted after
+	// work that was counted only after the steps
 	`args.note.split("").join(args.note) != ""`,
 	`size(args.note.replace("a", args.note)) > 5`,
 	`size(args.note.replace("", args.note)) > 5`,
@@ -52,13 +52,13 @@ var hostileRules = []string{
 	`args.l.exists(x, args.note.matches("(a|b|c|d)*z"))`,
 	`args.l.exists(x, now.getHours(args.zone) > 30)`,
 	`args.words.exists(x, args.words.exists(y, args.words.exists(z, x + y + z == "q")))`,
-	// what was not counted, because it was not known which function would be called
+	// work that was not counted, because the called function was not known
 	doubled("args.note", "x + x", 40) + `.exists(x, size(x) > 5)`,
 	doubled("args.l", "x + x", 40) + `.exists(x, size(x) > 5)`,
 	doubled("args.note", "x.replace('a', x)", 5) + `.exists(x, size(x) > 5)`,
 	doubled("args.note", "args.note + x + x + x + x + x + x + x + x + x", 20) + `.exists(x, size(x) > 5)`,
 	`args.m.map(k, args.note + args.note).size() > 5 && ` + doubled("args.m.a", "x + x", 40) + ` != []`,
-	// values that hold each other
+	// values that contain each other
 	doubled("args.l", "dyn([x, x])", 40) + ` == ` + doubled("args.l", "dyn([x, x])", 40),
 	doubled("dyn(1)", "dyn([x, x])", 60) + ` == ` + doubled("dyn(1)", "dyn([x, x])", 60),
 	doubled("dyn(1)", "dyn({'a': x, 'b': x})", 60) + ` == ` + doubled("dyn(1)", "dyn({'a': x, 'b': x})", 60),
@@ -87,7 +87,7 @@ var hostileRules = []string{
 	`size("` + strings.Repeat("%.99f", 600) + `".format(args.l.map(x, 1e308))) > 5`,
 }
 
-// hostileArgs are arguments of about 60 KB, each of them large in another way.
+// hostileArgs are arguments of about 60 KB, each large in a different way.
 func hostileArgs() []map[string]any {
 	base := func() map[string]any {
 		return map[string]any{
@@ -122,11 +122,11 @@ func hostileArgs() []map[string]any {
 	}
 }
 
-// most is how much one evaluation may allocate in all, which is more than it ever holds.
+// most limits how much one evaluation may allocate in total, which is more than it ever holds at once.
 const most = 64 << 20
 
-// TestHostileRules: no rule takes more than 64 MiB over the largest arguments, or does not end. A process of its own
-// tries them, and may not take more than 3 GiB: it is killed by what the machine would be.
+// TestHostileRules checks that every rule ends and allocates at most 64 MiB with the largest arguments. A separate
+// process limited to 3 GiB tries them, so that a failure does not take the machine's memory.
 func TestHostileRules(t *testing.T) {
 	child := exec.Command(os.Args[0], "-test.run=^TestHostileRulesChild$", "-test.v")
 	child.Env = append(os.Environ(), "HOSTILE_RULES=1", "GOMAXPROCS=2")
@@ -197,7 +197,7 @@ func TestHostileRulesChild(t *testing.T) {
 	fmt.Printf("%d rules, %d of them over a limit with some arguments; largest %.1f MiB, slowest %s\n", len(hostileRules), over, float64(largest)/(1<<20), slowest)
 }
 
-// everyFunction are conditions that call each function, as a policy would, some of them with errors.
+// everyFunction lists conditions that call each function as a policy would, some of them with errors.
 var everyFunction = []string{
 	`args.n + 1.0 > 5.0`, `args.s + "b" == "ab"`, `args.l + [1.0] == [1.0, 2.0, 1.0]`, `args.n + args.n == 4.0`, `args.s + args.s == "aa"`, `args.s + args.n == "a"`,
 	`b"a" + bytes(args.s) == b"aa"`, `now + duration("1h") > now`, `args.n - 1.0 < args.n * 2.0`, `args.n / 2.0 >= 1.0 && args.n / 2.0 <= 1.0`, `-args.n < 0.0`, `size(args.l) % 2 == 0`,
@@ -217,7 +217,7 @@ var everyFunction = []string{
 	`(args.n > 1.0 ? args.s : args.t) == "a"`, `args.l[0] == 1.0 && args["s"] == "a"`, `args.l[9] == 1.0`, `args.n > 1.0 || args.missing`, `args.missing || args.n > 1.0`, `has(args.m.a) && !has(args.m.b)`,
 }
 
-// TestPaidIsTheSame: to count what a condition does changes nothing of what it says.
+// TestPaidIsTheSame checks that counting the work of a condition does not change its result.
 func TestPaidIsTheSame(t *testing.T) {
 	env, err := conditions()
 	if err != nil {
@@ -267,7 +267,8 @@ func TestPaidIsTheSame(t *testing.T) {
 	}
 }
 
-// TestLongListsAreFine: what rules are for stays within the limits, with lists and texts that are long for a person.
+// TestLongListsAreFine checks that ordinary rules stay within the limits, with lists and texts that are long for a
+// person.
 func TestLongListsAreFine(t *testing.T) {
 	var items, people, words []any
 	for i := range 1500 {

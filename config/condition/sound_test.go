@@ -20,7 +20,7 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// sample makes conditions on a tool's arguments, and arguments that are valid.
+// sample draws conditions on a tool's arguments, and valid arguments.
 type sample struct {
 	name   string
 	schema json.RawMessage
@@ -36,7 +36,7 @@ func newSample(t *testing.T, name string, schema json.RawMessage) sample {
 	return s
 }
 
-// value makes a value that the schema describes.
+// value draws a value that the schema describes.
 func (s sample) value(t *rapid.T, schema any, depth int) any {
 	m, ok := schema.(map[string]any)
 	if !ok || len(m) == 0 {
@@ -106,7 +106,7 @@ func (s sample) object(t *rapid.T, m map[string]any, depth int) map[string]any {
 	return out
 }
 
-// args are arguments of a call that are valid, but for lengths and bounds, of which conditions know nothing.
+// args are a call's arguments that are valid except for lengths and bounds, which conditions don't know.
 func (s sample) args(t *rapid.T) map[string]any {
 	out := s.object(t, s.root, 0)
 	if when, ok := out["when"].(map[string]any); ok && when["b"] == nil {
@@ -142,8 +142,8 @@ func (s sample) path(t *rapid.T, from string, schema map[string]any) string {
 
 var literals = []string{`"USD"`, `"x"`, `"vip"`, `""`, `5`, `2.5`, `2`, `true`, `null`, `now`, `["x"]`}
 
-// atom is one question about the arguments below a name. never is what it answers where it can't be evaluated in
-// earnest: for a comparison of different kinds there is such an answer, everything else then fails.
+// atom is one question about the arguments below a name. never is its answer if it can't be evaluated: a comparison of
+// different kinds has such an answer, everything else fails.
 func (s sample) atom(t *rapid.T, from string, schema map[string]any, depth int) (text, never string) {
 	return s.about(t, s.path(t, from, schema), from, schema, depth)
 }
@@ -181,8 +181,8 @@ func (s sample) about(t *rapid.T, p, from string, schema map[string]any, depth i
 	return rapid.SampledFrom(forms).Draw(t, "form")()
 }
 
-// loop is a question about the items of a list. The name is bound to items of all lists of the schema in turn, so that
-// some fit.
+// loop is a question about the items of a list. The name is bound to the items of all lists of the schema in turn, so
+// that some fit.
 func (s sample) loop(t *rapid.T, over string, depth int) (text, never string) {
 	schema := s.root
 	if defs, ok := s.root["$defs"].(map[string]any); ok {
@@ -196,7 +196,7 @@ func (s sample) loop(t *rapid.T, over string, depth int) (text, never string) {
 	return rapid.SampledFrom([]string{over + ".exists(" + name + ", " + inner + ")", over + ".filter(" + name + ", " + inner + ").size() > 0"}).Draw(t, "macro"), "false"
 }
 
-// condition is a question made of several.
+// condition combines several questions.
 func (s sample) condition(t *rapid.T, depth int) string {
 	if depth == 0 || rapid.IntRange(0, 2).Draw(t, "simple") == 0 {
 		text, _ := s.atom(t, "args", s.root, 1)
@@ -228,7 +228,7 @@ func (s sample) condition(t *rapid.T, depth int) string {
 	return text
 }
 
-// judge compiles a condition and says what check says of it. ok is false where it does not compile.
+// judge compiles a condition and returns the findings of check. ok is false if it does not compile.
 func (s sample) judge(text string) (eval func(approvers.Facts) (bool, error), findings yamldoc.Problems, ok bool) {
 	f, err := config.ParsePolicy("p", []byte("version: 1\ntools:\n  pay: {risk: low, rules: [{when: "+strconv.Quote(text)+", confirm: true}]}\n"))
 	if errors.As(err, new(yamldoc.Problems)) {
@@ -242,7 +242,7 @@ func (s sample) judge(text string) (eval func(approvers.Facts) (bool, error), fi
 	return f.Policy.Tools[0].Rules[0].When.Eval, findings, true
 }
 
-// many checks more than rapid does by itself: most conditions show nothing.
+// many runs more cases than rapid's default, because most conditions show nothing.
 func many(t *testing.T, check func(t *rapid.T)) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range 5 {
@@ -260,7 +260,8 @@ func samples(t *testing.T) []sample {
 	return out
 }
 
-// TestNoFalseAlarm: what check calls an error fails at every valid call, or has the same answer at every valid call.
+// TestNoFalseAlarm checks that a condition with an error fails at every valid call, or has the same answer at every
+// valid call.
 func TestNoFalseAlarm(t *testing.T) {
 	all, alarms := samples(t), 0
 	many(t, func(t *rapid.T) {
@@ -285,7 +286,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// plain is a schema without alternatives, of which check is silent.
+// plainSchema has no alternatives, about which check could say nothing.
 var plainSchema = json.RawMessage(`{
 	"type": "object", "required": ["amount", "to", "currency", "items", "address", "urgent"], "additionalProperties": false,
 	"properties": {
@@ -301,8 +302,8 @@ var plainSchema = json.RawMessage(`{
 	}
 }`)
 
-// TestSilenceMeansItWorks: of a tool whose schema says all, a condition without a finding can be evaluated at every
-// valid call.
+// TestSilenceMeansItWorks checks that if a tool's schema is complete, a condition without a finding can be evaluated at
+// every valid call.
 func TestSilenceMeansItWorks(t *testing.T) {
 	all := []sample{newSample(t, "plain", plainSchema)}
 	for _, tool := range shop.New(time.Now).Tools() {

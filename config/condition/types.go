@@ -11,7 +11,8 @@ import (
 )
 
 // TypeProblems checks the condition against the arguments of a tool. It returns the parts that fail, or have the same
-// value, whatever valid arguments the tool is called with. It never guesses: what the schema leaves open is not reported.
+// value, whatever valid arguments the tool is called with. It never guesses: what the schema leaves open is not
+// reported.
 func (c *Compiled) TypeProblems(tool string, arguments Shape) (found yamldoc.Problems) {
 	t := &typing{
 		Compiled: c, tool: tool, functions: c.env.Functions(), said: map[string]bool{},

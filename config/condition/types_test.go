@@ -33,7 +33,8 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// said are the findings about a condition on a tool's arguments: where in the condition, what, and what to write.
+// said lists the findings about a condition on a tool's arguments: the position in the condition, the problem, and what
+// to write.
 func said(t *testing.T, condition string, schema json.RawMessage) (out []string) {
 	t.Helper()
 	const before = "version: 1\ntools:\n  pay: {risk: low, rules: [{when: "
@@ -50,7 +51,8 @@ func said(t *testing.T, condition string, schema json.RawMessage) (out []string)
 		if p.Hint == "" {
 			t.Errorf("%s: it does not say what to write: %v", condition, p)
 		}
-		// A quotation mark of the condition is written as two characters here, so the place goes by the text before it.
+		// A quotation mark in the condition is written as two characters here, so the position is found by the text
+		// before it.
 		at, escaped := 0, strconv.Quote(condition)[1:]
 		for written := start + 1; written < p.Column; written++ {
 			if escaped[written-start-1] == '\\' {
@@ -67,8 +69,8 @@ func said(t *testing.T, condition string, schema json.RawMessage) (out []string)
 	return out
 }
 
-// TestTypedConditions holds each condition of testdata/typed/conditions.txt against the rich schema and compares what
-// is said.
+// TestTypedConditions checks each condition of testdata/typed/conditions.txt against the rich schema and compares the
+// findings.
 func TestTypedConditions(t *testing.T) {
 	const path = "testdata/typed/conditions.txt"
 	text := read(t, path)
@@ -98,8 +100,8 @@ func TestTypedConditions(t *testing.T) {
 	}
 }
 
-// TestSchemasLeftAlone: of a schema that is not understood, or has too many alternatives, no error is found, and no
-// time is lost on it.
+// TestSchemasLeftAlone checks that a schema that is not understood, or has too many alternatives, causes no error and
+// takes no time.
 func TestSchemasLeftAlone(t *testing.T) {
 	var alternatives []string
 	for i := range 15 {
@@ -137,7 +139,7 @@ func TestSchemasLeftAlone(t *testing.T) {
 	}
 }
 
-// TestOlderDrafts: schemas of earlier drafts say the same in other words.
+// TestOlderDrafts checks that schemas of earlier drafts have the same meaning.
 func TestOlderDrafts(t *testing.T) {
 	schema := json.RawMessage(`{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "required": ["pair", "to"],
 		"properties": {"pair": {"type": "array", "items": [{"type": "string"}, {"type": "object", "required": ["a"], "properties": {"a": {"type": "number"}}}], "additionalItems": {"type": "boolean"}}, "to": {"$ref": "#/definitions/to"}},
@@ -151,8 +153,9 @@ func TestOlderDrafts(t *testing.T) {
 	}
 }
 
-// TestCostlyConditions: check warns, with the place, of what the largest arguments take over the limit, by what the
-// schema allows; where the schema is not known, only of what makes a long text of short ones.
+// TestCostlyConditions checks that check warns, with the position, of conditions that the largest arguments allowed by
+// the schema take over the limit. If the schema is not known, it only warns of conditions that make a long text from
+// short ones.
 func TestCostlyConditions(t *testing.T) {
 	const note, bounded = `{"type":"object","properties":{"note":{"type":"string"}}}`, `{"type":"object","properties":{"note":{"type":"string","maxLength":20}}}`
 	for _, c := range []struct {

@@ -188,7 +188,7 @@ func addPrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// comparePrice is the price of comparing both sides to their ends.
+// comparePrice is the cost of comparing both sides completely.
 func comparePrice(b *budget, args []ref.Val) error {
 	if !contains(args[0]) || !contains(args[1]) {
 		b.spend(itemWork + min(length(args[0]), length(args[1])))

@@ -1,7 +1,8 @@
-// Package preview compiles the templates of previews: one sentence on an approver's card that says what a call would do.
+// Package preview compiles the templates of previews: one sentence on an approver's card that says what a call would
+// do.
 //
-// [Compile] takes a template in the syntax of text/template. The functions that it can call write money, dates, lists and
-// differences as people do; docs/policy.md documents them.
+// [Compile] takes a template in the syntax of text/template. The functions that it can call write money, dates, lists
+// and differences as people do; docs/policy.md documents them.
 //
 // It promises:
 //

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// A running template can't be interrupted, and a model chose the arguments that it iterates over. So its work is counted
-// while it runs: each part of a loop's body for each iteration, and each byte that a function takes or returns. Above the
-// limit it ends with an error, after some 20 ms.
+// A running template can't be interrupted, and a model chose the arguments that it iterates over. So its work is
+// counted while it runs: each part of a loop's body for each iteration, and each byte that a function takes or returns.
+// Above the limit it ends with an error, after some 20 ms.
 
 // maxWork bounds the work of one run. A unit is four parts of a template or 64 bytes of text, and takes about a
 // microsecond.
@@ -28,8 +28,8 @@ const (
 // heavy are the functions that do more with each byte than read it once, with how much more.
 var heavy = map[string]int{"diff": 24, "total": 3}
 
-// makes are the functions whose result can be much larger than their arguments, with its greatest size in bytes. size is
-// that of the arguments.
+// makes are the functions whose result can be much larger than their arguments, with its greatest size in bytes. size
+// is that of the arguments.
 var makes = map[string]func(args []reflect.Value, size int) int{
 	"join": func(args []reflect.Value, size int) int { return size + itemCount(args[0])*args[1].Len() },
 	"printf": func(args []reflect.Value, size int) int {

@@ -15,7 +15,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// largestArgs are arguments as large as a call's can be, of the kinds that take templates longest.
+// largestArgs are arguments of the maximum size, of the kinds that take templates longest.
 func largestArgs() map[string]any {
 	numbers := make([]any, approvers.MaxArgs/2)
 	for i := range numbers {
@@ -42,8 +42,8 @@ func largestArgs() map[string]any {
 	}
 }
 
-// hostile are templates that would take minutes, or all memory, if nobody counted. Nobody writes them on purpose; a
-// careless one meets a hostile model.
+// hostile are templates that would take minutes, or all memory, if their work were not counted. Nobody writes them on
+// purpose, but a hostile model can exploit a careless one.
 var hostile = []string{
 	"{{range .items}}{{range $.items}}{{end}}{{end}}",
 	"{{range .items}}{{range $.items}}{{range $.items}}{{if eq . 11.0}}x{{end}}{{end}}{{end}}{{end}}",
@@ -71,15 +71,15 @@ var hostile = []string{
 	"{{range .items}}{{else}}{{end}}{{range .items}}{{range $.items}}{{else}}{{end}}{{end}}",
 }
 
-// allocated is how much the process has allocated in all.
+// allocated is the total that the process has allocated so far.
 func allocated() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
 }
 
-// TestPreviewEnds: whatever the template and the arguments, making a preview ends within 50 ms on a machine that does
-// nothing else; the test bounds a failure, not the machine.
+// TestPreviewEnds checks that rendering a preview ends, whatever the template and the arguments. It takes 50 ms on an
+// otherwise idle machine; the test's bound is generous.
 func TestPreviewEnds(t *testing.T) {
 	args, largest := largestArgs(), uint64(0)
 	defer func() { t.Logf("largest %.1f MiB", float64(largest)/(1<<20)) }()
@@ -118,8 +118,8 @@ func TestPreviewEnds(t *testing.T) {
 	}
 }
 
-// TestPreviewWorkIsEnough: what templates are for is far from the limit: every item of a long list looked at, a long
-// text compared.
+// TestPreviewWorkIsEnough checks that ordinary templates stay far below the limit: every item of a long list is read, a
+// long text is compared.
 func TestPreviewWorkIsEnough(t *testing.T) {
 	args := map[string]any{"text": strings.Repeat("word ", 4000) + "a", "other": strings.Repeat("word ", 4000) + "b"}
 	var items []any
@@ -139,7 +139,7 @@ func TestPreviewWorkIsEnough(t *testing.T) {
 	}
 }
 
-// TestPreviewRunsAlone: the work of one run is not counted in the next.
+// TestPreviewRunsAlone checks that the work of one run does not count towards the next.
 func TestPreviewRunsAlone(t *testing.T) {
 	p := compiled(t, "{{range .items}}{{if eq . 10.0}}x{{end}}{{end}}done")
 	args := map[string]any{"items": make([]any, 1000)}
@@ -153,7 +153,7 @@ func TestPreviewRunsAlone(t *testing.T) {
 	}
 }
 
-// TestPreviewIsOneTemplate: templates that call themselves have no end.
+// TestPreviewIsOneTemplate checks that templates can't call each other, because they could call themselves without end.
 func TestPreviewIsOneTemplate(t *testing.T) {
 	for _, text := range []string{`{{define "a"}}{{template "a" .}}{{end}}{{template "a" .}}`, `{{template "preview" .}}`, `{{block "a" .}}{{end}}`, `x{{define "a"}}y{{end}}`} {
 		if _, message, _ := preview.Compile(text); !strings.Contains(message, "define, block and template can't be used in a preview") {
@@ -162,7 +162,7 @@ func TestPreviewIsOneTemplate(t *testing.T) {
 	}
 }
 
-// TestPreviewRefusesMethods: values have methods, by which a template could do work that nobody counts.
+// TestPreviewRefusesMethods checks that templates can't call methods of values, whose work would not be counted.
 func TestPreviewRefusesMethods(t *testing.T) {
 	for _, text := range []string{"{{.items.String}}", "{{.String}}", "{{$x := .items}}{{$x.MarshalJSON}}", "{{(index .items 0).String}}", "{{spend_work 1}}", "{{range .items}}{{with .a}}{{.String}}{{end}}{{end}}"} {
 		if _, message, _ := preview.Compile(text); !strings.Contains(message, "can't be used in a preview") {
@@ -171,7 +171,7 @@ func TestPreviewRefusesMethods(t *testing.T) {
 	}
 }
 
-// TestDiff: what changes is said in a few words, whatever the values are.
+// TestDiff checks that a change is described in a few words, whatever the values are.
 func TestDiff(t *testing.T) {
 	long := "Dear customer, your parcel left our house on Monday and will be with you by Wednesday at noon, as we promised you on the telephone."
 	for _, c := range []struct {
@@ -224,7 +224,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestPreviewFunctionsRefuse: a function that can't say anything true of its arguments says why.
+// TestPreviewFunctionsRefuse checks that a function refuses arguments for which it has no true result, and says why.
 func TestPreviewFunctionsRefuse(t *testing.T) {
 	args := map[string]any{"list": []any{1.0, "x"}, "lines": []any{map[string]any{"price": 1.0}, map[string]any{}}, "n": 5.0, "zero": 0.0, "d": "2026-03-31", "e": "31.3.2026", "at": "2026-03-31T12:30", "to": "2026-03-31T14:00"}
 	for text, want := range map[string]string{
@@ -260,8 +260,8 @@ func TestPreviewFunctionsRefuse(t *testing.T) {
 	}
 }
 
-// FuzzPreview: whatever the template and the arguments are, making a preview ends with one line of at most 600
-// characters or with an error in one line.
+// FuzzPreview checks that rendering a preview ends, for any template and arguments, with one line of at most 600
+// characters, or with an error in one line.
 func FuzzPreview(f *testing.F) {
 	for _, text := range hostile {
 		f.Add(text, `{"items":[1,2,3],"text":"a","other":"b","nested":[[1]]}`)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Fields are the values of a mapping with fixed keys. A method reads the value of one key into a variable that holds the
-// default, which stays if the key is absent or its value is wrong. It reports whether the value was read.
+// Fields are the values of a mapping with fixed keys. A method reads the value of one key into a variable that holds
+// the default, which stays if the key is absent or its value is wrong. It reports whether the value was read.
 type Fields map[string]Value
 
 // Has reports whether the mapping has the key.

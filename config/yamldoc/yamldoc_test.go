@@ -8,7 +8,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// TestProblemsHavePlaces: every problem names the place it is about, and one does not keep another from being found.
+// TestProblemsHavePlaces checks that every problem has its position, and that one problem does not hide another.
 func TestProblemsHavePlaces(t *testing.T) {
 	doc, root, ok := yamldoc.Parse("f.yaml", []byte("name: 5\nwiat: 3m\nwait: 3\nlist: [1, two]\n"))
 	if !ok {
@@ -31,7 +31,7 @@ func TestProblemsHavePlaces(t *testing.T) {
 	}
 }
 
-// TestTextMarks: each character of a text is found in the file, through escapes and line breaks.
+// TestTextMarks checks that each character of a text is found in the file, through escapes and line breaks.
 func TestTextMarks(t *testing.T) {
 	for text, want := range map[string]string{
 		"when: abc":                "1:9",

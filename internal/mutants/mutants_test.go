@@ -40,8 +40,8 @@ func (c campaign) String() string {
 	return strings.Join(append(slices.Clone(c.env), fmt.Sprintf("go test %s -run '%s'", c.pkg, c.run)), " ")
 }
 
-// TestMutants has the campaigns look at each broken variant, and prints which noticed it. COUNTERSIGN_MUTANTS says which
-// are tried: first (the five that matter most), all, or the name of one.
+// TestMutants has the campaigns look at each broken variant, and prints which noticed it. COUNTERSIGN_MUTANTS says
+// which are tried: first (the five that matter most), all, or the name of one.
 func TestMutants(t *testing.T) {
 	which := os.Getenv("COUNTERSIGN_MUTANTS")
 	if which == "" {

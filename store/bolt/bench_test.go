@@ -17,10 +17,10 @@ import (
 	"countersign/store"
 )
 
-// The benchmarks run the store and raw bbolt writing the very same bytes in turns within one run, so that a noisy
-// machine hurts both. They report decisions a second of each, the ratio, and the ratio of processor time (raw's to the
-// store's), which a busy machine hardly changes. A decision is the transaction of a click: the request is put, a timer
-// cleared or set, the audit appended with its payload, and the card's outbox message put.
+// The benchmarks run the store and raw bbolt, which writes exactly the same bytes, in turns within one run, so that a
+// noisy machine slows both. They report the decisions a second of each, their ratio, and the ratio of processor time
+// (raw's to the store's), which a busy machine hardly changes. A decision is the transaction of a click: the request is
+// put, a timer is cleared or set, an audit record with its payload is appended, and the card's outbox message is put.
 
 const benchRequests = 1024
 
@@ -32,7 +32,7 @@ func BenchmarkDecision64(b *testing.B) { benchDecisions(b, 64, 6400, false) }
 // the workflow does. Raw bbolt still only writes.
 func BenchmarkDecision64Read(b *testing.B) { benchDecisions(b, 64, 6400, true) }
 
-// benchDecisions makes decisions with a number of writers, in rounds of the store and raw bbolt in turn.
+// benchDecisions makes decisions with a number of writers, in alternating rounds of the store and raw bbolt.
 func benchDecisions(b *testing.B, writers, round int, read bool) {
 	ours := newClicks(b, read)
 	recorder := newClicks(b, read)
@@ -77,7 +77,7 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 	b.ReportMetric(worked[1].Seconds()/worked[0].Seconds(), "cpu-ratio")
 }
 
-// processorTime is what the process has used of all processors.
+// processorTime is the time that the process has used on all processors.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -90,7 +90,7 @@ func benchID(kind string, n int) string {
 	return fmt.Sprintf("%s_%026d", kind, n%benchRequests)
 }
 
-// benchStore has requests that wait, each with a card, timers and the beginning of its chain.
+// benchStore has waiting requests, each with a card, timers and the beginning of its chain.
 func benchStore(b *testing.B) *Store {
 	s, err := Open(filepath.Join(b.TempDir(), "store.db"), Options{})
 	if err != nil {
@@ -152,7 +152,7 @@ type clicks struct {
 	last []decided // by request
 }
 
-// decided is what was last written of a request.
+// decided is the last written state of a request.
 type decided struct {
 	request approvers.Request
 	surface store.OutboxMessage
@@ -186,8 +186,7 @@ func readDecided(r store.Reader, n int) (d decided, err error) {
 	return d, err
 }
 
-// click decides on a request. One that was decided on is set back by the next click, so that every click is the same
-// work.
+// click decides on a request. The next click resets a decided request first, so that every click is the same work.
 func (c *clicks) click(ctx context.Context, n int) error {
 	n %= benchRequests
 	var next decided
@@ -231,7 +230,7 @@ func (d decided) decide(tx store.Tx) (decided, error) {
 	return d, errors.Join(tx.PutRequest(d.request), timer(), tx.AppendAudit(d.head, &p), tx.PutOutboxMessage(d.surface))
 }
 
-// record makes clicks and notes the bytes that each wrote.
+// record makes clicks and records the bytes that each wrote.
 func (c *clicks) record(b *testing.B) [][]rawPut {
 	var all [][]rawPut
 	for n := range 2 * benchRequests {
@@ -257,7 +256,7 @@ func (c *clicks) record(b *testing.B) [][]rawPut {
 	return all
 }
 
-// again is what a click writes when it comes again: the audit grows with every one.
+// again returns what a repeated click writes: the audit grows with every click.
 func again(puts []rawPut, round int) []rawPut {
 	puts = slices.Clone(puts)
 	for i, p := range puts {
@@ -269,7 +268,7 @@ func again(puts []rawPut, round int) []rawPut {
 	return puts
 }
 
-// detach gives the file to raw bbolt.
+// detach closes the store, so that raw bbolt can open the file.
 func (s *Store) detach(b *testing.B) *rawWriter {
 	path := s.db.Path()
 	if err := s.Close(); err != nil {

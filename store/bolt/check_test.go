@@ -56,8 +56,8 @@ func wellFilled(t *testing.T) *Store {
 	return s
 }
 
-// tampered gives each bucket's first row to fn, which may change the bucket, in a store of its own, and returns what
-// the check says then.
+// tampered passes each bucket's first row to fn, which may change the bucket, in a separate store, and returns the
+// findings of the check.
 func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) error) error {
 	t.Helper()
 	s := wellFilled(t)
@@ -72,11 +72,10 @@ func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) err
 	return s.Check(t.Context())
 }
 
-// holdsNothingElse are the buckets whose rows no other row depends on: a row that is gone is as if it had never been.
+// holdsNothingElse lists the buckets whose rows no other row depends on: a missing row can't be noticed.
 var holdsNothingElse = map[bucket]bool{messages: true, renderings: true, settings: true, auditPayloads: true, absences: true}
 
-// The check finds a row that is gone, one that is too many, and one that was changed, in every bucket where anything
-// tells.
+// The check finds a missing row, a superfluous row and a changed row in every bucket in which they can be noticed.
 func TestCheckFindsTampering(t *testing.T) {
 	for in := range allBuckets {
 		if in == setAside {
@@ -100,7 +99,7 @@ func TestCheckFindsTampering(t *testing.T) {
 	}
 }
 
-// A change that leaves the JSON in order is found where a hash or an index stands against it.
+// A change that leaves valid JSON is found if a hash or an index contradicts it.
 func TestCheckFindsQuietChanges(t *testing.T) {
 	for name, row := range map[string]struct {
 		in       bucket
@@ -142,7 +141,7 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 	}
 }
 
-// The end of an audit chain is gone. Its payload and the journal tell.
+// The end of an audit chain is missing. Its payload and the journal reveal this.
 func TestCheckFindsTruncatedChain(t *testing.T) {
 	err := tampered(t, audit, func(b *bbolt.Bucket, _, _ []byte) error {
 		return b.Delete(number(text(nil, "0"), 3))
@@ -155,7 +154,7 @@ func TestCheckFindsTruncatedChain(t *testing.T) {
 	}
 }
 
-// A copy that was made while the store was open is a store.
+// A copy that was made while the store was open is a valid store.
 func TestCheckOfCopy(t *testing.T) {
 	s := wellFilled(t)
 	path := filepath.Join(t.TempDir(), "copy.db")

@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// draw fills a record with anything that a record may hold.
+// draw fills a record with random values of everything that a record may hold.
 func draw[T any](t *rapid.T) (rec T) {
 	drawValue(t, reflect.ValueOf(&rec).Elem())
 	return rec
@@ -71,7 +71,7 @@ func drawValue(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// reference decodes with another codec.
+// reference decodes with an independent codec.
 var reference = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, raw *stdjson.RawMessage) error {
 	tok, err := d.ReadToken()
 	if err != nil || tok.Kind() == 'n' {
@@ -83,8 +83,8 @@ var reference = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFu
 	return json.UnmarshalDecode(d, (*int64)(duration))
 })))
 
-// same holds the codec to reading back what it wrote, to writing what another codec reads as the same record, and to
-// refusing every part of it.
+// same checks that the codec reads back what it wrote, that the independent codec reads the same record, and that the
+// codec refuses every truncated part of it.
 func same[T any](t *testing.T) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -188,7 +188,7 @@ func TestCodecLimits(t *testing.T) {
 	}
 }
 
-// Nothing that a file may hold makes the codec panic.
+// No content of a file makes the codec panic.
 func FuzzDecode(f *testing.F) {
 	for _, r := range []approvers.Request{{}, {ID: "x", Args: []byte("{}"), Decisions: []approvers.Decision{{By: "\\\""}}, CreatedAt: benchTime}} {
 		sow(f, &r)
@@ -217,7 +217,7 @@ func sow[T any](f *testing.F, rec *T) {
 	f.Add(b)
 }
 
-// stable holds what can be read to being read again as the same when it is written.
+// stable checks that a record that can be read is the same after it is written and read again.
 func stable[T any](t *testing.T, b []byte) {
 	t.Helper()
 	var read, again T

@@ -16,7 +16,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// hollow is a store most of which is free, and how many of its rows are left.
+// hollow is a store that is mostly free space, and the number of rows that are left.
 func hollow(t *testing.T) (path string, left int) {
 	t.Helper()
 	const conversations = 40
@@ -50,7 +50,7 @@ func hollow(t *testing.T) (path string, left int) {
 	return path, conversations
 }
 
-// contents are all rows of a store's file, and what its buckets count.
+// contents returns all rows of a store's file, and the buckets' counters.
 func contents(t *testing.T, path string) string {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, nil)
@@ -73,8 +73,8 @@ func contents(t *testing.T, path string) string {
 	return out.String()
 }
 
-// A compacted store is smaller, and the same otherwise: its rows, its mode, its place behind a link. A second time
-// there is nothing to gain.
+// A compacted store is smaller, and otherwise the same: its rows, its mode, its place behind a symbolic link. A second
+// compaction gains nothing.
 func TestCompact(t *testing.T) {
 	path, _ := hollow(t)
 	was := contents(t, path)
@@ -117,7 +117,7 @@ func TestCompact(t *testing.T) {
 	wantFiles(t, path, "store.db")
 }
 
-// Where it can't be done the store is as it was, and nothing is left beside it.
+// If compaction fails, the store is unchanged, and no file is left beside it.
 func TestCompactRefused(t *testing.T) {
 	mine := errors.New("mine")
 	ended, cancel := context.WithCancel(t.Context())

@@ -44,7 +44,7 @@ func put(t *testing.T, s store.Store, key string, n int) {
 	}
 }
 
-// number reads what put wrote; empty: nothing.
+// number reads what put wrote; "" if there is nothing.
 func number(t *testing.T, s store.Store, key string) (n string) {
 	t.Helper()
 	err := s.View(t.Context(), func(r store.Reader) error {
@@ -61,7 +61,7 @@ func number(t *testing.T, s store.Store, key string) (n string) {
 	return n
 }
 
-// slowly lets writes happen between the pieces that are copied.
+// slowly makes writes happen between the copied pieces.
 type slowly struct {
 	bytes.Buffer
 	between func()
@@ -72,7 +72,7 @@ func (s *slowly) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// A copy is the store as it was at one moment, however much is written meanwhile, and passes the check.
+// A copy is the store at one moment, however much is written meanwhile, and passes the check.
 func TestCopy(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, filepath.Join(dir, "store.db"))
@@ -206,7 +206,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// Where the store is damaged or gone a backup still takes its place.
+// A backup can replace a store that is damaged or missing.
 func TestReplaceWhatCannotBeOpened(t *testing.T) {
 	for name, content := range map[string][]byte{"damaged": bytes.Repeat([]byte{1}, 1<<16), "empty": {}, "gone": nil} {
 		path := filepath.Join(t.TempDir(), "store.db")
@@ -221,7 +221,7 @@ func TestReplaceWhatCannotBeOpened(t *testing.T) {
 		}
 		if content != nil {
 			if still, err := os.ReadFile(kept); err != nil || !bytes.Equal(still, content) {
-				t.Errorf("%s: what was there is lost: %v", name, err)
+				t.Errorf("%s: the earlier contents are lost: %v", name, err)
 			}
 		}
 		if number(t, opened(t, path), "which") != "5" {
@@ -233,7 +233,7 @@ func TestReplaceWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// At every moment the path opens, as the one store or the other.
+// At every moment the path contains a store that opens: the old or the new one.
 func TestReplaceUnderEyes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()
@@ -261,7 +261,7 @@ func TestReplaceUnderEyes(t *testing.T) {
 	wg.Wait()
 }
 
-// A process that had opened the file when another one took its place does not go on with a store that nobody will find.
+// A process that had the file open when another file replaced it does not continue with the old file.
 func TestOpenWhileReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()

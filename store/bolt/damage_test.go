@@ -20,7 +20,7 @@ import (
 // damageEnv sets how many bytes are flipped, and how many pages torn, as "FLIPS PAGES [SEED]".
 const damageEnv = "COUNTERSIGN_DAMAGE"
 
-// damageCampaign is how long the campaign is.
+// damageCampaign returns the size of the campaign.
 func damageCampaign(t *testing.T) (flips, pages int, seed uint64) {
 	t.Helper()
 	flips, pages, seed = 60, 20, 1
@@ -39,7 +39,7 @@ func damageCampaign(t *testing.T) (flips, pages int, seed uint64) {
 	return flips, pages, seed
 }
 
-// wreck damages a file: one byte of it, or one page. It says what it did.
+// wreck damages one byte or one page of a file. It returns a description of the damage.
 func wreck(whole []byte, random *rand.Rand, page bool) (broken []byte, what string) {
 	broken = bytes.Clone(whole)
 	if !page {
@@ -69,7 +69,7 @@ func wreck(whole []byte, random *rand.Rand, page bool) (broken []byte, what stri
 	return broken, fmt.Sprintf("page %d: %s", n, []string{"all zero", "half zero", "half of another page", "half garbage"}[kind])
 }
 
-// dump is every sound row of a store.
+// dump returns every undamaged row of a store.
 func dump(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
@@ -96,7 +96,7 @@ func dump(t *testing.T, s *Store) map[string]string {
 	return rows
 }
 
-// wreckable is a store with rows in every bucket, on pages of their own and on small ones.
+// wreckable is a store with rows in every bucket: some on pages of their own, some on shared pages.
 func wreckable(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "whole.db")
@@ -167,9 +167,8 @@ func lastPage(t *testing.T, path string) uint64 {
 	return m.pages
 }
 
-// However a file is damaged, opening it ends, without a panic; every row that is not as it was is told of; and a store
-// that was mended is a whole one, which opens again without anything to mend. COUNTERSIGN_DAMAGE="1000 200" is the long
-// form.
+// However a file is damaged, opening it ends without a panic, every changed row is reported, and a repaired store is
+// complete and opens again without further repairs. COUNTERSIGN_DAMAGE="1000 200" is the long form.
 func TestDamagedFile(t *testing.T) {
 	flips, pages, seed := damageCampaign(t)
 	whole := wreckable(t)

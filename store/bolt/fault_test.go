@@ -20,8 +20,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// disk stands in for the disk below an open store: it puts a device under the store's file descriptor and takes it away
-// again.
+// disk replaces the disk under an open store: it puts a device under the store's file descriptor and removes it again.
 type disk struct {
 	t    *testing.T
 	file *os.File
@@ -56,8 +55,8 @@ func openOnDisk(t *testing.T) (*bolt.Store, *disk, string) {
 	return s, d, path
 }
 
-// become puts a device in the disk's place: every write to /dev/full finds it full; /dev/null takes writes and fails to
-// sync.
+// become puts a device in place of the disk: every write to /dev/full fails because it is full; /dev/null accepts
+// writes and fails to sync.
 func (d *disk) become(device string) {
 	d.t.Helper()
 	f, err := os.OpenFile(device, os.O_RDWR, 0)
@@ -94,7 +93,7 @@ func has(t *testing.T, s *bolt.Store, id string) bool {
 	return err == nil
 }
 
-// A full disk refuses writes and nothing else, and they go on when there is space again.
+// A full disk only makes writes fail; they succeed when there is space again.
 func TestFullDisk(t *testing.T) {
 	s, d, path := openOnDisk(t)
 	if err := s.Update(t.Context(), putTurn("before")); err != nil {
@@ -117,7 +116,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	wg.Wait()
 	if !has(t, s, "before") || has(t, s, "full0") {
-		t.Error("a view does not see what was there before the disk was full")
+		t.Error("a read transaction does not see the data from before the disk was full")
 	}
 	d.heal()
 	if err := s.Update(t.Context(), putTurn("after")); err != nil {
@@ -133,7 +132,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// After a sync that failed nobody knows what is on the disk: the store stops, and a new one goes on from what is there.
+// After a failed sync the contents of the disk are unknown: the store stops, and a new store continues with what it
+// finds.
 func TestSyncThatFails(t *testing.T) {
 	s, d, path := openOnDisk(t)
 	if err := s.Update(t.Context(), putTurn("before")); err != nil {
@@ -172,7 +172,7 @@ func TestSyncThatFails(t *testing.T) {
 	}
 	defer s.Close()
 	if !has(t, s, "before") {
-		t.Error("what was durable before is gone")
+		t.Error("earlier durable data is gone")
 	}
 	if err := s.Update(t.Context(), putTurn("after")); err != nil {
 		t.Error(err)
@@ -184,7 +184,7 @@ func TestSyncThatFails(t *testing.T) {
 
 const syncEnv = "COUNTERSIGN_TEST_SYNC"
 
-// TestUnderStrace is the traced process of TestFailingSyncs: it says what became of each of its commits.
+// TestUnderStrace is the traced process of TestFailingSyncs: it prints the outcome of each of its commits.
 func TestUnderStrace(t *testing.T) {
 	path := os.Getenv(syncEnv)
 	if path == "" {
@@ -203,9 +203,9 @@ func TestUnderStrace(t *testing.T) {
 	s.Close()
 }
 
-// A sync fails with EIO, of data or of the meta page. In the second case bbolt returns an error although the
-// transaction is there when the file is opened again, which is why such an error says unknown. What was acknowledged is
-// there in either case, and nothing was written after.
+// A sync of data, or of the meta page, fails with EIO. In the second case bbolt returns an error although the
+// transaction is there when the file is opened again; this is why such an error says that the outcome is unknown. In
+// both cases everything acknowledged is there, and nothing was written later.
 func TestFailingSyncs(t *testing.T) {
 	strace := testkit.RequireProgram(t, "strace", "failing syncs", testkit.InstallStrace)
 	for _, when := range []string{"1", "2", "3", "4"} { // of one thread, of which the process has several
@@ -230,7 +230,7 @@ func TestFailingSyncs(t *testing.T) {
 			var ran, unknown bool
 			_, said, _ := strings.Cut(string(out), fmt.Sprintf("turn %d ", n))
 			if _, err := fmt.Sscanf(said, "ran=%t unknown=%t", &ran, &unknown); err != nil {
-				t.Fatalf("the traced process does not say what became of turn %d:\n%s", n, out)
+				t.Fatalf("the traced process does not report the outcome of turn %d:\n%s", n, out)
 			}
 			there := has(t, s, fmt.Sprint(n))
 			switch {

@@ -19,7 +19,7 @@ import (
 	"countersign/store"
 )
 
-// One closure needs more room than the disk has. Those who would have shared its commit still get theirs.
+// One closure needs more space than the disk has. The closures that would have shared its commit are still committed.
 func TestFullDiskForOne(t *testing.T) {
 	dir := testkit.MountSmallDisk(t, 2<<20).Dir
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,8 @@ func TestFullDiskForOne(t *testing.T) {
 	})
 }
 
-// A closure that failed by itself learns of a failed commit too: what it saw of its neighbours may not be true.
+// A closure that failed by itself also gets the error of a failed commit: what it read from the closures before it may
+// not be true.
 func TestOwnErrorBesideFailedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var file *os.File

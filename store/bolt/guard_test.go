@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// Whatever is written over a page of the file, reading it ends, and with an error where it can't be read: it neither
-// panics nor goes round in circles.
+// If a page of the file is overwritten with anything, reading the file ends, with an error if it can't be read: it
+// neither panics nor loops.
 func TestDamagedPages(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole.db")
 	fillPages(t, whole)
@@ -86,7 +86,7 @@ func fillPages(t *testing.T, path string) {
 	}
 }
 
-// A panic of somebody else goes on.
+// A panic that the damage did not cause is not caught.
 func TestGuardIsForTheFileOnly(t *testing.T) {
 	defer func() {
 		if p := recover(); p != "mine" {

@@ -32,7 +32,7 @@ func openIn(t *testing.T) (s *bolt.Store, path string) {
 	return s, path
 }
 
-// move makes a test's steps short.
+// move shortens the steps of a test.
 func move(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {
@@ -52,7 +52,7 @@ func copyOver(t *testing.T, from, to string) {
 	}
 }
 
-// A relative path names the file where the process was when it opened it, whatever becomes of the directory.
+// A relative path names the file in the directory where the process opened it, even if the directory is renamed later.
 func TestMovedFromARelativePath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -74,7 +74,7 @@ func TestMovedFromARelativePath(t *testing.T) {
 	}
 }
 
-// A file that was away is written to again only when whoever opened the store agrees.
+// A file that was away is written to again only after the owner of the store agrees.
 func TestMovedAndNotLetBack(t *testing.T) {
 	s, path := openIn(t)
 	refused := errors.New("somebody else has gone on")
@@ -107,8 +107,8 @@ func TestMovedAndNotLetBack(t *testing.T) {
 	}
 }
 
-// While the file is not at its path nothing is written, everything can be read and copied, and when it is back writing
-// goes on.
+// While the file is not at its path, nothing is written, and everything can be read and copied. When it is back,
+// writing continues.
 func TestMoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		away, back func(t *testing.T, path string)
@@ -200,7 +200,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// Somebody writes into the very file: with the first commit after that, or the first look, the store stops, and writes
+// Another program writes into the file itself: at the next commit, or the next check, the store stops and writes
 // nothing more.
 func TestOverwritten(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path, old string){
@@ -275,7 +275,7 @@ func truncate(t *testing.T, path string, size int64) {
 	}
 }
 
-// The look before a commit, of which the commit's two syncs take some hundred times as long.
+// The check before a commit. The two syncs of a commit take some hundred times as long.
 func BenchmarkInPlace(b *testing.B) {
 	s, err := bolt.Open(filepath.Join(b.TempDir(), "store.db"), bolt.Options{})
 	if err != nil {

@@ -21,12 +21,12 @@ import (
 	"countersign/store"
 )
 
-// The benchmarks do the whole job: a gated call is parked, decided, run, its result recorded, and then looked at. Each
-// part is done by a workflow that was made for it and knows nothing but an id. In turn with it, within one run, the
-// same is done by hand over bbolt (ledger_test.go), and bbolt alone writes the rows that the workflow wrote
-// (replay_test.go), so that a noisy machine hurts all. docs/figures.md says what each side does.
+// The benchmarks do the whole job: a gated call is parked, decided and run, and its result is recorded and read. Each
+// step is done by a new workflow that knows only an id. In alternating rounds of the same run, the same is done by hand
+// over bbolt (ledger_test.go), and bbolt alone writes the rows that the workflow wrote (replay_test.go), so that a
+// noisy machine slows all three. docs/figures.md describes each.
 
-// The best of the peers on this job, in jobs a second: alone, and with 64 at once.
+// The rates of the best peer on this job, in jobs a second: one at a time, and 64 at once.
 const (
 	peerAlone = 371
 	peer64    = 943
@@ -88,7 +88,7 @@ func benchJobs(b *testing.B, j jobs) {
 	}
 }
 
-// crowd has n things done, so many at once.
+// crowd does n things, so many at once.
 func crowd(b *testing.B, workers, n int, do func(i int) error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -134,7 +134,7 @@ var jobTool = agent.Tool{
 	Run: func(context.Context, agent.Invocation) (string, error) { return jobResult, nil },
 }
 
-// benchFixture is what all workflows of a benchmark share: the file, the policy and the tools.
+// benchFixture is shared by all workflows of a benchmark: the file, the policy and the tools.
 type benchFixture struct {
 	*testing.B
 	path   string
@@ -165,7 +165,7 @@ func newBenchFixture(b *testing.B, reopen bool) *benchFixture {
 	return o
 }
 
-// with does a part of a job on the store.
+// with does one step of a job on the store.
 func (o *benchFixture) with(do func(*Store) error) (err error) {
 	s := o.shared
 	if o.reopen {
@@ -177,7 +177,7 @@ func (o *benchFixture) with(do func(*Store) error) (err error) {
 	return do(s)
 }
 
-// part does a part of a job at a workflow that was made for it.
+// part does one step of a job with a new workflow.
 func (o *benchFixture) part(do func(*workflow.Workflow) error) error {
 	return o.with(func(s *Store) error {
 		var seen store.Store = s
@@ -190,8 +190,7 @@ func (o *benchFixture) part(do func(*workflow.Workflow) error) error {
 	})
 }
 
-// asked has people ask for so many things, each in a thread of its own, and the model think about them. It returns the
-// turns.
+// asked lets people ask for n things, each in its own thread, and the model think about them. It returns the turns.
 func (o *benchFixture) asked(n int) []string {
 	turns := make([]string, n)
 	from := o.told
@@ -218,7 +217,7 @@ func (o *benchFixture) asked(n int) []string {
 	return turns
 }
 
-// job does a whole job. The turn's id is all that its parts know.
+// job does a whole job. Its steps only share the turn's id.
 func (o *benchFixture) job(turn string) error {
 	return errors.Join(
 		o.part(func(wf *workflow.Workflow) error { return o.park(wf, turn) }),

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Keys sort like their parts, and no part reaches into the next.
+// Keys sort like their parts, and no part can be confused with the next.
 func TestKeysSortLikeTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 2, 'a', 'b', 0xff, 0x10ffff}), 0, 4, -1)
@@ -37,8 +37,8 @@ func TestKeysSortLikeTheirParts(t *testing.T) {
 	})
 }
 
-// A damaged key is read only if it is one that could have been written: a name that stands for another key would lead
-// whoever goes on behind it back to where they were.
+// A damaged key is read only if it could have been written: otherwise a reader that continues after the key could
+// return to an earlier one.
 func TestDamagedKeysAreNotRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := number(text(nil, rapid.SampledFrom([]string{"req_1", "a\x00b", "é"}).Draw(t, "name")), 7)
@@ -61,7 +61,7 @@ func TestMomentsSort(t *testing.T) {
 	}
 }
 
-// A header reads back, and anything else is refused, not a panic.
+// A header can be read back, and any other header is refused without a panic.
 func FuzzHeader(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(header{version: 3, birth: 1 << 40, index: []row{{outboxRef, []byte("key")}, {outboxSlackMessage, nil}}}.append(nil))

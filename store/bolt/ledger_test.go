@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// ledger does by hand over bbolt what a gated call needs at the least: one row for each, in one bucket, as JSON. It has
-// three commits: the call is parked, its one decision and run are taken, its result is recorded.
+// ledger does by hand over bbolt the minimum for a gated call: one row for each call, in one bucket, as JSON. It makes
+// three commits: the call is parked, its decision and its run are recorded, its result is recorded.
 type ledger struct {
 	*testing.B
 	path   string
@@ -67,7 +67,7 @@ func (l *ledger) open() (*rawWriter, error) {
 	return startRawWriter(db), nil
 }
 
-// part does a part of a job.
+// part does one step of a job.
 func (l *ledger) part(do func(*rawWriter) error) (err error) {
 	w := l.shared
 	if w == nil {

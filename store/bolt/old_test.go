@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// old is a store's file in the making, as an older version of the layout wrote it. It says everything itself: names,
-// numbers of buckets and JSON.
+// old builds a store's file as an older version of the layout wrote it. It shares no constants with the code: names,
+// bucket numbers and JSON are written out.
 type old struct {
 	*testing.T
 	path    string
@@ -94,7 +94,7 @@ func (o old) record(in, id string, js string, index byte, name, key string) {
 	o.put(name, key, id)
 }
 
-// replace changes a text in the one row of a bucket that has it.
+// replace changes a text in the only row of a bucket that contains it.
 func (o old) replace(in, text, by string) {
 	c := o.tx.Bucket([]byte(in)).Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
@@ -117,13 +117,13 @@ func (o old) surface(id, request string) {
 	o.record("surfaces", id, js, 17, "surface_ref", key)
 }
 
-// rendering puts a rendering; said is what it says between its hash and its body.
+// rendering puts a rendering; said is the part between its hash and its body.
 func (o old) rendering(surface string, post byte, said, body string) {
 	o.put("renderings", surface+"\x00\x01\x00\x00\x00\x00\x00\x00\x00"+string(post), fmt.Sprintf(
 		`{"surface":%q,"post":%d,"hash":"h",%s"body":%q,"at":"2026-05-04T12:00:00.000001Z"}`, surface, post, said, base64.StdEncoding.EncodeToString([]byte(body))))
 }
 
-// aged fills an old store with what an upgrade changes and, around it, what it leaves alone.
+// aged fills an old store with rows that an upgrade changes and, around them, rows that it keeps.
 func aged(o old) {
 	if o.version == 1 {
 		agedRuns(o)
@@ -140,7 +140,7 @@ func aged(o old) {
 	agedAudit(o)
 }
 
-// agedRecords puts records that version 3 has in more indexes, and some of which it does not.
+// agedRecords puts records that version 3 has in additional indexes, and some that it has not.
 func agedRecords(o old) {
 	o.record("requests", "req_1", `{"id":"req_1","version":1,"state":"pending","conversation":"c1","tool":"issue_refund","args":"e30=","digest":"d30","facts":{"requesters":["T1/U1"]},`+
 		`"plan":{"verdict":"ask","risk":"high","stages":[{"approver":"leads","quorum":1}],"known":true,"why":null,"requesters":null,"policy_hash":""},"stage":0,`+
@@ -161,7 +161,7 @@ func agedRecords(o old) {
 	o.put("timer_ref", "expire\x00\x01req_1\x00\x01", string(moment(nil, benchTime)))
 }
 
-// The last records of the chains that agedAudit puts, and the body of the one payload.
+// The last records of the chains that agedAudit puts, and the body of the only payload.
 const (
 	oldHead    = "7687437e0695caa9c7ede23091ce71f24b8d8dfd2cb487c71150656cb1e3e82c"
 	oldAway    = "bf39f9e89ddd847c6a4782e1bb7f87edf73f7ad3e4eed3db67f15f9b8b7aedb2"
@@ -180,7 +180,7 @@ func agedAudit(o old) {
 	o.put("audit_payloads", "req_1\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01", `{"chain":"req_1","seq":1,"salt":"MDEyMzQ1Njc4OWFiY2RlZg==","body":"eyJhbW91bnQiOiI8NDkuOTk+In0="}`)
 }
 
-// agedRuns puts what version 1 alone had.
+// agedRuns puts rows that only version 1 had.
 func agedRuns(o old) {
 	for n := range 40 {
 		o.run("search", "conv\x00\xff1", benchTime.Add(time.Duration(n)*time.Minute), fmt.Sprint("exec", n))

@@ -61,12 +61,11 @@ func TestNewFileIsPrivateAndAlone(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
-		t.Errorf("the directory holds %v (%v), want the store alone", entries, err)
+		t.Errorf("the directory contains %v (%v), want the store only", entries, err)
 	}
 }
 
-// Each row is a file, or a lack of one, that can't be opened: what the error is, what it says, and that the file stays
-// as it was.
+// Each row is a file, or a missing file, that can't be opened: the error, its text, and that the file stays unchanged.
 func TestRefusedFiles(t *testing.T) {
 	rows := []struct {
 		name string
@@ -216,7 +215,7 @@ func overwrite(t *testing.T, path string, from, n int) {
 	}
 }
 
-// A refusal by the operating system comes with what to do about it.
+// A refusal by the operating system says what to do.
 func TestRefusalsOfTheSystem(t *testing.T) {
 	for errno, says := range map[syscall.Errno]string{
 		syscall.EACCES: "give its owner",
@@ -245,7 +244,7 @@ func TestSecondOpenInOneProcess(t *testing.T) {
 	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Fatalf("got error %v, want ErrLocked with the path", err)
 	}
-	// The loser must not have let go of the winner's lock.
+	// The loser must not have released the winner's lock.
 	if _, err := bolt.Open(path, bolt.Options{}); !errors.Is(err, store.ErrLocked) {
 		t.Fatalf("the third: got error %v, want ErrLocked", err)
 	}
@@ -311,7 +310,7 @@ func TestSecondProcess(t *testing.T) {
 	s.Close()
 }
 
-// Processes that start at the same time on a path where nothing is make one store, and one of them holds it.
+// Processes that start at the same time on a path without a file create one store, and one of them holds it.
 func TestCreatingTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	type opened struct {
@@ -340,11 +339,11 @@ func TestCreatingTogether(t *testing.T) {
 		t.Errorf("%d hold the store, want 1", winners)
 	}
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
-		t.Errorf("the directory holds %v (%v), want the store alone", entries, err)
+		t.Errorf("the directory contains %v (%v), want the store only", entries, err)
 	}
 }
 
-// A file that goes away while it is being opened is an error, not a new store with nothing in it.
+// A file that disappears while it is being opened causes an error, not a new empty store.
 func TestFileThatGoesAway(t *testing.T) {
 	path := made(t)
 	_, err := bolt.Open(path, bolt.Options{OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
@@ -361,7 +360,7 @@ func TestFileThatGoesAway(t *testing.T) {
 	}
 }
 
-// A creation that fails leaves nothing behind, and the next one works.
+// A failed creation leaves nothing behind, and the next one succeeds.
 func TestCreationThatFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	_, err := bolt.Open(path, bolt.Options{OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {

@@ -7,7 +7,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// rawPut is one row that is written; a nil value deletes it.
+// rawPut is one row to be written; a nil value deletes it.
 type rawPut struct {
 	in         []byte
 	key, value []byte
@@ -32,7 +32,7 @@ func putRows(puts []rawPut) func(*bbolt.Tx) error {
 	}
 }
 
-// rawWriter is what one would write by hand: a goroutine that drains a queue of writes into one transaction.
+// rawWriter is the writer that one would write by hand: a goroutine that drains a queue of writes into one transaction.
 type rawWriter struct {
 	db   *bbolt.DB
 	jobs chan rawJob
@@ -63,7 +63,7 @@ func startRawWriter(db *bbolt.DB) *rawWriter {
 	return w
 }
 
-// share commits a job with all that wait by then.
+// share commits a job together with all that wait at that moment.
 func (w *rawWriter) share(j rawJob) {
 	batch := []rawJob{j}
 	err := w.db.Update(func(tx *bbolt.Tx) error {

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// written lists the rows that a closure has written so far, as they are now.
+// written lists the rows that a closure has written so far, with their current values.
 func written(t store.Tx) []rawPut {
 	r := t.(*tx).rows
 	puts := make([]rawPut, 0, len(r.changes))
@@ -26,7 +26,7 @@ func written(t store.Tx) []rawPut {
 	return puts
 }
 
-// recorder is a store that notes the rows of each transaction.
+// recorder is a store that records the rows of each transaction.
 type recorder struct {
 	*Store
 	all [][]rawPut
@@ -45,13 +45,13 @@ func (r *recorder) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// replay is what jobs write, to be written again by bbolt alone.
+// replay is a list of what jobs wrote, for bbolt alone to write again.
 type replay struct {
 	asked [][]rawPut   // what is there before the jobs
 	jobs  [][][]rawPut // the transactions of each
 }
 
-// record does jobs one after the other, and notes what they write.
+// record does jobs one after the other, and records what they write.
 func record(b *testing.B, n int) replay {
 	o := newBenchFixture(b, false)
 	r := &recorder{Store: o.shared}
@@ -68,7 +68,7 @@ func record(b *testing.B, n int) replay {
 	return out
 }
 
-// begin makes a store with what is there before the jobs.
+// begin creates a store with the rows from before the jobs.
 func (r replay) begin(b *testing.B) *rawWriter {
 	path := filepath.Join(b.TempDir(), "replay.db")
 	if err := create(path, Options{OpenFile: os.OpenFile}); err != nil {

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// appended appends records to a chain, each as it follows from the head that the transaction reads.
+// appended appends records to a chain, each linked to the head that the transaction reads.
 func appended(tx store.Tx, chain string, n int) error {
 	for range n {
 		head, err := tx.AuditHead(chain)
@@ -29,8 +29,8 @@ func appended(tx store.Tx, chain string, n int) error {
 	return nil
 }
 
-// Chains that fill pages of their own are removed, and each time the head of a chain between them is read and appended
-// to: in one closure, in many closures that share a commit, and with some of them failing.
+// Chains that fill whole pages are removed. After each removal, the head of a chain between them is read and appended
+// to: in one closure, in many closures that share a commit, and with some closures failing.
 func TestHeadsAfterRemovedChains(t *testing.T) {
 	const chains, records = 40, 9
 	mine := errors.New("mine")
@@ -130,7 +130,7 @@ func TestHeadsAfterRemovedChains(t *testing.T) {
 	})
 }
 
-// A row that was removed is as it was again when its closure fails, whatever the closure put in its place.
+// A removed row is restored when its closure fails, whatever the closure put in its place.
 func TestRemovedAndWrittenAnew(t *testing.T) {
 	s := opened(t)
 	mine := errors.New("mine")
@@ -176,7 +176,7 @@ func TestRemovedAndWrittenAnew(t *testing.T) {
 	}
 }
 
-// A commit has the file grow while somebody who begins to read looks at its size: it was not cut off.
+// A commit makes the file grow while a beginning reader checks its size: the reader must not take it for truncated.
 func TestGrowsDuringALook(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "store.db"), Options{})
 	if err != nil {
@@ -197,7 +197,7 @@ func TestGrowsDuringALook(t *testing.T) {
 	}
 }
 
-// A row of timers whose timer is set for another time, or not at all, is damaged: nobody is handed it, again and again.
+// A timer row whose timer is set for another time, or not at all, is damaged: it must not be returned again and again.
 func TestStrayTimers(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "store.db"), Options{})
 	if err != nil {

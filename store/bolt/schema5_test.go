@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// A store as the program before checksums wrote it opens, holds what it held, and is whole.
+// A store from before checksums opens, has its contents, and passes the check.
 func TestStoreOfSchema5(t *testing.T) {
 	packed, err := os.Open("testdata/schema5.db.gz")
 	if err != nil {

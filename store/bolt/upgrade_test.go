@@ -22,7 +22,7 @@ func renderingAs(surface string, post uint64, body string, shows ...store.Shown)
 	return store.Rendering{OutboxMessage: surface, Post: post, Hash: "h", Shows: shows, Body: []byte(body), At: benchTime.Add(time.Microsecond)}
 }
 
-// young holds a store to being what aged is after an upgrade.
+// young checks that a store has the contents of aged after an upgrade.
 func young(t *testing.T, s *Store, from int) {
 	t.Helper()
 	same := func(what string, got, want any) {
@@ -71,7 +71,7 @@ func young(t *testing.T, s *Store, from int) {
 	}
 }
 
-// youngAudit holds the audit to what the program of that time wrote: the hashes are the same.
+// youngAudit compares the audit with the one that the program of that time wrote: the hashes are the same.
 func youngAudit(r store.Reader, same func(what string, got, want any)) error {
 	head, err := r.AuditHead("req_1")
 	same("the head of the request's chain", head.Hash, oldHead)
@@ -129,7 +129,7 @@ func mustOpen(t *testing.T, path string) *Store {
 	return s
 }
 
-// An older store is upgraded when it is opened, in one transaction if it is not large, and then it is like any other.
+// An older store is upgraded when it is opened, in one transaction unless it is large, and is then like any other.
 func TestUpgrade(t *testing.T) {
 	for from := 1; from < schema; from++ {
 		path := oldStore(t, from, aged)
@@ -231,7 +231,7 @@ func interrupted(t *testing.T, from int) {
 	young(t, mustOpen(t, path), from)
 }
 
-// What one transaction rewrites is bounded, whatever the store holds.
+// The amount that one transaction rewrites is limited, whatever the store's size.
 func TestUpgradeIsBounded(t *testing.T) {
 	const room = 64 << 10
 	path := oldStore(t, 1, func(o old) {
@@ -264,7 +264,7 @@ func TestUpgradeIsBounded(t *testing.T) {
 	}
 }
 
-// A file that can't be upgraded stays what it was, and a row that can't be read stops nothing that did not need it.
+// A file that can't be upgraded stays unchanged, and an unreadable row only stops what needs it.
 func TestUpgradeOfDamagedStore(t *testing.T) {
 	path := oldStore(t, 1, func(o old) {
 		aged(o)
@@ -291,7 +291,7 @@ func TestUpgradeOfDamagedStore(t *testing.T) {
 	}
 }
 
-// An upgrade hides nothing: a record or a payload that somebody changed before it is as wrong after it.
+// An upgrade hides nothing: a record or a payload that was tampered with before it is still wrong after it.
 func TestUpgradeHidesNothing(t *testing.T) {
 	for what, change := range map[string]func(o old){
 		"a record":             func(o old) { o.replace("audit", "decided", "denied") },

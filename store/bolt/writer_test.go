@@ -23,7 +23,7 @@ func opened(t *testing.T) *Store {
 	return s
 }
 
-// commits is how many commits the file has seen.
+// commits is the number of commits of the file so far.
 func (s *Store) commits(t *testing.T) int {
 	t.Helper()
 	btx, err := s.db.Begin(false)
@@ -37,7 +37,7 @@ func (s *Store) commits(t *testing.T) int {
 	return id
 }
 
-// busy has a closure keep the transaction until release is called, while n others wait behind it.
+// busy holds the transaction in a closure until release is called, while n others wait behind it.
 func busy(t *testing.T, s *Store, n int, fn func(i int) (context.Context, func(store.Tx) error)) (errs []error, release func()) {
 	gate := make(chan struct{})
 	errs = make([]error, n+1)
@@ -57,7 +57,7 @@ func busy(t *testing.T, s *Store, n int, fn func(i int) (context.Context, func(s
 	return errs, func() { close(gate); wg.Wait() }
 }
 
-// All who wait while a closure runs share its commit, and one after the other in the order in which they came.
+// All closures that wait while another runs share a commit, and run in the order in which they came.
 func TestSharedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
@@ -85,7 +85,7 @@ func TestSharedCommit(t *testing.T) {
 	})
 }
 
-// What writes nothing costs no commit.
+// A closure that writes nothing causes no commit.
 func TestNothingWritten(t *testing.T) {
 	s := opened(t)
 	before := s.commits(t)
@@ -104,7 +104,7 @@ func TestNothingWritten(t *testing.T) {
 	}
 }
 
-// A caller who gives up while waiting is gone from the queue at once, and the closure never runs.
+// A caller who gives up while waiting is removed from the queue at once, and the closure never runs.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
@@ -126,7 +126,7 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
-// Close lets the closure that runs end well and turns away those that wait.
+// Close lets the running closure finish and refuses the waiting ones.
 func TestClosingWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
@@ -169,7 +169,7 @@ func TestClosingWhileBusy(t *testing.T) {
 	})
 }
 
-// A commit takes so many closures at most; nobody behind them is lost.
+// A commit takes a limited number of closures; the closures behind them are not lost.
 func TestLargeCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
@@ -188,7 +188,7 @@ func TestLargeCrowd(t *testing.T) {
 	})
 }
 
-// A closure that kept its transaction can't do harm with it.
+// A closure that keeps its transaction after it ended can do no harm with it.
 func TestTransactionUsedAfterItsEnd(t *testing.T) {
 	s := opened(t)
 	var kept store.Tx

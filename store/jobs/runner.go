@@ -86,9 +86,9 @@ func New(o Options) *Runner {
 const poll = time.Second
 
 // Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry, and only kinds
-// of Options.Kinds: nothing would wake a worker of another kind. beside runs alongside; nil: nothing does. Each goroutine
-// has the labels scheduler (the kind) and ref (the timer's Ref), so that profiles and goroutine dumps show what is
-// running.
+// of Options.Kinds: nothing would wake a worker of another kind. beside runs alongside; nil: nothing does. Each
+// goroutine has the labels scheduler (the kind) and ref (the timer's Ref), so that profiles and goroutine dumps show
+// what is running.
 func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, beside func(context.Context) error) error {
 	for kind := range workers {
 		if !slices.Contains(r.Kinds, kind) {

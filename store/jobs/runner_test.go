@@ -18,7 +18,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// fixture is a runner over a real store, in faked time. What is handled is noted.
+// fixture is a runner over a real store, in faked time. Handled timers are recorded.
 type fixture struct {
 	*jobs.Runner
 	t       *testing.T
@@ -28,7 +28,7 @@ type fixture struct {
 	handled []string // "ref@seconds"
 }
 
-// run sets timers, and runs what falls due for some time.
+// run sets timers, and lets the runner run for some time.
 func run(t *testing.T, o jobs.Options, handle func(store.Timer) error, lasting time.Duration, timers ...store.Timer) *fixture {
 	t.Helper()
 	return new(fixture).run(t, o, handle, lasting, timers...)
@@ -78,7 +78,7 @@ func (f *fixture) note(ref string) {
 	f.handled = append(f.handled, fmt.Sprintf("%s@%.1f", ref, time.Since(f.start).Seconds()))
 }
 
-// set sets a timer, due so long after the start as its Due says after the zero time.
+// set sets a timer. It is due as long after the start as its Due is after the zero time.
 func (f *fixture) set(timer store.Timer) {
 	f.t.Helper()
 	timer.Kind, timer.Due = store.TimerRun, f.start.UTC().Truncate(time.Microsecond).Add(timer.Due.Sub(time.Time{}))
@@ -109,7 +109,7 @@ func TestRun(t *testing.T) {
 	run(t, jobs.Options{}, succeeds, time.Minute, at("later", "", 5*time.Second), at("now", "", 0)).want("now@0.0", "later@5.0")
 }
 
-// TestRetries tries a handler that failed again, with a back-off. The rest of its lane waits.
+// TestRetries tries a failed handler again, with a back-off. The rest of its lane waits.
 func TestRetries(t *testing.T) {
 	fails := func(timer store.Timer) error {
 		if timer.Ref == "a" && timer.Tries < 2 {
@@ -120,7 +120,7 @@ func TestRetries(t *testing.T) {
 	run(t, jobs.Options{}, fails, time.Minute, at("a", "lane", 0), at("b", "lane", time.Millisecond)).want("a@0.0", "a@0.1", "a@0.3", "b@0.3")
 }
 
-// TestKeep leaves a timer as it is, which is no failure.
+// TestKeep leaves a timer unchanged; this does not count as a failure.
 func TestKeep(t *testing.T) {
 	kept := 0
 	f := run(t, jobs.Options{Around: func(ctx context.Context, timer store.Timer, handle jobs.Handler) error {
@@ -137,7 +137,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestAwake handles nothing that may not be handled now.
+// TestAwake handles only what may be handled now.
 func TestAwake(t *testing.T) {
 	f := run(t, jobs.Options{Awake: func(_ store.Reader, timers []store.Timer) ([]store.Timer, error) {
 		return slices.DeleteFunc(timers, func(timer store.Timer) bool { return timer.Ref == "rests" }), nil
@@ -145,7 +145,7 @@ func TestAwake(t *testing.T) {
 	f.want("a@0.0")
 }
 
-// TestGiveUp gives a timer up whose handler panics each time. Others go on.
+// TestGiveUp gives up a timer whose handler panics each time. Other timers continue.
 func TestGiveUp(t *testing.T) {
 	var given []string
 	o := jobs.Options{}
@@ -171,7 +171,7 @@ func TestNotReady(t *testing.T) {
 	run(t, jobs.Options{Ready: func() bool { return false }}, succeeds, time.Minute, at("a", "", 0)).want()
 }
 
-// TestUnknownKind refuses a worker for timers that nothing would wake it for.
+// TestUnknownKind refuses a worker for a kind of timer that would never wake it.
 func TestUnknownKind(t *testing.T) {
 	r := jobs.New(jobs.Options{Kinds: []store.TimerKind{store.TimerRun}})
 	err := r.Run(t.Context(), map[store.TimerKind]jobs.Worker{store.TimerRun: {}, store.TimerThink: {}}, nil)

@@ -150,7 +150,7 @@ func outboxMessages(h *harness) {
 			return err
 		})
 	}
-	// Lists are in order of creation, whatever the ids, although the times are equal.
+	// Lists are in order of creation, even if the times are equal and the ids sort otherwise.
 	h.write(put(store.OutboxMessage{ID: "z", Ref: "r", CreatedAt: at(0)}), put(store.OutboxMessage{ID: "m", Ref: "r", CreatedAt: at(0)}), put(store.OutboxMessage{ID: "q", Ref: "r2"}))
 	h.write(put(store.OutboxMessage{ID: "a", Ref: "r", CreatedAt: at(0)}), put(store.OutboxMessage{ID: "none"}))
 	of("r", "z", "m", "a")

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// drive connects with the scenario's server and calls each of its tools, as the bot would.
+// drive connects to the scenario's server and calls each of its tools, as the bot would.
 func drive(address string) error {
 	ctx, stop := context.WithTimeout(context.Background(), 25*time.Second)
 	defer stop()
@@ -80,13 +80,13 @@ func drive(address string) error {
 	return nil
 }
 
-// acceptAll accepts a form as it is.
+// acceptAll accepts a form unchanged.
 func acceptAll(context.Context, agent.Form) (agent.Reply, error) {
 	return agent.Reply{Action: agent.ReplyAccepted, Values: []byte(`{}`)}, nil
 }
 
-// scenarios are those of the suite that a client without a person at a browser can be held to. docs/mcp.md lists the
-// others, with the reason.
+// scenarios lists the scenarios of the suite that apply to a client without a person at a browser. docs/mcp.md lists
+// the others, with the reason.
 var scenarios = []string{"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "auth/client-credentials-basic"}
 
 const tries = 3
@@ -120,7 +120,7 @@ func TestScenarios(t *testing.T) {
 	t.Logf("%d scenarios, %d checks passed", len(scenarios), passed)
 }
 
-// scenario runs one scenario: how many checks passed, and what is wrong.
+// scenario runs one scenario. It returns the number of passed checks, and the failures.
 func scenario(t *testing.T, node, dir, name string) (int, []string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -141,7 +141,7 @@ func scenario(t *testing.T, node, dir, name string) (int, []string) {
 	return n, problems
 }
 
-// checks counts the checks that the suite wrote down as passed, and lists those that failed.
+// checks counts the passed checks in the suite's output, and lists those that failed.
 func checks(t *testing.T, dir string) (n int, failed []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -173,5 +173,5 @@ func checks(t *testing.T, dir string) (n int, failed []string) {
 	return n, failed
 }
 
-// runs reports whether a program is there and can be run on this machine.
+// runs reports whether a program is installed and works on this machine.
 func runs(path string) bool { return exec.Command(path, "--version").Run() == nil }

@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// issuerOf finds who signs clients in for the suite's server, whose address is another each time. An operator writes it
-// in the policy.
+// issuerOf finds the authorization server of the suite's server, whose address changes each time. In the policy, the
+// operator writes it down.
 func issuerOf(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {

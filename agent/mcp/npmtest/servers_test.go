@@ -40,8 +40,7 @@ func started(t *testing.T, name, pkg string, args ...string) config.Server {
 	}
 }
 
-// offered runs a client for one server until the test ends, and returns the tools by their names, in a registry's view
-// too.
+// offered runs a client for one server until the test ends, and returns the tools by name, as a registry has them.
 func offered(t *testing.T, s config.Server) map[string]agent.Tool {
 	t.Helper()
 	tools := make(chan []agent.Tool, 100)
@@ -73,7 +72,7 @@ func offered(t *testing.T, s config.Server) map[string]agent.Tool {
 	return nil
 }
 
-// call calls a tool with all that an invocation has.
+// call calls a tool with a complete invocation.
 func call(t *testing.T, tool agent.Tool, in agent.Invocation, args string) (string, error) {
 	t.Helper()
 	if tool.Run == nil {
@@ -85,7 +84,7 @@ func call(t *testing.T, tool agent.Tool, in agent.Invocation, args string) (stri
 	return tool.Run(ctx, in)
 }
 
-// must is a call that has to succeed.
+// must makes a call that has to succeed.
 func must(t *testing.T, tool agent.Tool, args string) string {
 	t.Helper()
 	text, err := call(t, tool, agent.Invocation{}, args)
@@ -95,7 +94,7 @@ func must(t *testing.T, tool agent.Tool, args string) string {
 	return text
 }
 
-// TestEverything: the reference server with one tool for each thing that the protocol can do, over both ways.
+// TestEverything runs the reference server, which has one tool for each feature of the protocol, over pipes and HTTP.
 func TestEverything(t *testing.T) {
 	t.Run("pipes", func(t *testing.T) {
 		t.Setenv("SLACK_BOT_TOKEN", "xoxb-never-for-servers")
@@ -190,7 +189,7 @@ func everything(t *testing.T, s config.Server) {
 	}
 }
 
-// elicited answers the questions that the server has.
+// elicited answers the server's questions.
 func elicited(t *testing.T, tools map[string]agent.Tool) {
 	t.Helper()
 	tool, ok := tools["every.trigger-elicitation-request"]
@@ -221,7 +220,7 @@ func elicited(t *testing.T, tools map[string]agent.Tool) {
 	}
 }
 
-// TestFilesystem: a server that reads and writes a folder says what its tools do, and that lowers nothing by itself.
+// TestFilesystem checks that the claims of a server that reads and writes a folder don't lower a risk.
 func TestFilesystem(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -251,7 +250,7 @@ func TestFilesystem(t *testing.T) {
 	}
 }
 
-// TestMemory: a server that keeps what it is told.
+// TestMemory checks a server that stores what it is told.
 func TestMemory(t *testing.T) {
 	s := started(t, "memory", "server-memory")
 	s.Env = map[string]string{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.jsonl")}

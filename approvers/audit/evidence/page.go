@@ -157,9 +157,9 @@ func (s Story) summary(proposed Entry, ended string) [][2]string {
 		}
 	}
 	lines := [][2]string{
-		{"Request", s.Chain}, {"Asked by", s.everybody(proposed.Facts["requesters"])}, {"Proposed", moment(proposed.At)},
-		{"Risk", proposed.Facts["risk"]}, {"Policy", proposed.Facts["policy"]},
-		{"Agreed", strings.Join(allowed, "\n")}, {"Before the change", strings.Join(fallen, "\n")},
+		{"What", s.headline()}, {"With", s.arguments()}, {"Asked by", s.everybody(proposed.Facts["requesters"])}, {"In these words", s.words()},
+		{"Request", s.Chain}, {"Proposed", moment(proposed.At)}, {"Risk", proposed.Facts["risk"]}, {"Policy", proposed.Facts["policy"]},
+		{"Allowed by", strings.Join(allowed, "\n")}, {"Before the change", strings.Join(fallen, "\n")},
 		{"Against", strings.Join(refused, "\n")}, {"Ended", ended},
 	}
 	kept := lines[:0]
@@ -169,6 +169,79 @@ func (s Story) summary(proposed Entry, ended string) [][2]string {
 		}
 	}
 	return kept
+}
+
+// cards returns the posted versions of the request's own card, in order.
+func (s Story) cards() (out [][]message) {
+	for _, e := range s.Entries {
+		if own := e.Facts["surface"] == "card" || e.Facts["surface"] == "escalation"; e.Kind != approvers.AuditShown || e.State != Whole || !own {
+			continue
+		}
+		if messages, err := readMessages(e.Payload); err == nil {
+			out = append(out, messages)
+		}
+	}
+	return out
+}
+
+// headline returns the heading of the first card: what the call does.
+func (s Story) headline() string {
+	for _, messages := range s.cards() {
+		for _, m := range messages {
+			for _, b := range m.Blocks {
+				if b.Type == "header" {
+					return b.words()
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// arguments returns the arguments that were decided on last, one on a line.
+func (s Story) arguments() string {
+	var args json.RawMessage
+	for _, e := range s.Entries {
+		switch {
+		case e.State != Whole:
+		case e.Kind == approvers.AuditProposed:
+			args = e.Payload
+		case e.Kind == approvers.AuditDecided && e.Facts["kind"] == string(approvers.Modify):
+			var body struct {
+				Args string `json:"args"`
+			}
+			if json.Unmarshal(e.Payload, &body) == nil && body.Args != "" {
+				args = json.RawMessage(body.Args)
+			}
+		}
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(args, &members) != nil {
+		return ""
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		lines = append(lines, name+": "+string(members[name]))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// words returns what the asker wrote. The chain has it only as a part of the cards, so a text that no card shows is
+// marked.
+func (s Story) words() string {
+	if s.Words == "" {
+		return ""
+	}
+	begins, _, _ := strings.Cut(visible.Text(s.Words), "\n")
+	if r := []rune(begins); len(r) > 60 {
+		begins = string(r[:60])
+	}
+	for _, messages := range s.cards() {
+		if raw, err := json.Marshal(begins); err == nil && strings.Contains(look(messages), strings.Trim(string(raw), `"`)) {
+			return s.Words
+		}
+	}
+	return s.Words + "\n(as the store has it; no recorded card shows it)"
 }
 
 // everybody returns the names of the people in a record's list.

@@ -83,6 +83,26 @@ func TestPageTellsTheStory(t *testing.T) {
 	}
 }
 
+// The summary says what was asked for, in which words, and who allowed it.
+func TestSummary(t *testing.T) {
+	s := history()
+	s.Words = "refund it, please"
+	page := write(t, s)
+	for _, want := range []string{
+		"<dt>What</dt><dd>Refund of $90</dd>", "<dt>With</dt><dd>amount: 20</dd>", "<dt>Asked by</dt><dd>Sam (U1)</dd>",
+		"<dt>In these words</dt><dd>refund it, please\n(as the store has it; no recorded card shows it)</dd>",
+		"<dt>Allowed by</dt><dd>Teo (U2) as team-lead, 2027-01-15 08:00:02.000 UTC (changed the arguments)</dd>",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the summary lacks %q:\n%s", want, page)
+		}
+	}
+	s.Words = "Refund of $90"
+	if !strings.Contains(write(t, s), "<dd>Refund of $90</dd>") {
+		t.Error("words on a card are marked")
+	}
+}
+
 // Each way in which a history can be wrong is said on the page.
 func TestPageSaysWhatIsWrong(t *testing.T) {
 	tests := map[string]struct {

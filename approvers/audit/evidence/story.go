@@ -11,6 +11,7 @@ type Story struct {
 	Chain   string
 	Entries []Entry
 	Names   map[approvers.PersonID]string // names at that time; people without one are shown by id
+	Words   string                        // the message that led to the request, as the store has it
 	Seal    Seal
 	Differs string   // how the stored request, or its run, differs from the chain; empty: it does not
 	Damaged []uint64 // the numbers of the records that can't be read and are missing in Entries

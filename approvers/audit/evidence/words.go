@@ -186,3 +186,94 @@ func previewed(f map[string]string) string {
 	}
 	return how + " was asked what the call would do, and there was no answer."
 }
+
+// Sentence describes one record in words.
+func (s Story) Sentence(a approvers.AuditRecord) string { return s.sentence(Entry{AuditRecord: a}) }
+
+// Decision returns when the request was decided, or proposed if it was not, and in a few words who decided it and how
+// it ended.
+func (s Story) Decision() (at time.Time, words string) {
+	if len(s.Entries) == 0 {
+		return at, ""
+	}
+	first := s.Entries[0]
+	at = first.At
+	who, how := "nobody was asked", "not run"
+	switch {
+	case first.Facts["verdict"] == string(approvers.Ask):
+		who, how = "nobody yet", "waits for "+listed(first.Facts["stages"])
+	case first.Facts["verdict"] == "error":
+		how = "could not be taken"
+	case first.Facts["grant"] != "":
+		who = "under a grant"
+	}
+	var allowed, against []string
+	for _, e := range s.Entries {
+		f := e.Facts
+		switch e.Kind {
+		case approvers.AuditDecided:
+			switch at = e.At; f["kind"] {
+			case string(approvers.Reject):
+				against = append(against, s.decider(e))
+			case string(approvers.Modify): // earlier decisions count no more
+				allowed, against = []string{s.decider(e)}, nil
+			default:
+				allowed = append(allowed, s.decider(e))
+			}
+		case approvers.AuditAdvanced:
+			how = "waits for " + listed(f["stages"])
+		case approvers.AuditReopened:
+			allowed, how = nil, "waits for "+listed(f["stages"])
+		case approvers.AuditApproved:
+			how = "approved, not run yet"
+		case approvers.AuditClosed:
+			how, at = f["state"], e.At
+			switch {
+			case how == string(approvers.Rejected):
+				allowed = against
+			case len(allowed) == 0 && e.Actor != "":
+				who = s.name(e.Actor)
+			case len(allowed) == 0:
+				who = "nobody decided"
+			}
+		case approvers.AuditExecuting:
+			how = "running"
+		case approvers.AuditExecuted:
+			how = map[string]string{"succeeded": "ran", "failed": "failed"}[f["state"]]
+		case approvers.AuditUnknown:
+			how = "outcome unknown"
+		case approvers.AuditReported:
+			how = "reported: " + spaced(f["report"])
+		}
+	}
+	if len(allowed) > 0 {
+		who = strings.Join(allowed, ", ")
+	}
+	return at, who + " · " + how
+}
+
+// decider names a person with the role in which they decided.
+func (s Story) decider(e Entry) string {
+	as := e.Facts["role"]
+	if e.Facts["break_glass"] != "" {
+		as = "break glass"
+	}
+	if e.Facts["kind"] == string(approvers.Modify) {
+		as += ", changed it"
+	}
+	if as == "" {
+		return s.name(e.Actor)
+	}
+	return s.name(e.Actor) + " (" + strings.TrimPrefix(as, ", ") + ")"
+}
+
+// name returns a person's name alone.
+func (s Story) name(id approvers.PersonID) string {
+	switch {
+	case id.Login() != "":
+		return "operator " + id.Login()
+	case s.Names[id] != "":
+		return s.Names[id]
+	}
+	return id.User()
+}

@@ -18,7 +18,7 @@ const most = 10_000
 // Faults returns the violated invariants; nil if there are none. turns are the turns whose calls and messages are
 // checked.
 func Faults(r store.Reader, turns []string) error {
-	faults := []error{chains(r), timersNameSomething(r), requestsHaveTimers(r), CardQueues(r), grantsAddUp(r)}
+	faults := []error{chains(r), timersNameSomething(r), requestsHaveTimers(r), CardQueues(r), grantsAddUp(r), maskedValuesWereSeen(r)}
 	for _, id := range turns {
 		turn, err := r.Turn(id)
 		if err != nil {

@@ -80,7 +80,7 @@ func timersNameSomething(r store.Reader) error {
 		},
 		store.TimerRepost: func(ref string) (bool, error) {
 			s, err := r.OutboxMessage(ref)
-			return s.State == store.OutboxLost, err
+			return s.State == store.OutboxLost || s.State == store.OutboxUnreachable || s.State == store.OutboxExpanded, err
 		},
 		store.TimerLeave: func(ref string) (bool, error) {
 			e, err := r.Execution(ref)

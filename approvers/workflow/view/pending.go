@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"slices"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -91,6 +92,21 @@ func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more boo
 		return nil
 	})
 	return list, more, err
+}
+
+// Unreached lists the pending requests that nobody can be shown in Slack, oldest first.
+func (v *Reader) Unreached(ctx context.Context) (requests []approvers.Request, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		requests, err = UnreachedRequests(r)
+		return err
+	})
+	return requests, err
+}
+
+// UnreachedRequests is Unreached within a transaction.
+func UnreachedRequests(r store.Reader) ([]approvers.Request, error) {
+	open, err := r.OpenRequests(store.RequestCursor{}, maxPendingItems)
+	return slices.DeleteFunc(open, func(r approvers.Request) bool { return !r.ReachesNobody() }), err
 }
 
 // Locate returns the conversation of an item, and the outbox messages that show it.

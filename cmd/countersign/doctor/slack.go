@@ -15,7 +15,8 @@ import (
 	"countersign/config"
 )
 
-// How far this machine's clock may be from Slack's: what comes over HTTP and is older than five minutes is refused.
+// Limits for the difference between this machine's clock and Slack's. Requests over HTTP older than five minutes are
+// refused.
 const (
 	oddSkew = time.Minute
 	badSkew = 4 * time.Minute

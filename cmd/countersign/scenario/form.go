@@ -11,8 +11,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// fillIn fills in the form that a click opened and sends it. What it says instead, or in the end, is seen by the
-// person.
+// fillIn fills in the form that a click opened and sends it. If the form can't be filled in, or shows a text in the
+// end, the text is added to the transcript.
 func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.View) error {
 	who, form := p.as(do.who), views[len(views)-1]
 	if form.Submit == nil {
@@ -56,7 +56,7 @@ func (p *player) stillOpen(ctx context.Context, who string, form workspaceclient
 	return views[i], true, nil
 }
 
-// aloneTo is what the bot says to somebody where nobody else sees it.
+// aloneTo returns the transcript's line for a message that only one person sees.
 func (p *player) aloneTo(name, text string) string {
 	return "Countersign to " + name + ": " + oneLine(workspaceclient.Plain(text, p.called))
 }

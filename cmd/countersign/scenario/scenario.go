@@ -34,26 +34,26 @@ import (
 // What people do:
 //
 //	Sam in #support: TEXT           says something, and begins a thread; "in a DM" says it to the bot alone
-//	Sam: TEXT                       goes on in the same thread
+//	Sam: TEXT                       writes in the same thread
 //	Sam: /countersign TEXT          a slash command; "Sam in #channel: /…" and "Sam in a DM: /…" say where
 //	Teo approves issue_refund: 700  presses a button, and fills in the form that opens: verbs.go has all of them
-//	Sam tries to approve TOOL       the same; that there is no such button is seen and not an error
+//	Sam tries to approve TOOL       the same, but a missing button is a line of the transcript instead of an error
 //	Sam pauses notifications for 2 hours
-//	Teo pauses: REASON              /countersign pause REASON, and the button that it shows; "Teo resumes" ends it
+//	Teo pauses: REASON              /countersign pause REASON, and the button that it shows; "Teo resumes" ends the pause
 //
 // What happens:
 //
-//	12 minutes pass                 also: seconds, hours, days. What falls due meanwhile is done at its time, one after the other
+//	12 minutes pass                 also: seconds, hours, days. Everything that is due meanwhile is done at its time, one after the other
 //	It is DAY DATE TIME ZONE        time passes until then: "It is Monday 2026-12-21 09:00 Europe/Berlin"
-//	The bot restarts                a new one goes on with the same store
-//	The bot will stop while TOOL runs   the next time: what became of that run is not known to the bot that goes on; also: "…, after it acted"
-//	The bot is down for 2 hours     it is stopped meanwhile: all that falls due is due at once when it is back
-//	The policy becomes FILE         as a reload does it
+//	The bot restarts                a new process continues with the same store
+//	The bot will stop while TOOL runs   the next time that TOOL runs, with an unknown outcome for the next process; also: "…, after it acted"
+//	The bot is down for 2 hours     it is stopped meanwhile: everything that was due is done at once when it is back
+//	The policy becomes FILE         the bot reloads this file
 //
-// What is seen: where each call stands and what became of it, what the agent says, and then what people are told beside
-// that, by person: "Teo is told: …" is the first line of a new direct message, "Countersign to Teo: …" something that
-// only Teo sees where they are. The card of a request at the role that it waits for goes without saying, unless it is
-// one card for several.
+// The indented lines: the state and the outcome of each call, the agent's answers, and then other messages to people,
+// by person. "Teo is told: …" is the first line of a new direct message; "Countersign to Teo: …" is a message that only
+// Teo sees in that place. The card of a request for the role that it waits for is not listed, unless it is one card for
+// several requests.
 type Scenario struct {
 	Name   string
 	Policy string    // a path; empty: the demo's

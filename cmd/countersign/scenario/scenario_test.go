@@ -30,7 +30,7 @@ func TestScenarioErrors(t *testing.T) {
 	}
 }
 
-// Lines that suit several forms are read as the one that is meant.
+// A line that matches several forms is read as the intended one.
 func TestPressLines(t *testing.T) {
 	for text, want := range map[string]click{
 		"Teo approves all":                                     {who: "Teo", label: "Approve all"},

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -111,17 +112,20 @@ func (p *player) tells(ctx context.Context, who workspaceclient.Person, m worksp
 	if m.Ephemeral {
 		return "Countersign to " + who.Called() + ": " + oneLine(text), nil
 	}
-	lines := strings.SplitN(text, "\n", 3)
+	line, _, _ := strings.Cut(text, "\n")
 	s, err := p.surface(ctx, m)
-	handedOn := len(lines) > 1 && strings.HasPrefix(lines[1], "↪️")
-	switch {
-	case err != nil, s.Kind == store.OutboxCard && !handedOn, strings.HasPrefix(s.To, store.ToConversation):
+	reason := cameFor.FindString(text)
+	if err != nil || s.Kind == store.OutboxCard && reason == "" || strings.HasPrefix(s.To, store.ToConversation) {
 		return "", err
-	case s.Kind == store.OutboxEscalation, handedOn:
-		lines = []string{strings.Join(lines[:min(len(lines), 2)], " · ")}
 	}
-	return who.Called() + " is told: " + lines[0], nil
+	if (s.Kind == store.OutboxCard || s.Kind == store.OutboxEscalation) && reason != "" {
+		line += " · " + reason
+	}
+	return who.Called() + " is told: " + line, nil
 }
+
+// cameFor matches the line of a card that says why it came to its reader.
+var cameFor = regexp.MustCompile(`(?m)^(?:↪️|⏫) .*$`)
 
 // called returns the name of the person with an id.
 func (p *player) called(id string) string {

@@ -21,7 +21,7 @@ var verbs = []verb{
 	{words: "rejects all", button: "Reject all", needs: "too much"},
 	{words: "puts TOOL on its own card", button: "On its own card"},
 	{words: "approves TOOL", button: "Approve"},
-	{words: "reads and approves TOOL", button: "Open all arguments"},
+	{words: "reads and approves TOOL", button: "Details"},
 	{words: "rejects TOOL", button: "Reject", needs: "too much"},
 	{words: "modifies TOOL", button: "Modify", needs: "amount=20", named: true},
 	{words: "withdraws TOOL", button: "Withdraw"},
@@ -39,7 +39,7 @@ var verbs = []verb{
 	{words: "chooses LABEL", button: ""},
 	{words: "reports that TOOL happened", button: "It happened", needs: "refund RF-9"},
 	{words: "reports that TOOL did not happen", button: "It did not"},
-	{words: "leaves TOOL unknown", button: "Leave it, tell the agent"},
+	{words: "leaves TOOL unknown", button: "Leave it"},
 	{words: "asks again for TOOL", button: "Ask again"},
 	{words: "resumes", button: "Resume"},
 }

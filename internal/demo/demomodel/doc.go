@@ -11,6 +11,6 @@
 //
 // A message is processed in these steps: turn.go splits the history into turns, clean.go removes Slack's markup,
 // clause.go splits the message into clauses, intent.go finds the intent of each, and request.go its details. The
-// handle_*.go files turn requests into calls or questions with the help of memory.go. tell.go and refusal.go put results
-// into words. talk.go is small talk, and other_tools.go handles tools without rules, which people call by name.
+// handle_*.go files turn requests into calls or questions with the help of memory.go. tell.go and refusal.go put
+// results into words. talk.go is small talk, and other_tools.go handles tools without rules, which people call by name.
 package demomodel

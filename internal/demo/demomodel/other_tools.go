@@ -10,7 +10,7 @@ import (
 // unlisted are tools that are not listed to people: those that every agent has, and the preview of the shop's refunds.
 var unlisted = []string{"ask_people", "about_the_asker", "preview_refund"}
 
-// others returns the tools without rules, by name. They are called only if a person writes the call out.
+// withoutRules returns the tools without rules, by name. They are called only if a person writes the call out.
 func (b toolbox) withoutRules() []Tool {
 	var out []Tool
 	for _, t := range b.offered {

@@ -129,7 +129,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 		return nil, failed
 	}
 	if !m.app {
-		w.Header().Set("X-OAuth-Scopes", strings.Join(s.app.Scopes, ","))
+		w.Header().Set("X-OAuth-Scopes", strings.Join(s.scopes(), ","))
 		if m.scope != "" {
 			w.Header().Set("X-Accepted-OAuth-Scopes", strings.ReplaceAll(m.scope, "|", ","))
 		}

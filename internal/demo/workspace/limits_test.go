@@ -443,7 +443,8 @@ func triedLimits() (missing []string, err error) {
 	return missing, nil
 }
 
-// limitCases names the case that tries each constant of the three limits.go. Names that begin with Test are whole tests.
+// limitCases names the case that tries each constant of the three limits.go. Names that begin with Test are whole
+// tests.
 var limitCases = map[string]string{
 	"MaxMessageBlocks": "blocks of a message", "maxViewBlocks": "view blocks", "maxSectionText": "section text", "maxSectionFields": "fields", "maxFieldText": "field text",
 	"maxHeaderText": "header", "maxContextElements": "context elements", "maxActionElements": "actions elements", "maxButtonText": "button text", "maxButtonValue": "button value",

@@ -8,10 +8,25 @@ import (
 // kindScope is the scope family of each kind of channel, as in channels:read and groups:history.
 var kindScope = map[string]string{"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 
+// Withhold withholds scopes that the workspace has granted to the app, as if it had been installed without them. It
+// replaces an earlier call; without scopes it grants all of them again. Slack notifies nobody of that.
+func (s *Server) Withhold(scopes ...string) {
+	granted := slices.DeleteFunc(slices.Clone(s.app.Scopes), func(scope string) bool { return slices.Contains(scopes, scope) })
+	s.granted.Store(&granted)
+}
+
+// scopes returns the scopes of the bot token. Without any, nothing needs a scope.
+func (s *Server) scopes() []string {
+	if granted := s.granted.Load(); granted != nil {
+		return *granted
+	}
+	return s.app.Scopes
+}
+
 // kindsMissing returns the scope that a call lacks for its kind of channel: if a method accepts several scopes, each
 // covers its own kind.
 func (s *Server) kindsMissing(m method, c *call) string {
-	if len(s.app.Scopes) == 0 || !strings.HasPrefix(m.scope, "channels:") || !strings.Contains(m.scope, "|") {
+	if len(s.scopes()) == 0 || !strings.HasPrefix(m.scope, "channels:") || !strings.Contains(m.scope, "|") {
 		return ""
 	}
 	first, _, _ := strings.Cut(m.scope, "|")
@@ -24,7 +39,7 @@ func (s *Server) kindsMissing(m method, c *call) string {
 		kinds = append(kinds, channelTypes[t])
 	}
 	for _, kind := range kinds {
-		if scope := kindScope[kind] + ":" + what; kindScope[kind] != "" && !slices.Contains(s.app.Scopes, scope) {
+		if scope := kindScope[kind] + ":" + what; kindScope[kind] != "" && !slices.Contains(s.scopes(), scope) {
 			return scope
 		}
 	}
@@ -41,12 +56,12 @@ var eventScopes = []struct{ name, scope string }{
 
 // mayReceive reports whether the app has the scope for an event.
 func (s *Server) mayReceive(event string) bool {
-	if len(s.app.Scopes) == 0 {
+	if len(s.scopes()) == 0 {
 		return true
 	}
 	for _, e := range eventScopes {
 		if strings.HasPrefix(event, e.name) {
-			return slices.ContainsFunc(strings.Split(e.scope, "|"), func(scope string) bool { return slices.Contains(s.app.Scopes, scope) })
+			return slices.ContainsFunc(strings.Split(e.scope, "|"), func(scope string) bool { return slices.Contains(s.scopes(), scope) })
 		}
 	}
 	return true
@@ -62,11 +77,11 @@ func (s *Server) authorize(m method, token string) *apiError {
 		return refuse("invalid_auth")
 	case m.app != isApp:
 		return refuse("not_allowed_token_type")
-	case isApp || m.scope == "" || len(s.app.Scopes) == 0:
+	case isApp || m.scope == "" || len(s.scopes()) == 0:
 		return nil
 	}
 	for _, alternative := range strings.Split(m.scope, "|") {
-		if slices.Contains(s.app.Scopes, alternative) {
+		if slices.Contains(s.scopes(), alternative) {
 			return nil
 		}
 	}
@@ -75,5 +90,5 @@ func (s *Server) authorize(m method, token string) *apiError {
 }
 
 func (s *Server) missingScope(needed string) *apiError {
-	return &apiError{code: "missing_scope", extra: object{"needed": needed, "provided": strings.Join(s.app.Scopes, ",")}}
+	return &apiError{code: "missing_scope", extra: object{"needed": needed, "provided": strings.Join(s.scopes(), ",")}}
 }

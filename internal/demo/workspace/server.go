@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"countersign/internal/demo/workspace/delivery"
@@ -26,6 +27,7 @@ type Server struct {
 	mu       sync.Mutex
 	team     SeedTeam
 	app      SeedApp
+	granted  atomic.Pointer[[]string] // the scopes in place of the seed's; see Withhold
 	botUser  *user
 	users    map[string]*user
 	userIDs  []string // in the order of the seed

@@ -172,7 +172,7 @@ func (s *Server) withLocale(c *call, u *user) object {
 // userForApp returns a user without the e-mail address if the app may not read it.
 func (s *Server) userForApp(u *user) object {
 	out := u.json(s.cfg.Now())
-	if len(s.app.Scopes) > 0 && !slices.Contains(s.app.Scopes, "users:read.email") {
+	if len(s.scopes()) > 0 && !slices.Contains(s.scopes(), "users:read.email") {
 		delete(out["profile"].(object), "email")
 	}
 	return out

@@ -1,0 +1,65 @@
+package approvers
+
+import (
+	"slices"
+	"time"
+)
+
+// Unreached says that Slack refused every card of a stage: nobody who may decide it could be shown it.
+type Unreached struct {
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until,omitzero"`   // when a card was shown; zero: it still lasts
+	Cause  string    `json:"cause"`            // Slack's reason for the last card
+	Before bool      `json:"before,omitempty"` // people saw a card of the stage earlier
+}
+
+// ReachesNobody reports whether a pending request has no card in Slack, because Slack refused all of them.
+func (r Request) ReachesNobody() bool {
+	return r.State == Pending && r.Unreached != nil && r.Unreached.Until.IsZero()
+}
+
+// CardsRefused records that Slack refused every card of a request's stage. The next lead, if there is one, is added at
+// once. before says that people saw a card of the stage earlier.
+func CardsRefused(in DecisionContext, r Request, cause string, before bool) Request {
+	u := Unreached{Since: in.Now, Cause: cause, Before: before}
+	if r.ReachesNobody() {
+		u.Since = r.Unreached.Since
+	}
+	r.Unreached = &u
+	if _, ok := r.nextLead(in.Policy); ok && (r.EscalateAt.IsZero() || r.EscalateAt.After(in.Now)) {
+		r.EscalateAt = in.Now
+	}
+	return r
+}
+
+// CardShown records that somebody who may decide a request's stage can be shown it again.
+func CardShown(in DecisionContext, r Request) Request {
+	if !r.ReachesNobody() {
+		return r
+	}
+	u := *r.Unreached
+	u.Until = in.Now
+	r.Unreached = &u
+	return r
+}
+
+// Added reports whether escalation added a role to a request because nobody could be shown it.
+func (u *Unreached) Added(r Request, role string) bool {
+	i := slices.Index(r.Joined, role)
+	if u == nil || i < 0 || i >= len(r.JoinedAt) {
+		return false
+	}
+	at := r.JoinedAt[i]
+	return !at.Before(u.Since) && (u.Until.IsZero() || !at.After(u.Until))
+}
+
+// expiryReason is the reason of a request whose deadline has passed.
+func expiryReason(r Request) string {
+	switch {
+	case !r.ReachesNobody():
+		return "nobody decided in time"
+	case r.Unreached.Before:
+		return "nobody decided in time, and in the end Slack showed it to nobody (" + r.Unreached.Cause + ")"
+	}
+	return "nobody could be shown it (" + r.Unreached.Cause + ")"
+}

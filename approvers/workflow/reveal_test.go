@@ -1,0 +1,130 @@
+package workflow_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// masks has the policy mask an argument of refunds.
+func (h *harness) masks(change ...func(*approvers.ToolPolicy)) {
+	h.policy.Store(policy("policy-masked", func(p *approvers.Policy) {
+		p.Tools[3].Secrets = []string{"iban"}
+		for _, c := range change {
+			c(&p.Tools[3])
+		}
+	}))
+}
+
+// reveal shows somebody the masked values of a request.
+func (h *harness) reveal(who approvers.Identity, c workflow.Click) {
+	h.t.Helper()
+	c.Who = who
+	h.ok(h.Requests.Reveal(h.ctx(), c, []string{"iban"}, []byte(`{"text":"Revealed: iban"}`)))
+}
+
+func (h *harness) revealedTo(request string) (who []approvers.PersonID) {
+	records := readStore(h, func(s store.Reader) ([]approvers.AuditRecord, error) { return s.Audit(request) })
+	for _, a := range records {
+		if a.Kind == approvers.AuditShown && a.Facts["surface"] == approvers.SurfaceReveal {
+			who = append(who, a.Actor)
+		}
+	}
+	return who
+}
+
+// What somebody was shown is kept with the request and in its history, and lets them approve. The cards say so then.
+func TestReveal(t *testing.T) {
+	h := newHarness(t)
+	h.masks()
+	r := h.ask(`issue_refund {"amount":600,"iban":"DE02 1234"}`)
+	var denied *approvers.Denied
+	if _, err := h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID)); !errors.As(err, &denied) || denied.Code != approvers.DeniedMasked {
+		t.Fatalf("unseen: %v", err)
+	}
+	card := h.show(h.surfacesOf(r.ID)[0])
+	look := h.clickOn(lead, "", r.ID)
+	h.reveal(lead, look)
+	h.reveal(lead, look) // the delivery was repeated
+	if got := h.revealedTo(r.ID); len(got) != 1 || got[0] != lead.ID {
+		t.Errorf("recorded: %v", got)
+	}
+	if s := h.surface(card.ID); s.State != store.OutboxWanted {
+		t.Errorf("its card is %s", s.State)
+	}
+	if got := h.request(r.ID); got.MustReveal(h.policy.Load(), lead.ID) || !got.MustReveal(h.policy.Load(), fin1.ID) {
+		t.Errorf("%+v", got.Revealed)
+	}
+	h.reopen()
+	h.approve(lead, r.ID)
+	h.invariants()
+}
+
+// Somebody who looked while the call was edited is recorded, and still has to see the new one.
+func TestRevealOfOldArguments(t *testing.T) {
+	h := newHarness(t)
+	h.masks()
+	r := h.ask(`issue_refund {"amount":600,"iban":"DE02 1234"}`)
+	look := h.clickOn(lead, "", r.ID)
+	other := h.clickOn(fin1, "", r.ID)
+	h.reveal(lead, look)
+	h.change(lead, r.ID, `{"amount":601,"iban":"DE02 1234"}`)
+	h.reveal(fin1, other)
+	if got := h.revealedTo(r.ID); len(got) != 2 {
+		t.Errorf("recorded: %v", got)
+	}
+	if got := h.request(r.ID); got.MustReveal(h.policy.Load(), lead.ID) || !got.MustReveal(h.policy.Load(), fin1.ID) {
+		t.Errorf("%+v", got.Revealed)
+	}
+	h.invariants()
+}
+
+// A reveal that was written into the store behind the history's back voids the call.
+func TestAForgedReveal(t *testing.T) {
+	h := newHarness(t)
+	h.masks()
+	r := h.ask(`issue_refund {"amount":600,"iban":"DE02 1234"}`)
+	h.tamper(r.ID, func(r *approvers.Request) {
+		r.Revealed = []approvers.Reveal{{By: lead.ID, Digest: r.Digest, Secrets: []string{"iban"}}}
+	})
+	_, err := h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID))
+	if got := h.wantState(r.ID, approvers.Voided); !strings.Contains(got.Reason, "without a record") {
+		t.Errorf("%v: %s", err, got.Reason)
+	}
+}
+
+// A call with masked values has its own card, because its values are revealed before it is approved. Those that may be
+// approved blind share one.
+func TestMaskedCallsHaveTheirOwnCards(t *testing.T) {
+	h := newHarness(t)
+	h.masks()
+	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2,"iban":"DE02 1"}`, `issue_refund {"amount":3}`)
+	if got, want := h.cards(rs...), "role:team-lead [{\"amount\":1} {\"amount\":3}]\nrole:team-lead {\"amount\":2,\"iban\":\"DE02 1\"}"; got != want {
+		t.Errorf("cards\n%s\nwant\n%s", got, want)
+	}
+	h = newHarness(t)
+	h.masks(func(p *approvers.ToolPolicy) { p.Blind = true })
+	rs = h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2,"iban":"DE02 1"}`)
+	if got, want := h.cards(rs...), "role:team-lead [{\"amount\":1} {\"amount\":2,\"iban\":\"DE02 1\"}]"; got != want {
+		t.Errorf("cards\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Calls that share a card since before they were masked can't be approved together.
+func TestApproveAllOfMaskedCalls(t *testing.T) {
+	h := newHarness(t)
+	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2,"iban":"DE02 1"}`)
+	h.masks()
+	inTheWay, err := h.decideAll(lead, approvers.Approve, h.offer(rs[0].Turn))
+	var denied *approvers.Denied
+	if !errors.As(err, &denied) || denied.Code != approvers.DeniedMasked || inTheWay.ID != rs[1].ID {
+		t.Errorf("%s: %v", inTheWay.ID, err)
+	}
+	for _, r := range rs {
+		h.wantState(r.ID, approvers.Pending)
+	}
+}

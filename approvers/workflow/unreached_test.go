@@ -1,0 +1,110 @@
+package workflow_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// refuse has Slack refuse every message that waits to be shown for a request, until none waits.
+func (h *harness) refuse(request string, members ...string) {
+	h.t.Helper()
+	for waits := true; waits; {
+		waits = false
+		for _, s := range h.surfacesOf(request) {
+			if s.State != store.OutboxWanted {
+				continue
+			}
+			waits = true
+			if strings.HasPrefix(s.To, store.ToRole) {
+				h.ok(h.Outbox.Expand(h.ctx(), s.ID, members))
+				continue
+			}
+			h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "conversations.open: missing_scope: im:write", ""))
+		}
+	}
+}
+
+// noLead is a policy without a lead above the team lead.
+func noLead(p *approvers.Policy) {
+	for i := range p.Approvers {
+		p.Approvers[i].Lead = ""
+	}
+}
+
+// TestNobodyCouldBeShownIt: the request says so at once, its cards are tried again after growing pauses, and its end
+// names the reason.
+func TestNobodyCouldBeShownIt(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", noLead))
+	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
+	h.refuse(r.ID, lead.ID.User())
+	if got := h.request(r.ID); !got.ReachesNobody() || got.Unreached.Cause != "conversations.open: missing_scope: im:write" {
+		t.Fatalf("unreached: %+v", got.Unreached)
+	}
+	for i, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute} {
+		h.clock.pass(pause - time.Second)
+		h.due()
+		if got := h.where(r.ID); got != "" {
+			t.Fatalf("%d: tried too early: %s", i, got)
+		}
+		h.clock.pass(time.Second)
+		h.due()
+		if got := h.where(r.ID); got == "" {
+			t.Fatalf("%d: not tried again", i)
+		}
+		h.refuse(r.ID, lead.ID.User())
+	}
+	h.clock.pass(r.ExpiresAt.Sub(h.clock.Now()))
+	h.due()
+	if got := h.request(r.ID); got.State != approvers.Expired || got.Reason != "nobody could be shown it (conversations.open: missing_scope: im:write)" {
+		t.Errorf("%s: %s", got.State, got.Reason)
+	}
+	h.clock.pass(expiresAfter)
+	h.due()
+	if timers := h.timers(store.TimerRepost); len(timers) != 0 {
+		t.Errorf("%d timers are left", len(timers))
+	}
+}
+
+// TestACardThatIsShownAgain: whoever joined the role meanwhile gets it too, and silence then means that nobody decided.
+func TestACardThatIsShownAgain(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", noLead))
+	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
+	h.refuse(r.ID, lead.ID.User())
+	h.ok(h.Outbox.RetryUnreached(h.ctx()))
+	for _, s := range h.surfacesOf(r.ID) {
+		if s.State == store.OutboxWanted {
+			s.Channel, s.TS = "C-support", s.ID
+			h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
+		}
+	}
+	if got := h.request(r.ID); got.ReachesNobody() {
+		t.Errorf("unreached: %+v", got.Unreached)
+	}
+	h.clock.pass(r.ExpiresAt.Sub(h.clock.Now()))
+	h.due()
+	if got := h.request(r.ID); got.Reason != "nobody decided in time" {
+		t.Errorf("%s: %s", got.State, got.Reason)
+	}
+}
+
+// TestTheLeadOfThoseWhoCantBeShownIt is asked at once, and not after escalate_after.
+func TestTheLeadOfThoseWhoCantBeShownIt(t *testing.T) {
+	h := newHarness(t)
+	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
+	h.refuse(r.ID, lead.ID.User())
+	h.due()
+	got := h.request(r.ID)
+	if len(got.Joined) != 1 || !got.Unreached.Added(got, got.Joined[0]) {
+		t.Fatalf("joined: %v", got.Joined)
+	}
+	h.refuse(r.ID, fin1.ID.User())
+	if got := h.request(r.ID); !got.ReachesNobody() || !got.Unreached.Added(got, got.Joined[0]) {
+		t.Errorf("unreached: %+v", got.Unreached)
+	}
+}

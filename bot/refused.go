@@ -1,0 +1,206 @@
+package bot
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers/workflow/settings"
+	"countersign/bot/render"
+	"countersign/bot/slackapi"
+)
+
+// This file sends what Slack may refuse. A workspace, a plan or a client may lack kinds of blocks and methods. What is
+// refused is remembered in the store, left out at once, and tried again later.
+
+// How long a refusal is remembered. A workspace may accept more by then.
+const (
+	kindRefused   = 24 * time.Hour
+	methodRefused = time.Hour
+	methodFailed  = 10 * time.Minute // Slack answered, but not as Slack does
+)
+
+// Names of what is remembered as refused, other than kinds of blocks.
+const (
+	refusedStreams  = "chat.startStream"
+	refusedFiles    = "files.getUploadURLExternal"
+	refusedStatuses = "assistant.threads.setStatus"
+	refusedMetadata = "metadata"
+)
+
+// refusedBySlack knows what Slack refuses in this workspace, as it is in the store.
+type refusedBySlack struct {
+	views  Views
+	outbox Outbox
+	log    *slog.Logger
+	now    func() time.Time
+
+	mu   sync.Mutex
+	read bool
+	by   map[string]settings.Refusal
+}
+
+func newRefusedBySlack(c Config) *refusedBySlack {
+	return &refusedBySlack{views: c.Views, outbox: c.Outbox, log: c.Log, now: c.Now, by: map[string]settings.Refusal{}}
+}
+
+// known returns what Slack refuses now, by name.
+func (r *refusedBySlack) known(ctx context.Context) map[string]settings.Refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.read {
+		list, err := r.views.Refusals(ctx)
+		if err != nil {
+			r.log.Debug("what Slack refuses could not be read", "error", err)
+		}
+		r.read = err == nil
+		for _, one := range list {
+			r.by[one.What] = one
+		}
+	}
+	now, out := r.now(), map[string]settings.Refusal{}
+	for what, one := range r.by {
+		if one.Until.After(now) {
+			out[what] = one
+		}
+	}
+	return out
+}
+
+// has reports whether Slack refuses something, and it is not time yet to try it again.
+func (r *refusedBySlack) has(ctx context.Context, what string) bool {
+	_, yes := r.known(ctx)[what]
+	return yes
+}
+
+// remember remembers that Slack refuses something. It reports whether that is new.
+func (r *refusedBySlack) remember(ctx context.Context, what string, cause error, lasts time.Duration) (fresh bool) {
+	if r.has(ctx, what) {
+		return false
+	}
+	now := r.now()
+	one := settings.Refusal{What: what, Since: now.UTC(), Until: now.Add(lasts).UTC(), Cause: slackapi.Explain(cause)}
+	r.mu.Lock()
+	r.by[what] = one
+	r.mu.Unlock()
+	if err := r.outbox.Refused(context.WithoutCancel(ctx), one); err != nil {
+		r.log.Warn("what Slack refuses could not be stored; it is known until the next start", "what", what, "error", err)
+	}
+	return true
+}
+
+// lacks remembers that Slack lacks an optional method, or does not let the app use it. instead says what
+// happens without it.
+func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, cause error) {
+	lasts := methodRefused
+	if slackapi.IsUnusable(cause) {
+		lasts = methodFailed
+	}
+	if r.remember(ctx, method, cause, lasts) {
+		r.log.Warn("Slack refuses a method; "+instead, "method", method, "cause", slackapi.Explain(cause), "again in", lasts)
+	}
+}
+
+// simplest returns an outbox message without the kinds of blocks that Slack is known to refuse.
+func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render.Rendered {
+	known := r.known(ctx)
+	for i, m := range d.Messages {
+		simpler, whole := render.Simplify(m, render.AsDrawn, func(kind string) bool { _, yes := known[kind]; return yes })
+		d = d.With(i, simpler, whole)
+	}
+	return d
+}
+
+// inSimplerForms sends a message, and again in simpler forms as long as Slack refuses its blocks. last is the simplest
+// form that makes sense. It returns the message that Slack accepted, and whether that still has all texts and buttons in
+// its blocks.
+func (r *refusedBySlack) inSimplerForms(ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error) (sent render.Message, whole bool, err error) {
+	var cause error
+	var newly []string // kinds of blocks that Slack named
+	form, silent := render.AsDrawn, true
+	for {
+		refused := r.known(ctx)
+		sent, whole = render.Simplify(m, form, func(kind string) bool { _, known := refused[kind]; return known || slices.Contains(newly, kind) })
+		if len(sent.Blocks) == 0 {
+			form = render.TextOnly
+		}
+		err = send(sent)
+		if err == nil || !slackapi.IsBlocksRefused(err) || form >= last {
+			break
+		}
+		cause = err
+		named, said := kindsNamed(sent, err)
+		silent = silent && !said
+		named = slices.DeleteFunc(named, func(kind string) bool { return slices.Contains(newly, kind) })
+		if newly = append(newly, named...); len(named) == 0 {
+			form = simplerThan(form, sent)
+		}
+	}
+	if err != nil || cause == nil {
+		return sent, whole, err
+	}
+	if silent { // Slack did not say why: it is what the accepted form lacks
+		newly = slices.DeleteFunc(m.Kinds(), func(kind string) bool { return slices.Contains(sent.Kinds(), kind) })
+	}
+	news := false
+	for _, kind := range newly {
+		news = r.remember(ctx, kind, cause, kindRefused) || news
+	}
+	if news || len(newly) == 0 {
+		r.log.Warn("Slack refuses blocks; the message is shown in a simpler form", "kinds", newly, "form", int(form), "cause", slackapi.Explain(cause))
+	}
+	return sent, whole, nil
+}
+
+// message calls send with the content of a message, in the form that Slack accepts.
+func (r *refusedBySlack) message(ctx context.Context, m render.Message, send func(...slack.MsgOption) error) error {
+	_, _, err := r.inSimplerForms(ctx, m, render.TextOnly, func(m render.Message) error { return send(options(m)...) })
+	return err
+}
+
+// simplerThan returns the next form that differs from the one that was refused.
+func simplerThan(form render.Simplicity, sent render.Message) render.Simplicity {
+	if form == render.AsDrawn && !slices.ContainsFunc(sent.Kinds(), func(kind string) bool { return !render.IsUsualKind(kind) }) {
+		return render.SectionsOnly
+	}
+	return form + 1
+}
+
+// kindsNamed returns the kinds of blocks that Slack does not accept, as it says. A complaint about a newer kind of block
+// counts as one about its kind. said is false if Slack gave no reason.
+func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
+	faults, said := slackapi.BlockFaults(err)
+	for _, f := range faults {
+		if f.Index >= len(m.Blocks) {
+			continue
+		}
+		kind := string(m.Blocks[f.Index].BlockType())
+		if (f.Kind || !render.IsUsualKind(kind)) && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, said
+}
+
+// A call that is always answered, but never as Slack does, may not exist where the app is. After a few tries it counts
+// as missing. In an outage of Slack the circuit breaker stops the calls before.
+
+// mostUnusable is the number of such tries.
+const mostUnusable = 6
+
+type triesKey struct{}
+
+// withTries sets how often the work under a context was tried before.
+func withTries(ctx context.Context, tries int) context.Context {
+	return context.WithValue(ctx, triesKey{}, tries)
+}
+
+// hasNoMethod reports whether an error says that Slack lacks the method, or has never answered it properly.
+func hasNoMethod(ctx context.Context, err error) bool {
+	tries, _ := ctx.Value(triesKey{}).(int)
+	return slackapi.IsMissing(err) || slackapi.IsUnusable(err) && tries >= mostUnusable
+}

@@ -1,0 +1,179 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/render"
+	"countersign/bot/slackapi"
+	"countersign/internal/redact"
+	"countersign/store"
+)
+
+// askScopes is how often the bot asks Slack for its scopes while some are missing. Slack does not report that somebody
+// has added them.
+const askScopes = time.Minute
+
+// MissingScopes returns the scopes that the policy's features need and a token with the granted scopes does not have.
+func MissingScopes(granted []string, p *approvers.Policy) (missing []Scope) {
+	for _, s := range Scopes() {
+		if !slices.Contains(granted, s.Name) && inUse(s.Name, p) {
+			missing = append(missing, s)
+		}
+	}
+	return missing
+}
+
+// inUse reports whether the policy uses the feature that needs a scope. p may be nil.
+func inUse(scope string, p *approvers.Policy) bool {
+	kind, depends := map[string]approvers.MemberKind{"usergroups:read": approvers.MemberGroup, "users:read.email": approvers.MemberEmail}[scope]
+	if p == nil || !depends {
+		return true
+	}
+	return slices.ContainsFunc(p.Approvers, func(r approvers.Role) bool {
+		return slices.ContainsFunc(r.Members, func(m approvers.Member) bool { return m.Kind == kind })
+	}) || kind == approvers.MemberGroup && usesStageGroups(p)
+}
+
+// usesStageGroups reports whether a stage asks for people of a user group.
+func usesStageGroups(p *approvers.Policy) bool {
+	grouped := func(stages []approvers.Stage) bool {
+		return slices.ContainsFunc(stages, func(s approvers.Stage) bool { return s.Group != "" })
+	}
+	if slices.ContainsFunc(p.Tools, func(t approvers.ToolPolicy) bool {
+		return grouped(t.Stages) || slices.ContainsFunc(t.Rules, func(r approvers.Rule) bool { return grouped(r.Stages) })
+	}) {
+		return true
+	}
+	for _, a := range p.Agents {
+		for _, o := range a.Overrides {
+			if grouped(o.Stages) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Permissions compares the scopes of the bot token with those that the policy needs. It is safe for concurrent use.
+type Permissions struct {
+	views   Views
+	outbox  Outbox
+	api     *slackapi.Client
+	log     *slog.Logger
+	changed chan struct{} // Slack's latest answer names other scopes than the one before
+}
+
+func newPermissions(c Config) *Permissions {
+	return &Permissions{views: c.Views, outbox: c.Outbox, log: c.Log, changed: make(chan struct{}, 1)}
+}
+
+// rescoped records that the scopes have changed. It never waits.
+func (p *Permissions) rescoped() {
+	select {
+	case p.changed <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+// missing returns the scopes that the bot token lacks, as far as Slack has said.
+func (p *Permissions) missing() []Scope {
+	granted := p.api.Scopes()
+	if len(granted) == 0 {
+		return nil
+	}
+	return MissingScopes(granted, p.views.Policy())
+}
+
+// Complete returns nil, or an error that names the scopes that the bot token lacks, and what does not work without them.
+func (p *Permissions) Complete(context.Context) error {
+	var lacks []string
+	for _, s := range p.missing() {
+		lacks = append(lacks, fmt.Sprintf("%s (the bot can't %s)", s.Name, s.For))
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return errors.New("the bot token lacks " + strings.Join(lacks, ", ") + ". Add them on the app's page OAuth & Permissions, and reinstall the app")
+}
+
+// watch names the missing scopes at the start and after each change. After a change it shows what nobody could be shown
+// before.
+func (p *Permissions) watch(ctx context.Context) {
+	if len(p.api.Scopes()) == 0 {
+		p.ask(ctx)
+	}
+	p.examine(ctx)
+	for {
+		waiting, cancel := context.WithTimeout(ctx, askScopes)
+		select {
+		case <-p.changed:
+			p.log.Info("the scopes of the bot token have changed", "scopes", p.api.Scopes())
+			p.examine(ctx)
+		case <-waiting.Done():
+			if ctx.Err() == nil && len(p.missing()) > 0 {
+				p.ask(ctx)
+			}
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// ask makes a call, because Slack's answer names the scopes.
+func (p *Permissions) ask(ctx context.Context) {
+	if _, err := p.api.AuthTestContext(ctx); err != nil {
+		p.log.Debug("Slack did not say which scopes the bot token has", "error", err)
+	}
+}
+
+// examine tells the operator which scopes are missing, and tries what nobody could be shown.
+func (p *Permissions) examine(ctx context.Context) {
+	for _, s := range p.missing() {
+		p.log.Error("the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app", "scope", s.Name, "so the bot can't", s.For)
+	}
+	p.retryUnreached(ctx)
+}
+
+// retryUnreached tries the cards again that nobody could be shown, because the cause may be gone.
+func (p *Permissions) retryUnreached(ctx context.Context) {
+	if err := p.outbox.RetryUnreached(ctx); err != nil && ctx.Err() == nil {
+		p.log.Warn("requests that nobody could be shown are not tried again now", "error", err)
+	}
+}
+
+// isUnpermitted reports whether Slack refused a call because of a missing scope.
+func isUnpermitted(err error) bool { return slackapi.ErrorCode(err) == "missing_scope" }
+
+// unpermitted ends a delivery that can't be handled because of a missing scope, and tells its sender at once.
+func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
+	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
+		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))
+	if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if r := senderOf(row); r.user != "" && isAddressed(row) {
+		b.replyEphemeral(ctx, r, render.Unpermitted())
+	}
+	return nil
+}
+
+// isAddressed reports whether a delivery is meant for the bot: not a message of a channel that the bot only overhears.
+func isAddressed(row store.Inbox) bool {
+	if row.Kind != store.InboxEvent {
+		return true
+	}
+	e, err := readEnvelope(row.Payload)
+	return err == nil && (e.Event.Type == "app_mention" || e.Event.Type == "message" && e.Event.dm())
+}

@@ -1,0 +1,182 @@
+package slackapi
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"countersign/internal/redact"
+)
+
+// IsBlocksRefused reports whether an error says that Slack refused the blocks of a message or a view. It may accept the
+// same text in other blocks, or without any.
+func IsBlocksRefused(err error) bool {
+	var status slack.StatusCodeError
+	if errors.As(err, &status) {
+		return status.Code == http.StatusBadRequest || status.Code == http.StatusRequestEntityTooLarge
+	}
+	switch code := ErrorCode(err); code {
+	case "invalid_blocks", "invalid_blocks_format", "invalid_block", "unknown_block_type", "unsupported_block_type", "msg_blocks_too_long", "block_mismatch",
+		"invalid_attachments", "too_many_attachments", "view_too_large":
+		return true
+	case "invalid_arguments", "invalid_json", "invalid_form_data":
+		said := reasons(err)
+		return len(said) == 0 || slices.ContainsFunc(said, func(s string) bool { return blockNamed.MatchString(s) })
+	}
+	return false
+}
+
+// IsMetadataRefused reports whether an error says that Slack refused the metadata of a message.
+func IsMetadataRefused(err error) bool {
+	code := ErrorCode(err)
+	return strings.HasPrefix(code, "invalid_metadata") || strings.HasPrefix(code, "metadata_")
+}
+
+// blockNamed matches Slack's name of a part of a block, such as [json-pointer:/blocks/0/type].
+var blockNamed = regexp.MustCompile(`\[json-pointer:(?:/view)?/blocks/(\d+)((?:/[^\]]*)?)\]`)
+
+// BlockFault is one reason of Slack for refusing blocks.
+type BlockFault struct {
+	Index int  // of the block
+	Kind  bool // Slack does not accept this kind of block at all
+}
+
+// BlockFaults returns Slack's reasons for refusing blocks. said is false if Slack gave none.
+func BlockFaults(err error) (faults []BlockFault, said bool) {
+	for _, reason := range reasons(err) {
+		said = true
+		for _, named := range blockNamed.FindAllStringSubmatch(reason, -1) {
+			index, err := strconv.Atoi(named[1])
+			if err != nil {
+				continue
+			}
+			faults = append(faults, BlockFault{index, named[2] == "/type" || strings.Contains(reason, "unsupported")})
+		}
+	}
+	return faults, said
+}
+
+// reasons returns what Slack said beside its code.
+func reasons(err error) []string {
+	var answer slack.SlackErrorResponse
+	if !errors.As(err, &answer) {
+		return nil
+	}
+	return answer.ResponseMetadata.Messages
+}
+
+// maxReason bounds what is kept of Slack's reasons, in bytes.
+const maxReason = 400
+
+// Explain returns the words of an error with Slack's reasons and the missing scope, without secrets and bounded.
+func Explain(err error) string {
+	text := redact.Error(err)
+	var answer slack.SlackErrorResponse
+	if errors.As(err, &answer) && answer.Needed != "" { // the missing scope
+		text += ": " + answer.Needed
+	}
+	if said := reasons(err); len(said) > 0 {
+		text += ": " + redact.Text(strings.Join(said, "; "))
+	}
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
+	}
+	return text
+}
+
+// IsMissing reports whether an error says that Slack has no such method here. The call had no effect, and repeating it
+// is of no use for now.
+func IsMissing(err error) bool {
+	var status slack.StatusCodeError
+	if errors.As(err, &status) {
+		return status.Code == http.StatusNotFound || status.Code == http.StatusMethodNotAllowed || status.Code == http.StatusNotImplemented
+	}
+	switch ErrorCode(err) {
+	case "unknown_method", "method_deprecated", "deprecated_endpoint":
+		return true
+	}
+	return false
+}
+
+// IsUnusable reports whether an error says that Slack did answer, but not as Slack does: with a status of 500 or above,
+// or with something other than its JSON. Whether the call took effect is unknown.
+func IsUnusable(err error) bool {
+	var status slack.StatusCodeError
+	if errors.As(err, &status) {
+		return status.Code >= http.StatusInternalServerError
+	}
+	var unusable unusableError
+	return errors.As(err, &unusable) || IsServerFailure(cmp.Or(ErrorCode(err), "-"))
+}
+
+// IsRefused reports whether an error is a refusal that will not pass by itself: it says neither that Slack failed nor
+// that the call must wait.
+func IsRefused(err error) bool {
+	code := ErrorCode(err)
+	return IsMissing(err) || code != "" && !IsServerFailure(code) && RetryDelay(err) == 0
+}
+
+// unusableError says that an answer with status 200 is not one of Slack's.
+type unusableError struct{ why string }
+
+func (e unusableError) Error() string { return "the answer is not one of Slack's: " + e.why }
+
+// ErrNoTimestamp says that Slack accepted a post without naming the message.
+var ErrNoTimestamp error = unusableError{"it names no message"}
+
+// notJSON returns why a response with status 200 is not one of the Web API's, or nil. The response can still be read
+// from its start. A broken connection is not its concern.
+func notJSON(resp *http.Response) error {
+	if resp.StatusCode != http.StatusOK {
+		return nil
+	}
+	body := bufio.NewReaderSize(resp.Body, 256)
+	resp.Body = readCloser{body, resp.Body}
+	for n := 1; n <= 128; n++ {
+		head, err := body.Peek(n)
+		if errors.Is(err, io.EOF) && len(strings.TrimSpace(string(head))) == 0 {
+			return unusableError{"it is empty"}
+		}
+		if err != nil {
+			return nil // reading the body shows the error
+		}
+		switch c := head[n-1]; c {
+		case ' ', '\t', '\r', '\n':
+		case '{':
+			return nil
+		default:
+			return unusableError{fmt.Sprintf("it begins with %q", c)}
+		}
+	}
+	return nil
+}
+
+// isReply reports whether a request posts to a response URL, and does not upload a file.
+func isReply(req *http.Request) bool {
+	return req.Method == http.MethodPost && strings.HasPrefix(req.Header.Get("Content-Type"), "application/json")
+}
+
+// replied replaces an empty answer of a response URL by "ok", which the client library takes for success. Slack answers
+// "ok"; other servers answer nothing.
+func replied(resp *http.Response) {
+	if resp.StatusCode != http.StatusOK {
+		return
+	}
+	body := bufio.NewReaderSize(resp.Body, 16)
+	if _, err := body.Peek(1); !errors.Is(err, io.EOF) {
+		resp.Body = readCloser{body, resp.Body}
+		return
+	}
+	resp.Body.Close()
+	resp.Header.Set("Content-Type", "text/plain")
+	resp.Body = io.NopCloser(strings.NewReader("ok"))
+}

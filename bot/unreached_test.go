@@ -1,0 +1,172 @@
+package bot
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/bot/render"
+)
+
+// leadsByDM sends the team lead's cards by direct message. There is nobody above the team lead.
+func leadsByDM(h *harness) {
+	h.policy.Approvers[1].Cards, h.policy.Approvers[1].Lead = approvers.CardsDM, ""
+}
+
+// unreached returns the requests that nobody can be shown.
+func (h *harness) unreached() []approvers.Request {
+	h.t.Helper()
+	out, err := h.workflow.Views.Unreached(context.Background())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return out
+}
+
+// Without im:write nobody gets a card that goes by direct message. The requester is told at once, the operator too, and
+// when the scope is granted the card is shown.
+func TestCardWithoutPermission(t *testing.T) { inBothWays(t, testCardWithoutPermission, leadsByDM) }
+
+func testCardWithoutPermission(t *testing.T, h *harness) {
+	h.slack.Withhold("im:write")
+	root := h.says("sam", "#support", refundCall)
+	h.finds("sam", "#support", root, "Nobody could be shown this, because I lack a permission in Slack. My operator has been told, and I keep trying.", "Team Lead can decide it on my Home tab.")
+	h.quiet()
+	if got := h.unreached(); len(got) != 1 || !strings.Contains(got[0].Unreached.Cause, "missing_scope: im:write") {
+		t.Fatalf("nobody can be shown: %+v", got)
+	}
+	for _, said := range []string{"nobody can be shown a request", "the bot token lacks a scope"} {
+		h.until("the operator's log says: "+said, func() bool { return strings.Contains(h.log.String(), said) })
+	}
+	if err := h.bot.Permissions.Complete(context.Background()); err == nil || !strings.Contains(err.Error(), "im:write (the bot can't write to approvers in direct messages)") {
+		t.Errorf("permitted: %v", err)
+	}
+	h.looks("teo", "ORD-123", "Approve") // the Home tab needs no permission
+	h.slack.Withhold()
+	h.says("sam", "#support", "@bot hello") // any answer of Slack shows that the scopes have changed
+	card := h.finds("teo", "U0BOT", "", "Waits for Team Lead")
+	h.clicks("teo", "U0BOT", card, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	if got := h.unreached(); len(got) != 0 {
+		t.Errorf("nobody can be shown: %+v", got)
+	}
+	if err := h.bot.Permissions.Complete(context.Background()); err != nil {
+		t.Errorf("permitted: %v", err)
+	}
+}
+
+// refusesCards answers each post outside of the requester's channel with a code.
+func refusesCards(code string) func(method, body string) string {
+	return func(method, body string) string {
+		if method == "conversations.open" || method == "chat.postMessage" && !strings.Contains(body, "channel=C0001") {
+			return code
+		}
+		return ""
+	}
+}
+
+// Each refusal is told, and the card is shown when something suggests that the cause is gone.
+func TestCardThatReachedNobody(t *testing.T) {
+	for code, words := range map[string]string{
+		"missing_scope": "I lack a permission in Slack", "not_in_channel": "I am not in the channel for it", "channel_not_found": "Slack does not find the channel for it",
+		"is_archived": "the channel for it is archived", "restricted_action": "I may not write in the channel for it", "user_disabled": "the accounts are deactivated",
+		"access_denied": "Slack refuses it",
+	} {
+		t.Run(code, func(t *testing.T) {
+			slack := &refuser{}
+			h := newHarness(t, func(h *harness) {
+				h.http = &http.Client{Transport: slack}
+				h.policy.Approvers[1].Lead = ""
+			})
+			slack.refuse(refusesCards(code))
+			root := h.says("sam", "#support", refundCall)
+			h.finds("sam", "#support", root, "Nobody could be shown this, because "+words)
+			h.quiet()
+			slack.refuse(nil)
+			back := map[string]func(){
+				"missing_scope": func() { h.commands("sam", "#support", "pending") },
+				"not_in_channel": func() {
+					h.does("teo", "remove", "#support-approvals", "U0BOT")
+					h.does("teo", "invite", "#support-approvals", "U0BOT")
+				},
+				"channel_not_found": func() { h.call("GET", "/people/teo/home", nil) },
+			}[code]
+			if back == nil {
+				back = func() { h.stop(); h.start() }
+			}
+			back()
+			card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+			h.finds("sam", "#support", root, "Waits for Team Lead. Rejected at")
+			h.clicks("teo", "#support-approvals", card, render.ActApprove)
+			h.finds("sam", "#support", root, "results: executed")
+		})
+	}
+}
+
+// If a lead is above those who can't be shown the card, the lead is asked at once, and reads why.
+func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
+	slack := &refuser{}
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
+	slack.refuse(func(_, body string) string {
+		if strings.Contains(body, "users=U0002") || strings.Contains(body, "channel=C0002") {
+			return "restricted_action"
+		}
+		return ""
+	})
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("kenji", "U0BOT", "", "I could not show this to Team Lead, because I may not write in the channel for it, so Finance Director is asked.")
+	h.finds("sam", "#support", root, "I could not show it to Team Lead, because I may not write in the channel for it, so I asked Finance Director at once. My operator has been told.")
+	h.clicks("kenji", "U0BOT", card, render.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+}
+
+// A missing permission is told at once, and not as something else: to the person in words, to the operator by name.
+func TestPermissionIsMissing(t *testing.T) {
+	for scope, act := range map[string]func(h *harness){
+		"users:read":    func(h *harness) { h.says("sam", "#support", refundCall) },
+		"channels:read": func(h *harness) { h.says("sam", "#support", refundCall) },
+	} {
+		t.Run(scope, func(t *testing.T) {
+			h := newHarness(t)
+			h.slack.Withhold(scope)
+			act(h)
+			h.answered("sam", "#support", "I lack a permission in Slack that I need for this, so nothing was done. My operator has been told.")
+			h.until("the log names the scope", func() bool { return strings.Contains(h.log.String(), "missing_scope: "+scope) })
+			if err := h.bot.Permissions.Complete(context.Background()); err == nil || !strings.Contains(err.Error(), scope+" (the bot can't ") {
+				t.Errorf("permitted: %v", err)
+			}
+			h.unseen("sam", "#support", "", "not set up to answer")
+		})
+	}
+}
+
+// A channel that the policy names by id needs no permission to read its name.
+func TestChannelByIDWithoutPermission(t *testing.T) {
+	h := newHarness(t, func(h *harness) { h.policy.Agents[0].Channels = []string{"C0001"} })
+	h.slack.Withhold("channels:read")
+	root := h.says("sam", "#support", "@bot hello")
+	h.finds("sam", "#support", root, "results:")
+}
+
+// Scopes of features that the policy does not use are not missed.
+func TestMissingScopesAreThoseInUse(t *testing.T) {
+	h := newHarness(t)
+	var names []string
+	for _, s := range MissingScopes([]string{"chat:write"}, h.policy) {
+		names = append(names, s.Name)
+	}
+	plain := *h.policy
+	plain.Approvers = slices.Clone(plain.Approvers)
+	plain.Approvers[0].Members = plain.Approvers[1].Members
+	var fewer []string
+	for _, s := range MissingScopes([]string{"chat:write"}, &plain) {
+		fewer = append(fewer, s.Name)
+	}
+	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "usergroups:read" || name == "users:read.email" })
+	if len(names) != len(Scopes())-1 || !slices.Equal(fewer, want) || len(want) != len(names)-2 {
+		t.Errorf("missing: %v, without groups and addresses: %v", names, fewer)
+	}
+}
