@@ -72,7 +72,7 @@ func TestPauseInSlack(t *testing.T) {
 
 	h.clicks("teo", "U0BOT", notice, render.ActResume)
 	h.isPaused(false)
-	h.finds("teo", "U0BOT", "", "Everything goes on since", "<@U0002> ended the pause")
+	h.finds("teo", "U0BOT", "", "The pause is over: <@U0002> ended it")
 	h.finds("teo", "#support-approvals", "", "Approved by <@U0002>", "It ran")
 	h.finds("sam", "#support", root, "results: executed")
 	h.finds("sam", "#support", again, "This waited for a pause, which <@U0002> ended")
@@ -91,9 +91,9 @@ func TestPauseInSlack(t *testing.T) {
 func TestPauseRefused(t *testing.T) {
 	h := newHarness(t, leadsPause)
 	for user, want := range map[string]string{
-		"ingrid": "only people of Team Lead can pause everything",
-		"sam":    "only people of Team Lead can pause everything",
-		"gus":    "only people of Team Lead can pause everything",
+		"ingrid": "only people of Team Lead and my operator can pause everything",
+		"sam":    "only people of Team Lead and my operator can pause everything",
+		"gus":    "only people of Team Lead and my operator can pause everything",
 	} {
 		for _, verb := range []string{"pause", "resume"} {
 			channel := map[string]string{"gus": "#support"}[user]

@@ -149,7 +149,7 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 	case approvers.DeniedAbandoned:
 		return Say("Nothing was done: I stopped each time I worked on this, so I set it aside. Please tell my operator, who finds the reason in my log. You can try again.")
 	case approvers.DeniedWorkspace:
-		return Say("Nothing was decided: I don't work for the workspace in which you clicked.")
+		return Say("Nothing was decided: you clicked in another workspace, and I work for one only.")
 	case approvers.DeniedNoGrants:
 		if d.Detail != "" {
 			return Say("Nothing was decided or allowed: ").Say(Clip(Visible(d.Detail), MaxSentence)).Say(".")
