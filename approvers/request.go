@@ -110,6 +110,7 @@ type Request struct {
 	DeferredReminders []DeferredReminder `json:"owed,omitempty"`       // reminders that wait for the end of a do-not-disturb
 	Rounds            int                `json:"rounds,omitempty"`     // how often the current stage's escalation chain was repeated
 	Told              int                `json:"told,omitempty"`       // how many of those rounds everybody has been notified of
+	Gap               *RequestGap        `json:"gap,omitempty"`        // the last gap after which people were reminded; nil: none
 	Unreached         *Unreached         `json:"unreached,omitempty"`  // set if Slack refused every card of the current stage
 	RunBy             time.Time          `json:"run_by,omitzero"`      // set when approved
 	ClosedAt          time.Time          `json:"closed_at,omitzero"`

@@ -42,20 +42,20 @@ func parseAway(text string, now time.Time) (awayPeriod, error) {
 	var out awayPeriod
 	w := timeParser{now}
 	in := wordsOf(text)
-	from, exact := now, false
+	from := now
 	var err error
 	for len(in) > 0 && err == nil {
 		switch word := in.next(); word {
 		case "from", "starting":
-			from, exact, err = w.point(&in, now)
+			from, err = w.point(&in, now)
 		case "until", "till", "til", "to":
 			base := from
 			if midnight(from, 0).Before(midnight(now, 0)) {
 				base = now
 			}
-			out.until, _, err = w.point(&in, base)
+			out.until, err = w.point(&in, base)
 		case "for":
-			out.until, err = w.span(&in, from, exact)
+			out.until, err = w.span(&in, from)
 		case "delegate", "delegating", "stand-in", "standin":
 			out.delegate, err = parseStandIn(&in)
 		case "and":
@@ -151,30 +151,30 @@ var weekdays = map[string]time.Weekday{
 }
 
 // point parses one moment: a day, a time, or both. A weekday is the next one after base, and a time alone is on base's
-// day. exact says whether a time of day was given.
-func (w timeParser) point(in *words, base time.Time) (at time.Time, exact bool, err error) {
+// day.
+func (w timeParser) point(in *words, base time.Time) (at time.Time, err error) {
 	word := in.peek()
 	if word == "" {
-		return at, false, notClear("A day or a time is missing at the end. Write, for example, “until monday” or “until 2026-12-01 12:00”.")
+		return at, notClear("A day or a time is missing at the end. Write, for example, “until monday” or “until 2026-12-01 12:00”.")
 	}
 	if word == "now" {
 		in.next()
-		return w.now, true, nil
+		return w.now, nil
 	}
 	day := midnight(base, 0)
 	if _, isTime := timeOfDay(word); !isTime {
 		if day, err = w.day(in, base); err != nil {
-			return at, false, err
+			return at, err
 		}
 	}
 	in.skip("at")
 	since, isTime := timeOfDay(in.peek())
 	if !isTime {
-		return day, false, nil
+		return day, nil
 	}
 	in.next()
 	y, m, d := day.Date()
-	return time.Date(y, m, d, 0, int(since/time.Minute), 0, 0, day.Location()), true, nil
+	return time.Date(y, m, d, 0, int(since/time.Minute), 0, 0, day.Location()), nil
 }
 
 func (w timeParser) day(in *words, base time.Time) (time.Time, error) {
@@ -223,9 +223,9 @@ func timeOfDay(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// span parses a duration such as "3 days", and returns its end. Days and weeks end at the start of a day, unless from
-// was given with a time.
-func (w timeParser) span(in *words, from time.Time, exact bool) (time.Time, error) {
+// span parses a duration such as "3 days", and returns its end: the same time of day as from, which is the start of a day
+// if it was given without a time.
+func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 	count, word := in.next(), in.next()
 	unit := strings.TrimSuffix(word, "s")
 	n, err := strconv.Atoi(count)
@@ -241,10 +241,8 @@ func (w timeParser) span(in *words, from time.Time, exact bool) (time.Time, erro
 		case "week":
 			n, unit = 7*n, "day"
 		}
-		if unit == "day" && exact {
+		if unit == "day" {
 			return from.AddDate(0, 0, n), nil
-		} else if unit == "day" {
-			return midnight(from, n), nil
 		}
 	}
 	return time.Time{}, notClear("I don't understand how long “for %s” is. Write “for 3 days”, “for 2 weeks” or “for 4 hours”.",

@@ -17,6 +17,7 @@ func saturday(t testing.TB) time.Time {
 }
 
 func TestReadLeave(t *testing.T) {
+	t.Parallel()
 	now := saturday(t)
 	tests := []struct{ text, from, until, delegate string }{
 		{"until monday", "now", "2026-11-23 00:00", ""},
@@ -34,9 +35,9 @@ func TestReadLeave(t *testing.T) {
 		{"until next sunday", "now", "2026-11-29 00:00", ""}, // of next week: weeks begin on Monday
 		{"till 2026-12-01", "now", "2026-12-01 00:00", ""},
 		{"until 2026-12-01 12:00", "now", "2026-12-01 12:00", ""},
-		{"for 3 days", "now", "2026-11-24 00:00", ""},
-		{"for a day", "now", "2026-11-22 00:00", ""},
-		{"for 2 weeks", "now", "2026-12-05 00:00", ""},
+		{"for 3 days", "now", "2026-11-24 15:30", ""},
+		{"for a day", "now", "2026-11-22 15:30", ""},
+		{"for 2 weeks", "now", "2026-12-05 15:30", ""},
 		{"for 4 hours", "now", "2026-11-21 19:30", ""},
 		{"for 45 min", "now", "2026-11-21 16:15", ""},
 		{"from tomorrow for 3 days", "2026-11-22 00:00", "2026-11-25 00:00", ""},
@@ -70,6 +71,7 @@ func TestReadLeave(t *testing.T) {
 
 // TestUnclearLeaves checks that the answer says which part is unclear, and what to write.
 func TestUnclearLeaves(t *testing.T) {
+	t.Parallel()
 	now := saturday(t)
 	for text, want := range map[string]string{
 		"monday":                           "away until monday",
@@ -103,16 +105,18 @@ func TestUnclearLeaves(t *testing.T) {
 	}
 }
 
-// TestLeavesOverAChangeOfClocks checks that a day begins at its own midnight, regardless of the previous day's length.
+// TestLeavesOverAChangeOfClocks checks that a day begins at its own midnight, regardless of the previous day's length,
+// and that days from now end at the same time of day.
 func TestLeavesOverAChangeOfClocks(t *testing.T) {
+	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, now := range []time.Time{time.Date(2026, 3, 28, 12, 0, 0, 0, zone), time.Date(2026, 10, 24, 12, 0, 0, 0, zone)} {
-		for _, text := range []string{"until monday", "for 2 days", "from tomorrow for a day"} {
+		for text, want := range map[string]string{"until monday": "Mon 00:00", "from tomorrow for a day": "Mon 00:00", "for 2 days": "Mon 12:00"} {
 			got, err := parseAway(text, now)
-			if err != nil || got.until.Format("Mon 15:04") != "Mon 00:00" {
+			if err != nil || got.until.Format("Mon 15:04") != want {
 				t.Errorf("%q at %s is until %s (%v)", text, now, got.until, err)
 			}
 		}

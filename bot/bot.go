@@ -68,6 +68,7 @@ type Bot struct {
 	refused         *refusedBySlack
 	statuses        statuses
 	viewedChannels  viewedChannels
+	rereadAt        transport.ReceiptClock // of messages that are read from histories
 }
 
 // New returns a bot. It makes no calls.
@@ -230,6 +231,7 @@ func (b *Bot) Run(ctx context.Context) error {
 	defer unwatch()
 	b.side.Go(func() { b.api.Watch(watching) })
 	b.side.Go(func() { b.lookUpCardChannels(watching) })
+	b.side.Go(func() { Reception{b}.run(watching) })
 	b.side.Go(func() { b.Permissions.watch(watching) })
 	return b.transport.Run(ctx)
 }

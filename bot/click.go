@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slack-go/slack"
+
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/directory"
@@ -91,10 +93,13 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	if len(i.Actions) == 0 {
 		return fmt.Errorf("%w: no action in it", errPayload)
 	}
+	a := i.Actions[0]
 	if i.View.modal() {
+		if _, form := render.FormTitles[a.ActionID]; form {
+			return b.openWithin(ctx, d, i)
+		}
 		return b.turnPage(ctx, d, i)
 	}
-	a := i.Actions[0]
 	if strings.HasPrefix(a.ActionID, render.ActHome+"_") {
 		return b.turnHome(ctx, d, i)
 	}
@@ -110,7 +115,7 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	}
 	b.replaced.clicked(s.Message.ID, i.ResponseURL, d.at)
 	if _, form := render.FormTitles[a.ActionID]; form {
-		return b.openForm(ctx, d, i, r, s)
+		return formClick{b, d, a.ActionID, r, s, func(v slack.ModalViewRequest) error { return b.fill(ctx, d.id, v) }}.open(ctx)
 	}
 	return b.act(ctx, d, r, s, a.ActionID, c)
 }

@@ -75,6 +75,7 @@ func (h *harness) denials(request string) (codes []string) {
 // A button that the bot did not post in this form decides nothing. Each forgery is refused with its own text, and
 // recorded with every request that it names.
 func TestForgedClicks(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -168,6 +169,7 @@ func TestForgedClicks(t *testing.T) {
 
 // Forged forms, and forms from elsewhere, decide nothing either.
 func TestForgedForms(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -216,6 +218,7 @@ func TestForgedForms(t *testing.T) {
 // drew the message again. A click on that version decides nothing, because it is unknown what was shown, but it is not
 // a forgery. The person is told so, the message is redrawn, and the next click counts.
 func TestClickOnWhatWasNeverRecorded(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -264,6 +267,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 // From high risk on, each click asks Slack. Below that an answer from the last minute is enough, unless the policy has
 // changed or arguments are edited.
 func TestWhenSlackIsAskedAnew(t *testing.T) {
+	t.Parallel()
 	s := newAttackHarness(t)
 	var asked atomic.Int32
 	s.tap.answering("users.info", func(url.Values) string { asked.Add(1); return "" })
@@ -292,6 +296,7 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 // People rate an answer below it. A second click changes the rating. Guests and strangers are told that theirs does not
 // count.
 func TestRatingAnAnswer(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", "@bot hello")
 	answer := h.finds("sam", "#support", root, "results:")

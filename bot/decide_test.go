@@ -16,6 +16,7 @@ import (
 
 // Modify… has a field for each argument. Unchanged arguments keep their bytes, and the card shows the changes.
 func TestModify(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", `@bot call issue_refund { "order_id" : "ORD-123", "amount":49.990, "currency":"USD", "lines":[{"sku": "A"}] }`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -83,6 +84,7 @@ func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 
 // The tool's schema is checked last. Its error appears beside the field that it names.
 func TestModifySchemaFault(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		tool := h.tools["issue_refund"]
 		tool.Schema = json.RawMessage(`{"type":"object","properties":{"order_id":{"type":"string"},"amount":{"type":"number"}}}`) // without the limits that Slack would enforce
@@ -106,6 +108,7 @@ func TestModifySchemaFault(t *testing.T) {
 
 // A person who may not decide is told why, and nothing runs.
 func TestDeniedClicks(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -132,6 +135,7 @@ func TestDeniedClicks(t *testing.T) {
 
 // A requester who is an approver is told that somebody else has to decide.
 func TestNoSelfApproval(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
@@ -145,6 +149,7 @@ func TestNoSelfApproval(t *testing.T) {
 
 // A user group gives authority according to its members at the click: a person who has just left it is refused.
 func TestGroupAtTheClick(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", `@bot call update_shipping_address {"order_id":"ORD-1"}`)
 	card := h.finds("ada", "#support-approvals", "", "Waits for Support Agent")
@@ -166,6 +171,7 @@ func TestGroupAtTheClick(t *testing.T) {
 
 // If Slack can't say who clicked, the click is refused, and the person is told.
 func TestFailsClosedWithoutIdentity(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -183,6 +189,7 @@ func TestFailsClosedWithoutIdentity(t *testing.T) {
 
 // If two people click at once, one wins, and the other is told who it was.
 func TestTwoClickers(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
@@ -212,6 +219,7 @@ func TestTwoClickers(t *testing.T) {
 
 // A form that was opened before somebody else decided changes nothing.
 func TestFormLosesTheRace(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
@@ -229,6 +237,7 @@ func TestFormLosesTheRace(t *testing.T) {
 
 // A critical call requires a typed value and passes through its stages; each person counts once.
 func TestCriticalStages(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", `@bot call cancel_account {"user_id":"C-77"}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Then Finance Director (2 people).")
@@ -263,6 +272,7 @@ func TestCriticalStages(t *testing.T) {
 
 // Arguments that do not fit on a card open page by page, and are approved on the last page.
 func TestLongArguments(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	body := strings.Repeat("A long line of an e-mail that nobody reads. ", 700)
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-123","amount":1,"reason":"`+body+`"}`)
@@ -294,6 +304,7 @@ func TestLongArguments(t *testing.T) {
 
 // If nobody acts, the lead gets the whole card, and may decide.
 func TestEscalation(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Defaults.EscalateAfter = 30 * time.Millisecond })
 	h.says("sam", "#support", refundCall)
 	card := h.finds("kenji", "U0BOT", "", "Not decided yet, so Finance Director is asked as well", "ORD-123")
@@ -305,6 +316,7 @@ func TestEscalation(t *testing.T) {
 
 // A request that nobody decides is rejected.
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Defaults.ExpiresAfter = 150 * time.Millisecond })
 	root := h.says("sam", "#support", refundCall)
 	p := h.finds("teo", "#support-approvals", "", "Expired")
@@ -317,6 +329,7 @@ func TestExpiry(t *testing.T) {
 
 // A click counts for the clicked version, and not after an edit.
 func TestStaleCard(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 		h.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}

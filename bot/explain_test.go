@@ -19,8 +19,9 @@ func (h *harness) typed(user, text string, words ...string) posted {
 
 // explain says who would have to allow a call, and by which rule, as if it were requested there. It creates no request.
 func TestExplainCall(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
-	said := h.typed("sam", `explain issue_refund {"order_id":"ORD-1","amount":20}`, "It would wait for people", "Stage 1 of 1", "Team Lead: <@U0002>", "issue_refund: high risk", "You could not allow it yourself")
+	said := h.typed("sam", `explain issue_refund {"order_id":"ORD-1","amount":20}`, "It would wait for people", "1 person · Team Lead: <@U0002>", "issue_refund: high risk", "You could not allow it yourself")
 	if strings.Contains(said.Text, "ORD-1") {
 		t.Errorf("the arguments are repeated: %s", said.Text)
 	}
@@ -40,13 +41,14 @@ func TestExplainCall(t *testing.T) {
 // explain and history of a request say who, why and what has happened, to people whom it concerns. history lists a
 // person's own requests and decisions.
 func TestExplainAndHistory(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.typed("sam", "history", "You have asked for nothing")
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	r := h.asked("C0002", card)
 	link := fmt.Sprintf("<%s/archives/C0002/p%s>", h.url, strings.ReplaceAll(card.TS, ".", ""))
-	h.typed("teo", "explain "+link, "Why people are asked: issue_refund is high risk", "here it waits", "What has happened so far:", "The agent asked for it.", "Put before those who decide.")
+	h.typed("teo", "explain "+link, "Why people are asked: issue_refund is high risk", "it waits here", "What has happened so far:", "The agent asked for it.", "Put before those who decide.")
 	h.clicks("ada", "#support-approvals", card, render.ActApprove)
 	h.finds("ada", "#support-approvals", "", "you are not a member of that role")
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
@@ -63,6 +65,7 @@ func TestExplainAndHistory(t *testing.T) {
 
 // A long history has pages.
 func TestHistoryPages(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for i := range 12 {
 		h.says("sam", "#support", fmt.Sprintf(`@bot call update_shipping_address {"order_id":"ORD-%d"}`, i))
@@ -86,6 +89,7 @@ func TestHistoryPages(t *testing.T) {
 
 // The shortcut explains a card in a form, and gives a friendly answer on a message without a request.
 func TestExplainShortcut(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	chat := h.says("ada", "#support-approvals", "good morning")
 	root := h.says("sam", "#support", refundCall)
@@ -109,8 +113,8 @@ func TestExplainShortcut(t *testing.T) {
 		views, _ := h.call("GET", "/people/"+user+"/views", nil)["views"].([]any)
 		h.call("POST", fmt.Sprintf("/people/%s/views/%s/close", user, views[0].(map[string]any)["id"]), map[string]any{"all": true})
 	}
-	explained("ada", "#support-approvals", card.TS, "Explain this approval", "Refund for order ORD-123", "Why people are asked", "here it waits", "The agent asked for it.")
-	explained("sam", "#support", step.TS, "Refund for order ORD-123", "here it waits")
+	explained("ada", "#support-approvals", card.TS, "Explain this approval", "Refund for order ORD-123", "Why people are asked", "it waits here", "The agent asked for it.")
+	explained("sam", "#support", step.TS, "Refund for order ORD-123", "it waits here")
 	explained("ada", "#support-approvals", chat, "there is nothing to explain")
 	explained("gus", "#support", step.TS, "full members of this workspace only")
 	h.quiet()

@@ -115,16 +115,12 @@ func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) err
 			return fmt.Errorf("%w: %w", errNoForm, o.err)
 		}
 	}
-	v.ExternalID = render.ExternalID(id)
-	_, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", "")
-	if code := formRefusal(err); code != "" {
-		return b.replaceRefused(ctx, v, err)
-	}
-	if code := slackapi.ErrorCode(err); code == "not_found" || code == "view_not_found" {
-		return fmt.Errorf("%w: %w", errNoForm, err)
-	}
-	if err != nil {
-		return fmt.Errorf("views.update: %w", slackapi.WithDelay(err))
+	if err := b.showForm(v, func(v slack.ModalViewRequest) error {
+		v.ExternalID = render.ExternalID(id)
+		_, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", "")
+		return err
+	}); err != nil {
+		return err
 	}
 	b.forms.mu.Lock()
 	delete(b.forms.open, id)
@@ -132,12 +128,19 @@ func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) err
 	return nil
 }
 
-// replaceRefused shows in place of a form that Slack refused it. The log gets Slack's reason.
-func (b *Bot) replaceRefused(ctx context.Context, v slack.ModalViewRequest, cause error) error {
+// showForm shows a form by an update of its modal. If Slack refuses the form, it shows that instead, and the log gets
+// Slack's reason.
+func (b *Bot) showForm(v slack.ModalViewRequest, update func(slack.ModalViewRequest) error) error {
+	cause := update(v)
+	code := formRefusal(cause)
+	switch {
+	case cause == nil:
+		return nil
+	case code == "":
+		return notUpdated(cause)
+	}
 	b.logRefusedForm("views.update", v, cause)
-	instead := render.RefusedForm(v.Title.Text, slackapi.ErrorCode(cause))
-	instead.ExternalID = v.ExternalID
-	if _, err := b.api.UpdateViewContext(ctx, instead, instead.ExternalID, "", ""); err != nil {
+	if update(render.RefusedForm(v.Title.Text, code)) != nil {
 		return fmt.Errorf("%w: %w", errNoForm, cause)
 	}
 	return fmt.Errorf("%w: %w", errFormRefused, cause)
@@ -158,9 +161,54 @@ func formNotOpened(cause error) *render.RichText {
 	return render.Say("The form could not be opened in time. Please click again.")
 }
 
-// openForm fills the modal that a click opened.
-func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r ephemeralReply, s render.ClickTarget) error {
-	action := i.Actions[0].ActionID
+// notUpdated says why a modal was not updated. It is errNoForm if the modal is closed or has changed.
+func notUpdated(err error) error {
+	switch slackapi.ErrorCode(err) {
+	case "not_found", "view_not_found", "expired_trigger_id", "hash_conflict":
+		return fmt.Errorf("%w: %w", errNoForm, err)
+	}
+	return fmt.Errorf("views.update: %w", slackapi.WithDelay(err))
+}
+
+// openWithin replaces the modal of Details… with the form of one of its buttons.
+func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error {
+	r := ephemeralReply{user: i.User.ID}
+	f, err := render.ParseFormToken(i.View.Metadata)
+	if err != nil {
+		return b.rejectClick(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
+	}
+	s, err := b.formOn(ctx, i, f)
+	if err == nil && (s.Request == nil || i.View.Callback != render.ActArguments) {
+		err = errForged
+	}
+	if err != nil {
+		return b.rejectClick(ctx, d, r, workflow.Click{}, s, err)
+	}
+	r.channel = s.Message.Channel
+	return formClick{b, d, i.Actions[0].ActionID, r, s, func(v slack.ModalViewRequest) error {
+		return b.showForm(v, func(v slack.ModalViewRequest) error { return b.updateClicked(ctx, v, i) })
+	}}.open(ctx)
+}
+
+// updateClicked replaces the modal in which somebody clicked.
+func (b *Bot) updateClicked(ctx context.Context, v slack.ModalViewRequest, i interaction) error {
+	_, err := b.api.UpdateViewContext(ctx, v, "", i.View.Hash, i.View.ID)
+	return err
+}
+
+// formClick is a click that opens a form, on a message or in Details….
+type formClick struct {
+	*Bot
+	d      delivered
+	action string
+	reply  ephemeralReply
+	target render.ClickTarget
+	show   func(slack.ModalViewRequest) error
+}
+
+// open draws the form and shows it.
+func (f formClick) open(ctx context.Context) error {
+	b, d, action, r, s := f.Bot, f.d, f.action, f.reply, f.target
 	who, unknown := b.authority(ctx, r.user, s, action)
 	if unknown != nil && mayRetry(d, unknown) {
 		return unknown
@@ -171,6 +219,9 @@ func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r epheme
 			return err
 		}
 	}
+	if err := readAbout(ctx, b, action, &s); err != nil {
+		return err
+	}
 	var v slack.ModalViewRequest
 	if unknown != nil {
 		v = render.Refusal(action, render.Unidentified())
@@ -178,7 +229,7 @@ func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r epheme
 		v = b.form(action, s, who)
 	}
 	b.known(r.user).LocalizeBlocks(v.Blocks.BlockSet)
-	err := b.fill(ctx, d.id, v)
+	err := f.show(v)
 	switch {
 	case err == nil && who.ID != "":
 		if err := errors.Join(b.recordAllSeen(ctx, s, who, v), b.recordReveal(ctx, s, who, v)); err != nil {
@@ -209,6 +260,23 @@ func (b *Bot) openForm(ctx context.Context, d delivered, i interaction, r epheme
 		return b.Requests.Refuse(ctx, c, no, "", s.Token.Ref)
 	}
 	return b.Intake.Done(ctx, c.Inbox, "")
+}
+
+// readAbout reads what Details… shows of a request beside its state.
+func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget) error {
+	if action != render.ActArguments || s.Request == nil {
+		return nil
+	}
+	me, err := b.whoAmI(ctx)
+	if err != nil {
+		return err
+	}
+	history, err := b.Views.Chain(ctx, s.Request.ID)
+	if err != nil {
+		return err
+	}
+	s.About = render.About{WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, s.Model), History: history}
+	return nil
 }
 
 // noForm returns the reason why a person gets no form, if it is their authority or the request's state. The attempt is
@@ -271,8 +339,7 @@ func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) 
 	case render.ActReject:
 		return render.RejectForm(r, f, s)
 	case render.ActArguments:
-		_, may := r.Authority(s.Policy, who)
-		return render.ArgumentsForm(r, f, may == nil && r.State == approvers.Pending)
+		return render.DetailsForm(s, f, who)
 	case render.ActModify:
 		tool, ok := b.Tools.Tool(r.Tool)
 		if !ok {
@@ -314,28 +381,33 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 			return b.unknownClicker(ctx, d, r, workflow.Click{}, s, err)
 		}
 		viewer = who
+		if err := readAbout(ctx, b, form, &s); err != nil {
+			return err
+		}
 		denied := render.Precheck(*s.Request, s, who)
 		switch {
 		case form == render.ActArguments:
-			_, denied = s.Request.Authority(s.Policy, who)
-			v = render.ArgumentsForm(*s.Request, f, denied == nil && s.Request.State == approvers.Pending)
+			v = render.DetailsForm(s, f, who)
 		case denied != nil:
 			v = render.Refusal(form, render.Denied(denied, s.Request, s.Policy))
 		default:
 			v = render.RevealForm(*s.Request, f)
 		}
+		b.known(i.User.ID).LocalizeBlocks(v.Blocks.BlockSet)
 	}
-	if _, err := b.api.UpdateViewContext(ctx, v, "", i.View.Hash, i.View.ID); err != nil {
-		if slackapi.ErrorCode(err) == "" && d.tries < clickTries {
-			return slackapi.WithDelay(err)
+	err = b.showForm(v, func(v slack.ModalViewRequest) error { return b.updateClicked(ctx, v, i) })
+	switch {
+	case err == nil:
+		if err := errors.Join(b.recordAllSeen(ctx, s, viewer, v), b.recordReveal(ctx, s, viewer, v)); err != nil {
+			return err
 		}
-		if b.logRefusedForm("views.update", v, err); formRefusal(err) != "" {
-			b.replyEphemeral(ctx, r, render.FormRefused(formRefusal(err)))
-		} else {
-			b.Log.Info("a page could not be turned: the form was closed or changed", "inbox", d.id, "cause", err)
-		}
-	} else if err := errors.Join(b.recordAllSeen(ctx, s, viewer, v), b.recordReveal(ctx, s, viewer, v)); err != nil {
+	case errors.Is(err, errFormRefused): // the person sees that
+	case errors.Is(err, errNoForm) && formRefusal(err) != "":
+		b.replyEphemeral(ctx, r, formNotOpened(err))
+	case !errors.Is(err, errNoForm) && d.tries < clickTries:
 		return err
+	default:
+		b.Log.Info("a page could not be turned: the form was closed or changed", "inbox", d.id, "cause", err)
 	}
 	if err := b.Intake.Done(ctx, d.id, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err

@@ -164,6 +164,7 @@ func (h *harness) start() {
 			store.TimerInbox:     {Handle: h.bot.Handle, Concurrency: 8},
 			store.TimerShowFirst: show, store.TimerShow: show, store.TimerShowAnswer: answer, store.TimerShowLast: show,
 			store.TimerThink: {Handle: h.think, Concurrency: 4}, store.TimerRun: {Handle: h.run, Concurrency: 4},
+			store.TimerCatchUp:      {Handle: Reception{h.bot}.CatchUp, Concurrency: 1},
 			store.TimerAvailability: {Handle: h.bot.ResolveAvailability, Concurrency: 2}, store.TimerRemind: {Handle: h.bot.Remind, Concurrency: 2}, store.TimerAway: {Handle: h.bot.Depart, Concurrency: 1},
 		})
 	})
@@ -292,6 +293,23 @@ func unhandled(t testing.TB, h *harness) []store.Timer {
 		t.Fatal(err)
 	}
 	return due
+}
+
+// expire ends the time in which a request can be decided.
+func (h *harness) expire(request string) {
+	h.t.Helper()
+	err := h.store.Update(context.Background(), func(tx store.Tx) error {
+		r, err := tx.Request(request)
+		if err != nil {
+			return err
+		}
+		r.ExpiresAt = time.Now()
+		return errors.Join(tx.PutRequest(r), tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.ExpiresAt}))
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.workflow.Wake()
 }
 
 // lose makes the deadlines of all running executions due, as after a long stop of the process.

@@ -21,6 +21,7 @@ import (
 	"countersign/bot/render"
 	"countersign/bot/transport"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/store"
 )
 
@@ -120,6 +121,7 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 // that reveals nothing. A signed request that is not for the bot is accepted and has no effect. Neither decides
 // anything or posts a message.
 func TestStrangersOverHTTP(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, overHTTP)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -182,7 +184,7 @@ func TestStrangersOverHTTP(t *testing.T) {
 		"nothing as JSON":        {asEvent(""), 400},
 		"two payloads":           {with(func(s *sending) { s.body += "&" + s.body }), 400},
 		"payload and command":    {with(func(s *sending) { s.body += "&command=/countersign" }), 400},
-		"a click at the events":  {with(func(s *sending) { s.path = transport.EventsPath }), 400},
+		"a click at commands":    {with(func(s *sending) { s.path = transport.CommandsPath }), 400},
 		"a command at the menus": {func() sending { s := asCommand("help"); s.path = transport.OptionsPath; return s }(), 400},
 		"no challenge":           {asEvent(`{"type":"url_verification"}`), 400},
 		"another workspace":      {fresh(func(p map[string]any) { p["team"] = map[string]any{"id": "T0999"} }), 200},
@@ -229,6 +231,7 @@ func TestStrangersOverHTTP(t *testing.T) {
 // Three kinds of requests are answered at once: the verification of the URL for events, the check of the certificate,
 // and the options of a menu.
 func TestAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, overHTTP)
 	if status, text := h.sends(asEvent(`{"type":"url_verification","token":"x","challenge":"3eZbrw1a<b>"}`)); status != 200 || text != `{"challenge":"3eZbrw1a\u003cb\u003e"}` {
 		t.Errorf("a challenge is answered with %d %s", status, text)
@@ -253,6 +256,7 @@ func TestAnsweredAtOnce(t *testing.T) {
 // A repeated request changes nothing: neither at once, nor with its signature written differently, nor in a new
 // process.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, overHTTP)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -337,6 +341,7 @@ func (h *harness) account() string {
 
 // Many copies of a delivery at the same instant count as one.
 func TestSameRequestAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, overHTTP)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -374,6 +379,7 @@ func TestSameRequestAtOnce(t *testing.T) {
 
 // An event that could not be stored is not acknowledged, and Slack's retry of it is handled.
 func TestRetryIsHeard(t *testing.T) {
+	t.Parallel()
 	disk := &cramped{}
 	h := newHarness(t, overHTTP, func(h *harness) {
 		h.wrap = func(s store.Store) store.Store { disk.Store = s; return disk }
@@ -399,4 +405,19 @@ func TestRetryIsHeard(t *testing.T) {
 	if !strings.Contains(h.log.String(), "Slack delivers again what was not acknowledged in time") {
 		t.Error("the log does not tell of the retry")
 	}
+}
+
+// One Request URL may take events, clicks, forms and commands, as many apps are set up.
+func TestOneRequestURL(t *testing.T) {
+	h := newHarness(t, overHTTP)
+	if err := h.slack.SetRequestURLs(t.Context(), delivery.URLsAt(h.address+transport.EventsPath)); err != nil {
+		t.Fatal(err)
+	}
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.commands("teo", "#support-approvals", "pending")
+	h.answered("teo", "#support-approvals", "Waits for you:")
+	h.clicks("teo", "#support-approvals", card, render.ActReject)
+	h.submits("teo", h.opened("teo", render.ActReject), map[string]any{render.FieldReason: "no receipt"})
+	h.finds("sam", "#support", root, "results: rejected")
 }

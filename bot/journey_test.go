@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -59,8 +60,9 @@ func testReject(t *testing.T, h *harness) {
 	}
 }
 
-// A tool server's claims appear on the card as its own, and do not affect the policy's risk.
+// A tool server's claims appear in the details as its own, and do not affect the policy's risk.
 func TestClaims(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		remote := bottest.Tool("crm.send", `{"type":"object","properties":{"to":{"type":"string"}}}`, approvers.Unprotected)
 		remote.Description, remote.Claims = "Sends a letter.", bottest.EveryClaim()
@@ -71,5 +73,10 @@ func TestClaims(t *testing.T) {
 	h.says("sam", "#support", "@bot please\ncall crm.send {\"to\":\"Ann\"}")
 	card := h.finds("teo", "#support-approvals", "", "Crm send", "High risk · can't be undone")
 	h.clicks("teo", "#support-approvals", card, render.ActArguments)
-	h.opened("teo", render.ActArguments)
+	details := fmt.Sprint(h.opened("teo", render.ActArguments))
+	for _, want := range []string{"Sends a letter.", "Declared by the tool's server, not verified: not read-only, destructive, not idempotent, reaches outside systems."} {
+		if !strings.Contains(details, want) {
+			t.Errorf("the details lack %q: %s", want, details)
+		}
+	}
 }

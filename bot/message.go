@@ -41,8 +41,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	u.Who = who
 	u.Attached = strings.TrimSpace(b.attached(ctx, nameFor(who), e.Event.Files) + "\n\n" + b.viewedChannelNote(ctx, e.Event))
 	here := ephemeralReply{user: user, channel: e.Event.channelID(), thread: e.Event.ThreadTS}
-	// A mention is delivered twice, as a mention and as a message of the channel. A notice is sent for one of them only.
-	told := u.Channel.DM || e.Event.Type == "app_mention"
+	told := u.Start
 	if u.Text == "" && u.Edited == "" {
 		if err := b.Intake.Done(ctx, row.ID, "no words in it"); err != nil {
 			return err
@@ -62,6 +61,9 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 			words = render.Unpermitted()
 		}
 		b.replyEphemeral(ctx, here, words)
+	}
+	if result.Passed != "" {
+		b.replyEphemeral(ctx, here, render.PassedOn(result.Passed))
 	}
 	if result.Turn != "" && !result.Halted && !result.Queued && !result.Paused && !result.Duplicate {
 		b.showStatus(ctx, result.Turn, false)
@@ -91,6 +93,7 @@ func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.
 		Start: place.DM || ev.Type == "app_mention" || mentions(ev.Text, me.User),
 		Halt:  saysStop(text),
 		Anew:  place.DM && ev.ThreadTS == "" && startsAnew(text),
+		Gap:   e.Gap,
 	}
 	return u, unnamed
 }

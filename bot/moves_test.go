@@ -1,15 +1,18 @@
 package bot
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"countersign/approvers"
 	"countersign/bot/render"
+	"countersign/store"
 )
 
 func TestAskAndAnswer(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -19,7 +22,7 @@ func TestAskAndAnswer(t *testing.T) {
 		t.Error("a question without words was accepted")
 	}
 	h.submits("teo", form, map[string]any{render.FieldReason: "why <!channel> so much?"})
-	question := h.finds("sam", "#support", root, "asks about", "why &lt;!channel&gt; so much?", "<@U0100>: your answer")
+	question := h.finds("sam", "#support", root, "asks about", "why &lt;!channel&gt; so much?", "<@U0100>: write your answer here, or press Answer…; it comes on the card.")
 	h.finds("ada", "#support-approvals", "", "asked: why &lt;!channel&gt; so much?", "Not answered yet")
 
 	h.clicks("priya", "#support", question, render.ActAnswer)
@@ -37,7 +40,40 @@ func TestAskAndAnswer(t *testing.T) {
 	h.finds("teo", "countersign", "", "answered your question", "“it is for two”", "|See the card>")
 }
 
+// What the person who was asked writes in the thread is the answer, and they are told so. Others' messages, and later
+// ones, wait for the agent as before.
+func TestAnswerByWriting(t *testing.T) { inBothWays(t, testAnswerByWriting) }
+
+func testAnswerByWriting(t *testing.T, h *harness) {
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, render.ActAsk)
+	h.submits("teo", h.opened("teo", render.ActAsk), map[string]any{render.FieldReason: "is there a photo?"})
+	h.finds("sam", "#support", root, "asks about", "is there a photo?")
+	h.quiet()
+	h.saysIn("priya", "#support", "I saw one", root)
+	h.quiet()
+	h.finds("ada", "#support-approvals", "", "asked: is there a photo?", "Not answered yet")
+	h.saysIn("sam", "#support", "yes, <@U0101> has it", root)
+	said := h.finds("sam", "#support", root, "Passed on to <@U0002> as your answer.")
+	if !said.Ephemeral {
+		t.Errorf("everybody is told: %s", said.Text)
+	}
+	h.finds("ada", "#support-approvals", "", "asked: is there a photo?", "💬 <@U0100>: yes, @Priya has it")
+	if answered := h.finds("sam", "#support", root, "asks about", "answered", "yes, @Priya has it"); answered.has(render.ActAnswer) {
+		t.Error("an answered question still has its button")
+	}
+	h.finds("teo", "countersign", "", "answered your question", "yes, @Priya has it")
+	h.saysIn("sam", "#support", "thank you", root)
+	h.quiet()
+	r := h.asked("C0002", h.finds("teo", "#support-approvals", "", "Waits for Team Lead"))
+	if len(r.Remarks) != 2 {
+		t.Errorf("remarks: %+v", r.Remarks)
+	}
+}
+
 func TestHandOnThroughSlack(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -58,6 +94,7 @@ func TestHandOnThroughSlack(t *testing.T) {
 }
 
 func TestTakeBackAndComment(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
 	})
@@ -71,8 +108,8 @@ func TestTakeBackAndComment(t *testing.T) {
 	mine = h.finds("ingrid", "countersign", "", "fine with me")
 	h.clicks("ingrid", "countersign", mine, render.ActApprove)
 	agreed := h.finds("ingrid", "countersign", "", "You have agreed")
-	if agreed.has(render.ActApprove) || !agreed.has(render.ActTakeBack) || !agreed.has(render.ActComment) {
-		t.Error("the copy of a person who has agreed offers more than Comment and Take back")
+	if agreed.has(render.ActApprove) || !agreed.has(render.ActTakeBack) {
+		t.Error("the copy of a person who has agreed offers more than Take back")
 	}
 	h.clicks("ingrid", "countersign", agreed, render.ActTakeBack)
 	h.submits("ingrid", h.opened("ingrid", render.ActTakeBack), map[string]any{render.FieldReason: "the wrong order"})
@@ -80,6 +117,45 @@ func TestTakeBackAndComment(t *testing.T) {
 	if over := h.finds("teo", "#support-approvals", "", "Approval taken back"); over.live() {
 		t.Error("a request whose approval was taken back still has a button")
 	}
+	if runs := h.runs(); len(runs) != 0 {
+		t.Errorf("it ran: %v", runs)
+	}
+}
+
+// A click in the details grants nothing: a person who may not do what the button does is told so, and a click in another
+// modal, or with metadata that the bot never made, is refused.
+func TestDetailsGrantNothing(t *testing.T) {
+	h := newHarness(t)
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	r := h.asked("C0002", card)
+	h.clicks("ada", "#support-approvals", card, render.ActArguments)
+	details := h.opened("ada", render.ActArguments)
+	metadata, _ := details["private_metadata"].(string)
+	pressed := 0
+	press := func(callback, metadata, action string) {
+		t.Helper()
+		pressed++
+		raw, err := json.Marshal(map[string]any{
+			"type": "block_actions", "trigger_id": fmt.Sprint(pressed, ".forged"), "user": map[string]string{"id": "U0001"}, "team": map[string]string{"id": "T0001"},
+			"view":    map[string]any{"id": details["id"], "hash": details["hash"], "type": "modal", "callback_id": callback, "private_metadata": metadata, "state": map[string]any{"values": map[string]any{}}},
+			"actions": []any{map[string]string{"action_id": action, "block_id": "moves", "type": "button", "value": r.ID}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.receive(store.InboxInteraction, raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	press(render.ActArguments, metadata, render.ActTakeBack)
+	h.until("Ada is told that she can't", func() bool {
+		return strings.Contains(fmt.Sprint(h.call("GET", "/people/ada/views", nil)), "whose approval counts")
+	})
+	press(render.ActReveal, metadata, render.ActReject)
+	h.until("a click in another modal is refused", func() bool { return len(h.denials(r.ID)) == 1 })
+	press(render.ActArguments, strings.Replace(metadata, r.Execution, "exec_other", 1), render.ActReject)
+	h.until("what she may not do is refused", func() bool { return len(h.denials(r.ID)) == 2 })
 	if runs := h.runs(); len(runs) != 0 {
 		t.Errorf("it ran: %v", runs)
 	}
@@ -97,6 +173,7 @@ func toolIndex(p *approvers.Policy, name string) int {
 // A stage for a user group asks the group's members who hold one of its roles, by direct message. The membership is
 // checked again at the click.
 func TestGroupStageThroughSlack(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Group: "support", Quorum: 1}}
 	})
@@ -122,6 +199,7 @@ func TestGroupStageThroughSlack(t *testing.T) {
 
 // A card in a channel mentions the members of those of the stage's roles that read their cards there.
 func TestCallsOfSeveralRoles(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}}
 	})

@@ -37,6 +37,7 @@ func (h *harness) isPaused(want bool) settings.Pause {
 
 // A whole pause: /countersign pause says what it would stop, the click pauses, everybody sees it, and a button ends it.
 func TestPauseInSlack(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, leadsPause)
 	root := h.says("sam", "#support", refundCall)
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -89,6 +90,7 @@ func TestPauseInSlack(t *testing.T) {
 // People whom the policy does not name see who can pause, and no button. An earlier button has no effect once the
 // policy or Slack no longer gives its owner the permission.
 func TestPauseRefused(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, leadsPause)
 	for user, want := range map[string]string{
 		"ingrid": "only people of Team Lead and my operator can pause everything",
@@ -135,6 +137,7 @@ func TestPauseRefused(t *testing.T) {
 
 // If two people pause at once, one is first, and the other is told who.
 func TestTwoPauseAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.PausedBy = []string{"team-lead", "finance-director"} })
 	for _, user := range []string{"teo", "ingrid"} {
 		h.commands(user, "#general", "pause an incident")

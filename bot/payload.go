@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"countersign/approvers"
+	"countersign/bot/directory"
 	"countersign/bot/transport"
 	"countersign/store"
 )
@@ -34,7 +36,8 @@ type envelope struct {
 		Team       string `json:"team_id"`
 		Enterprise string `json:"enterprise_id"`
 	} `json:"authorizations"` // installations of the app that receive the event
-	LimitedSince int64 `json:"minute_rate_limited"` // for eventsLimited: the minute in which it began, in Unix seconds
+	Gap          *approvers.Gap `json:"gap"`                 // of a message that was read long after it was written: see catch_up.go. Slack sends none
+	LimitedSince int64          `json:"minute_rate_limited"` // for eventsLimited: the minute in which it began, in Unix seconds
 }
 
 // eventsLimited says that Slack temporarily sends no events. It contains no event.
@@ -229,6 +232,24 @@ func readInteraction(raw []byte) (i interaction, err error) {
 func deliveryID(kind store.InboxKind, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return string(kind) + ":" + hex.EncodeToString(sum[:16])
+}
+
+// messageID returns the id of a new message, under which it is stored once, whether it is delivered as a message, as a
+// mention, again, or read from a history. It reports false for other events, and for a mention that only Slack sees.
+func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
+	if e.deletion() {
+		id, ok = e.deletionID()
+		return id, ok
+	}
+	if e.Edited.TS != "" || e.TS == "" || e.channelID() == "" {
+		return "", false
+	}
+	if e.Type == "app_mention" {
+		if me, known := self.known(); !known || !mentions(e.Text, me.User) {
+			return "", false
+		}
+	}
+	return "message:" + e.channelID() + "/" + e.TS, e.Type == "message" || e.Type == "app_mention"
 }
 
 func (i interaction) id(raw []byte) string {

@@ -68,8 +68,8 @@ func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
 	if id != "" && !idShape.MatchString(id) { // this id becomes part of the delivery's id
 		id = deliveryID(store.InboxEvent, id)
 	}
-	if gone, named := e.Event.deletionID(); named && e.Event.deletion() {
-		id = gone
+	if message, ok := e.Event.messageID(&b.self); ok {
+		id = message
 	}
 	if id == "" {
 		id = deliveryID(store.InboxEvent, e.Event.channelID(), e.Event.TS, e.Event.Type, e.Event.Edited.TS, e.Event.At)

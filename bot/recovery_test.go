@@ -23,6 +23,7 @@ func botMessages(h *harness, user, channel, thread string) (out []posted) {
 
 // If the response to a post is lost, the message is found again by its metadata and not posted twice.
 func TestLostPost(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultLostResponse, Method: "chat.postMessage", Times: 2}); err != nil {
 		t.Fatal(err)
@@ -43,6 +44,7 @@ func TestLostPost(t *testing.T) {
 
 // After a restart waiting requests still wait, and their cards still work.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -78,6 +80,7 @@ func undelivered(t *testing.T, h *harness) []store.Timer {
 
 // If the bot is not a member of the cards' channel, the card goes to each approver instead.
 func TestUnreachableChannel(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Approvers[1].Cards = "#finance" })
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "U0BOT", "", "Waits for Team Lead")
@@ -90,6 +93,7 @@ func TestUnreachableChannel(t *testing.T) {
 
 // A deactivated approver gets no card; the others do.
 func TestRoleExpandsToPeople(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[2].Members = append(h.policy.Approvers[2].Members,
 			approvers.Member{Kind: approvers.MemberUser, Value: "U0902"}, approvers.Member{Kind: approvers.MemberUser, Value: "U0904"},
@@ -104,6 +108,7 @@ func TestRoleExpandsToPeople(t *testing.T) {
 
 // If the process stops while a tool runs, people are asked for the outcome, and their report goes to the agent.
 func TestUnknownOutcome(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		action string
 		want   string
@@ -133,6 +138,7 @@ func TestUnknownOutcome(t *testing.T) {
 
 // If Slack no longer lets the bot edit a card, a new one replaces it, and no live button remains.
 func TestUneditableCard(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -153,6 +159,7 @@ func TestUneditableCard(t *testing.T) {
 
 // An ephemeral message that Slack refuses is sent as a direct message.
 func TestToldByDirectMessage(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -165,6 +172,7 @@ func TestToldByDirectMessage(t *testing.T) {
 
 // If the loading view could not be opened, the person is told to click again, and a second click works.
 func TestFormNotOpened(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -216,6 +224,7 @@ func TestFormRefused(t *testing.T) {
 
 // A token that Slack refuses ends Run with an error that names the token and where to find the right one.
 func TestRefusedTokens(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, c := range []struct{ bot, app, want string }{
 		{"xoxb-wrong", workspace.DemoAppToken, "SLACK_BOT_TOKEN"}, {workspace.DemoBotToken, "xapp-wrong", "SLACK_APP_TOKEN"},

@@ -11,6 +11,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/internal/redact"
@@ -163,17 +164,18 @@ func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) err
 	} else if err != nil {
 		return err
 	}
-	if r := senderOf(row); r.user != "" && isAddressed(row) {
+	if r := senderOf(row); r.user != "" && isAddressed(row, &b.self) {
 		b.replyEphemeral(ctx, r, render.Unpermitted())
 	}
 	return nil
 }
 
 // isAddressed reports whether a delivery is meant for the bot: not a message of a channel that the bot only overhears.
-func isAddressed(row store.Inbox) bool {
+func isAddressed(row store.Inbox, self *fetchedOnce[directory.Self]) bool {
 	if row.Kind != store.InboxEvent {
 		return true
 	}
 	e, err := readEnvelope(row.Payload)
-	return err == nil && (e.Event.Type == "app_mention" || e.Event.Type == "message" && e.Event.dm())
+	me, known := self.known()
+	return err == nil && (e.Event.Type == "app_mention" || e.Event.Type == "message" && (e.Event.dm() || known && mentions(e.Event.Text, me.User)))
 }

@@ -15,6 +15,7 @@ import (
 // The result of a search does not cover posts that were under way during it, or messages from before its lower time
 // limit.
 func TestKnownPosts(t *testing.T) {
+	t.Parallel()
 	const place = "C1"
 	at := func(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }
 	var p unconfirmedPosts
@@ -82,6 +83,7 @@ func (h *holder) RoundTrip(req *http.Request) (*http.Response, error) {
 // If the bot is stopped while Slack answers a post, the post is completed and recorded. The next process need not
 // search for the message, and a click on it in between counts.
 func TestStoppedWhilePosting(t *testing.T) {
+	t.Parallel()
 	slack := &holder{posted: make(chan struct{}), release: make(chan struct{})}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
 	h.says("sam", "#support", refundCall)

@@ -39,6 +39,7 @@ func (h *harness) turns(user, action string, words ...string) map[string]any {
 // Arguments with more than 100,000 displayed characters are read completely, page by page, and can be approved on the
 // last page only, by the person who was shown it. What was shown is stored.
 func TestHugeArguments(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	var body strings.Builder
 	for i := range hugeLines {

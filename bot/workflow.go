@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -49,6 +50,11 @@ type Intake interface {
 	ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error
 	ChannelRestored(ctx context.Context, inbox, channel string) error
 	ChannelShared(ctx context.Context, inbox, channel string, named ...string) error
+	Received(ctx context.Context, until, open time.Time) error
+	Missed(ctx context.Context, quiet bool) error
+	StillWaits(ctx context.Context, gap settings.Gap) error
+	ChannelRead(ctx context.Context, gap settings.Gap, channel string) error
+	CaughtUp(ctx context.Context, gap settings.Gap) error
 }
 
 // Requests handles what people decide and say about requests.
@@ -155,6 +161,8 @@ type Views interface {
 	Refusals(ctx context.Context) (list []settings.Refusal, err error)
 	PauseImpact(ctx context.Context) (s view.PauseImpact, p settings.Pause, err error)
 	Inbox(ctx context.Context, id string) (row store.Inbox, err error)
+	Reception(ctx context.Context) (settings.Reception, error)
+	ConversationsSince(ctx context.Context, at time.Time, limit int) ([]store.Conversation, error)
 	TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error)
 	Grants(ctx context.Context, who approvers.PersonID) (out []view.ListedGrant, err error)
 	StageSnapshot(ctx context.Context, request string) (view.StageSnapshot, error)

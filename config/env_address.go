@@ -43,16 +43,22 @@ func withoutPassword(text string) string {
 // address checks a listen address.
 func (r *envReader) address(name, text string) string {
 	host, port, err := net.SplitHostPort(text)
-	n, numErr := strconv.Atoi(port)
 	switch {
-	case err != nil && isNumber(text):
+	case err != nil && isPort(text):
 		r.wrong(name, yamldoc.Quote(text)+" is a port without a host", "write 127.0.0.1:"+text)
+	case err != nil && isNumber(text):
+		r.wrong(name, yamldoc.Quote(text)+" is not a port", "write HOST:PORT with a port from 0 to 65535, such as 127.0.0.1:9090")
 	case err != nil:
 		r.wrong(name, yamldoc.Quote(text)+" is not an address to listen on", "write HOST:PORT, such as 127.0.0.1:9090")
-	case numErr != nil || n < 0 || n > 65535:
+	case !isPort(port):
 		r.wrong(name, yamldoc.Quote(port)+" is not a port", "write a number from 0 to 65535, such as "+net.JoinHostPort(host, "9090"))
 	}
 	return text
+}
+
+func isPort(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= 0 && n <= 65535
 }
 
 func isNumber(s string) bool {

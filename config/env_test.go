@@ -130,6 +130,9 @@ func TestEnvProblems(t *testing.T) {
 		{"a path alone", config.Offline, map[string]string{"COUNTERSIGN_STORE": "countersign.db"}, []string{"COUNTERSIGN_STORE: does not say which kind of store it is; write bolt:PATH"}},
 		{"no path", config.Offline, map[string]string{"COUNTERSIGN_STORE": "bolt:"}, []string{"COUNTERSIGN_STORE: has no path after bolt:"}},
 		{"a directory", config.Offline, map[string]string{"COUNTERSIGN_STORE": "bolt:/var/lib/"}, []string{"add the file's name, such as bolt:/var/lib/countersign.db"}},
+		{"no port", config.Check, map[string]string{"COUNTERSIGN_ADMIN_ADDR": "99999"}, []string{
+			`COUNTERSIGN_ADMIN_ADDR: "99999" is not a port; write HOST:PORT with a port from 0 to 65535, such as 127.0.0.1:9090`,
+		}},
 		{"addresses", config.Check, map[string]string{"COUNTERSIGN_HTTP_ADDR": "8080", "COUNTERSIGN_ADMIN_ADDR": "localhost:http"}, []string{
 			`COUNTERSIGN_HTTP_ADDR: "8080" is a port without a host; write 127.0.0.1:8080`, `COUNTERSIGN_ADMIN_ADDR: "http" is not a port; write a number from 0 to 65535, such as localhost:9090`,
 		}},

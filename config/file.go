@@ -37,7 +37,11 @@ func ReadPolicy(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ParsePolicy(path, data)
+	file, err := ParsePolicy(path, data)
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
 }
 
 // ReadFile reads a policy file's content for [ParsePolicy]. The error is [Problems].
@@ -83,7 +87,8 @@ func plainCause(err error) string {
 	return err.Error()
 }
 
-// ParsePolicy parses a policy file's content. name is the file's name in problems.
+// ParsePolicy parses a policy file's content. name is the file's name in problems. With errors in values, it also
+// returns the file with the values that could be read; only its names are of use.
 func ParsePolicy(name string, data []byte) (*File, error) {
 	doc, root, ok := yamldoc.Parse(name, data)
 	file := &File{Name: name, Document: doc, Conditions: map[string]*condition.Compiled{}}
@@ -93,10 +98,11 @@ func ParsePolicy(name string, data []byte) (*File, error) {
 		policy.Hash = Hash(data)
 		file.Policy = policy.Indexed()
 	}
-	if err := doc.Problems().Err(); err != nil {
+	err := doc.Problems().Err()
+	if file.Policy == nil {
 		return nil, err
 	}
-	return file, nil
+	return file, err
 }
 
 // Finding returns a problem with the value at a path, such as http.weather, for packages that read the referenced

@@ -30,6 +30,7 @@ const (
 	OutboxPause         OutboxKind = "pause"      // tells those who may resume that everything is paused; Ref: the pause, as named by the workflow
 	OutboxHome          OutboxKind = "home"       // a person's Home tab: requests that wait for them, their own requests, and more; Ref: as named by the workflow
 	OutboxStandstill    OutboxKind = "standstill" // tells a conversation that a pause delays its messages; Ref: a turn
+	OutboxGap           OutboxKind = "was_away"   // tells a conversation that the bot was away when its message was written; Ref: a turn
 )
 
 // Note says what a notice is about.

@@ -26,6 +26,7 @@ const (
 	TimerHome          TimerKind = "home"     // show a Home tab without buttons because its owner has not opened it for a while; Ref: its outbox message
 	TimerHomes         TimerKind = "homes"    // refresh Home tabs in use after a change; Ref: SettingHomes
 	TimerRepost        TimerKind = "repost"   // post a lost message again before its deadline; Ref: an outbox message
+	TimerCatchUp       TimerKind = "catch_up" // read what people wrote while nothing was received; Ref: SettingReception
 	// Deliver an outbox message to Slack; Ref: an outbox message. Each rank has its own kind, so that lower ranks
 	// never delay higher ones.
 	TimerShowFirst  TimerKind = "show_first"
@@ -41,7 +42,7 @@ var ShowTimers = []TimerKind{TimerShowFirst, TimerShow, TimerShowAnswer, TimerSh
 var TimerKinds = append([]TimerKind{
 	TimerInbox, TimerThink, TimerRun, TimerExpire, TimerEscalate, TimerRemind, TimerAvailability, TimerAway,
 	TimerModelQuestion, TimerElicit, TimerPreview, TimerLeave, TimerGrant, TimerPause, TimerChannel, TimerHome, TimerHomes,
-	TimerRepost,
+	TimerRepost, TimerCatchUp,
 }, ShowTimers...)
 
 // Timer is a row with a deadline. There is at most one for each Kind and Ref; setting it again replaces it.
@@ -65,8 +66,8 @@ const (
 	InboxCommand     InboxKind = "command"
 )
 
-// Inbox is a delivery from Slack. It is durable before Slack gets the acknowledgement, and it is kept after it was
-// handled, so that a redelivery changes nothing.
+// Inbox is a delivery from Slack, or a message that was read from a channel's history. A delivery is durable before
+// Slack gets the acknowledgement. The row is kept after it was handled, so that a redelivery changes nothing.
 type Inbox struct {
 	ID         string    `json:"id"` // Slack's event id, or another id of the delivery
 	Version    uint64    `json:"version"`

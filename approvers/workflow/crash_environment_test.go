@@ -13,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 	"countersign/store/jobs"
 )
@@ -164,6 +165,7 @@ func (w *environment) step() bool {
 		store.TimerInbox: w.handle, store.TimerThink: w.think, store.TimerRun: w.runTool, store.TimerPreview: w.foretell,
 		store.TimerShowFirst: w.showAt, store.TimerShow: w.showAt, store.TimerShowAnswer: w.showAt, store.TimerShowLast: w.showAt,
 		store.TimerAvailability: w.muster, store.TimerRemind: w.remind, store.TimerAway: w.depart,
+		store.TimerCatchUp: func(ctx context.Context, _ store.Timer) error { return w.Intake.CaughtUp(ctx, settings.Gap{}) }, // there is no history
 	}
 	for kind, worker := range w.Workers() {
 		handlers[kind] = worker.Handle

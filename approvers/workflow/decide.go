@@ -399,6 +399,55 @@ func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.
 	})
 }
 
+// maxWritten limits an answer that is written in the thread, in characters. It is as long as one in the form.
+const maxWritten = 500
+
+// answerByWriting takes a requester's message as the answer to an approver's question about a call of the turn that
+// waits: to the latest one without an answer. It returns the approver, or nothing if no question is open.
+func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (approvers.PersonID, error) {
+	if turn.State != approvers.TurnWaiting || u.Text == "" {
+		return "", nil
+	}
+	calls, err := t.Calls(turn.ID)
+	if err != nil {
+		return "", err
+	}
+	var asked approvers.Request
+	question := -1
+	for _, c := range calls {
+		if c.Outcome != "" || c.Request == "" {
+			continue
+		}
+		r, err := t.Request(c.Request)
+		if err != nil {
+			return "", err
+		}
+		for i, q := range r.Remarks {
+			open := r.State == approvers.Pending && q.Kind == approvers.Question && !r.Answered(i) && q.At.Before(u.At)
+			if open && (question < 0 || q.At.After(asked.Remarks[question].At)) {
+				asked, question = r, i
+			}
+		}
+	}
+	if question < 0 {
+		return "", nil
+	}
+	words := []rune(u.Text)
+	if len(words) > maxWritten {
+		words = append(words[:maxWritten-1], '…')
+	}
+	c := Click{Who: u.Who, At: u.At, Reason: string(words), Channel: u.Channel.Channel, MessageTS: u.TS}
+	after, events, denied := asked.Reply(t.deciding(), t.move(c), question)
+	if denied != nil { // such as somebody who did not ask for the call
+		return "", nil
+	}
+	m.State, m.Turn = store.MessageAnswer, turn.ID
+	if err := errors.Join(t.PutMessage(m), t.records.auditRemarked(after, c), t.apply(after, events)); err != nil {
+		return "", err
+	}
+	return asked.Remarks[question].By, nil
+}
+
 // auditRemarked records the last remark.
 func (t recordsTx) auditRemarked(r approvers.Request, c Click) error {
 	m := r.Remarks[len(r.Remarks)-1]

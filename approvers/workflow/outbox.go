@@ -264,7 +264,7 @@ func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {
 		}
 	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxGrant, store.OutboxHome:
 		return store.RankPlain, nil
-	case store.OutboxAnswer, store.OutboxFile, store.OutboxProblem:
+	case store.OutboxAnswer, store.OutboxFile, store.OutboxProblem, store.OutboxGap: // in the order in which they were made
 		return store.RankAnswer, nil
 	}
 	return store.RankLast, nil

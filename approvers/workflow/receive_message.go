@@ -26,12 +26,13 @@ type IncomingMessage struct {
 	Thread   string // ts of the thread's root; empty at the top level of a direct message
 	TS       string // the message's own ts
 	Who      approvers.Identity
-	Text     string // as the model should read it
-	Attached string // for the model only: the attached files, and where the message was written
-	Start    bool   // it may begin a conversation: a mention, or a direct message
-	Anew     bool   // it begins a new conversation at the top level of a direct message
-	Halt     bool   // it says to stop: the current turn is stopped, and no turn begins
-	Edited   string // Slack's ts of the last edit; empty: it was not edited
+	Text     string         // as the model should read it
+	Attached string         // for the model only: the attached files, and where the message was written
+	Start    bool           // it may begin a conversation: a mention, or a direct message
+	Anew     bool           // it begins a new conversation at the top level of a direct message
+	Halt     bool           // it says to stop: the current turn is stopped, and no turn begins
+	Edited   string         // Slack's ts of the last edit; empty: it was not edited
+	Gap      *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
 }
 
 // MessageResult says how a message was handled.
@@ -43,7 +44,9 @@ type MessageResult struct {
 	Ignored      bool // it was not for the bot
 	Duplicate    bool // it was received before
 	Halted       bool // it stopped the turn
-	Denied       *approvers.Denied
+	// Passed is the approver whose question it answers; empty if it answers none.
+	Passed approvers.PersonID
+	Denied *approvers.Denied
 }
 
 // deny records that the author may not ask, if denied is not nil. The author is told only if the message was to the
@@ -93,7 +96,10 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 			heard.Duplicate = true
 			return nil
 		}
-		return t.turns.acceptMessage(conv, u, &heard)
+		if err := t.turns.acceptMessage(conv, u, &heard); err != nil || heard.Turn == "" {
+			return err
+		}
+		return t.turns.tellGap(heard, u, recent)
 	})
 	if errors.Is(err, ErrHandled) {
 		return MessageResult{Duplicate: true}, nil
@@ -163,13 +169,13 @@ func (t turnsTx) conversationFor(u IncomingMessage, heard *MessageResult) (store
 }
 
 // acceptMessage stores the message. It starts a turn, joins one that has not started, stops the current one, answers
-// its question, or waits.
+// its question or an approver's, or waits.
 func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *MessageResult) error {
 	conv.Messages++
 	conv.LastAt, conv.Gone = t.now, false
 	m := store.Message{
 		Conversation: conv.ID, Seq: conv.Messages, Role: store.RoleUser, State: store.MessageQueued,
-		Author: u.Who.ID, AuthorName: u.Who.Name, Text: u.Text, Attached: u.Attached, TS: u.TS, Edited: u.Edited, At: t.now,
+		Author: u.Who.ID, AuthorName: u.Who.Name, Text: u.Text, Attached: u.Attached, TS: u.TS, Edited: u.Edited, At: t.now, Gap: u.Gap,
 	}
 	if conv.Turn == "" {
 		if err := t.PutMessage(m); err != nil {
@@ -207,6 +213,9 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard
 	if answered, err := t.questions.answerByWriting(turn, m, u); answered || err != nil {
 		return errors.Join(err, t.PutConversation(conv))
 	}
+	if heard.Passed, err = t.requests.answerByWriting(turn, m, u); heard.Passed != "" || err != nil {
+		return errors.Join(err, t.PutConversation(conv))
+	}
 	if turn.State == approvers.TurnQueued { // the model was not called yet, so the message joins the turn
 		m.State, m.Turn = store.MessageTaken, turn.ID
 		if err := t.PutTurn(turn.Speak(u.Who.ID)); err != nil {
@@ -228,6 +237,15 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard
 		return err
 	}
 	return t.tellQueued(turn)
+}
+
+// tellGap tells a conversation, once for each gap, that the bot was away when its message was written. recent has the
+// messages before it.
+func (t turnsTx) tellGap(heard MessageResult, u IncomingMessage, recent []store.Message) error {
+	if u.Gap == nil || slices.ContainsFunc(recent, func(m store.Message) bool { return m.Gap != nil && m.Gap.From.Equal(u.Gap.From) }) {
+		return nil
+	}
+	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxGap, Ref: heard.Turn, To: store.ToConversation + heard.Conversation})
 }
 
 // begin starts a turn with all messages that wait. The caller puts the conversation.

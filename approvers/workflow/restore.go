@@ -30,7 +30,8 @@ type Loss struct {
 
 // Restored closes everything in a restored store that could act, because nobody knows what happened after the backup:
 // requests and calls that have not run are voided, interrupted runs get an unknown outcome, turns stop, deliveries are
-// set aside, and grants end. Then it records the restoration. It must be called before anything else runs on the store.
+// set aside, and grants end. Nothing that people wrote since the backup is read again, because it may have been answered.
+// Then it records the restoration. It must be called before anything else runs on the store.
 // After a crash it is called again.
 func (w *History) Restored(ctx context.Context, x Restoration) error {
 	closed := map[string]int{}
@@ -71,6 +72,9 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 		}
 		for name, n := range closed {
 			facts[name] = strconv.Itoa(n)
+		}
+		if err := t.reception.startAnew(); err != nil {
+			return err
 		}
 		return t.audit(approvers.InstallationChain, approvers.AuditRestored, x.Who, facts, body)
 	})

@@ -57,17 +57,17 @@ type Claims struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }
 
-// Words describes the claims without the title, each as a part of a sentence that begins with "it".
+// Words describes the claims without the title, each in a word or two.
 func (c Claims) Words() []string {
 	var out []string
 	for _, hint := range []struct {
 		says    *bool
 		yes, no string
 	}{
-		{c.ReadOnly, "only reads", "changes something"},
-		{c.Destructive, "can destroy something", "destroys nothing"},
-		{c.Idempotent, "does nothing more when it runs again", "acts again when it runs again"},
-		{c.OpenWorld, "reaches the world outside", "stays within its own data"},
+		{c.ReadOnly, "read-only", "not read-only"},
+		{c.Destructive, "destructive", "not destructive"},
+		{c.Idempotent, "idempotent", "not idempotent"},
+		{c.OpenWorld, "reaches outside systems", "stays within its own data"},
 	} {
 		switch {
 		case hint.says == nil:
@@ -347,10 +347,17 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 	return t.AppendAudit(rec, payload)
 }
 
-// Forget deletes deliveries that were handled longer ago than after, and old counters.
+// Forget deletes deliveries that were handled longer ago than after and are not read again after a gap, and old
+// counters.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
-		func(t *tx) (int, error) { return t.ForgetInbox(t.now.Add(-after), forgetBatch) },
+		func(t *tx) (int, error) {
+			before, err := t.reception.forgettable(t.now.Add(-after))
+			if err != nil {
+				return 0, err
+			}
+			return t.ForgetInbox(before, forgetBatch)
+		},
 		func(t *tx) (int, error) { return t.PruneCounters(t.now.Add(-counterRetention), forgetBatch) },
 	}
 	for _, batch := range drop {
@@ -393,6 +400,7 @@ type parts struct {
 	damage    damageTx    // closing what a damaged record belongs to
 	restore   restoreTx   // closing what a restored store must not act on
 	seals     sealsTx     // signed heads
+	reception receptionTx // gaps in which nothing was received
 }
 
 // The concerns of a transaction.
@@ -417,6 +425,7 @@ type (
 	damageTx    struct{ *tx }
 	restoreTx   struct{ *tx }
 	sealsTx     struct{ *tx }
+	receptionTx struct{ *tx }
 )
 
 // newParts returns the parts of a transaction.
@@ -442,6 +451,7 @@ func newParts(t *tx) parts {
 		damage:    damageTx{t},
 		restore:   restoreTx{t},
 		seals:     sealsTx{t},
+		reception: receptionTx{t},
 	}
 }
 

@@ -35,6 +35,14 @@ type BlockBuilder struct {
 	Tabled bool     // contains a table; Slack accepts one per message
 }
 
+// width returns the number of characters of the text.
+func (p *BlockBuilder) width() (n int) {
+	for _, line := range p.lines {
+		n += Width(line)
+	}
+	return n
+}
+
 // headline adds the first line. A text too long for Slack's headers becomes a bold paragraph.
 func (p *BlockBuilder) headline(s string) {
 	if utf8.RuneCountInString(s) > slackapi.MaxHeader || strings.Contains(s, "\n") {

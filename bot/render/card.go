@@ -46,12 +46,22 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 
 // banners says what is wrong, above everything else. Normally nothing is.
 func (v View) banners(r approvers.Request) []*RichText {
-	out := []*RichText{v.earlier(r), v.pausedHere()}
-	if !r.Plan.Known {
-		out = append(out, Say("⚠️ ").Strong("The policy does not know this tool."))
-	}
+	out := v.setbacks(r)
 	for _, f := range doubts(r) {
 		out = append(out, Say("⚠️ ").Strong(f))
+	}
+	return out
+}
+
+// setbacks says what is wrong with a request apart from its arguments.
+func (v View) setbacks(r approvers.Request) []*RichText {
+	out := []*RichText{v.earlier(r)}
+	if r.State != approvers.Pending {
+		return out
+	}
+	out = append(out, v.pausedHere())
+	if !r.Plan.Known {
+		out = append(out, Say("⚠️ ").Strong("The policy does not know this tool."))
 	}
 	if fault := previewFault(r); fault != "" {
 		out = append(out, Say("⚠️ ").Strong("The preview could not be made: ").Say(Clip(OneLine(fault), MaxNote)))
@@ -129,7 +139,7 @@ func (v View) arguments(p *BlockBuilder, text string, whole bool) {
 // argumentTable lays out the arguments for their approvers: those that say most come first, and the earlier value
 // stands before one that an approver changed.
 func (v View) argumentTable(r approvers.Request) string {
-	l := layout{secrets: r.Secrets, first: v.firstArguments(r)}
+	l := layout{secrets: r.Secrets, first: firstArguments(r, v.Policy, v.Tool)}
 	if len(r.Edits) > 0 {
 		l.was = changedFrom(r.Edits[0].Before, r.Args, r.Secrets)
 	}
@@ -138,17 +148,17 @@ func (v View) argumentTable(r approvers.Request) string {
 
 // firstArguments returns the arguments that say most about a call: those of the policy's sentence, and those that the
 // tool needs.
-func (v View) firstArguments(r approvers.Request) []string {
+func firstArguments(r approvers.Request, p *approvers.Policy, tool ToolDescription) []string {
 	var names []string
-	if v.Policy != nil {
-		t, _ := v.Policy.Tool(r.Tool, r.Agent)
+	if p != nil {
+		t, _ := p.Tool(r.Tool, r.Agent)
 		for _, action := range templateActions.FindAllString(t.Preview.Text, -1) {
 			for _, m := range templateFields.FindAllStringSubmatch(action, -1) {
 				names = append(names, m[1])
 			}
 		}
 	}
-	return append(names, v.Tool.required...)
+	return append(names, tool.required...)
 }
 
 var (
@@ -220,7 +230,7 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 	details := button(ActArguments, "Details…", value, slack.StyleDefault)
 	if v.hadTheirSay(r) {
 		p.Para(Say("☑️ You have agreed. Others are still needed."))
-		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), button(ActComment, "Comment…", value, slack.StyleDefault), details)
+		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), details)
 		return
 	}
 	p.Para(v.wantsTyping(r))
@@ -229,19 +239,6 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 		row = append(row, details)
 	}
 	p.buttons("", row...)
-	others := []slack.BlockElement{
-		button(ActAsk, "Ask…", value, slack.StyleDefault), button(ActComment, "Comment…", value, slack.StyleDefault),
-		button(ActHandOn, "Hand on…", value, slack.StyleDefault),
-	}
-	if len(v.reveal(r)) > 0 {
-		others = append(others, button(ActModify, "Modify…", value, slack.StyleDefault))
-	}
-	if len(r.Standing()) > 0 && !v.ownCopy() {
-		others = append(others, button(ActTakeBack, "Take back…", value, slack.StyleDefault))
-	} else {
-		others = v.andMore(r, whole, others...)
-	}
-	p.buttons("", others...)
 }
 
 func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUser) }

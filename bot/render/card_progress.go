@@ -18,7 +18,7 @@ func (v View) waitsLine(r approvers.Request) []*RichText {
 		line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
 		c.in(line)
 	}
-	line.also(v.agreedAt(r)).Say(against(r, ", ")).Say(".").also(v.otherStages(r))
+	line.also(agreedAt(r)).Say(against(r, ", ")).Say(".").also(v.otherStages(r))
 	out := []*RichText{v.handedOn(r), v.escalated(r), line}
 	for _, d := range r.Against(r.Stage) {
 		no := Say("👎 ").Person(d.By, d.Name).Say(" is against it")
@@ -31,7 +31,7 @@ func (v View) waitsLine(r approvers.Request) []*RichText {
 }
 
 // agreedAt says how many of a stage's people have agreed, if it takes several.
-func (v View) agreedAt(r approvers.Request) *RichText {
+func agreedAt(r approvers.Request) *RichText {
 	p := new(RichText)
 	quorum, n := r.CurrentStage().Quorum, r.At(r.Stage)
 	switch {
@@ -40,7 +40,7 @@ func (v View) agreedAt(r approvers.Request) *RichText {
 	case n == 0:
 		return p.Say(fmt.Sprintf(" (%d people)", quorum))
 	}
-	return p.Say(fmt.Sprintf(" (%d of %d agreed: ", n, quorum)).also(v.people(decisionsAt(r, r.Stage))).Say(")")
+	return p.Say(fmt.Sprintf(" (%d of %d agreed: ", n, quorum)).also(peopleOf(decisionsAt(r, r.Stage))).Say(")")
 }
 
 // decisionsAt returns the approvals of a stage that count.
@@ -53,8 +53,8 @@ func decisionsAt(r approvers.Request, stage int) (out []approvers.Decision) {
 	return out
 }
 
-// people names the people who made decisions.
-func (v View) people(by []approvers.Decision) *RichText {
+// peopleOf names the people who made decisions.
+func peopleOf(by []approvers.Decision) *RichText {
 	p := new(RichText)
 	for i, d := range by {
 		if i == maxPeopleTold {
@@ -78,7 +78,7 @@ func (v View) otherStages(r approvers.Request) *RichText {
 		}
 		p.Say(" " + v.stageTitle(st) + " agreed")
 		if by := decisionsAt(r, i); len(by) > 0 {
-			p.Say(": ").also(v.people(by)).Say(" ").At(by[len(by)-1].At, clock)
+			p.Say(": ").also(peopleOf(by)).Say(" ").At(by[len(by)-1].At, clock)
 		}
 		p.Say(".")
 	}
@@ -149,7 +149,11 @@ func (v View) decision(r approvers.Request, i int) *RichText {
 	if d.By.Login() != "" {
 		in = "at the command line"
 	}
-	line := Say(sign).Person(d.By, d.Name).Say(fmt.Sprintf(" (%s) %s at stage %d, ", in, did, d.Stage+1)).At(d.At, clock)
+	line := Say(sign).Person(d.By, d.Name).Say(" (" + in + ") " + did)
+	if len(r.Plan.Stages) > 1 {
+		line.Say(fmt.Sprintf(" at stage %d", d.Stage+1))
+	}
+	line.Say(", ").At(d.At, clock)
 	if d.Kind == approvers.Reject && d.Reason != "" {
 		line.Say(": ").soft(Clip(OneLine(d.Reason), maxAgainst))
 	}

@@ -57,6 +57,7 @@ type ClickTarget struct {
 	Token ButtonToken
 	Shown store.Rendering
 	view.Model
+	About About // for Details…
 }
 
 // ShownRequest returns how the clicked version showed its request.

@@ -13,7 +13,7 @@
 //   - A button's value and a form's metadata name what was shown and grant nothing (click.go, modal.go).
 //
 // Where to look: render.go has the list of outbox messages and the function for each. A file is named after its subject
-// (card, bundle, step, answer, grant, home, …), and has its messages, its buttons and its forms; form_arguments.go,
+// (card, bundle, step, answer, grant, home, …), and has its messages, its buttons and its forms; details.go,
 // form_modify.go and form_people.go have the forms of an approval card, and form_fields.go turns a JSON schema into
 // fields. blocks.go and rich_text.go are the drawing tools, and package markdown reads what a model wrote. denied.go
 // has the words for each refusal.

@@ -2,14 +2,24 @@ package render
 
 import (
 	"fmt"
+	"strings"
 
 	"countersign/approvers"
 )
 
-// Explanation draws who has to allow a request, why, and what has happened so far.
+// Explanation draws what a request is about, who has to allow it and why, and what has happened so far.
 func (v View) Explanation(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
-	sign, risk := riskWords(r.Plan.Risk, r.Effect)
-	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxHeadline)), Say(sign+" "+risk+" · ").Code(Name(r.Tool)), new(RichText).soft("Request "+r.ID))
+	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxHeadline)), new(RichText).soft("Request "+r.ID))
+	v.explain(p, r, records)
+}
+
+// explain draws who has to allow a request and why, and what has happened so far.
+func (v View) explain(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
+	tool := Say("Tool: ").Code(Name(r.Tool))
+	if v.Tool.description != "" {
+		tool.Say(" · " + v.Tool.description)
+	}
+	p.Para(riskLine(r).Say(". "+riskMeaning[r.Plan.Risk]), tool.Say(" "+effectWords[r.Effect]), v.Tool.claimed())
 	p.Para(Say("🧭 Why people are asked: " + inWords(r.Plan.Why) + "."))
 	var who []*RichText
 	for i, st := range r.Plan.Stages {
@@ -17,9 +27,9 @@ func (v View) Explanation(p *BlockBuilder, r approvers.Request, records []approv
 			who = append(who, Say("… and "+Plural(len(r.Plan.Stages)-i, "more stage")))
 			break
 		}
-		line := Say(fmt.Sprintf("👥 Stage %d of %d: %s · ", i+1, len(r.Plan.Stages), howMany(st.Quorum))).also(v.deciders(st))
+		line := v.stageLine(i, len(r.Plan.Stages), st)
 		if i == r.Stage && r.State == approvers.Pending {
-			line.Say(v.joined(r)).also(v.invited(r)).Strong(" · here it waits").Say(fmt.Sprintf(", %d agreed", r.At(i)))
+			line.Say(v.joined(r)).also(v.invited(r)).Strong(" · it waits here").Say(fmt.Sprintf(", %d agreed", r.At(i)))
 		}
 		who = append(who, line)
 	}
@@ -27,13 +37,72 @@ func (v View) Explanation(p *BlockBuilder, r approvers.Request, records []approv
 	if !r.Plan.SelfOK {
 		p.Para(Say("Those who asked for it can't decide it."))
 	}
+	p.Para(v.decisionLines(r)...)
 	if r.State == approvers.Pending {
 		p.Para(v.otherwise(r)...)
 	} else {
 		p.Para(Say(endSign[r.State] + " ").also(v.ending(r)))
 	}
-	lines, _ := Newest(v.Timeline(records), 0)
-	p.Para(append([]*RichText{new(RichText).Strong("What has happened so far:")}, lines...)...)
+	if lines, _ := Newest(v.Timeline(records), 0); len(lines) > 0 {
+		p.Para(append([]*RichText{new(RichText).Strong("What has happened so far:")}, lines...)...)
+	}
+}
+
+// riskMeaning says what the levels of the policy mean.
+var riskMeaning = map[approvers.Risk]string{
+	approvers.Low: "By the policy it only reads.", approvers.Medium: "By the policy it changes something that can be changed back.",
+	approvers.High: "By the policy it is hard or impossible to undo, or sensitive.", approvers.Critical: "By the policy it is about money, law or the public.",
+}
+
+// effectWords says what the operator declares about a second run.
+var effectWords = map[approvers.Effect]string{
+	approvers.ReadOnly:    "(it only reads)",
+	approvers.Idempotent:  "(if it is interrupted, it is run again, and acts only once)",
+	approvers.Unprotected: "(if it is interrupted, people are asked whether it happened)",
+}
+
+// claimed says what the tool's source declares about it.
+func (t ToolDescription) claimed() *RichText {
+	if len(t.claims) == 0 {
+		return new(RichText)
+	}
+	return new(RichText).soft("Declared by the tool's server, not verified: " + strings.Join(t.claims, ", ") + ".")
+}
+
+// stageLine names the people of one of several stages.
+func (v View) stageLine(i, stages int, st approvers.Stage) *RichText {
+	line := Say("👥 ")
+	if stages > 1 {
+		line.Say(fmt.Sprintf("Stage %d of %d: ", i+1, stages))
+	}
+	return line.Say(howMany(st.Quorum) + " · ").also(v.deciders(st))
+}
+
+// decisionLines describes each decision so far.
+func (v View) decisionLines(r approvers.Request) (out []*RichText) {
+	for i := range r.Decisions {
+		if toldByEnding(r, i) {
+			continue
+		}
+		if len(out) == maxPeopleTold {
+			return append(out, Say("… and "+Plural(len(r.Decisions)-i, "more decision")))
+		}
+		out = append(out, v.decision(r, i))
+	}
+	return out
+}
+
+// toldByEnding reports whether the line about a request's end already says everything about decision i. That holds for
+// the rejection that ended it, and for an approval that was sufficient alone or replaced the others.
+func toldByEnding(r approvers.Request, i int) bool {
+	d := r.Decisions[i]
+	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
+		return false
+	}
+	if d.Kind == approvers.Reject {
+		return r.State == approvers.Rejected && i == len(r.Decisions)-1
+	}
+	return d.BreakGlass || len(r.Decisions) == 1
 }
 
 // howMany says how many people a stage requires.
@@ -90,7 +159,7 @@ func (v View) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
 	default:
 		lines := []*RichText{Say("✋ ").Strong("It would wait for people.")}
 		for i, st := range plan.Stages {
-			lines = append(lines, Say(fmt.Sprintf("👥 Stage %d of %d: %s · ", i+1, len(plan.Stages), howMany(st.Quorum))).also(v.deciders(st)))
+			lines = append(lines, v.stageLine(i, len(plan.Stages), st))
 		}
 		if !plan.SelfOK {
 			lines = append(lines, Say("You could not allow it yourself."))

@@ -118,19 +118,19 @@ func TestButtonsBesideDeciding(t *testing.T) {
 		s    view.Model
 		want string
 	}{
-		"nobody has agreed":                    {bottest.ViewModel(bottest.Request(bottest.RefundArgs)), "approve reject modify arguments ask comment hand_on"},
-		"somebody has, in a channel":           {bottest.ViewModel(manyRoles()), "approve reject modify arguments ask comment hand_on take_back"},
-		"a copy of somebody who has":           {copyFor(manyRoles(), teo), "take_back comment arguments"},
-		"a copy of somebody who has not":       {copyFor(manyRoles(), kenji), "approve reject modify arguments ask comment hand_on"},
-		"a copy of somebody who is against":    {copyFor(manyRoles(), ingrid), "approve reject modify arguments ask comment hand_on"},
+		"nobody has agreed":                    {bottest.ViewModel(bottest.Request(bottest.RefundArgs)), "approve reject modify arguments"},
+		"somebody has, in a channel":           {bottest.ViewModel(manyRoles()), "approve reject modify arguments"},
+		"a copy of somebody who has":           {copyFor(manyRoles(), teo), "take_back arguments"},
+		"a copy of somebody who has not":       {copyFor(manyRoles(), kenji), "approve reject modify arguments"},
+		"a copy of somebody who is against":    {copyFor(manyRoles(), ingrid), "approve reject modify arguments"},
 		"approved, not started":                {bottest.ViewModel(bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Approved, "U0002", "team-lead", "")), "arguments take_back"},
 		"started":                              {bottest.ViewModel(bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Consumed, "U0002", "team-lead", "")), "arguments"},
 		"an answered question":                 {as(bottest.ViewModel(discussed()), store.OutboxQuestion, "", 0), ""},
 		"an open one":                          {as(bottest.ViewModel(discussed()), store.OutboxQuestion, "", 3), "answer"},
 		"an open one of what was decided":      {as(bottest.ViewModel(bottest.Closed(discussed(), approvers.Expired, "", "", "")), store.OutboxQuestion, "", 3), ""},
 		"a notice, which leads to the card":    {as(copyFor(discussed(), teo), store.OutboxNotice, store.NoteAnswered, 0), ""},
-		"what asks for typing, in a channel":   {bottest.ViewModel(critical(manyRoles())), "approve_typed reject modify arguments ask comment hand_on take_back"},
-		"somebody else's approval fell, alone": {bottest.ViewModel(fallenTwice()), "approve reject modify arguments ask comment hand_on"},
+		"what asks for typing, in a channel":   {bottest.ViewModel(critical(manyRoles())), "approve_typed reject modify arguments"},
+		"somebody else's approval fell, alone": {bottest.ViewModel(fallenTwice()), "approve reject modify arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := strings.Join(actionsOf(drawn(t, c.s)), " "); got != c.want {

@@ -184,14 +184,6 @@ func (v View) allowsMore(r approvers.Request) bool {
 	return r.Grantable(approvers.DecisionContext{Policy: v.Policy, Now: v.Now})
 }
 
-// andMore adds the button that allows further calls, if the whole call is shown.
-func (v View) andMore(r approvers.Request, whole bool, row ...slack.BlockElement) []slack.BlockElement {
-	if !whole || !v.allowsMore(r) {
-		return row
-	}
-	return append(slices.Clip(row), button(ActAllow, "Allow more…", v.token(r.ID), slack.StyleDefault))
-}
-
 // lasting formats a duration for people: "1 hour 30 minutes".
 func lasting(d time.Duration) string {
 	var parts []string

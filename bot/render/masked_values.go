@@ -135,16 +135,7 @@ func RevealForm(r approvers.Request, f FormToken) slack.ModalViewRequest {
 	pages := revealPages(r)
 	f.Page = min(f.Page, len(pages)-1)
 	p := pages[f.Page]
-	var row []slack.BlockElement
-	if f.Page > 0 {
-		row = append(row, button(ActPage+"_back", "Back", "-1", slack.StyleDefault))
-	}
-	if f.Page < len(pages)-1 {
-		row = append(row, button(nextPage, "Next page", "1", slack.StylePrimary))
-	}
-	if len(row) > 0 {
-		p.buttons("", row...)
-	}
+	turnPages(p, f.Page, len(pages))
 	v := Modal(FormTitles[ActReveal], p)
 	v.PrivateMetadata, v.CallbackID = f.String(), ActReveal
 	return v

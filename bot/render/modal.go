@@ -17,7 +17,7 @@ import (
 // FormTitles maps actions to the titles of the modals that they open.
 var FormTitles = map[string]string{
 	ActTyped: "Approve", ActReject: "Reject", ActRejectAll: "Reject all", ActWithdrawSome: "Withdraw", ActModify: "Modify",
-	ActArguments: "All arguments", ActReveal: "Masked values", ActHappened: "It happened", ActAway: "Away",
+	ActArguments: "Details", ActReveal: "Masked values", ActHappened: "It happened", ActAway: "Away",
 	ActAsk: "Ask", ActAnswer: "Answer", ActComment: "Comment", ActHandOn: "Hand on", ActTakeBack: "Take back", ActAllow: "Allow more",
 	ActFillIn: "Answer a tool", ExplainShortcut: "Explain this approval",
 }

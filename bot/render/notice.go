@@ -262,6 +262,9 @@ func (v View) reminder(p *BlockBuilder, r approvers.Request, user string) {
 		line = Say("☑️ This went on to the next stage: ").Strong(about).Say(". It waits for " + v.waitsFor(r) + " now.")
 	default:
 		p.Para(Say("⏰ ").Strong("Still waits for you: " + about))
+		if g := r.Gap; g != nil && g.Reminder == v.Message.Step {
+			p.Para(away(g.Gap).Say(" If you clicked a button in that time, it did not reach me."))
+		}
 		line = Say("Asked by ").Person(r.Facts.Asker, r.Facts.AskerName).Say("; waits since ").At(began(r), DayTime).Say(" for " + v.waitsFor(r) + ".")
 		defer func() { p.Para(v.otherwise(r)...) }()
 	}

@@ -30,13 +30,13 @@ func (v View) aftermath(r approvers.Request) *RichText {
 func (v View) ran(e approvers.Execution) *RichText {
 	switch {
 	case e.ReportedBy != "":
-		return reportedBy(e).Say(", ").At(e.FinishedAt, clock).also(v.resultLine(e))
+		return reportedBy(e).Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionSucceeded:
-		return new(RichText).Strong("It ran").Say(", ").At(e.FinishedAt, clock).also(v.resultLine(e))
+		return new(RichText).Strong("It ran").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionFailed && e.Unrun:
-		return new(RichText).Strong("It was not run after all").Say(", ").At(e.FinishedAt, clock).also(v.resultLine(e))
+		return new(RichText).Strong("It was not run after all").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionFailed:
-		return new(RichText).Strong("It failed").Say(", ").At(e.FinishedAt, clock).also(v.resultLine(e))
+		return new(RichText).Strong("It failed").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionUnknown:
 		return new(RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, clock).Say(".").also(v.onceMore())
 	case v.Pause.On:
@@ -46,8 +46,8 @@ func (v View) ran(e approvers.Execution) *RichText {
 }
 
 // resultLine returns the result of a run in one sentence.
-func (v View) resultLine(e approvers.Execution) *RichText {
-	result := strings.TrimPrefix(strings.TrimPrefix(v.maskedResult(e.Result), "it was not run, "), "it was not run: ")
+func resultLine(result string) *RichText {
+	result = strings.TrimPrefix(strings.TrimPrefix(result, "it was not run, "), "it was not run: ")
 	if result == "" {
 		return Say(".")
 	}

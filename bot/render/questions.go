@@ -24,12 +24,17 @@ func (v View) question() *BlockBuilder {
 		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered, ").At(a.At, clock).Say(":"))
 		p.quoted(Clip(Visible(a.Text), MaxSentence))
 	case r.State == approvers.Pending:
-		p.Para(v.called(r).Say(": your answer appears on the card. The deadline does not change. ").also(v.deadline(r)))
+		p.Para(v.called(r).Say(": write your answer here, or press Answer…; it appears on the card. The deadline does not change. ").also(v.deadline(r)))
 		p.buttons("", button(ActAnswer, "Answer…", v.token(r.ID), slack.StylePrimary))
 	default:
 		p.Para(Say("No answer is needed any more: ").also(v.ending(r)))
 	}
 	return p
+}
+
+// PassedOn tells a person that their message answers an approver's question.
+func PassedOn(to approvers.PersonID) *RichText {
+	return Say("Passed on to ").Person(to, "").Say(" as your answer.")
 }
 
 // called mentions the requesters.

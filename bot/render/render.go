@@ -89,7 +89,7 @@ func (v View) fingerprint() (string, error) {
 // ToolDescription is what a tool's source says about the tool.
 type ToolDescription struct {
 	description string
-	claims      []string // properties, each as the rest of a sentence that begins with "it"
+	claims      []string // properties, each in a word or two
 	required    []string // the arguments that it needs, in the order of its schema
 }
 
@@ -153,6 +153,8 @@ func (v View) render() Rendered {
 		return v.home()
 	case store.OutboxStandstill:
 		return Single(v.standstill())
+	case store.OutboxGap:
+		return Single(gap(v))
 	}
 	p := new(BlockBuilder)
 	p.Para(Say("This version of the bot can't show what belongs here."))

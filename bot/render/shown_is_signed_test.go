@@ -178,7 +178,7 @@ func shownAsStored(r approvers.Request) (whole bool, fault string) {
 	}
 	for n := range pages {
 		f := FormToken{ButtonToken: ButtonToken{Ref: r.ID, Message: "s_1", Post: 1, Print: "0123456789abcdef"}, Execution: r.Execution, Page: n}
-		raw, err := json.Marshal(ArgumentsForm(r, f, true))
+		raw, err := json.Marshal(detailsFor(r, f, "U0002"))
 		if err != nil {
 			return whole, err.Error()
 		}

@@ -77,10 +77,19 @@ func textOnly(m Message) Message {
 	if at := strings.LastIndex(text, buttonsNamed); buttons && at >= 0 {
 		text = text[:at]
 	}
-	if buttons {
+	if slices.ContainsFunc(m.Blocks, acts) {
 		text += noButtons
 	}
 	return Message{Text: text}
+}
+
+// acts reports whether a block has a button that does more than show details.
+func acts(b slack.Block) bool {
+	row, ok := b.(*slack.ActionBlock)
+	return ok && slices.ContainsFunc(row.Elements.ElementSet, func(e slack.BlockElement) bool {
+		one, ok := e.(*slack.ButtonBlockElement)
+		return !ok || one.ActionID != ActArguments
+	})
 }
 
 // simplifier collects the blocks of a simpler form.

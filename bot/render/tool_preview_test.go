@@ -88,7 +88,7 @@ func TestWholeToolPreview(t *testing.T) {
 	if got := bytes.Count(raw, []byte("line")); got < 300 {
 		t.Errorf("%d of 300 lines are there", got)
 	}
-	if modal := ArgumentsForm(r, FormToken{Page: len(pages) - 1}, true); modal.Submit == nil || len(modal.Blocks.BlockSet) > 100 {
+	if modal := detailsFor(r, FormToken{Page: len(pages) - 1}, "U0002"); modal.Submit == nil || len(modal.Blocks.BlockSet) > 100 {
 		t.Error("the last page can't be approved from, or is too long")
 	}
 }

@@ -187,6 +187,7 @@ var limits = map[string]int{
 	"conversations.history":        50,
 	"conversations.replies":        50,
 	"users.info":                   100,
+	"users.conversations":          50,
 	"users.lookupByEmail":          50,
 	"usergroups.list":              20,
 	"usergroups.users.list":        20,

@@ -3,6 +3,7 @@ package transport
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // connections tracks which connections of Socket Mode are up.
@@ -11,14 +12,31 @@ type connections struct {
 	up    [sockets]bool
 	hurry [sockets]func() // makes a connection that is backing off retry immediately
 	said  bool            // whether it has been reported that there is none
+	until time.Time       // when the last one that was up ended
 }
 
-// set records whether a connection is up.
-func (c *connections) set(n int, up bool) {
+// set records whether a connection is up. It reports whether it is the first one after there was none.
+func (c *connections) set(n int, up bool, now time.Time) (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before := slices.Contains(c.up[:], true)
 	c.up[n] = up
 	c.said = c.said && !up
+	after := slices.Contains(c.up[:], true)
+	if before && !after {
+		c.until = now
+	}
+	return after && !before
+}
+
+// lastUp returns the last time at which a connection was up; zero if there was none.
+func (c *connections) lastUp(now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.Contains(c.up[:], true) {
+		return now
+	}
+	return c.until
 }
 
 func (c *connections) any() bool {

@@ -25,8 +25,8 @@ const (
 	OptionsPath      = "/slack/options"
 )
 
-// requestPaths are the paths of Slack's requests. The kind of a request is read from its signed body; the path, which
-// is not signed, must match it.
+// requestPaths are the paths of Slack's requests. The kind of a request is read from its signed body. EventsPath accepts
+// every kind, because many apps have one Request URL for all; the path of any other request must match its kind.
 var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsPath}
 
 // Limits of requests. Slack gives up after 3 s. Unknown senders get no more time or space than the largest delivery
@@ -65,6 +65,7 @@ type HTTP struct {
 	gate    gate
 	senders senders
 	replays replays
+	began   interruptions
 }
 
 var _ Transport = (*HTTP)(nil)
@@ -86,6 +87,16 @@ func (h *HTTP) Ready() error {
 // A lack of requests may also mean that nothing happened.
 func (h *HTTP) Arriving() error { return h.senders.arriving() }
 
+// Listening says until when requests were accepted. A lack of requests may mean that nothing happened, or that they go
+// astray.
+func (h *HTTP) Listening() Listening {
+	l := Listening{Began: h.began.count(), Received: h.senders.lastVerified()}
+	if h.gate.opened() {
+		l.Open = h.Now()
+	}
+	return l
+}
+
 // Retry does nothing: Slack connects to the bot.
 func (h *HTTP) Retry() {}
 
@@ -102,6 +113,7 @@ func (h *HTTP) Run(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	h.gate.open()
+	h.began.add()
 	h.Log.Info("listening for Slack's requests", "address", l.Addr().String(), "paths", requestPaths)
 	select {
 	case err := <-done:
@@ -171,7 +183,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 		return answer{status: http.StatusUnsupportedMediaType}
 	}
 	verifier, err := slack.NewSecretsVerifier(r.Header, h.SigningSecret)
-	if errors.Is(err, slack.ErrMissingHeaders) && r.URL.Path == CommandsPath && media == typeForm && looksAtTLS(r) {
+	if errors.Is(err, slack.ErrMissingHeaders) && (r.URL.Path == CommandsPath || r.URL.Path == EventsPath) && media == typeForm && looksAtTLS(r) {
 		return answer{status: http.StatusOK}
 	}
 	if err != nil {
@@ -185,7 +197,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	if err := verifier.Ensure(); err != nil {
 		return h.stranger(err)
 	}
-	h.senders.verified(time.Now())
+	h.senders.verified(h.Now())
 	return h.deliver(r, media, body)
 }
 
@@ -231,12 +243,12 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 		h.Log.Error("Slack sent a request that can't be read", "path", r.URL.Path, "bytes", len(body), "error", err)
 		return answer{status: http.StatusBadRequest}
 	}
-	if q.path != r.URL.Path {
+	if q.path != r.URL.Path && r.URL.Path != EventsPath {
 		h.Log.Error("Slack sent a request to the wrong place; change the Request URL in the app's settings", "path", r.URL.Path, "belongs to", q.path)
 		return answer{status: http.StatusBadRequest}
 	}
 	if q.challenge != "" {
-		h.Log.Info("Slack has verified the URL for events")
+		h.Log.Info("a Request URL was verified, by Slack or by countersign doctor", "path", r.URL.Path)
 		return answer{http.StatusOK, map[string]string{"challenge": q.challenge}}
 	}
 	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" { // it may be the first to arrive
@@ -254,6 +266,7 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 	defer cancel()
 	payload, err := h.receive(ctx, Delivery{Kind: q.kind, Payload: q.payload, ReceivedAt: h.clock.Next(h.Now())})
 	if err != nil {
+		h.began.add()
 		return answer{status: http.StatusServiceUnavailable}
 	}
 	return answer{http.StatusOK, payload}

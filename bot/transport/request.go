@@ -14,8 +14,24 @@ type request struct {
 	path      string // the path that it must have come by
 	kind      store.InboxKind
 	payload   []byte // JSON, as a socket would deliver it
-	challenge string // to be returned: Slack verifies the URL for its events
+	challenge string // to be returned: Slack, or the doctor, verifies the URL
 	once      bool   // it has an effect, and Slack sends it only once
+}
+
+// urlVerification is the type of a request that only asks for its challenge. Slack sends it to the URL for events; the
+// doctor sends it as an interaction and as a command too.
+const urlVerification = "url_verification"
+
+// Challenge returns a request that a Request URL with the given path answers with value, and that changes nothing.
+func Challenge(path, value string) (media string, body []byte, err error) {
+	asked, err := json.Marshal(map[string]string{"type": urlVerification, "challenge": value})
+	switch path {
+	case InteractionsPath:
+		return typeForm, []byte(url.Values{"payload": {string(asked)}}.Encode()), err
+	case CommandsPath:
+		return typeForm, []byte(url.Values{"command": {urlVerification}, "challenge": {value}}.Encode()), err
+	}
+	return typeJSON, asked, err
 }
 
 // menuOptions is the type of an interaction in which a menu asks for its options.
@@ -43,6 +59,8 @@ func readRequest(media string, body []byte) (request, error) {
 	switch {
 	case interactive && len(fields) == 1:
 		return readInteractionRequest([]byte(payload))
+	case !interactive && fields["command"] == urlVerification && fields["challenge"] != "":
+		return request{path: CommandsPath, challenge: fields["challenge"]}, nil
 	case !interactive && fields["command"] != "":
 		raw, err := json.Marshal(fields)
 		return request{path: CommandsPath, kind: store.InboxCommand, payload: raw, once: true}, err
@@ -58,7 +76,7 @@ func readEventRequest(body []byte) (request, error) {
 	if err := json.Unmarshal(body, &outer); err != nil {
 		return request{}, fmt.Errorf("%w: %w", errRequest, err)
 	}
-	if outer.Type != "url_verification" {
+	if outer.Type != urlVerification {
 		return request{path: EventsPath, kind: store.InboxEvent, payload: body}, nil
 	}
 	if outer.Challenge == "" {
@@ -69,10 +87,14 @@ func readEventRequest(body []byte) (request, error) {
 
 func readInteractionRequest(payload []byte) (request, error) {
 	var outer struct {
-		Type string `json:"type"`
+		Type      string `json:"type"`
+		Challenge string `json:"challenge"`
 	}
 	if err := json.Unmarshal(payload, &outer); err != nil {
 		return request{}, fmt.Errorf("%w: %w", errRequest, err)
+	}
+	if outer.Type == urlVerification && outer.Challenge != "" {
+		return request{path: InteractionsPath, challenge: outer.Challenge}, nil
 	}
 	if outer.Type == menuOptions { // sent for each typed character
 		return request{path: OptionsPath, kind: store.InboxInteraction, payload: payload}, nil

@@ -24,6 +24,13 @@ func (s *senders) verified(now time.Time) {
 	s.last, s.refused = now, 0
 }
 
+// lastVerified returns the time of the last request from Slack; zero if there was none.
+func (s *senders) lastVerified() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
 // logAgain is the minimum time between lines in the log about invalid requests, because anybody can send them.
 const logAgain = time.Minute
 

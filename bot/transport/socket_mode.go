@@ -39,6 +39,7 @@ type SocketMode struct {
 	SocketModeOptions
 	clock ReceiptClock
 	up    connections
+	began interruptions
 }
 
 var _ Transport = (*SocketMode)(nil)
@@ -58,6 +59,14 @@ func (s *SocketMode) Ready() error {
 
 // Arriving returns nil: a connection that is up brings what there is.
 func (s *SocketMode) Arriving() error { return nil }
+
+// Listening says until when a connection was up.
+func (s *SocketMode) Listening() Listening {
+	l := Listening{Began: s.began.count()} // first: what begins meanwhile is seen the next time
+	l.Open = s.up.lastUp(s.Now())
+	l.Received = l.Open
+	return l
+}
 
 // Retry makes the connections that are down retry immediately.
 func (s *SocketMode) Retry() { s.up.retry() }
@@ -93,7 +102,7 @@ type reader struct {
 // new connection while it still reads the old one. It reopens a broken connection immediately. If that fails, it
 // retries with increasing pauses, and immediately once Slack is back.
 func (r *reader) keep(ctx context.Context, n int) error {
-	defer r.up.set(n, false)
+	defer func() { r.up.set(n, false, r.Now()) }()
 	for wait := firstWait; ; {
 		once, anew := context.WithCancel(ctx)
 		r.up.tries(n, anew)
@@ -111,7 +120,7 @@ func (r *reader) keep(ctx context.Context, n int) error {
 				continue
 			}
 		}
-		r.up.set(n, false)
+		r.up.set(n, false, r.Now())
 		if err != nil && r.Final(err) {
 			anew()
 			return err
@@ -204,7 +213,9 @@ var kinds = map[string]store.InboxKind{
 func (r *reader) dispatch(n int, c *connection, f frame) {
 	switch f.Type {
 	case "hello":
-		r.up.set(n, true)
+		if r.up.set(n, true, r.Now()) {
+			r.began.add()
+		}
 		r.Log.Info("connected to Slack", "socket", n)
 		return
 	case "disconnect":
@@ -234,6 +245,7 @@ func (r *reader) dispatch(n int, c *connection, f frame) {
 func (r *reader) process(c *connection, envelope string, d Delivery) {
 	answer, err := r.receive(r.work, d)
 	if err != nil {
+		r.began.add()
 		return
 	}
 	if err := c.ack(envelope, answer); err != nil {

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"countersign/store"
@@ -32,6 +33,8 @@ type Transport interface {
 	Ready() error
 	// Arriving returns an error if, as far as can be known, nothing of Slack's arrives although the transport is ready.
 	Arriving() error
+	// Listening says until when Slack could deliver.
+	Listening() Listening
 	// Retry reconnects to Slack immediately instead of at the next try. It is called when Slack answers again.
 	Retry()
 }
@@ -51,3 +54,17 @@ func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error
 	}
 	return answer, err
 }
+
+// Listening says until when Slack could deliver. Times are zero before the first time.
+type Listening struct {
+	Open     time.Time // the last time at which deliveries were accepted
+	Received time.Time // what Slack sent before was certainly received: for HTTP, the time of its last request
+	Began    int       // how often listening began: at the start, and after each gap. A delivery that could not be stored counts as one
+}
+
+// interruptions counts how often a transport began to listen.
+type interruptions struct{ n atomic.Int64 }
+
+func (i *interruptions) add() { i.n.Add(1) }
+
+func (i *interruptions) count() int { return int(i.n.Load()) }

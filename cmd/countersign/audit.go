@@ -27,7 +27,7 @@ func auditCommand() *cobra.Command {
 		Short: "The history: who allowed what, and when",
 		Long: `Reads the history from the store (COUNTERSIGN_STORE), also while the bot runs: then the bot is asked. docs/audit.md explains the records
 and what verification can find.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(auditListCommand(), auditVerifyCommand(), auditExportCommand(), auditEvidenceCommand(),
@@ -53,7 +53,7 @@ func auditListCommand() *cobra.Command {
 		Short: "Who allowed what: one line for each request, or each record with --long",
 		Long: `Prints one line of at most 120 characters for each request: when it was decided, what it does, who decided it in which role, how it ended, and its id.
 The flags select the requests that have such a record. --long prints the records themselves, with their facts and hashes.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.Filter, err = flags.read(time.Now()); err != nil {
 				return err
@@ -82,7 +82,7 @@ func auditExportCommand() *cobra.Command {
 		Short: "The records for another system: JSON Lines, CSV, or CEF for a SIEM",
 		Long: `Writes the records in order of time. What people wrote and were shown (arguments, reasons, cards, results) is left out
 unless --payloads asks for it. What is damaged is left out: then it exits 1 and names each row, and the rest is written all the same.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if !slices.Contains(audit.ExportFormats(), o.Format) {
 				return cli.Misused("--format %s: the formats are %s", o.Format, formatNames)
@@ -182,7 +182,8 @@ func auditEvidenceCommand() *cobra.Command {
 		Long: `Writes one HTML page that loads nothing and can be printed: who asked for what, what each approver was shown when they decided, what ran, and what
 came of it, with what was verified for it: also that a signed head covers each of its records. "countersign audit list" has the ids of the requests.
 It exits 1 when something of that does not hold; the page is written all the same, and says what.`,
-		Args: cobra.MinimumNArgs(1),
+		Example: `  countersign audit evidence req_7ABCDEFGHIJK --out page.html`,
+		Args:    cli.Args(1, -1),
 		RunE: func(cmd *cobra.Command, requests []string) error {
 			trusted := verifyOptions{Keys: keys}
 			if err := trusted.trust(); err != nil {
@@ -225,7 +226,7 @@ func paceCommand() *cobra.Command {
 		Long: `Sums up the decisions of the history, by role and by person: how many, how many of the approvals came less than 3 seconds after the card was
 shown, how long people took, and how many calls they changed or rejected. Those with the largest share of quick approvals come first.`,
 		Example: `  countersign audit pace --since 720h`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return auditPaceTask.do(cmd.Context(), since, nil, cmd.OutOrStdout())
 		},

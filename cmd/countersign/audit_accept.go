@@ -29,7 +29,7 @@ run again. Where nothing newer is left, this command says that what the store la
 The store is checked first. What could act twice is closed as it is by "countersign restore": requests that were open are voided, runs under way count as unknown,
 turns stop, and grants end. It is recorded with your name. The file of signed heads is kept beside, and a new one begins. A bot that is held then goes on by itself.`,
 		Example: `  countersign audit accept-loss --head 5120 --reason "the disk is gone, this copy of Monday is all there is"`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Head == 0 {
 				return cli.Misused("name the newest head that the store lacks, as /readyz and the log of the bot do: --head NUMBER")

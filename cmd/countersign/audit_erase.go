@@ -28,7 +28,8 @@ they were shown beside other requests. Who decided what, when and over which dig
 recorded with your name and the reason, which is kept: don't repeat in it what has to go.
 
 Not erased are the conversation's messages and answers, which go with the conversation, Slack's own messages, and backups. docs/audit.md has the details.`,
-		Args: cobra.ExactArgs(1),
+		Example: `  countersign audit erase req_7ABCDEFGHIJK --reason "asked for by the customer"`,
+		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkReason(&reason); err != nil {
 				return err

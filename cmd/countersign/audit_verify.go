@@ -48,7 +48,7 @@ Who can write to the store and has the key can replace everything in the store. 
                  file are taken`,
 		Example: `  countersign audit verify
   countersign audit verify --key countersign-… --heads /mnt/kept/heads`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := verifyOptions{Keys: keys}
 			if err := o.trust(); err != nil {

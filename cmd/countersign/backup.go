@@ -32,7 +32,7 @@ written to standard output, unchecked, such as for another machine; restore chec
 The store holds what people wrote and were shown. Keep its copies as safe as the store.`,
 		Example: `  countersign backup /var/backups/countersign-$(date +%F).db
   countersign backup - | age -r age1… > countersign.db.age`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return backup(cmd, args[0], force) },
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if it is there")

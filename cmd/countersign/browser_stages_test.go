@@ -52,6 +52,8 @@ func TestBrowserStages(t *testing.T) {
 	b.become("U0002", "U0BOT")
 	b.sees(inMessages, "Then Finance Director")
 	b.shot("stages-2-card")
+	b.click("button", "Details")
+	b.until("the details open", formOpen)
 	b.click("button", "Hand on")
 	b.until("the form opens", formOpen)
 	b.shot("stages-3-hand-on")

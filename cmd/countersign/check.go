@@ -30,10 +30,10 @@ what is not as expected is printed with the reasons. With --against another poli
 
 Exit codes: 0 nothing is wrong, or nothing differs · 1 the policy has findings, or something differs · 2 the environment or a file can't
 be used.`,
-		Example: `  countersign check
+		Example: `  countersign check countersign.yaml
   countersign check --replay fixtures.yaml
   countersign check new.yaml --replay stored --against countersign.yaml`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case fixtures != "":
@@ -67,7 +67,7 @@ func runCheck(out io.Writer, args []string) error {
 	if len(args) == 1 {
 		path = args[0]
 	}
-	file, err := config.ReadPolicy(path)
+	file, err := check.Read(path)
 	var broken yamldoc.Problems
 	switch {
 	case errors.As(err, &broken):

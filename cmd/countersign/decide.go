@@ -50,7 +50,7 @@ out: then they are shown, and you are asked. The approvers of every stage and th
 Exit codes: 0 it is decided · 1 it can't be decided so · 2 wrong usage · 3 it could not be tried.`,
 		Example: `  countersign decide req_7ABCDEFGHIJK reject --reason "not before the audit"
   countersign decide req_7ABCDEFGHIJK approve --digest 2f1b03c7aa9e4d10 --reason "Slack is down, agreed with Ingrid by phone"`,
-		Args: cobra.ExactArgs(2),
+		Args: cli.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Request = args[0]
 			switch args[1] {

@@ -54,11 +54,12 @@ state that changes. With OPENAI_API_KEY or OPENAI_BASE_URL set (and OPENAI_MODEL
 
 With --play a scenario is played without a browser: FILE, or the built-in exercise. Its transcript is printed with who
 decided what; the exit code is 1 when anything differs from what the file expects.`,
+		Example: `  countersign demo --play scenario.txt`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && o.play == "" {
 				return fmt.Errorf("a FILE goes with --play only")
 			}
-			return cobra.MaximumNArgs(1)(cmd, args)
+			return cli.Args(0, 1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -124,6 +125,13 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	policies, err := demoPolicies(o.policy, tools, log)
 	if err != nil {
 		return errors.Join(err, st.close())
+	}
+	if o.policy != "" {
+		hint, err := ownHint(o.policy, tools)
+		if err != nil {
+			return errors.Join(err, st.close())
+		}
+		st.ws.Introduce(hint)
 	}
 	s := demoSetup(st, env, policies, log)
 	return unlessHung(ctx, st.store, log, func() error {

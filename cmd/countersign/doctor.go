@@ -30,7 +30,7 @@ Where Slack's requests come in over HTTP, --url has it ask at the bot's public a
 
 Exit codes: 0 nothing is missing · 1 something is, or is wrong · 2 the environment or the policy can't be used, or
 Slack or the model refuses a token · 3 Slack, the model or the store can't be reached.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, AskBot: func(ctx context.Context, env config.Env) error {
 				return doctorTask.ask(ctx, env, none{}, nil, io.Discard)

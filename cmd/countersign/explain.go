@@ -48,7 +48,7 @@ With --observed it sums up instead what the observe mode saw: which calls would 
 
 Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its arguments are not valid · 2 wrong usage or policy.`,
 		Example: `  countersign explain --tool issue_refund --args '{"order_id":"ORD-123","amount":600}' --requester U0100`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case o.observed && o.tool != "":

@@ -119,7 +119,9 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 				inJumps(t, func(j *jumps) {
 					play(j)
 					j.eachOnce(2 * time.Hour)
-					looks := j.made(time.Time{}, func(c apiCall) bool { return c.channel == approvalsChannel && c.method == "conversations.history" })
+					looks := j.made(time.Time{}, func(c apiCall) bool {
+						return c.channel == approvalsChannel && c.method == "conversations.history" && c.form.Get("include_all_metadata") == "1"
+					})
 					for _, c := range looks {
 						oldest, _ := strconv.ParseInt(c.form.Get("oldest"), 10, 64)
 						if back := c.at.Sub(time.Unix(oldest, 0)); back > 5*time.Minute {

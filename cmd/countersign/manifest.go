@@ -31,7 +31,7 @@ that exists takes it on its page App Manifest. docs/install.md goes through it s
 With --transport http it needs the public address at which Slack reaches the bot.`,
 		Example: `  countersign manifest
   countersign manifest --transport http --url https://bot.example.com --format yaml`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := o.text()
 			if err != nil {

@@ -25,7 +25,7 @@ func pausing(name, short, long string, t task[string]) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: name + " --reason …", Short: short, Long: long + "\n\nIt is recorded as operator:LOGIN, your account on this machine.",
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkReason(&reason); err != nil {
 				return err

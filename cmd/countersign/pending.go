@@ -32,7 +32,8 @@ func pendingCommand() *cobra.Command {
 what somebody has to see who decides it at the command line. What a terminal would hide or obey is written as ⟨…⟩.
 
 It works while the bot runs, and on the store of a bot that does not. docs/operate.md says what to do next.`,
-		Args: cobra.MaximumNArgs(1),
+		Example: `  countersign pending req_7ABCDEFGHIJK`,
+		Args:    cli.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := ""
 			if len(args) == 1 {

@@ -36,7 +36,7 @@ func policyPath(given string) (string, error) {
 // readPolicy reads a policy file and its tools, as far as they are known without contacting a server. It accepts only a
 // policy with which the bot would start.
 func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
-	file, err := config.ReadPolicy(path)
+	file, err := check.Read(path)
 	if err != nil {
 		return nil, nil, cli.Misused("the policy can't be used:\n%w", err)
 	}
@@ -126,7 +126,7 @@ func (ps *policies) begin(name string, data []byte) error {
 
 // check parses a policy and checks it against the callable tools. Warnings are logged.
 func (ps *policies) check(name string, data []byte) (*config.File, error) {
-	file, err := config.ParsePolicy(name, data)
+	file, err := check.Parse(name, data)
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,34 @@ func (r *ring) form(ra *race, i int, label string) (send func() error) {
 	if err := r.press(ra, i, label, ra.requests[0].ID); err != nil {
 		r.Fatal(err)
 	}
+	return r.opened(r.as(r.names[i]))
+}
+
+// formInDetails opens the form of a button in the details of a request.
+func (r *ring) formInDetails(ra *race, i int, label string) (send func() error) {
+	r.Helper()
+	if err := r.press(ra, i, "Details", ra.requests[0].ID); err != nil {
+		r.Fatal(err)
+	}
 	who := r.as(r.names[i])
+	r.wait("the details", func() (bool, error) {
+		views, err := who.Views(r.Context())
+		if err != nil || len(views) == 0 {
+			return false, err
+		}
+		view := views[len(views)-1]
+		button, ok := workspaceclient.Button(view.Blocks, label)
+		if !ok {
+			return false, nil
+		}
+		return true, who.PressIn(r.Context(), view, button)
+	})
+	return r.opened(who)
+}
+
+// opened waits for a form with one field.
+func (r *ring) opened(who workspaceclient.Client) (send func() error) {
+	r.Helper()
 	var view, field string
 	r.wait("a form", func() (bool, error) {
 		views, err := who.Views(r.Context())
@@ -186,7 +213,7 @@ func takesBack(r *ring, races []*race) {
 	r.look(races, func(q approvers.Request) bool { return q.At(0) == 1 })
 	back := map[*race]func() error{}
 	for i, ra := range races {
-		back[ra] = r.form(ra, i, "Take back")
+		back[ra] = r.formInDetails(ra, i, "Take back")
 	}
 	r.gun(races, from(0, deciders), func(ra *race, i int) error {
 		if i < len(races) && races[i] == ra {

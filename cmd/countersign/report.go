@@ -26,7 +26,7 @@ func reportCommand() *cobra.Command {
 		Long: `Answers for the people who are asked whether a run happened: it did, with its result as the reason; it did not; or leave it, and the agent is told that nobody knows.
 "countersign pending" lists such runs. It is recorded as operator:LOGIN. A run is not started again by it.`,
 		Example: `  countersign report exec_7ABCDEFGHIJK happened --reason "refund RF-9, seen at the bank"`,
-		Args:    cobra.ExactArgs(2),
+		Args:    cli.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Execution = args[0]
 			var ok bool

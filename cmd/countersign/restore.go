@@ -35,7 +35,7 @@ end: what was decided and run since is never decided and run again. People are t
 
 The file of signed heads goes beside, too: it proves what was there. Where heads are sent elsewhere as well, those that come now begin anew after the backup.`,
 		Example: `  countersign restore /var/backups/countersign-2026-03-02.db`,
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return restore(cmd.Context(), cmd.OutOrStdout(), args[0])
 		},

@@ -67,7 +67,7 @@ func auditKeyCommand() *cobra.Command {
 Keep the first one elsewhere, and give it to "countersign audit verify --key".
 
 With --new a new key is made. It signs from the next start of the bot on, and the one before signs that it takes over.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			env, err := config.ReadEnv(config.Offline)
 			if err != nil {

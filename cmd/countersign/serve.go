@@ -31,7 +31,7 @@ func serveCommand() *cobra.Command {
 		Long: `Runs the bot until it is stopped. Everything is set in the environment and the policy file; docs/environment.md lists
 the variables, and "countersign check" says what is wrong with them. A policy file that changes comes into force by
 itself, and at once on SIGHUP; one that can't be used is refused, and the policy before it stays.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
 	}
 }

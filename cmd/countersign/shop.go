@@ -23,7 +23,7 @@ at / that shows what the tools read and change. With --file the shop keeps its s
 Without it everything is gone in the end.`,
 		Example: `  countersign shop --file shop.json
   countersign shop --addr 127.0.0.1:8585`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := keepable(file); err != nil {
 				return cli.CouldNot("the shop can't be kept in %s: %w. Name another file with --file", file, err)

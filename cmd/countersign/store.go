@@ -27,7 +27,7 @@ func storeCommand() *cobra.Command {
 		Use:   "store",
 		Short: "The file that holds everything",
 		Long:  `Works on the file that COUNTERSIGN_STORE names, while no bot runs. docs/operate.md tells when to do what.`,
-		Args:  cobra.NoArgs,
+		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(storeCompactCommand())
@@ -42,7 +42,7 @@ func storeCompactCommand() *cobra.Command {
 the place of the old one, with its mode and owner. The disk needs room for both. Stopped at any moment, it leaves the one or the other, whole.
 
 serve does this by itself when it starts, where at least half of a large file is free.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			env, err := config.ReadEnv(config.Offline)
 			if err != nil {

@@ -48,7 +48,7 @@ Exit codes: 0 every tool is as pinned · 1 a tool is new, drifted, refused or go
   countersign tools --source files --json
   countersign tools show files.read_file
   countersign tools pin --source files`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := examine(cmd.Context(), o.policy, o.offline)
 			if err != nil {
@@ -320,7 +320,7 @@ func toolsShowCommand(o *toolsOptions) *cobra.Command {
 
 Exit codes: 0 it is as pinned · 1 it is new, drifted or gone · 2 there is no such tool · 3 its server can't be reached.`,
 		Example: `  countersign tools show files.read_file`,
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := examine(cmd.Context(), o.policy, alone)
 			if err != nil {
@@ -393,7 +393,7 @@ func claims(t agent.Status) []string {
 		out = append(out, fmt.Sprintf("its title is %q", visible.Text(title)))
 	}
 	for _, words := range t.Tool.Claims.Words() {
-		out = append(out, "it says that it "+words)
+		out = append(out, "it says: "+words)
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,8 +31,8 @@ func toolsPinCommand(o *toolsOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pin [NAME…]",
 		Short: "Lets new and changed tools be called, as they are now",
-		Long: `Asks the policy's servers what they offer, shows what is new and what changed since it was pinned, and, once you have confirmed it, writes countersign.lock beside the policy: the
-definitions, with who pinned them. A bot that runs takes the file up within seconds.
+		Long: `Asks the policy's servers what they offer, lists what is new and what changed since it was pinned, with the changes, and, once you have confirmed it, writes countersign.lock beside the
+policy: the definitions, with who pinned them. "countersign tools show NAME" prints a definition; of tools that are named here, new definitions are printed too. A bot that runs takes the file up within seconds.
 
 Pin what you have read: the words of a definition are what the model follows. A server that can't be reached keeps its pins, and nothing of it is pinned.
 
@@ -79,7 +80,7 @@ func (s toolReport) pin(cmd *cobra.Command, names []string, source string, o pin
 	out, now := cmd.OutOrStdout(), time.Now()
 	who := operator(os.Getuid()).Login()
 	lock := s.Lock
-	changes := 0
+	var changes []agent.Status
 	var gone, refused []string
 	for _, t := range tools {
 		if why := s.Refusal(t); why != "" {
@@ -98,9 +99,9 @@ func (s toolReport) pin(cmd *cobra.Command, names []string, source string, o pin
 			return cli.CouldNot("%w", err)
 		}
 		lock = lock.With(pin)
-		changes++
-		printToPin(out, t)
+		changes = append(changes, t)
 	}
+	s.printToPin(out, changes, len(names) > 0)
 	var pruned []string
 	if o.prune {
 		pruned = s.Obsolete(tools)
@@ -117,7 +118,7 @@ func (s toolReport) pin(cmd *cobra.Command, names []string, source string, o pin
 	if len(gone) > 0 && !o.prune {
 		fmt.Fprintf(out, "\n%s not offered any more: %s. --prune forgets it.\n", areCount(len(gone), "pinned tool"), strings.Join(gone, ", "))
 	}
-	if changes+len(pruned) == 0 {
+	if len(changes)+len(pruned) == 0 {
 		if len(gone)+len(refused)+len(s.LeftOut) > 0 {
 			fmt.Fprintln(out, "\nNothing was pinned: what is offered is as it was.")
 			return nil
@@ -125,13 +126,13 @@ func (s toolReport) pin(cmd *cobra.Command, names []string, source string, o pin
 		fmt.Fprintln(out, "Nothing has to be pinned: everything is as it was.")
 		return nil
 	}
-	if err := confirmPins(cmd, changes, len(pruned), o.yes); err != nil {
+	if err := confirmPins(cmd, len(changes), len(pruned), o.yes); err != nil {
 		return err
 	}
 	if err := s.write(lock); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s pinned in %s. A bot that runs takes it up within seconds.\n", cli.Count(changes, "definition"), pins.Beside(s.Path))
+	fmt.Fprintf(out, "%s pinned in %s. A bot that runs takes it up within seconds.\n", cli.Count(len(changes), "definition"), pins.Beside(s.Path))
 	return nil
 }
 
@@ -165,19 +166,47 @@ func (s toolReport) reached(tools []agent.Status, names []string, source string)
 	return nil
 }
 
-// printToPin prints the definition of a new tool, or the changes of a known one.
-func printToPin(out io.Writer, t agent.Status) {
-	if t.Pinned != nil {
-		fmt.Fprintf(out, "%s changed (- as pinned, + as it is now)\n", t.Tool.Name)
-		printDiff(out, t)
-	} else {
-		fmt.Fprintf(out, "%s is new, effect %s\n", t.Tool.Name, t.Tool.Effect)
-		for _, c := range claims(t) {
-			fmt.Fprintln(out, "  "+c)
-		}
-		fmt.Fprintln(out, indented(t.Definition))
+// printToPin prints what is to be pinned as a table, the changed tools first, and then their changes. With whole it also
+// prints the definitions of new tools.
+func (s toolReport) printToPin(out io.Writer, tools []agent.Status, whole bool) {
+	if len(tools) == 0 {
+		return
 	}
+	isNew := func(t agent.Status) bool { return t.Pinned == nil }
+	isChanged := func(t agent.Status) bool { return t.Pinned != nil }
+	tools = append(slices.DeleteFunc(slices.Clone(tools), isNew), slices.DeleteFunc(slices.Clone(tools), isChanged)...)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TOOL\tRISK\tEFFECT\tSINCE IT WAS PINNED")
+	for _, t := range tools {
+		p, _ := s.Policy.Tool(t.Tool.Name, "")
+		since := "new"
+		if t.Pinned != nil {
+			since = "CHANGED, " + cli.Count(len(pins.Diff(t.Pinned, t.Definition)), "line") + " below"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Tool.Name, p.Risk, t.Tool.Effect, since)
+	}
+	w.Flush()
 	fmt.Fprintln(out)
+	for _, t := range tools {
+		switch {
+		case t.Pinned != nil:
+			fmt.Fprintf(out, "%s changed (- as pinned, + as it is now)\n", t.Tool.Name)
+			printDiff(out, t)
+		case whole:
+			fmt.Fprintf(out, "%s is new, effect %s\n", t.Tool.Name, t.Tool.Effect)
+			for _, c := range claims(t) {
+				fmt.Fprintln(out, "  "+c)
+			}
+			fmt.Fprintln(out, indented(t.Definition))
+		default:
+			continue
+		}
+		fmt.Fprintln(out)
+	}
+	if !whole {
+		fmt.Fprintln(out, "\"countersign tools show NAME\" prints a definition: its words are what the model follows.")
+		fmt.Fprintln(out)
+	}
 }
 
 // confirmPins asks for confirmation of the displayed changes.

@@ -115,7 +115,7 @@ func TestToolsFromNewToPinned(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "tools: {crm.send: {risk: high, rules: [{when: \"now.getHours() > 20\", confirm: true}]}, crm.look: {risk: low}}\n")
 	b.expect(cli.ExitNo, nil, "crm.look", "NEW", "blocked", "2 tools are not as pinned and so blocked: crm.look, crm.send", "countersign tools show NAME", "ask_people", "built in", "not needed")
-	b.expect(cli.ExitNo, argsOf("show crm.look"), "it says that it only reads", `"description": "Looks."`, "NEW, sha256:", "error: it is not as pinned, and so blocked")
+	b.expect(cli.ExitNo, argsOf("show crm.look"), "it says: read-only", `"description": "Looks."`, "NEW, sha256:", "error: it is not as pinned, and so blocked")
 	b.expect(cli.ExitUsage, argsOf("pin"), "say which tools to pin")
 	b.expect(cli.ExitUsage, argsOf("pin crm.send --all"), "say which tools to pin")
 	b.expect(cli.ExitUsage, argsOf("pin crm.send"), "crm.send is new, effect unprotected", `"description": "Sends a letter."`, "nothing was pinned, because there is nobody to ask", "--yes")
@@ -124,7 +124,7 @@ func TestToolsFromNewToPinned(t *testing.T) {
 	}
 	b.expect(cli.ExitDone, argsOf("pin crm.send --yes"), "crm.send is new", "1 definition pinned in "+pins.Beside(b.path))
 	b.expect(cli.ExitNo, nil, "1 tool is not as pinned and so blocked: crm.look")
-	b.expect(cli.ExitDone, argsOf("pin --source crm --yes"), "crm.look is new")
+	b.expect(cli.ExitDone, argsOf("pin --source crm --yes"), "crm.look  low   unprotected  new", "\"countersign tools show NAME\" prints a definition")
 	said := b.expect(cli.ExitDone, nil, "pinned", "auto", "boss, or more by rule")
 	if strings.Contains(said, "NEW") {
 		t.Errorf("all is pinned, and it says\n%s", said)
@@ -136,7 +136,7 @@ func TestToolsFromNewToPinned(t *testing.T) {
 	b.expect(cli.ExitNo, nil, "DRIFTED")
 	b.expect(cli.ExitNo, argsOf("show crm.send"), "What changed since it was pinned", `- description: "Sends a letter."`, `+ description: "Sends a letter to⟨U+200B⟩ everybody."`)
 	b.expect(cli.ExitDone, argsOf("show crm.look"))
-	b.expect(cli.ExitDone, argsOf("pin --all --yes"), "crm.send changed (- as pinned, + as it is now)", `+ description: "Sends a letter to⟨U+200B⟩ everybody."`)
+	b.expect(cli.ExitDone, argsOf("pin --all --yes"), "crm.send  high  unprotected  CHANGED, 2 lines below", "crm.send changed (- as pinned, + as it is now)", `+ description: "Sends a letter to⟨U+200B⟩ everybody."`)
 	b.expect(cli.ExitDone, nil)
 
 	b.mcp.RemoveTools("look")

@@ -24,7 +24,7 @@ func workspaceCommand() *cobra.Command {
 		Long: `Runs a Slack workspace on this machine: Slack's Web API for a bot, with Socket Mode or requests over HTTP, a page in the
 browser for people, and an HTTP API for scripts (docs/workspace.md). It prints the settings that point a bot at it. Without
 --seed the people and channels are the demo's, and the bot may do everything.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			seed := workspace.OpenSeed()
 			if seedFile != "" {

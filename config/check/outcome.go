@@ -39,7 +39,7 @@ func (c *checker) outcomes(tool, agent string) []outcome {
 	return out
 }
 
-// asked returns a call that is planned as if the policy did not only observe.
+// asked returns a call that is planned as under the mode enforce. It is read-only, so that observing does not change it.
 func asked(tool, agent string) approvers.Call {
 	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }

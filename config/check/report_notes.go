@@ -58,7 +58,7 @@ func defaultTimes(d approvers.Defaults) approvers.ToolPolicy {
 	}
 }
 
-// notes lists what differs for an outcome in addition to its stages.
+// notes lists the settings of an outcome, besides its stages, that differ from the defaults.
 func (c *checker) notes(o outcome) []string {
 	if c.policy.Mode != approvers.Observe && o.policy.Mode == approvers.Observe {
 		return []string{"only observed: it is not run, and nobody is asked"}

@@ -11,19 +11,35 @@ import (
 )
 
 // stages checks each stage that the policy names.
-func (c *checker) stages() {
-	c.stageList("defaults.unknown_tool.stages", "", c.policy.Defaults.UnknownTool.Stages)
+func (c *checker) stages() { c.eachStageList(c.stageList) }
+
+// eachStageList visits every place that names stages.
+func (c *checker) eachStageList(visit func(path, tool string, stages []approvers.Stage)) {
+	visit("defaults.unknown_tool.stages", "", c.policy.Defaults.UnknownTool.Stages)
 	for _, t := range c.policy.Tools {
-		c.stageList("tools."+t.Name+".stages", t.Name, t.Stages)
+		visit("tools."+t.Name+".stages", t.Name, t.Stages)
 		for i, r := range t.Rules {
-			c.stageList(fmt.Sprintf("tools.%s.rules[%d].stages", t.Name, i), t.Name, r.Stages)
+			visit(fmt.Sprintf("tools.%s.rules[%d].stages", t.Name, i), t.Name, r.Stages)
 		}
 	}
 	for _, a := range c.policy.Agents {
 		for tool, o := range a.Overrides {
-			c.stageList("agents."+a.Name+".overrides."+tool+".stages", tool, o.Stages)
+			visit("agents."+a.Name+".overrides."+tool+".stages", tool, o.Stages)
 		}
 	}
+}
+
+// unknownRoles reports the roles of a stage that don't exist. It reports whether all of them do.
+func (c *checker) unknownRoles(at string, s approvers.Stage) (known bool) {
+	known = true
+	for i, name := range s.Roles() {
+		if _, ok := c.policy.Role(name); !ok && name != "" {
+			known = false
+			c.wrong(stageRolePath(c.file, at, i), yamldoc.Quote(name)+" is not an approver",
+				yamldoc.OrHint(yamldoc.DidYouMean(name, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
+		}
+	}
+	return known
 }
 
 func (c *checker) stageList(path, tool string, stages []approvers.Stage) {
@@ -46,14 +62,9 @@ func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool)
 		return true
 	}
 	var unfit []int
-	known := true
+	known := c.unknownRoles(at, s)
 	for i, name := range s.Roles() {
-		role, ok := c.policy.Role(name)
-		if !ok {
-			known = false
-			c.wrong(stageRolePath(c.file, at, i), yamldoc.Quote(name)+" is not an approver",
-				yamldoc.OrHint(yamldoc.DidYouMean(name, c.roleNames()), "the approvers are "+strings.Join(c.roleNames(), ", ")))
-		} else if tool != "" && !role.Covers(tool) {
+		if role, ok := c.policy.Role(name); ok && tool != "" && !role.Covers(tool) {
 			unfit = append(unfit, i)
 		}
 	}

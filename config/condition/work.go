@@ -253,7 +253,7 @@ func splitPrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// joinPrice is the price of all texts with the separators.
+// joinPrice is the price of copying all texts of a list and the separators between them.
 func joinPrice(b *budget, args []ref.Val) error {
 	l, ok := args[0].(traits.Lister)
 	if !ok {

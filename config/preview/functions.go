@@ -95,7 +95,7 @@ var dateFormats = []struct{ read, write string }{
 	{"2006-01-02", "2 January 2006"},
 }
 
-// date writes a date as people do. It reads years first only: 3/4/2026 means two different days.
+// date writes a date as people do. It accepts only dates that begin with the year, because 3/4/2026 is ambiguous.
 func date(v any) (string, error) {
 	t, write, err := readDate(v)
 	if err != nil {

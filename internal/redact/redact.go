@@ -28,9 +28,26 @@ var patterns = []struct {
 	{regexp.MustCompile(`\b(sk|pk|rk)-[0-9A-Za-z_-]{8,}`), Removed},                         // keys of model endpoints
 	{regexp.MustCompile(`\bgh[a-z]_[0-9A-Za-z]{16,}`), Removed},                             //
 	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*`), Removed}, // JSON web tokens
-	{regexp.MustCompile(`(?i)\b(bearer|basic)([ +]|%20)[0-9a-z._~+/=-]{6,}`), "${1} " + Removed},
+	{regexp.MustCompile(`(?i)\b(authorization"?(?:[=:]|%3d) ?\[?"?(?:bearer|basic))(?:[ +]|%20)[^\s"'&,;\])}(]{4,}`), "${1} " + Removed},
+	{regexp.MustCompile(`(?i)\b(bearer)([ +]|%20)[0-9a-z._~+/=-]{6,}`), "${1} " + Removed},
 	{regexp.MustCompile(`(?i)("?\b[0-9a-z_.-]*(?:token|ticket|secret|passw(?:or)?d|api_?key|authorization)"?(?:[=:]|%3d) ?\[?"?)[^\s"'&,;\])}(]{4,}`), "${1}" + Removed},
 	{regexp.MustCompile(`(://)[^/\s"'@]+@`), "${1}" + Removed + "@"}, // a name and a password in an address
+}
+
+// basic matches a name and a password in base64. A plain word after "Basic" is none: "Basic Information" is a page of
+// Slack's app settings, which help texts name.
+var (
+	basic     = regexp.MustCompile(`(?i)\bbasic(?:[ +]|%20)[0-9a-z._~+/=-]{6,}`)
+	basicWord = regexp.MustCompile(`^\w+(?:[ +]|%20)[A-Za-z][a-z]+[.-]*$`)
+)
+
+func withoutBasic(s string) string {
+	return basic.ReplaceAllStringFunc(s, func(found string) string {
+		if basicWord.MatchString(found) {
+			return found
+		}
+		return found[:len("basic")] + " " + Removed
+	})
 }
 
 // known are the registered secrets, in every way in which they may be written, longest first.
@@ -87,6 +104,7 @@ func Text(s string) string {
 			s = strings.ReplaceAll(s, secret, Removed)
 		}
 	}
+	s = withoutBasic(s)
 	for _, p := range patterns {
 		s = p.secret.ReplaceAllString(s, p.left)
 	}

@@ -21,15 +21,19 @@ func TestText(t *testing.T) {
 		`Post "https://slack.com/api/auth.test?token=` + secret + `": EOF`, "token=" + secret + "&channel=C1", `{"token":"` + secret + `"}`, `{"client_secret": "` + secret + `"}`,
 		"wss://wss-primary.slack.com/link/?ticket=" + secret + "&app_id=x", "https://hooks.slack.com/actions/T0/1/" + secret, "https://hooks.slack.com/commands/T0/1/" + secret,
 		"postgres://countersign:" + secret + "@db/x", "signing_secret=" + secret, "OPENAI_API_KEY=" + secret, "password: " + secret, "ghp_" + secret + "12345678",
-		"eyJhbGciOiJI.eyJzdWIiOiIx." + secret, "Basic " + secret + "==",
+		"eyJhbGciOiJI.eyJzdWIiOiIx." + secret, "Basic " + secret + "==", "basic%20" + secret,
 	} {
 		if got := Text("before " + in + " after"); strings.Contains(got, secret) || !strings.HasPrefix(got, "before ") || !strings.Contains(got, Removed) {
 			t.Errorf("%q is written as %q", in, got)
 		}
 	}
+	if got := Text("Authorization: Basic Plainword"); strings.Contains(got, "Plainword") {
+		t.Errorf("a password that looks like a word is written in %q", got)
+	}
 	for _, in := range []string{
 		"", "the token is missing", "tokens=200000", "a request waits: req_03E6LK18D6HMPQBJ6CAPAVTQ5G", "https://slack.com/api/chat.postMessage", "ask-me-anything-now", "risk-assessment-of-it",
 		"users.info: missing_scope", "jane@example.com", "Slack refuses a token: the bot token (invalid_auth)", "bearer of bad news", "secret: no",
+		"from your app's page Basic Information", "on Basic Information.", "a basic understanding of it",
 	} {
 		if got := Text(in); got != in {
 			t.Errorf("%q is written as %q", in, got)

@@ -7,7 +7,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// wrong is a test that notes whether it was ended.
+// wrong is a testing.TB that records whether it was failed or skipped.
 type wrong struct {
 	testing.TB
 	ended   bool

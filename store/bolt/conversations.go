@@ -59,6 +59,16 @@ func (t reader) ConversationsBefore(lastAt time.Time, limit int) ([]store.Conver
 	}, limit)
 }
 
+func (t reader) ConversationsSince(lastAt time.Time, limit int) ([]store.Conversation, error) {
+	return conversationTable.readable(t.rows, func(yield func(k, v []byte) bool) {
+		for k, id := range t.rows.sound(conversationLast, nil, moment(nil, lastAt)) {
+			if !yield(k, id) {
+				return
+			}
+		}
+	}, limit)
+}
+
 func (t *tx) PutConversation(c store.Conversation) error { return conversationTable.write(t.rows, c) }
 
 func (t reader) Messages(conversation string, after uint64) ([]store.Message, error) {

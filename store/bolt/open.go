@@ -254,7 +254,7 @@ func sentence(path string, err error) error {
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("store: %s lies below something that is not a directory (%w)", path, err)
 	}
-	return fmt.Errorf("store: open %s: %w", path, err)
+	return fmt.Errorf("store: open %s: %w. Look at the system's log (dmesg): if the disk fails, put a backup on another one", path, err)
 }
 
 // within is an error inside of another one of this package. The text of that one begins with "store: ".

@@ -221,7 +221,7 @@ func TestRefusalsOfTheSystem(t *testing.T) {
 		syscall.EACCES: "give its owner",
 		syscall.EPERM:  "give its owner",
 		syscall.EROFS:  "mounted read-only",
-		syscall.EIO:    "open",
+		syscall.EIO:    "if the disk fails, put a backup on another one",
 	} {
 		path := made(t)
 		_, err := bolt.Open(path, bolt.Options{OpenFile: func(name string, _ int, _ os.FileMode) (*os.File, error) {

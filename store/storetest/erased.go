@@ -25,6 +25,18 @@ func silent(h *harness) {
 			return err
 		})
 	}
+	since := func(when, limit int, want ...string) {
+		h.Helper()
+		h.view(func(r store.Reader) error {
+			list, err := r.ConversationsSince(at(when), limit)
+			h.same(fmt.Sprintf("%d with a message since %d", limit, when), ids(list, func(c store.Conversation) string { return c.ID }), append([]string{}, want...))
+			return err
+		})
+	}
+	since(5, 10, "b", "c", "old", "a")
+	since(6, 10, "old", "a")
+	since(6, 1, "old")
+	since(10, 10)
 	before(5, 10)
 	before(6, 10, "b", "c")
 	before(8, 10, "b", "c", "old")

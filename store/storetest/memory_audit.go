@@ -136,6 +136,12 @@ func (m *memory) ConversationsBefore(lastAt time.Time, limit int) ([]store.Conve
 	}, limit), nil
 }
 
+func (m *memory) ConversationsSince(lastAt time.Time, limit int) ([]store.Conversation, error) {
+	return sorted(m.conversations, func(c store.Conversation) bool { return !c.LastAt.Before(lastAt) }, func(a, b store.Conversation) int {
+		return cmp.Or(a.LastAt.Compare(b.LastAt), cmp.Compare(a.ID, b.ID))
+	}, limit), nil
+}
+
 // EraseConversation has no order and no limit. Other tests of the suite cover those.
 func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	c, ok := m.conversations[id]

@@ -182,6 +182,8 @@ func everything(r store.Reader) (out []string) {
 		see(fmt.Sprint("open requests after ", when), open, err)
 		silent, err := r.ConversationsBefore(at(when), 3)
 		see(fmt.Sprint("conversations before ", when), silent, err)
+		recent, err := r.ConversationsSince(at(when), 3)
+		see(fmt.Sprint("conversations since ", when), recent, err)
 		for _, kind := range inboxKinds {
 			unhandled, err := r.Unhandled(kind, at(when))
 			see(fmt.Sprintf("%s unhandled at %d", kind, when), unhandled, err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
@@ -87,6 +88,10 @@ func timersNameSomething(r store.Reader) error {
 			return e.State == approvers.ExecutionUnknown, err
 		},
 		store.TimerPause: func(ref string) (bool, error) { return ref == store.SettingPause, nil },
+		store.TimerCatchUp: func(string) (bool, error) {
+			now, _, err := settings.ReadReception(r)
+			return now.Gap != nil, err
+		},
 		store.TimerHomes: func(ref string) (bool, error) { return ref == store.SettingHomes, nil },
 	}
 	var faults []error

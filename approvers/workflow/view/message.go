@@ -179,6 +179,9 @@ func (s *Model) readTurn(r store.Reader, id string) error {
 		if m.State == store.MessageQueued {
 			s.Queued = append(s.Queued, m)
 		}
+		if m.Gap != nil {
+			s.Gap = m.Gap
+		}
 		if m.Turn == id && m.MessageEdit != nil {
 			s.MessageEdit = &m
 		}

@@ -27,6 +27,7 @@ type Model struct {
 	CardQueue    *CardQueue             // for a queue's notice; nil: the notice is out of date
 	Queued       []store.Message        // for a queued notice: the messages that wait
 	MessageEdit  *store.Message         // the turn's last message that was edited or deleted after the model had read it
+	Gap          *approvers.Gap         // the last gap in which a message of the conversation was written; nil: none
 	Text         string                 // what the model said: with a step, or as the answer
 	Steps        []Step                 // for an answer: the steps that it reports, in order
 	Elicitation  *approvers.Elicitation // what a run asks

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"errors"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
@@ -97,6 +98,24 @@ func (v *Reader) Inbox(ctx context.Context, id string) (row store.Inbox, err err
 		return err
 	})
 	return row, err
+}
+
+// Reception returns until when everything that people wrote was received, and what is being read.
+func (v *Reader) Reception(ctx context.Context) (out settings.Reception, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		out, _, err = settings.ReadReception(r)
+		return err
+	})
+	return out, err
+}
+
+// ConversationsSince lists the conversations with a message since a time, at most limit of them.
+func (v *Reader) ConversationsSince(ctx context.Context, at time.Time, limit int) (list []store.Conversation, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		list, err = r.ConversationsSince(at, limit)
+		return err
+	})
+	return list, err
 }
 
 // Waiting reports whether any request is open.

@@ -1,4 +1,4 @@
 package cli
 
-// DiskFull is how much room the disk of the store has to have: with less nothing is recorded.
+// DiskFull is the minimum free space on the store's disk, in bytes. With less, nothing is recorded.
 const DiskFull = 100 << 20

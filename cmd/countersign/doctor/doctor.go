@@ -93,7 +93,7 @@ func (d *Doctor) environment() config.Env {
 // policy checks the policy file. It returns nil if the file can't be used.
 func (d *Doctor) policy(path string) *approvers.Policy {
 	d.begin("Policy")
-	file, err := config.ReadPolicy(path)
+	file, err := check.Read(path)
 	var broken yamldoc.Problems
 	switch {
 	case errors.As(err, &broken):

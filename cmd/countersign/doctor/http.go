@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,28 +20,51 @@ import (
 	"countersign/config"
 )
 
-// requests checks whether Slack's requests reach the bot: whether the public address answers as Slack requires. Slack's
+// requestURLs are the Request URLs in an app's settings, each with the path at which the bot takes its requests.
+var requestURLs = []struct{ what, path, page string }{
+	{"events", transport.EventsPath, "event-subscriptions"},
+	{"clicks and forms", transport.InteractionsPath, "interactive-messages"},
+	{"slash commands", transport.CommandsPath, "slash-commands"},
+}
+
+// requests checks whether Slack's requests reach the bot: whether each public address answers as Slack requires. Slack's
 // settings can't be read.
 func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
-	settings := settingsPage(app, "event-subscriptions")
 	if d.URL == "" {
-		d.warn("whether Slack's requests reach the bot was not tried", "run countersign doctor --url https://… with the bot's public address while serve runs; "+settings+" shows whether Slack has verified it")
+		d.warn("whether Slack's requests reach the bot was not tried", "run countersign doctor --url https://… with the bot's public address while serve runs; "+
+			settingsPage(app, requestURLs[0].page)+" shows whether Slack has verified it")
 		return
 	}
-	at := strings.TrimSuffix(d.URL, "/") + transport.EventsPath
-	err := challenge(ctx, at, env.SigningSecret.Reveal())
+	base, one := strings.CutSuffix(strings.TrimSuffix(d.URL, "/"), transport.EventsPath) // one Request URL for all kinds
+	for _, u := range requestURLs {
+		at := base + u.path
+		if one {
+			at = base + transport.EventsPath
+		}
+		if !d.requestURL(ctx, env, app, at, u.what, u.path, settingsPage(app, u.page)) {
+			return
+		}
+	}
+}
+
+// requestURL checks one Request URL. It reports false if the others would fail for the same reason.
+func (d *Doctor) requestURL(ctx context.Context, env config.Env, app, at, what, path, settings string) bool {
+	err := challenge(ctx, at, path, env.SigningSecret.Reveal())
 	var status statusError
 	switch {
 	case err == nil:
-		d.ok("%s answers to the signing secret; %s has to show it as verified", at, settings)
+		d.ok("%s answers to the signing secret, and takes %s; it has to be the Request URL on %s", at, what, settings)
 	case errors.As(err, &status) && status == http.StatusUnauthorized:
 		d.fail(cli.ExitNo, at+" refuses what is signed with SLACK_SIGNING_SECRET", "set it to the Signing Secret of "+settingsPage(app, "general")+", for serve too, and see that nothing on the way changes requests")
+		return false
 	case errors.As(err, &status), errors.Is(err, errChallenge):
-		d.fail(cli.ExitNo, fmt.Sprintf("%s is not answered by the bot: %s", at, err),
-			"have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+") of serve, with the path as it is")
+		d.fail(cli.ExitNo, fmt.Sprintf("no %s arrive: %s is not answered by the bot: %s", what, at, err),
+			"have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+") of serve, with the path as it is; or use one Request URL for all, the one for events, and write it on "+settings)
 	default:
 		d.fail(cli.ExitFailed, fmt.Sprintf("%s can't be reached: %s", at, err), "start serve, and have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+")")
+		return false
 	}
+	return true
 }
 
 // statusError is an HTTP status other than success.
@@ -55,12 +77,12 @@ func (s statusError) Error() string {
 // errChallenge says that an address does not repeat the challenge.
 var errChallenge = errors.New("it does not return the challenge")
 
-// challenge sends an address a random value to repeat, as Slack does before it sends events there.
-func challenge(ctx context.Context, at, secret string) error {
+// challenge sends an address a random value to repeat, in a request of the kind that comes to a path.
+func challenge(ctx context.Context, at, path, secret string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	value := rand.Text()
-	body, err := json.Marshal(map[string]string{"type": "url_verification", "challenge": value})
+	media, body, err := transport.Challenge(path, value)
 	if err != nil {
 		return err
 	}
@@ -71,7 +93,7 @@ func challenge(ctx context.Context, at, secret string) error {
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(mac, "v0:%s:%s", now, body)
-	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", media)
 	req.Header.Set("X-Slack-Request-Timestamp", now)
 	req.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
 	resp, err := http.DefaultClient.Do(req)

@@ -37,7 +37,7 @@ func (d *Doctor) slack(ctx context.Context, env config.Env, policy *approvers.Po
 	}
 	d.ok("answers in %s: %s is in %s (%s)%s", in.Took.Round(time.Millisecond), in.User, in.Team, in.TeamID, appNamed(app))
 	d.clock(in, env.Transport)
-	d.scopes(in, app)
+	d.scopes(in, app, policy)
 	if env.Transport == config.HTTPMode {
 		d.requests(ctx, env, app)
 	} else if env.AppToken != "" {
@@ -58,9 +58,11 @@ func appNamed(app string) string {
 
 // settingsPages names pages of an app's settings for people.
 var settingsPages = map[string]string{
-	"oauth":               "the page OAuth & Permissions",
-	"general":             "the page Basic Information",
-	"event-subscriptions": "the page Event Subscriptions",
+	"oauth":                "the page OAuth & Permissions",
+	"general":              "the page Basic Information",
+	"event-subscriptions":  "the page Event Subscriptions",
+	"interactive-messages": "the page Interactivity & Shortcuts",
+	"slash-commands":       "the page Slash Commands",
 }
 
 // settingsPage is the address of a page of the app's settings.
@@ -104,19 +106,26 @@ func (d *Doctor) clock(in installation.App, transport config.Transport) {
 	}
 }
 
-// scopes compares the scopes of the token with those of the manifest.
-func (d *Doctor) scopes(in installation.App, app string) {
+// scopes compares the scopes of the token with those of the manifest. One that no feature of the policy needs is only
+// worth a look.
+func (d *Doctor) scopes(in installation.App, app string, policy *approvers.Policy) {
 	if len(in.Scopes) == 0 {
 		d.warn("Slack does not say which scopes the bot token has", "compare them with countersign manifest on "+settingsPage(app, "oauth"))
 		return
 	}
 	lacks := false
 	needed := []string{}
+	inUse := bot.MissingScopes(in.Scopes, policy)
 	for _, s := range bot.Scopes() {
 		needed = append(needed, s.Name)
 		if !slices.Contains(in.Scopes, s.Name) {
 			lacks = true
-			d.fail(cli.ExitNo, fmt.Sprintf("the scope %s is missing: without it the bot can't %s", s.Name, s.For), "add it on "+settingsPage(app, "oauth")+", and reinstall the app")
+			do := "add it on " + settingsPage(app, "oauth") + ", and reinstall the app"
+			if !slices.ContainsFunc(inUse, func(m bot.Scope) bool { return m.Name == s.Name }) {
+				d.warn(fmt.Sprintf("the scope %s is missing: the policy needs nothing of it now; without it the bot can't %s", s.Name, s.For), do)
+				continue
+			}
+			d.fail(cli.ExitNo, fmt.Sprintf("the scope %s is missing: without it the bot can't %s", s.Name, s.For), do)
 		}
 	}
 	if !lacks {

@@ -19,21 +19,20 @@ func (p *player) click(ctx context.Context, do click) error {
 	if err != nil {
 		return err
 	}
+	if button.ActionID != "" {
+		err = p.press(ctx, who, message, button)
+	} else {
+		button, err = p.pressInDetails(ctx, do)
+	}
+	if err != nil {
+		return err
+	}
 	if button.ActionID == "" {
 		if do.tries {
 			p.aside(do.who + " sees no such button")
 			return nil
 		}
 		return fmt.Errorf("%s sees no %s button for it", do.who, do.label)
-	}
-	if err := who.Press(ctx, message, button); err != nil {
-		return err
-	}
-	if !slices.Contains(p.clicked, message.Channel) {
-		p.clicked = append(p.clicked, message.Channel)
-	}
-	if err := p.settle(ctx); err != nil {
-		return err
 	}
 	views, err := who.Views(ctx)
 	if err != nil {
@@ -46,6 +45,45 @@ func (p *player) click(ctx context.Context, do click) error {
 		return fmt.Errorf("no form asked for %q", do.text)
 	}
 	return nil
+}
+
+// press clicks a button, and waits until everything that follows from it is there.
+func (p *player) press(ctx context.Context, who workspaceclient.Client, message workspaceclient.Message, button workspaceclient.Element) error {
+	if err := who.Press(ctx, message, button); err != nil {
+		return err
+	}
+	if !slices.Contains(p.clicked, message.Channel) {
+		p.clicked = append(p.clicked, message.Channel)
+	}
+	return p.settle(ctx)
+}
+
+// pressInDetails clicks a button in the modal that a card's Details… opens. If there is none, the element has no action.
+func (p *player) pressInDetails(ctx context.Context, do click) (workspaceclient.Element, error) {
+	who, open := p.as(do.who), do
+	open.label = "Details"
+	message, details, err := p.button(ctx, open)
+	if err != nil || details.ActionID == "" {
+		return workspaceclient.Element{}, err
+	}
+	if err := p.press(ctx, who, message, details); err != nil {
+		return workspaceclient.Element{}, err
+	}
+	views, err := who.Views(ctx)
+	if err != nil || len(views) == 0 {
+		return workspaceclient.Element{}, err
+	}
+	view := views[len(views)-1]
+	for _, e := range workspaceclient.Elements(view.Blocks) {
+		if e.Type != "button" || !do.names(e.Text.Text) {
+			continue
+		}
+		if err := who.PressIn(ctx, view, e); err != nil {
+			return e, err
+		}
+		return e, p.settle(ctx)
+	}
+	return workspaceclient.Element{}, closeAll(ctx, who)
 }
 
 // button searches everything that a person can see for a button: the bot's direct messages, the threads of

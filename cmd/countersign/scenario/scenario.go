@@ -13,8 +13,8 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// A scenario reads like a Slack thread. Lines at the margin are what people do and what happens; the player does it for
-// them through the workspace's page API. Indented lines are what must be seen afterwards, whole and in order; "…"
+// A scenario reads like a Slack thread. Lines at the margin say what people do and what happens; the player does it for
+// them through the API of the workspace's page. Indented lines list everything that must then be seen, in order; "…"
 // stands for any text. A line that starts with # is a comment.
 //
 //	Policy: refunds.yaml

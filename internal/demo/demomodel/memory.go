@@ -176,7 +176,7 @@ func (m *memory) look(id string) {
 	}
 }
 
-// meet makes a person the meaning of "her".
+// meet remembers a person: "her" then refers to that person.
 func (m *memory) meet(user, email, name string) {
 	m.user, m.email, m.name = user, email, name
 	for _, key := range []string{user, email, name} {

@@ -239,6 +239,8 @@ func (s *Server) postFault(p *personCall) (object, *apiError) {
 		s.ClearFaults()
 	case "real_rates":
 		s.SetRealRates(!p.has("on") || p.flag("on"))
+	case "retries":
+		s.hub.Retry(!p.has("on") || p.flag("on"))
 	case "drop_sockets":
 		s.DropSockets()
 	case "disconnect":

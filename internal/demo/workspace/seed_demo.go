@@ -29,7 +29,7 @@ func DemoSeed() Seed {
 			// As countersign manifest has them.
 			Scopes: []string{
 				"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands", "dnd:read", "files:read", "files:write",
-				"groups:history", "groups:read", "im:history", "im:write", "mpim:history", "mpim:read", "usergroups:read",
+				"groups:history", "groups:read", "im:history", "im:read", "im:write", "mpim:history", "mpim:read", "usergroups:read",
 				"users:read", "users:read.email",
 			},
 			Events: []string{

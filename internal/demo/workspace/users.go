@@ -243,7 +243,7 @@ type UserChange struct {
 	Title       *string `json:"title,omitempty"`
 	Email       *string `json:"email,omitempty"`
 	TZ          *string `json:"tz,omitempty"`
-	// DND: do not disturb, from and until in Unix seconds; snooze until.
+	// The start and the end of do-not-disturb, and the end of a snooze, in Unix seconds.
 	DNDStart    *int64 `json:"dnd_start,omitempty"`
 	DNDEnd      *int64 `json:"dnd_end,omitempty"`
 	SnoozeUntil *int64 `json:"snooze_until,omitempty"`

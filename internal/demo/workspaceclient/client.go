@@ -180,3 +180,9 @@ func (v Client) Press(ctx context.Context, m Message, e Element) error {
 	return v.call(ctx, http.MethodPost, v.path("actions"),
 		map[string]string{"channel": m.Channel, "ts": m.TS, "action_id": e.ActionID, "block_id": e.BlockID, "value": e.Value}, nil)
 }
+
+// PressIn is Press for an element of an open modal.
+func (v Client) PressIn(ctx context.Context, view View, e Element) error {
+	return v.call(ctx, http.MethodPost, v.path("actions"),
+		map[string]string{"view_id": view.ID, "action_id": e.ActionID, "block_id": e.BlockID, "value": e.Value}, nil)
+}

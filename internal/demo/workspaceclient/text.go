@@ -21,7 +21,7 @@ func Text(blocks json.RawMessage) string {
 	return strings.TrimSpace(out.String())
 }
 
-// readText reads one JSON value, which stands under a key.
+// readText reads one JSON value. key is the object key under which the value was found.
 func readText(d *json.Decoder, key string, out *strings.Builder) {
 	token, err := d.Token()
 	if err != nil {

@@ -25,9 +25,9 @@ func Require(t testing.TB, untried string) (node, npm string) {
 	return testkit.RequireProgram(t, "node", untried, testkit.InstallNode), testkit.RequireProgram(t, "npm", untried, testkit.InstallNode)
 }
 
-// Installed returns the folder that holds the node_modules of the package.json in dir, as its package-lock.json pins
-// them. It is made once for each lock file, in a folder of that name outside of the repository, where the go command
-// would look for packages in it.
+// Installed returns a folder with the node_modules of the package.json in dir, as its package-lock.json pins them. The
+// folder is created once for each lock file, outside of the repository, where the go command would search it for
+// packages.
 func Installed(t testing.TB, npm, dir, name string) string {
 	t.Helper()
 	hash := sha256.New()
@@ -69,7 +69,7 @@ func Installed(t testing.TB, npm, dir, name string) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
-	// Another run may have been faster: what it installed is the same.
+	// Another run may have been faster: it installed the same packages.
 	if err := os.Rename(fresh, done); err != nil && !errors.Is(err, fs.ErrExist) {
 		if _, gone := os.Stat(done); gone != nil {
 			t.Fatal(err)

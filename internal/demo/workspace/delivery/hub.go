@@ -57,6 +57,7 @@ type Hub struct {
 
 	mu      sync.Mutex
 	closed  bool
+	once    bool // events are not sent again, and do not wait for a socket
 	urls    RequestURLs
 	away    bool // the last request did not reach the app
 	sockets []*socket
@@ -162,6 +163,13 @@ func (h *Hub) Use(urls RequestURLs) {
 	}
 }
 
+// Retry turns on or off that events are sent again, and that they wait for a socket.
+func (h *Hub) Retry(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.once = !on
+}
+
 // OverHTTP reports whether the app has request URLs.
 func (h *Hub) OverHTTP() bool {
 	h.mu.Lock()
@@ -215,7 +223,7 @@ func (h *Hub) send(e *envelope) {
 		e.answered <- answer{err: ErrNoAnswer}
 		return
 	}
-	if e.kind == "events_api" {
+	if e.kind == "events_api" && !h.once {
 		h.queue = append(h.queue, e)
 		e.timer = time.AfterFunc(h.queueLives(), func() {
 			h.locked(func() { h.queue = slices.DeleteFunc(h.queue, func(queued *envelope) bool { return queued == e }) })
@@ -294,7 +302,7 @@ func (h *Hub) settled(e *envelope) {
 }
 
 func (h *Hub) retryLater(e *envelope, reason string) {
-	if e.attempt >= len(h.cfg.RetryDelays) {
+	if e.attempt >= len(h.cfg.RetryDelays) || h.once {
 		return
 	}
 	next := &envelope{kind: e.kind, payload: e.payload, attempt: e.attempt + 1, reason: reason}

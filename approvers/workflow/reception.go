@@ -1,0 +1,155 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
+	"countersign/store"
+)
+
+// Received records that everything that people wrote before until was received, and that Slack could deliver until
+// open. While messages of a gap are being read, it records nothing: a new process reads them again from the beginning
+// of the gap.
+func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
+	return w.update(ctx, "received", func(t *tx) error {
+		now, row, err := settings.ReadReception(t)
+		if err != nil || now.Gap != nil {
+			return err
+		}
+		now.Until, now.Open = latest(now.Until, until), latest(now.Open, open)
+		return t.reception.put(now, row)
+	})
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Missed records that messages may not have been received until now, since the times that Received recorded last: Slack
+// could not deliver, or, if quiet is set, nothing came. They are to be read. A store that never received anything has
+// missed nothing.
+func (w *Intake) Missed(ctx context.Context, quiet bool) error {
+	return w.update(ctx, "missed", func(t *tx) error {
+		now, row, err := settings.ReadReception(t)
+		if err != nil {
+			return err
+		}
+		if now.Until.IsZero() {
+			now.Until, now.Open = t.now, t.now
+			return t.reception.put(now, row)
+		}
+		gap := settings.Gap{Gap: approvers.Gap{From: now.Open, To: t.now}, Received: now.Until, Quiet: quiet}
+		if before := now.Gap; before != nil { // it is not read yet
+			gap.From, gap.Quiet = before.From, before.Quiet && quiet
+		}
+		if quiet && gap.Quiet {
+			gap.From = gap.Received
+		}
+		if gap.From.After(gap.To) { // the clock was set back
+			gap.From = gap.To
+		}
+		now.Gap = &gap
+		if err := t.reception.put(now, row); err != nil {
+			return err
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerCatchUp, Ref: store.SettingReception, Due: t.now})
+	})
+}
+
+// StillWaits reminds the people of each request that waited in a gap, if the gap was long enough for Slack to give up:
+// a click in it was lost.
+func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
+	if gap.Quiet || gap.To.Sub(gap.From) < approvers.LostClicks {
+		return nil
+	}
+	return w.openRequests(ctx, "still waits", func(t *tx, r approvers.Request) error {
+		messages, err := t.OutboxMessagesOf(r.ID)
+		if err != nil {
+			return err
+		}
+		reminded := slices.ContainsFunc(messages, func(s store.OutboxMessage) bool {
+			return s.Note == store.NoteReminder && !s.CreatedAt.Before(gap.From)
+		})
+		after, ok := approvers.RemindOfGap(r, t.now, gap.Gap, reminded)
+		if !ok {
+			return nil
+		}
+		return t.apply(after, nil)
+	})
+}
+
+// ChannelRead records that the channels up to one are read.
+func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel string) error {
+	return w.update(ctx, "channel read", func(t *tx) error {
+		now, row, err := settings.ReadReception(t)
+		if err != nil || now.Gap == nil || !now.Gap.To.Equal(gap.To) {
+			return err
+		}
+		now.Gap.Done = channel
+		return t.reception.put(now, row)
+	})
+}
+
+// CaughtUp records that the messages of a gap are read. If there was another gap meanwhile, its timer stays.
+func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
+	return w.update(ctx, "caught up", func(t *tx) error {
+		now, row, err := settings.ReadReception(t)
+		if err != nil {
+			return err
+		}
+		switch {
+		case now.Gap == nil:
+		case !now.Gap.To.Equal(gap.To):
+			return nil
+		default:
+			now.Until, now.Open, now.Gap = gap.To, gap.To, nil
+			if err := t.reception.put(now, row); err != nil {
+				return err
+			}
+		}
+		return t.ClearTimer(store.TimerCatchUp, store.SettingReception)
+	})
+}
+
+func (t receptionTx) put(now settings.Reception, row store.Setting) (err error) {
+	if row.Value, err = json.Marshal(now); err != nil {
+		return err
+	}
+	return t.PutSetting(row)
+}
+
+// startAnew forgets what was missed.
+func (t receptionTx) startAnew() error {
+	_, row, err := settings.ReadReception(t)
+	if err != nil {
+		return err
+	}
+	if err := t.put(settings.Reception{Until: t.now, Open: t.now}, row); err != nil {
+		return err
+	}
+	return t.ClearTimer(store.TimerCatchUp, store.SettingReception)
+}
+
+// forgettable returns the time before which handled deliveries may be forgotten: at most the given one. A message that
+// may be read again must still be known then.
+func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
+	now, _, err := settings.ReadReception(t)
+	if err != nil || now.Until.IsZero() {
+		return before, err
+	}
+	kept := now.Until.Add(-2 * settings.RereadMargin)
+	if last := t.now.Add(-settings.MostReread - 2*settings.RereadMargin); kept.Before(last) {
+		kept = last
+	}
+	if kept.Before(before) {
+		return kept, nil
+	}
+	return before, nil
+}

@@ -1,0 +1,53 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Reception says until when everything that people wrote was received, and what is being read again.
+type Reception struct {
+	Until time.Time `json:"until"`         // what was written before was received, or read after a gap
+	Open  time.Time `json:"open"`          // the last time at which Slack could deliver; over HTTP later than Until, because nothing may have happened
+	Gap   *Gap      `json:"gap,omitempty"` // what is being read; nil: nothing
+}
+
+// Gap is a gap whose messages are being read.
+type Gap struct {
+	approvers.Gap
+	Received time.Time `json:"received"`        // what was written before was received; not after From
+	Quiet    bool      `json:"quiet,omitempty"` // nothing came, perhaps because nobody wrote
+	Done     string    `json:"done,omitempty"`  // the channels up to it are read, in the order of their ids
+}
+
+// RereadMargin is how long before a gap reading begins: Slack may have given up a delivery just before, and the clocks
+// of Slack and of this machine differ.
+const RereadMargin = 10 * time.Minute
+
+// MostReread is how far back messages are read.
+const MostReread = 24 * time.Hour
+
+// Oldest returns the time from which messages are read. It reports whether the gap is longer than that.
+func (g Gap) Oldest() (at time.Time, cut bool) {
+	at = g.Received.Add(-RereadMargin)
+	if first := g.To.Add(-MostReread); at.Before(first) {
+		return first, true
+	}
+	return at, false
+}
+
+// ReadReception reads the reception.
+func ReadReception(r store.Reader) (out Reception, s store.Setting, err error) {
+	s, err = r.Setting(store.SettingReception)
+	if errors.Is(err, store.ErrNotFound) {
+		return out, store.Setting{Key: store.SettingReception}, nil
+	}
+	if err != nil {
+		return out, s, err
+	}
+	return out, s, json.Unmarshal(s.Value, &out)
+}

@@ -1,0 +1,353 @@
+package bot
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers/workflow/settings"
+	"countersign/bot/directory"
+	"countersign/bot/slackapi"
+	"countersign/store"
+)
+
+// Limits of one look at the histories (docs/transports.md). settings.MostReread is another one.
+const (
+	mostChannels  = 500
+	mostMessages  = 1000 // of a channel, and of a thread
+	mostThreads   = 200  // of a channel
+	pageOfHistory = 200
+	// oldThreads is how far before the gap a thread may have begun whose new replies are read although the bot takes
+	// no part in it.
+	oldThreads = 72 * time.Hour
+	// oldTalks is how long a conversation with the bot may have been silent whose thread is read although it began
+	// before that.
+	oldTalks  = 7 * 24 * time.Hour
+	mostTalks = 5000
+	// longAway is how old a message is about which the bot says that it was away.
+	longAway = 15 * time.Minute
+)
+
+// CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
+// Messages that were received are known by their id, so that the order of histories, deliveries and retries does not
+// matter. It goes on where an earlier process stopped.
+func (b Reception) CatchUp(ctx context.Context, _ store.Timer) error {
+	now, err := b.Views.Reception(ctx)
+	if err != nil {
+		return err
+	}
+	if now.Gap == nil {
+		return b.Intake.CaughtUp(ctx, settings.Gap{})
+	}
+	c := &catchUp{Bot: b.Bot, gap: *now.Gap}
+	if err := b.Intake.StillWaits(ctx, c.gap); err != nil {
+		return err
+	}
+	if c.me, err = b.whoAmI(ctx); err != nil {
+		return err
+	}
+	return c.run(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}))
+}
+
+// catchUp is one look at the histories.
+type catchUp struct {
+	*Bot
+	me     directory.Self
+	gap    settings.Gap
+	oldest time.Time           // messages from this time are read
+	talks  map[string][]string // threads of recent conversations, by channel
+	found  int                 // messages that had not been received
+}
+
+// history is a channel with a history.
+type history struct {
+	id   string
+	kind string // as in the types of channels; empty: unknown
+}
+
+func (c *catchUp) run(ctx context.Context) error {
+	var cut bool
+	if c.oldest, cut = c.gap.Oldest(); cut {
+		c.Log.Warn("nothing was received for longer than messages are read back; what was written before is not answered", "from", c.gap.Received, "read_from", c.oldest)
+	}
+	channels, err := c.channels(ctx)
+	if err != nil {
+		return err
+	}
+	for i, ch := range channels {
+		if ch.id <= c.gap.Done {
+			continue
+		}
+		if i >= mostChannels {
+			c.bound("channels", mostChannels, "")
+			break
+		}
+		if err := c.read(ctx, ch); err != nil {
+			return err
+		}
+		if err := c.Intake.ChannelRead(ctx, c.gap, ch.id); err != nil {
+			return err
+		}
+	}
+	if c.found > 0 {
+		c.Log.Info("messages were read that had not been received", "from", c.gap.From, "to", c.gap.To, "messages", c.found)
+	}
+	return c.Intake.CaughtUp(ctx, c.gap)
+}
+
+// bound says that a limit was reached.
+func (c *catchUp) bound(what string, most int, channel string) {
+	c.Log.Warn("there was more to read than is read after a gap; the rest is not answered", "limit", what, "most", most, "channel", channel)
+}
+
+// patiently makes a call when Slack's limits allow it. Everything else goes first, so this may take minutes.
+func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
+	for {
+		out, err = call()
+		wait := slackapi.RetryDelay(err)
+		if wait == 0 || !b.Worth() {
+			return out, err
+		}
+		if err := slackapi.Sleep(ctx, wait); err != nil {
+			return out, err
+		}
+	}
+}
+
+// skipped reports whether Slack refused to let the bot read something. Permissions tells the operator of missing scopes.
+func (c *catchUp) skipped(err error) bool {
+	code := slackapi.ErrorCode(err)
+	if code == "" || slackapi.IsServerFailure(code) || slackapi.IsTokenRefusal(code) || slackapi.RetryDelay(err) > 0 {
+		return false
+	}
+	c.Log.Debug("a history can't be read", "error", err)
+	return true
+}
+
+// channels returns the channels and direct messages of which the bot is a member, by id. Where Slack does not list them,
+// those of recent conversations are known.
+func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
+	known := map[string]bool{}
+	for _, kind := range []string{"public_channel", "private_channel", "im", "mpim"} {
+		query := slack.GetConversationsForUserParameters{Types: []string{kind}, ExcludeArchived: true, Limit: pageOfHistory}
+		for more := true; more; {
+			page, err := patiently(ctx, c.Bot, func() (page []slack.Channel, err error) {
+				page, query.Cursor, err = c.api.GetConversationsForUserContext(ctx, &query)
+				return page, err
+			})
+			if c.skipped(err) {
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("users.conversations: %w", err)
+			}
+			for _, ch := range page {
+				known[ch.ID] = true
+				out = append(out, history{ch.ID, kind})
+			}
+			more = query.Cursor != ""
+		}
+	}
+	talks, err := c.Views.ConversationsSince(ctx, c.oldest.Add(-oldTalks), mostTalks)
+	if err != nil {
+		return nil, err
+	}
+	c.talks = map[string][]string{}
+	for _, conv := range talks {
+		if !known[conv.Channel] {
+			known[conv.Channel] = true
+			kind := ""
+			if conv.DM {
+				kind = "im"
+			}
+			out = append(out, history{conv.Channel, kind})
+		}
+		if conv.Thread != "" && !conv.Gone {
+			c.talks[conv.Channel] = append(c.talks[conv.Channel], conv.Thread)
+		}
+	}
+	slices.SortFunc(out, func(a, b history) int { return cmp.Compare(a.id, b.id) })
+	return out, nil
+}
+
+// read handles what people wrote in a channel and its threads, in order.
+func (c *catchUp) read(ctx context.Context, ch history) error {
+	said, threads, err := c.topLevel(ctx, ch)
+	if c.skipped(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(threads) > mostThreads {
+		c.bound("threads", mostThreads, ch.id)
+		threads = threads[:mostThreads]
+	}
+	for _, root := range threads {
+		replies, err := c.replies(ctx, ch, root)
+		if c.skipped(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		said = append(said, replies...)
+	}
+	slices.SortStableFunc(said, func(a, b slack.Message) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
+	said = slices.CompactFunc(said, func(a, b slack.Message) bool { return a.Timestamp == b.Timestamp }) // a reply that was also sent to the channel
+	for _, m := range said {
+		if err := c.hear(ctx, ch, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// topLevel returns the new messages of a channel, and the threads that may have new replies, the newest first.
+func (c *catchUp) topLevel(ctx context.Context, ch history) (said []slack.Message, threads []string, err error) {
+	oldest, seen, cursor := slackTime(c.oldest), map[string]bool{}, ""
+	for n := 0; ; {
+		h, err := patiently(ctx, c.Bot, func() (*slack.GetConversationHistoryResponse, error) {
+			return c.api.GetConversationHistoryContext(ctx, &slack.GetConversationHistoryParameters{
+				ChannelID: ch.id, Oldest: slackTime(c.oldest.Add(-oldThreads)), Cursor: cursor, Limit: pageOfHistory,
+			})
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("conversations.history: %w", err)
+		}
+		for _, m := range h.Messages {
+			seen[m.Timestamp] = true
+			if m.Timestamp > oldest {
+				said = append(said, m)
+			}
+			if m.LatestReply > oldest {
+				threads = append(threads, m.Timestamp)
+			}
+		}
+		n += len(h.Messages)
+		if cursor = h.ResponseMetaData.NextCursor; cursor == "" {
+			break
+		}
+		if n >= mostMessages {
+			if len(said) >= mostMessages {
+				c.bound("messages", mostMessages, ch.id)
+			}
+			break
+		}
+	}
+	for _, root := range c.talks[ch.id] { // those that began before
+		if !seen[root] {
+			seen[root] = true
+			threads = append(threads, root)
+		}
+	}
+	return said, threads, nil
+}
+
+// replies returns the new replies of a thread.
+func (c *catchUp) replies(ctx context.Context, ch history, root string) (said []slack.Message, err error) {
+	type page struct {
+		messages []slack.Message
+		next     string
+	}
+	oldest, cursor := slackTime(c.oldest), ""
+	for {
+		p, err := patiently(ctx, c.Bot, func() (p page, err error) {
+			p.messages, _, p.next, err = c.api.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
+				ChannelID: ch.id, Timestamp: root, Oldest: oldest, Cursor: cursor, Limit: pageOfHistory,
+			})
+			return p, err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("conversations.replies: %w", err)
+		}
+		for _, m := range p.messages {
+			if m.Timestamp > oldest {
+				said = append(said, m)
+			}
+		}
+		if cursor = p.next; cursor == "" {
+			return said, nil
+		}
+		if len(said) >= mostMessages {
+			c.bound("replies", mostMessages, ch.id)
+			return said, nil
+		}
+	}
+}
+
+// slackTime writes a time as Slack's timestamps.
+func slackTime(t time.Time) string {
+	return strconv.FormatInt(t.Unix(), 10) + ".000000"
+}
+
+// hear stores a message as if Slack had delivered it: a new one in its current version, or the edit of one that was
+// received before.
+func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
+	if m.User == c.me.User {
+		return nil
+	}
+	e, raw, err := c.asEvent(ch, m, "")
+	if err != nil || !e.Event.forUs() || c.chatter(e.Event) || e.shaped() != nil {
+		return err
+	}
+	id, _ := e.Event.messageID(&c.self)
+	_, err = c.Views.Inbox(ctx, id)
+	if err == nil && m.Edited != nil && !e.Event.deletion() && m.Edited.Timestamp > slackTime(c.oldest) {
+		if e, raw, err = c.asEvent(ch, m, m.Edited.Timestamp); err != nil {
+			return err
+		}
+		id = deliveryID(store.InboxEvent, ch.id, m.Timestamp, "edited", m.Edited.Timestamp)
+	} else if err == nil {
+		return nil
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	fresh, err := c.Intake.Receive(ctx, store.Inbox{ID: id, Kind: store.InboxEvent, ReceivedAt: c.rereadAt.Next(c.Now()), Payload: raw}, e.lane())
+	if fresh {
+		c.found++
+	}
+	return err
+}
+
+// asEvent returns a message of a history as an event, as it is stored. A new message counts as never edited.
+func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelope, raw []byte, err error) {
+	inner := map[string]any{
+		"type": "message", "subtype": m.SubType, "user": m.User, "bot_id": m.BotID, "text": m.Text, "ts": m.Timestamp, "channel": ch.id, "files": m.Files,
+	}
+	if ch.kind == "im" || ch.kind == "mpim" {
+		inner["channel_type"] = ch.kind
+	}
+	if m.ThreadTimestamp != m.Timestamp { // a message that got replies was delivered before it had any
+		inner["thread_ts"] = m.ThreadTimestamp
+	}
+	if edited != "" {
+		inner["edited"] = map[string]any{"ts": edited}
+	}
+	outer := map[string]any{"type": "event_callback", "api_app_id": c.me.App, "team_id": c.me.Team, "enterprise_id": c.me.Enterprise, "event": inner}
+	if sent, ok := timeOf(m.Timestamp); ok && c.Now().Sub(sent) > longAway {
+		gap := c.gap.Gap
+		if sent.Before(gap.From) {
+			gap.From = sent
+		}
+		outer["gap"] = gap
+	}
+	if raw, err = json.Marshal(outer); err != nil {
+		return e, nil, fmt.Errorf("keep a message: %w", err)
+	}
+	e, err = readEnvelope(raw)
+	return e, raw, err
+}
+
+// timeOf returns the time of a Slack timestamp.
+func timeOf(ts string) (time.Time, bool) {
+	seconds, err := strconv.ParseFloat(ts, 64)
+	return time.Unix(int64(seconds), 0).UTC(), err == nil
+}

@@ -1,0 +1,74 @@
+package bot
+
+import (
+	"context"
+	"time"
+)
+
+// How the bot notices that people may have written what it did not receive. These times also bound what a process that
+// is killed does not know.
+const (
+	lookFirst    = 100 * time.Millisecond // until Slack can deliver for the first time
+	lookEvery    = 2 * time.Second
+	receivedNote = time.Minute      // how often it is recorded that everything was received
+	quietHTTP    = 30 * time.Minute // over HTTP: after so long without a request the histories are read, because requests may go astray
+)
+
+// Reception records until when everything was received. After a start and after each gap, it has the histories read of
+// what was written meanwhile.
+type Reception struct{ *Bot }
+
+func (b Reception) run(ctx context.Context) {
+	tick := time.NewTicker(lookFirst)
+	defer tick.Stop()
+	began, looked, noted := 0, b.Now(), time.Time{}
+	for {
+		l, now := b.transport.Listening(), b.Now()
+		switch {
+		case l.Began != began:
+			if b.missed(ctx, false) {
+				began, looked = l.Began, now
+				tick.Reset(lookEvery)
+			}
+		case b.overHTTP() && now.Sub(later(looked, l.Received)) >= quietHTTP && b.api.Available() == nil:
+			if b.missed(ctx, true) {
+				looked = now
+			}
+		case l.Open.Sub(noted) >= receivedNote:
+			b.received(ctx)
+			noted = l.Open
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			if began > 0 {
+				b.received(context.WithoutCancel(ctx))
+			}
+			return
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// received records until when everything was received. If that fails, more is read again after the next start.
+func (b Reception) received(ctx context.Context) {
+	l := b.transport.Listening()
+	if err := b.Intake.Received(ctx, l.Received, l.Open); err != nil {
+		b.Log.Debug("until when everything was received could not be recorded", "error", err)
+	}
+}
+
+// missed has the histories read. It reports whether that is recorded.
+func (b Reception) missed(ctx context.Context, quiet bool) bool {
+	err := b.Intake.Missed(ctx, quiet)
+	if err != nil {
+		b.Log.Debug("a gap could not be recorded yet", "error", err)
+	}
+	return err == nil
+}

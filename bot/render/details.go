@@ -1,0 +1,202 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+	"countersign/bot/render/markdown"
+)
+
+// About is what Details… shows of a request beside its state.
+type About struct {
+	WorkspaceURL string
+	Tool         ToolDescription
+	History      []approvers.AuditRecord
+}
+
+// DetailsForm shows everything about a request: what is wrong, all arguments, page by page, the whole preview, who has to
+// decide and why, and what has happened. A person who may decide can approve it there when they have seen all arguments.
+// Its buttons lead to everything else that the person may do.
+func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.ModalViewRequest {
+	r := *s.Request
+	v := View{Model: s.Model, WorkspaceURL: s.About.WorkspaceURL, Tool: s.About.Tool}
+	pages := ArgumentPages(r)
+	seen := len(pages) - 1 // the page after which all arguments were seen
+	if at := pages[seen]; at.width() < maxPageText/2 {
+		v.about(at, r, s.About.History)
+	} else {
+		pages = append(pages, new(BlockBuilder))
+		v.about(pages[seen+1], r, s.About.History)
+	}
+	f.Page = min(f.Page, len(pages)-1)
+	p := pages[f.Page]
+	if f.Page == 0 {
+		p = detailsTop(v.setbacks(r), otherMoves(s, who), p)
+	}
+	turnPages(p, f.Page, len(pages))
+	approvable := f.Page >= seen && mayApprove(r, s.Policy, who)
+	if approvable && r.WantsTyping() {
+		p.Blocks = append(p.Blocks, typedInput(r))
+	}
+	m := Modal(FormTitles[ActArguments], p)
+	m.PrivateMetadata, m.CallbackID = f.String(), ActArguments
+	if approvable {
+		m.Submit = plainText("Approve")
+	}
+	return m
+}
+
+// mayApprove reports whether a person can approve a request whose open arguments they have seen.
+func mayApprove(r approvers.Request, p *approvers.Policy, who approvers.Identity) bool {
+	_, denied := r.Authority(p, who)
+	agreed := slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By == who.ID })
+	return denied == nil && r.State == approvers.Pending && !agreed && !r.MustReveal(p, who.ID)
+}
+
+// detailsTop puts what is wrong, and the buttons, before the first page.
+func detailsTop(wrong []*RichText, moves []slack.BlockElement, first *BlockBuilder) *BlockBuilder {
+	p := new(BlockBuilder)
+	p.Para(wrong...)
+	if len(moves) > 0 {
+		p.buttons("moves", moves...)
+	}
+	p.Blocks = append(p.Blocks, first.Blocks...)
+	return p
+}
+
+// otherMoves returns the buttons for what a person may do about a request and the card does not offer.
+func otherMoves(s ClickTarget, who approvers.Identity) (row []slack.BlockElement) {
+	r := *s.Request
+	if r.Bundled() { // there is room for it on a card of its own
+		return nil
+	}
+	for _, one := range []struct{ action, label string }{
+		{ActAsk, "Ask…"}, {ActComment, "Comment…"}, {ActHandOn, "Hand on…"}, {ActAllow, "Allow more…"}, {ActTakeBack, "Take back…"},
+	} {
+		if PeopleForms[one.action](s, who).Submit != nil {
+			row = append(row, button(one.action, one.label, r.ID, slack.StyleDefault))
+		}
+	}
+	if Precheck(r, s, who) == nil && len(SecretsIn(r.Args, r.Secrets)) > 0 {
+		row = append(row, button(ActReveal, "Reveal…", r.ID, slack.StyleDefault), button(ActModify, "Modify…", r.ID, slack.StyleDefault))
+	}
+	return row
+}
+
+// turnPages adds the buttons to the pages before and after.
+func turnPages(p *BlockBuilder, page, pages int) {
+	var row []slack.BlockElement
+	if page > 0 {
+		row = append(row, button(ActPage+"_back", "Back", "-1", slack.StyleDefault))
+	}
+	if page < pages-1 {
+		row = append(row, button(nextPage, "Next page", "1", slack.StylePrimary))
+	}
+	if len(row) > 0 {
+		p.buttons("pages", row...)
+	}
+}
+
+// about says who has to decide a request and why, what has been said and done, and what the buttons do.
+func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
+	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
+	v.explain(p, r, records)
+	for _, lines := range v.allRemarks(r, MaxNote) {
+		p.Para(lines...)
+	}
+	if e := v.Execution; e != nil && e.Result != "" && r.State == approvers.Consumed {
+		p.Para(new(RichText).Strong("What it answered:"))
+		p.quoted(Clip(resultText(v.maskedResult(e.Result)), maxResult))
+	}
+	if r.State == approvers.Pending {
+		p.Para(buttonHelp(r, v.allowsMore(r))...)
+	}
+	p.Small("Request " + r.ID + " · arguments " + r.Digest + " · policy " + short(OneLine(r.Plan.PolicyHash), maxPolicyHash))
+}
+
+// maxPolicyHash is how much of the policy's version is shown.
+const maxPolicyHash = 16
+
+// buttonHelp says what the buttons do.
+func buttonHelp(r approvers.Request, allowsMore bool) []*RichText {
+	help := []*RichText{new(RichText).Strong("What the buttons do:")}
+	add := func(label, does string) { help = append(help, Say("• ").Strong(label).Say(" "+does)) }
+	add("Reject…", "ends it with a reason, which the agent and the person who asked are told.")
+	add("Modify…", "changes the arguments before you approve.")
+	add("Ask…", "puts a question to the person who asked, in their thread. The deadline stays.")
+	add("Comment…", "writes on every copy of this card, and nowhere else.")
+	add("Hand on…", "asks a colleague whose role may decide this, too.")
+	if allowsMore {
+		add("Allow more…", "approves this and lets calls like it run without asking, for a while.")
+	}
+	if len(r.Standing()) > 0 {
+		add("Take back…", "ends it with a reason, for everybody who has agreed.")
+	}
+	return help
+}
+
+// nextPage is the action of the button to the next page.
+const nextPage = ActPage + "_next"
+
+// LastPage reports whether a form has no further page.
+func LastPage(v slack.ModalViewRequest) bool {
+	return !slices.ContainsFunc(v.Blocks.BlockSet, func(b slack.Block) bool {
+		row, ok := b.(*slack.ActionBlock)
+		return ok && slices.ContainsFunc(row.Elements.ElementSet, func(e slack.BlockElement) bool {
+			next, ok := e.(*slack.ButtonBlockElement)
+			return ok && next.ActionID == nextPage
+		})
+	})
+}
+
+// ArgumentPages lays out all arguments, followed by warnings about misleading text. The pages depend only on the
+// request, so they are the same each time.
+func ArgumentPages(r approvers.Request) []*BlockBuilder {
+	texts := markdown.Pages(argumentsOf(r), maxPageText)
+	pages := make([]*BlockBuilder, len(texts))
+	for i, text := range texts {
+		p := new(BlockBuilder)
+		page := new(RichText)
+		if len(texts) > 1 {
+			page.Say(fmt.Sprintf("Page %d of %d of the arguments", i+1, len(texts)))
+		}
+		p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)), page)
+		for _, part := range markdown.Pages(text, markdown.MaxBlockText) {
+			p.exact(part)
+		}
+		pages[i] = p
+	}
+	if f := r.ToolPreview; f != nil && f.State == approvers.ToolPreviewReady && f.Text != "" {
+		p := pages[len(pages)-1]
+		if len(pages) > 1 || len(texts[0]) > maxPageText/2 {
+			p = new(BlockBuilder)
+			pages = append(pages, p)
+		}
+		p.Para(Say("🔎 ").also(says(*f)))
+		for _, part := range markdown.Pages(toolPreviewText(*f), markdown.MaxBlockText) {
+			p.quoted(part)
+		}
+	}
+	for _, warning := range doubts(r) {
+		pages[len(pages)-1].Para(Say("⚠️ ").Strong(warning))
+	}
+	pages[len(pages)-1].Para(maskedNote(r))
+	return pages
+}
+
+// WholeView returns the content of all pages: what a person has seen who turned through them.
+func WholeView(r approvers.Request) ([]byte, error) {
+	var all []Message
+	for _, p := range ArgumentPages(r) {
+		all = append(all, Message{Text: p.lines[0], Blocks: p.Blocks})
+	}
+	body, err := json.Marshal(all)
+	if err != nil {
+		return nil, fmt.Errorf("encode the arguments of %s: %w", r.ID, err)
+	}
+	return body, nil
+}

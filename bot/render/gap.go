@@ -1,0 +1,23 @@
+package render
+
+import "countersign/approvers"
+
+// gap tells a conversation that the bot was away when its message was written.
+func gap(v View) *BlockBuilder {
+	p := new(BlockBuilder)
+	if v.Gap == nil {
+		p.Para(Say("I was away when this was written, sorry. I answer now."))
+		return p
+	}
+	p.Para(away(*v.Gap).Say(" I answer now what was written meanwhile."))
+	return p
+}
+
+// away says from when to when the bot was away.
+func away(g approvers.Gap) *RichText {
+	to := DayTime
+	if g.To.Sub(g.From).Hours() < 12 {
+		to = clock
+	}
+	return Say("I was away from ").At(g.From, DayTime).Say(" to ").At(g.To, to).Say(", sorry.")
+}

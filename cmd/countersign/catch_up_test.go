@@ -1,0 +1,329 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/workspace/delivery"
+	"countersign/internal/demo/workspaceclient"
+	"countersign/store"
+)
+
+// TestCatchUp has the bot down for ten minutes and for nine hours, over both transports, with Slack's retries and
+// without. Meanwhile people write in channels, threads and direct messages, edit and delete. When the bot is back,
+// every message is answered once: also if it is killed while it reads the histories, if retries come late, and if it
+// reads the same again after another start.
+func TestCatchUp(t *testing.T) {
+	for _, overHTTP := range []bool{false, true} {
+		for _, retries := range []bool{true, false} {
+			for _, lasts := range []time.Duration{10 * time.Minute, 9 * time.Hour} {
+				for _, killed := range []bool{false, true} {
+					name := fmt.Sprintf("%s retries=%t %s killed=%t", map[bool]string{true: "http", false: "socket"}[overHTTP], retries, lasts, killed)
+					t.Run(name, func(t *testing.T) {
+						inBubble(t, func(b *bubble) {
+							b.http, b.setup.unlimited = overHTTP, false
+							b.instead = func(http.Handler) http.Handler {
+								return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(repeats)})
+							}
+						}, func(b *bubble) {
+							b.ws.SetRealRates(true)
+							b.setRetries(retries)
+							(&catchUpTrial{bubble: b, lasts: lasts}).play(killed)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// setRetries says whether Slack sends unacknowledged events again.
+func (b *bubble) setRetries(on bool) {
+	b.Helper()
+	answer, err := b.client.Post("http://slack.test/faults", "application/json", strings.NewReader(fmt.Sprintf(`{"fault":"retries","on":%t}`, on)))
+	b.ok(err)
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		b.Fatal(answer.Status)
+	}
+}
+
+// repeats is a model that says what it was told since its last answer: every word after "say".
+func repeats(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
+	var said []string
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role == "assistant" {
+			break
+		}
+		words := strings.Fields(m.Content)
+		for i := range len(words) - 1 {
+			if m.Role == "user" && words[i] == "say" {
+				said = append(said, "You said "+words[i+1]+".")
+			}
+		}
+	}
+	slices.Reverse(said)
+	return scriptedmodel.Reply{Content: strings.Join(said, " ")}, nil
+}
+
+// catchUpTrial is one time in which the bot is down.
+type catchUpTrial struct {
+	*bubble
+	lasts time.Duration
+	words []string // that must be repeated once
+	nots  []string // that must never be
+}
+
+// writes has a person write, and remembers the word after "say", if there is one, as one to be answered.
+func (c *catchUpTrial) writes(who, channel, thread, text string) (ts string) {
+	c.Helper()
+	ts, err := c.as(who).Say(c.ctx, channel, thread, text)
+	c.ok(err)
+	if _, word, ok := strings.Cut(text, "say "); ok {
+		c.words = append(c.words, word)
+	}
+	return ts
+}
+
+func (c *catchUpTrial) play(killed bool) {
+	mine := c.writes("sam", "#support", "", "@Countersign say before")
+	theirs := c.writes("teo", "#support", "", "has anybody seen this")
+	dm := c.writes("sam", "U0BOT", "", "say hello")
+	c.within(time.Minute, "the first are answered", func() bool { return c.idle() && c.answers()["hello"] == 1 })
+	c.pass(2 * time.Minute) // when everything was received is recorded now and then
+	c.ok(c.bot.end())
+	before := len(c.words)
+
+	third := c.lasts / 3
+	c.pass(third)
+	c.writes("sam", "#support", "", "@Countersign say channel")
+	c.writes("sam", "#support", mine, "say thread")
+	c.writes("ingrid", "#support", theirs, "@Countersign say mention")
+	c.writes("teo", "#support", theirs, "this is between us")
+	c.writes("sam", "U0BOT", "", "say first")
+	c.pass(time.Second)
+	c.writes("sam", "U0BOT", "", "say second")
+	c.writes("sam", "U0BOT", dm, "say inside")
+	c.writes("ingrid", "U0BOT", "", "start over")
+	wrong := c.writes("sam", "#general", "", "@Countersign what did")
+	c.pass(time.Second)
+	c.ok(c.as("sam").Edit(c.ctx, "#general", wrong, "@Countersign say edited"))
+	c.words = append(c.words, "edited")
+	gone, err := c.as("sam").Say(c.ctx, "#general", "", "@Countersign say deleted")
+	c.ok(err)
+	c.ok(c.as("sam").Delete(c.ctx, "#general", gone))
+	c.nots = append(c.nots, "deleted")
+	c.pass(2*third - time.Minute)
+	c.writes("sam", "#support", "", "@Countersign say late") // its retries come when the bot is back
+	c.pass(30 * time.Second)
+	missed := len(c.words) - before + 1 // with "start over"
+
+	var kills atomic.Int32
+	if killed {
+		c.becomes(func(a apiCall) callFate {
+			if a.method == "conversations.history" && kills.Add(1)%3 == 0 && kills.Load() < 10 {
+				return callFatal
+			}
+			return callFine
+		})
+	}
+	c.start()
+	for killed && kills.Load() < 9 {
+		<-c.death
+		c.ok(c.bot.end())
+		c.start()
+	}
+	c.within(20*time.Minute, "all is answered", func() bool { return c.idle() && len(c.open()) == 0 })
+	c.writes("sam", "#support", "", "@Countersign say live")
+	c.pass(10 * time.Minute) // retries come
+	c.restart()              // and the same histories are read again
+	c.pass(5 * time.Minute)
+	c.within(time.Minute, "all is done", c.idle)
+
+	answers, twice := c.answers(), 0
+	for _, w := range c.words {
+		if answers[w] > 1 {
+			twice++
+		}
+		if answers[w] != 1 {
+			c.Errorf("%q was answered %d times", w, answers[w])
+		}
+	}
+	for _, w := range c.nots {
+		if answers[w] > 0 {
+			c.Errorf("%q was answered", w)
+		}
+	}
+	if n := c.heard("start over"); n != 1 {
+		c.Errorf("\"start over\" was heard %d times", n)
+	}
+	if n := c.count("#support", mine, "I was away from"); n != 1 && c.lasts > 30*time.Minute || n > 0 && c.lasts < 15*time.Minute {
+		c.Errorf("the thread says %d times that the bot was away for %s", n, c.lasts)
+	}
+	c.Logf("missed=%d answered=%d twice=%d", missed, missed-len(c.open()), twice)
+}
+
+// open are the words that are not repeated yet.
+func (c *catchUpTrial) open() (left []string) {
+	answers := c.answers()
+	for _, w := range c.words {
+		if answers[w] == 0 {
+			left = append(left, w)
+		}
+	}
+	return left
+}
+
+// answers counts how often the bot repeats each word, in all that Slack shows.
+func (c *catchUpTrial) answers() map[string]int {
+	out := map[string]int{}
+	for _, m := range c.shown() {
+		for i, words := 0, strings.Fields(m.Text); i+2 < len(words); i++ {
+			if words[i] == "You" && words[i+1] == "said" {
+				out[strings.Trim(words[i+2], ".")]++
+			}
+		}
+	}
+	return out
+}
+
+// shown is all that the bot wrote where people talk with it.
+func (c *catchUpTrial) shown() (out []workspaceclient.Message) {
+	c.Helper()
+	read := func(who, channel string) {
+		top, err := c.as(who).Messages(c.ctx, channel, "")
+		c.ok(err)
+		for _, m := range top {
+			thread, err := c.as(who).Messages(c.ctx, channel, m.TS)
+			c.ok(err)
+			out = append(out, thread...)
+		}
+	}
+	read("sam", "#support")
+	read("sam", "#general")
+	read("sam", "U0BOT")
+	read("ingrid", "U0BOT")
+	return slices.DeleteFunc(out, func(m workspaceclient.Message) bool { return m.User != "U0BOT" })
+}
+
+// count counts the messages of a thread with a text.
+func (c *catchUpTrial) count(channel, thread, text string) (n int) {
+	c.Helper()
+	messages, err := c.as("sam").Messages(c.ctx, channel, thread)
+	c.ok(err)
+	for _, m := range messages {
+		if strings.Contains(m.Text, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// heard counts the stored messages with a text.
+func (c *catchUpTrial) heard(text string) (n int) {
+	c.view(func(r store.Reader) error {
+		conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 1000)
+		for _, conv := range conversations {
+			messages, err := r.Messages(conv.ID, 0)
+			c.ok(err)
+			for _, m := range messages {
+				if m.Role == store.RoleUser && m.Text == text {
+					n++
+				}
+			}
+		}
+		return err
+	})
+	return n
+}
+
+// TestLostClicks: after a gap in which a click was lost, people are reminded once of what waited, and told why. A short
+// gap, and one that comes again after the next start, remind nobody.
+func TestLostClicks(t *testing.T) {
+	inBubble(t, nil, func(b *bubble) {
+		b.says("patient waits")
+		b.asked("waits")
+		b.pass(40 * time.Minute) // the policy's reminders are over
+		away := func(d time.Duration) {
+			b.ok(b.bot.end())
+			b.pass(d)
+			b.start()
+			b.pass(time.Minute)
+			b.within(time.Minute, "all is shown", b.idle)
+		}
+		told := func() (all, why int) {
+			for _, m := range b.reminders("teo") {
+				all++
+				if strings.Contains(m, "If you clicked a button in that time, it did not reach me.") {
+					why++
+				}
+			}
+			return all, why
+		}
+		before, why := told()
+		if before != 3 || why != 0 {
+			t.Fatalf("%d reminders, %d of them because of a gap", before, why)
+		}
+		away(3 * time.Minute)
+		if n, why := told(); n != before || why != 0 {
+			t.Errorf("after a short gap: %d reminders, %d of them because of a gap", n-before, why)
+		}
+		away(time.Hour)
+		if n, why := told(); n != before+1 || why != 1 {
+			t.Errorf("after a gap of an hour: %d more reminders, %d because of the gap", n-before, why)
+		}
+		away(time.Minute)
+		if n, why := told(); n != before+1 || why != 1 {
+			t.Errorf("after another start: %d more reminders, %d because of the gap", n-before, why)
+		}
+		b.ok(b.approve("teo", "waits", b.card("waits")))
+	})
+}
+
+// reminders are the reminders that a person got.
+func (b *bubble) reminders(who string) (texts []string) {
+	b.Helper()
+	messages, err := b.as(who).Messages(b.ctx, "U0BOT", "")
+	b.ok(err)
+	for _, m := range messages {
+		if strings.Contains(m.Text, "Still waits for you") {
+			texts = append(texts, m.Text)
+		}
+	}
+	return texts
+}
+
+// TestQuietRequests: over HTTP nothing arrives although Slack answers. The bot reads what was written after a while,
+// and reminds nobody.
+func TestQuietRequests(t *testing.T) {
+	inBubble(t, func(b *bubble) { b.http = true }, func(b *bubble) {
+		b.says("patient waits")
+		b.asked("waits")
+		b.pass(40 * time.Minute)
+		before := len(b.reminders("teo"))
+		b.ok(b.ws.SetRequestURLs(b.ctx, delivery.URLsAt("http://bot.test/slack/")))
+		b.door.become(wireRefuses)
+		thread := b.says("say unheard")
+		b.pass(quiet + time.Minute)
+		b.within(time.Minute, "all is shown", b.idle)
+		messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
+		b.ok(err)
+		if last := messages[len(messages)-1].Text; !strings.Contains(last, "You said unheard") {
+			t.Errorf("the thread ends with %q", last)
+		}
+		if n := len(b.reminders("teo")); n != before {
+			t.Errorf("%d people were reminded", n-before)
+		}
+		b.door.become(wireWorks)
+	})
+}
+
+// quiet is after how long without a request the bot reads.
+const quiet = 31 * time.Minute

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// Every command with arguments says what it needs, with an example of its own.
+func TestWrongArguments(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+		_, usage, _ := strings.Cut(c.Use, " ")
+		usage, _, _ = strings.Cut(usage, " --")
+		for _, args := range [][]string{nil, {"one", "two", "three", "four"}} {
+			err := c.Args(c, args)
+			if err == nil {
+				continue
+			}
+			if strings.Contains(err.Error(), "arg(s)") {
+				t.Errorf("%s: %v", c.CommandPath(), err)
+			}
+			if !c.HasSubCommands() && !strings.HasPrefix(usage, "--") && strings.ContainsAny(usage, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") && !strings.Contains(err.Error(), "goes with --play") &&
+				!strings.Contains(err.Error(), "for example: "+c.CommandPath()+" ") {
+				t.Errorf("%s has no example: %v", c.CommandPath(), err)
+			}
+		}
+	}
+	walk(root())
+}

@@ -1,0 +1,54 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+
+	"countersign/approvers"
+	"countersign/config"
+	"countersign/config/yamldoc"
+)
+
+// Read reads a policy file as [config.ReadPolicy] does. If the file has errors, the names that don't exist are among
+// them, so that everything wrong is reported at once.
+func Read(path string) (*config.File, error) {
+	data, err := config.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// Parse parses a policy file's content as Read does.
+func Parse(name string, data []byte) (*config.File, error) {
+	file, err := config.ParsePolicy(name, data)
+	var problems yamldoc.Problems
+	if err == nil || file == nil || !errors.As(err, &problems) {
+		return file, err
+	}
+	return nil, append(problems, wrongNames(file)...).InOrder()
+}
+
+// wrongNames reports names that don't exist in a file with other errors. Everything else depends on values that may be
+// the ones that are wrong.
+func wrongNames(f *config.File) yamldoc.Problems {
+	c := &checker{file: f, policy: f.Policy, broken: map[string]bool{}}
+	if len(c.policy.Approvers) > 0 {
+		c.pausers()
+		for _, r := range c.policy.Approvers {
+			if _, ok := c.policy.Role(r.Lead); !ok {
+				c.lead(r)
+			}
+		}
+		c.eachStageList(func(path, _ string, stages []approvers.Stage) {
+			for i, s := range stages {
+				c.unknownRoles(fmt.Sprintf("%s[%d]", path, i), s)
+			}
+		})
+	}
+	if len(c.policy.Tools) > 0 && c.sourceless() { // the tools of a source are not known here
+		c.known = []string{}
+		c.names()
+	}
+	return c.problems.Errors()
+}
