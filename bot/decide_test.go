@@ -67,7 +67,7 @@ func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 		}
 	}
 	submit("700", "Change and approve")
-	if form = h.opened("teo", render.ActModify); !strings.Contains(fmt.Sprint(form["blocks"]), "it is critical risk, above what Team Lead may approve. It goes to ") {
+	if form = h.opened("teo", render.ActModify); !strings.Contains(fmt.Sprint(form["blocks"]), "it is critical risk, above what Team Lead may approve.") {
 		t.Errorf("the form does not say why it is not an approval: %v", form["blocks"])
 	}
 	submit("600", "Send to Finance Director") // which is an approval
@@ -75,7 +75,7 @@ func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "49.99")
 	submit("700", "Change and approve")
 	submit("700", "Send to Finance Director")
-	h.finds("ingrid", "U0BOT", "", "Waits for Finance Director", "+ amount: 700")
+	h.finds("ingrid", "U0BOT", "", "Waits for Finance Director", "49.990 → 700")
 	h.quiet()
 	if got := h.runs(); len(got) != 0 {
 		t.Errorf("ran %q", got)

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,10 +94,10 @@ func formRefusal(err error) string {
 	case "expired_trigger_id", "trigger_expired", "exchanged_trigger_id", "trigger_exchanged", "not_found", "view_not_found", "hash_conflict":
 		return ""
 	}
-	if slackapi.IsServerFailure(code) || slackapi.IsPutOff(slackapi.WithDelay(err)) {
+	if !slackapi.IsRefused(err) {
 		return ""
 	}
-	return code
+	return cmp.Or(code, "no such method")
 }
 
 // fill replaces the loading view of a click with the form. If Slack refuses the form, it shows that instead.
@@ -149,7 +150,7 @@ func (b *Bot) showForm(v slack.ModalViewRequest, update func(slack.ModalViewRequ
 // logRefusedForm logs a form that Slack refused for good, with Slack's reason.
 func (b *Bot) logRefusedForm(method string, v slack.ModalViewRequest, cause error) {
 	if formRefusal(cause) != "" {
-		b.Log.Error("Slack refused a form", "method", method, "form", v.Title.Text, "cause", slackapi.Reason(cause))
+		b.Log.Error("Slack refused a form", "method", method, "form", v.Title.Text, "cause", slackapi.Explain(cause))
 	}
 }
 

@@ -117,7 +117,7 @@ func TestPauseRefused(t *testing.T) {
 	asked := h.answered("teo", "#general", "Pause everything?")
 	h.pausedBy("finance-director") // since it was drawn
 	h.clicks("teo", "#general", asked, render.ActPause)
-	h.finds("teo", "#general", "", "only people of Finance Director can pause everything")
+	h.finds("teo", "#general", "", "only people of Finance Director and my operator can pause everything")
 	h.isPaused(false)
 
 	if err := h.workflow.Pauses.Pause(context.Background(), approvers.Operator("root"), "an incident"); err != nil {
@@ -132,7 +132,7 @@ func TestPauseRefused(t *testing.T) {
 	h.commands("teo", "#general", "resume it was a drill")
 	h.answered("teo", "#general", "Everything goes on.")
 	h.isPaused(false)
-	h.finds("ingrid", "U0BOT", "", "<@U0002> ended the pause: it was a drill")
+	h.finds("ingrid", "U0BOT", "", "The pause is over: <@U0002> ended it", "it was a drill")
 }
 
 // If two people pause at once, one is first, and the other is told who.

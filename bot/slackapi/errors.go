@@ -3,7 +3,6 @@ package slackapi
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -17,15 +16,6 @@ func ErrorCode(err error) string {
 		return answer.Err
 	}
 	return ""
-}
-
-// Reason returns an error with the details that Slack gave: for blocks that it refused, which of them and why.
-func Reason(err error) string {
-	var answer slack.SlackErrorResponse
-	if !errors.As(err, &answer) {
-		return err.Error()
-	}
-	return strings.Join(append([]string{answer.Err}, answer.ResponseMetadata.Messages...), "; ")
 }
 
 // ErrSharedChannel is the bot's own refusal to post a card in a channel that is shared with another organisation. It

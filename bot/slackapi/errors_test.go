@@ -25,11 +25,4 @@ func TestErrors(t *testing.T) {
 	if ErrorCode(fmt.Errorf("x: %w", slack.SlackErrorResponse{Err: "is_archived"})) != "is_archived" || ErrorCode(context.Canceled) != "" {
 		t.Error("Slack's code is not read")
 	}
-	refused := slack.SlackErrorResponse{Err: "invalid_blocks", ResponseMetadata: slack.ResponseMetadata{Messages: []string{"[ERROR] unsupported type [json-pointer:/view/blocks/0]"}}}
-	if got := Reason(fmt.Errorf("views.update: %w", refused)); got != "invalid_blocks; [ERROR] unsupported type [json-pointer:/view/blocks/0]" {
-		t.Errorf("Slack's reason is %q", got)
-	}
-	if got := Reason(context.Canceled); got != context.Canceled.Error() {
-		t.Errorf("%q", got)
-	}
 }

@@ -282,7 +282,7 @@ func TestBrowserPause(t *testing.T) {
 	b.shot("pause-6-director")
 	b.click("button", "Resume")
 	b.press("confirm-accept")
-	b.sees(inMessages, "Everything goes on")
+	b.sees(inMessages, "The pause is over")
 	b.shot("pause-7-resumed")
 
 	b.become("U0100", "C0001")
