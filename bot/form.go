@@ -112,11 +112,11 @@ func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) err
 			return ctx.Err()
 		}
 		if o.err != nil {
-			b.logRefusedForm("views.open", v, o.err)
+			logRefusedForm(b, "views.open", v, o.err)
 			return fmt.Errorf("%w: %w", errNoForm, o.err)
 		}
 	}
-	if err := b.showForm(v, func(v slack.ModalViewRequest) error {
+	if err := showForm(b, v, func(v slack.ModalViewRequest) error {
 		v.ExternalID = render.ExternalID(id)
 		_, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", "")
 		return err
@@ -131,7 +131,7 @@ func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) err
 
 // showForm shows a form by an update of its modal. If Slack refuses the form, it shows that instead, and the log gets
 // Slack's reason.
-func (b *Bot) showForm(v slack.ModalViewRequest, update func(slack.ModalViewRequest) error) error {
+func showForm(b *Bot, v slack.ModalViewRequest, update func(slack.ModalViewRequest) error) error {
 	cause := update(v)
 	code := formRefusal(cause)
 	switch {
@@ -140,7 +140,7 @@ func (b *Bot) showForm(v slack.ModalViewRequest, update func(slack.ModalViewRequ
 	case code == "":
 		return notUpdated(cause)
 	}
-	b.logRefusedForm("views.update", v, cause)
+	logRefusedForm(b, "views.update", v, cause)
 	if update(render.RefusedForm(v.Title.Text, code)) != nil {
 		return fmt.Errorf("%w: %w", errNoForm, cause)
 	}
@@ -148,7 +148,7 @@ func (b *Bot) showForm(v slack.ModalViewRequest, update func(slack.ModalViewRequ
 }
 
 // logRefusedForm logs a form that Slack refused for good, with Slack's reason.
-func (b *Bot) logRefusedForm(method string, v slack.ModalViewRequest, cause error) {
+func logRefusedForm(b *Bot, method string, v slack.ModalViewRequest, cause error) {
 	if formRefusal(cause) != "" {
 		b.Log.Error("Slack refused a form", "method", method, "form", v.Title.Text, "cause", slackapi.Explain(cause))
 	}
@@ -187,12 +187,12 @@ func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error 
 	}
 	r.channel = s.Message.Channel
 	return formClick{b, d, i.Actions[0].ActionID, r, s, func(v slack.ModalViewRequest) error {
-		return b.showForm(v, func(v slack.ModalViewRequest) error { return b.updateClicked(ctx, v, i) })
+		return showForm(b, v, func(v slack.ModalViewRequest) error { return updateClicked(ctx, b, v, i) })
 	}}.open(ctx)
 }
 
 // updateClicked replaces the modal in which somebody clicked.
-func (b *Bot) updateClicked(ctx context.Context, v slack.ModalViewRequest, i interaction) error {
+func updateClicked(ctx context.Context, b *Bot, v slack.ModalViewRequest, i interaction) error {
 	_, err := b.api.UpdateViewContext(ctx, v, "", i.View.Hash, i.View.ID)
 	return err
 }
@@ -396,7 +396,7 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 		}
 		b.known(i.User.ID).LocalizeBlocks(v.Blocks.BlockSet)
 	}
-	err = b.showForm(v, func(v slack.ModalViewRequest) error { return b.updateClicked(ctx, v, i) })
+	err = showForm(b, v, func(v slack.ModalViewRequest) error { return updateClicked(ctx, b, v, i) })
 	switch {
 	case err == nil:
 		if err := errors.Join(b.recordAllSeen(ctx, s, viewer, v), b.recordReveal(ctx, s, viewer, v)); err != nil {

@@ -65,7 +65,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	}
 	switch i.View.Callback {
 	case render.ActModify:
-		return b.examineEdit(ctx, r, f, i), nil
+		return examineEdit(ctx, b, r, f, i), nil
 	case render.ActTyped, render.ActArguments:
 		if !r.WantsTyping() {
 			break
@@ -83,7 +83,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 
 // examineEdit validates changed arguments. If they lead to something else than the pressed button said, the form is
 // shown again with a button that says what they do.
-func (b *Bot) examineEdit(ctx context.Context, r approvers.Request, f render.FormToken, i interaction) objection {
+func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
 	tool, _ := b.Tools.Tool(r.Tool)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
 	if typed := strings.TrimSpace(i.filled(render.FieldTyped)); typed != "" && typed != r.Tool {
@@ -92,7 +92,7 @@ func (b *Bot) examineEdit(ctx context.Context, r approvers.Request, f render.For
 	if len(faults) > 0 || i.View.Submit.Text == "" {
 		return objection{faults: faults}
 	}
-	who, known := b.quickly(ctx, i.User.ID, r)
+	who, known := quickly(ctx, b, i.User.ID, r)
 	s, err := b.findClickTarget(ctx, f.ButtonToken, "")
 	if err != nil || s.Request == nil || !known || s.EditSubmit(who, tool, args) == i.View.Submit.Text {
 		return objection{}
@@ -109,7 +109,7 @@ func (b *Bot) examineEdit(ctx context.Context, r approvers.Request, f render.For
 const maxFormAnswer = 16 << 10
 
 // quickly identifies a person while Slack waits for an acknowledgement. It only serves early feedback.
-func (b *Bot) quickly(ctx context.Context, user string, r approvers.Request) (approvers.Identity, bool) {
+func quickly(ctx context.Context, b *Bot, user string, r approvers.Request) (approvers.Identity, bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpWait)
 	defer cancel()
 	who, err := b.users.Clicker(ctx, user, b.Views.Policy(), r.Tool, approvers.Low, &r)
@@ -265,7 +265,7 @@ func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i inter
 		return map[string]string{render.FieldColleague: "Choose a colleague."}
 	}
 	p := b.Views.Policy()
-	to, known := b.quickly(ctx, user, r)
+	to, known := quickly(ctx, b, user, r)
 	if !known {
 		return nil
 	}
