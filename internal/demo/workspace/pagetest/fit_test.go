@@ -11,7 +11,7 @@ import (
 
 // Golden files of cards, and those of them that wait for a decision: they have a headline and its buttons.
 var (
-	cards   = regexp.MustCompile(`^(card|bundle|again_card|tool_preview)_?`)
+	cards   = regexp.MustCompile(`^(card_|bundle_|again_card|tool_preview_|reader_)`)
 	decides = regexp.MustCompile(`"action_id": "(approve|reject|take_back)`)
 )
 
@@ -24,6 +24,7 @@ var taller = map[string]string{
 	"bundle_typed":      "several calls, each with its own buttons",
 	"card_hostile":      "four warnings and eight lines of arguments",
 	"card_long":         "an argument of several thousand characters, cut",
+	"reader_09_bundle":  "several calls, each with its own buttons",
 	"tool_preview_long": "a preview of hundreds of characters",
 }
 
@@ -34,7 +35,7 @@ func TestCardsFit(t *testing.T) {
 	b.become("U0002", "U0BOT")
 	tried, exceeds := 0, map[string]bool{}
 	for _, s := range surfaces(t) {
-		if !cards.MatchString(s.name) || !strings.Contains(string(s.body), `"type": "header"`) || !decides.Match(s.body) {
+		if !s.messages || !cards.MatchString(s.name) || !strings.Contains(string(s.body), `"type": "header"`) || !decides.Match(s.body) {
 			continue
 		}
 		tried++
