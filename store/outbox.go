@@ -111,7 +111,7 @@ type OutboxMessage struct {
 	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps of its turn without a message of their own, which it describes
 	LastError     string      `json:"last_error,omitempty"`
 	Refusals      int         `json:"refused,omitempty"` // for an answer: how often Slack refused it everywhere
-	Home          *Home       `json:"home,omitempty"` // for OutboxHome
+	Home          *Home       `json:"home,omitempty"`    // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`
 	Process       string      `json:"maker"`          // the process that created it; another process must check whether it was already posted
 	After         time.Time   `json:"after,omitzero"` // its messages are not older than this by Slack's clock; zero: unknown
