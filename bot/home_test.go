@@ -197,7 +197,7 @@ func TestHomeAway(t *testing.T) {
 	h.clicksHome("teo", "away", render.ActAway)
 	form := h.opened("teo", render.ActAway)
 	now := time.Now().Unix()
-	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now - 60}); !strings.Contains(fmt.Sprint(out), "The time has to end after it begins") {
+	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now - 60}); !strings.Contains(fmt.Sprint(out), "The absence has to end after it begins") {
 		t.Fatal(out)
 	}
 	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now + 86400, render.FieldColleague: "U0002"}); !strings.Contains(fmt.Sprint(out), "They can't stand in") {

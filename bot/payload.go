@@ -136,7 +136,10 @@ type modalView struct {
 	ExternalID string `json:"external_id"`
 	Callback   string `json:"callback_id"`
 	Metadata   string `json:"private_metadata"`
-	State      struct {
+	Submit     struct {
+		Text string `json:"text"`
+	} `json:"submit"` // the button that was pressed
+	State struct {
 		Values map[string]map[string]input `json:"values"`
 	} `json:"state"`
 }
