@@ -19,6 +19,7 @@ type refusalRule struct {
 	name    string
 	methods []string // that are refused; a final * stands for any end
 	kinds   []string // only calls with such a kind of block are refused; "any" is every block
+	named   bool     // only calls with metadata are refused
 	reason  bool     // Slack says which block it is
 	code    string   // with status 200; empty: see status and body
 	status  int
@@ -31,6 +32,8 @@ type refusalRule struct {
 // said is what the log has to contain if such an answer changed what people see.
 func (r refusalRule) said() string {
 	switch {
+	case r.code == "ratelimited", r.status == http.StatusTooManyRequests:
+		return "Slack asks to wait"
 	case r.code != "":
 		return r.code
 	case r.status > 0:
@@ -109,7 +112,7 @@ func (p *refusingSlack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	at := slices.IndexFunc(kinds, func(kind string) bool { return slices.Contains(rule.kinds, kind) || slices.Contains(rule.kinds, "any") })
-	refuses := !over && !rule.unheard && rule.fits(method) && (len(rule.kinds) == 0 || at >= 0)
+	refuses := !over && !rule.unheard && rule.fits(method) && (len(rule.kinds) == 0 || at >= 0) && (!rule.named || surface != "")
 	if refuses {
 		p.hits = append(p.hits, refused{method, surface})
 	}
