@@ -68,7 +68,7 @@ func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 	if s.TS != "" && looks == s.Home.ViewHash {
 		return b.Homes.Unchanged(ctx, s)
 	}
-	d, body, err := render.Draw(v)
+	d, _, err := render.Draw(v)
 	if err != nil {
 		return err
 	}
