@@ -109,11 +109,18 @@ type interaction struct {
 	Posted      struct {
 		TS       string `json:"ts"`
 		ThreadTS string `json:"thread_ts"`
+		User     string `json:"user"`
+		BotID    string `json:"bot_id"`
 	} `json:"message"`
 	Container struct {
 		Channel string `json:"channel_id"`
 		Message string `json:"message_ts"`
 	} `json:"container"`
+}
+
+// postedBy reports whether the clicked message is the bot's own.
+func (i interaction) postedBy(me directory.Self) bool {
+	return i.Posted.User != "" && i.Posted.User == me.User || i.Posted.BotID != "" && i.Posted.BotID == me.Bot
 }
 
 type named struct {
