@@ -35,6 +35,7 @@ var neverSubmitted = map[string]string{"ActReveal": "it has no submit button"}
 // TestEveryActionIsHandled holds the action IDs of render/click.go against the functions that handle them. A button
 // opens a form, which is drawn by form and handled by submitted, or it is handled by act.
 func TestEveryActionIsHandled(t *testing.T) {
+	t.Parallel()
 	named := namedActions(t)
 	actions := actionIDs(t)
 	if len(actions) < 30 {
@@ -151,6 +152,7 @@ func parse(t *testing.T, path string) *ast.File {
 
 // TestUnknownForm draws nothing that can be submitted for an action that has no form.
 func TestUnknownForm(t *testing.T) {
+	t.Parallel()
 	r := bottest.Request(`{"amount":49.99}`)
 	s := render.ClickTarget{Model: bottest.ViewModel(r), Shown: store.Rendering{Shows: []store.Shown{{Request: r.ID, Digest: r.Digest}}}}
 	who := approvers.Identity{ID: approvers.Who("T0001", "U0002")}

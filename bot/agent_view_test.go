@@ -14,6 +14,7 @@ import (
 // The agent can be stopped by the word, by a step's button, and by Slack's own stop button. Waiting calls are
 // withdrawn, and the thread says who stopped it.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		stop func(h *harness, root string)
@@ -47,6 +48,7 @@ func TestStop(t *testing.T) {
 
 // A person who may not ask the agent can't stop it with any button.
 func TestStopByAStranger(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	h.finds("sam", "#support", root, "Waits for")
@@ -68,6 +70,7 @@ func (h *harness) sessionStopped(user, channel, thread string) {
 // A person who opens the agent is offered the policy's prompts, unless they may not ask. The viewed channel is included
 // with their messages.
 func TestGreeting(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Agents[0].Prompts = []approvers.Prompt{{Title: "Find an order", Message: "Where is ORD-1?"}, {Title: "Refund", Message: "Refund ORD-1"}}
 	})

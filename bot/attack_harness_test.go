@@ -65,6 +65,7 @@ func (s *attackHarness) asks(asker, call, button string) target {
 		})
 		return err == nil && t.Ref != ""
 	})
+	s.quiet() // what the attack changes must not disturb the lookups that the request began
 	s.before[t.Ref] = ""
 	return t
 }

@@ -78,9 +78,9 @@ func submitted(name, user, callback string, code approvers.Code, words string, m
 func asDrawn(s *attackHarness, t target) string { return s.filled(t, 0) }
 
 const (
-	madeUp   = "nothing that I put there"
+	madeUp   = "I did not make the button that you clicked"
 	aCopy    = "is a copy"
-	anew     = "being drawn anew"
+	anew     = "the message changed while you clicked"
 	tooLate  = "Too late"
 	noMember = "you are not a member of that role"
 )
@@ -156,10 +156,8 @@ func attacks() []attack {
 			s.tools["issue_refund"] = was
 		}),
 		attack{"a click after the time was over", approvers.DeniedResolved, tooLate, func(s *attackHarness) (target, string, string) {
-			was := s.policy
-			s.changes(func(p *approvers.Policy) { p.Defaults.ExpiresAfter = 200 * time.Millisecond })
-			s.restore = func() { s.setPolicy(was) }
 			t := s.refund()
+			s.expire(t.Ref)
 			s.until("its time is over", func() bool {
 				r, err := s.workflow.Views.Request(context.Background(), t.Ref)
 				return err == nil && r.State == approvers.Expired
@@ -185,6 +183,7 @@ func attacks() []attack {
 
 // No attack changes anything. The attacker is told why, and the target's history records the attempt.
 func TestAttacks(t *testing.T) {
+	t.Parallel()
 	s := newAttackHarness(t, func(h *harness) {
 		h.tools["update_shipping_address"] = bottest.Tool("update_shipping_address", `{"oneOf":[{"type":"object"}]}`, approvers.Idempotent) // edited as JSON
 		for _, user := range []string{"U0900", "U0901", "U0902", "U0903", "U0904"} {

@@ -17,6 +17,7 @@ func saturday(t testing.TB) time.Time {
 }
 
 func TestReadLeave(t *testing.T) {
+	t.Parallel()
 	now := saturday(t)
 	tests := []struct{ text, from, until, delegate string }{
 		{"until monday", "now", "2026-11-23 00:00", ""},
@@ -70,6 +71,7 @@ func TestReadLeave(t *testing.T) {
 
 // TestUnclearLeaves checks that the answer says which part is unclear, and what to write.
 func TestUnclearLeaves(t *testing.T) {
+	t.Parallel()
 	now := saturday(t)
 	for text, want := range map[string]string{
 		"monday":                           "away until monday",
@@ -106,6 +108,7 @@ func TestUnclearLeaves(t *testing.T) {
 // TestLeavesOverAChangeOfClocks checks that a day begins at its own midnight, regardless of the previous day's length,
 // and that days from now end at the same time of day.
 func TestLeavesOverAChangeOfClocks(t *testing.T) {
+	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)

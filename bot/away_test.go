@@ -61,7 +61,7 @@ func testAway(t *testing.T, h *harness) {
 	h.answered("teo", "U0BOT", "You are away until")
 	h.commands("teo", "U0BOT", "back")
 	h.answered("teo", "U0BOT", "Welcome back")
-	h.finds("ingrid", "U0BOT", "", "This no longer holds: <@U0002> is back")
+	h.finds("ingrid", "U0BOT", "", "You no longer stand in for <@U0002>")
 	h.commands("teo", "U0BOT", "back")
 	h.answered("teo", "U0BOT", "You were not away")
 	h.commands("teo", "U0BOT", "away")
@@ -70,17 +70,19 @@ func testAway(t *testing.T, h *harness) {
 
 // A stand-in and the absent person are told what the stand-in can't decide.
 func TestAwayWithALesserStandIn(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.commands("ingrid", "#finance", "away for 2 hours, delegate to @teo")
-	h.answered("ingrid", "#finance", "Finance Director: nothing, because no role of theirs may decide as much.")
-	h.finds("teo", "U0BOT", "", "Finance Director: nothing, because no role of yours may decide as much.")
+	h.answered("ingrid", "#finance", "Finance Director: nothing, because no role of theirs may approve as much.")
+	h.finds("teo", "U0BOT", "", "Finance Director: nothing, because no role of yours may approve as much.")
 	h.commands("sam", "#support", "away for 2 hours, delegate to @teo")
-	h.answered("sam", "#support", "You hold no role that decides anything")
-	h.finds("teo", "U0BOT", "", "<@U0100> is away", "They hold no role that decides anything")
+	h.answered("sam", "#support", "You have no role that decides")
+	h.finds("teo", "U0BOT", "", "<@U0100> is away", "They have no role that decides")
 }
 
 // An unclear or invalid absence is rejected with a hint, and changes nothing.
 func TestAwayRefused(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, tt := range []struct{ user, channel, text, want string }{
 		{"teo", "#general", "away until the cows come home", "Nothing was changed. “the” is not a day or time that I know"},
@@ -104,6 +106,7 @@ func TestAwayRefused(t *testing.T) {
 
 // If all people of a role are in do-not-disturb, its lead is told at once.
 func TestDoNotDisturb(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.call("POST", "/people/teo/snooze", map[string]any{"minutes": 30})
 	h.says("sam", "#support", refundCall)
@@ -112,6 +115,7 @@ func TestDoNotDisturb(t *testing.T) {
 
 // If Slack does not say whether a person can be disturbed, the person counts as reachable, and nothing waits.
 func TestDoNotDisturbUnknown(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.call("POST", "/people/teo/snooze", map[string]any{"minutes": 30})
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "dnd.info", Error: "missing_scope", Times: 100}); err != nil {
@@ -127,6 +131,7 @@ func TestDoNotDisturbUnknown(t *testing.T) {
 
 // A reminder is a direct message with a link to the card, without decisions. It shows when the request is decided.
 func TestReminder(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Defaults.RemindAfter, h.policy.Defaults.Reminders = 50*time.Millisecond, 1
 	})
@@ -148,6 +153,7 @@ func TestReminder(t *testing.T) {
 
 // When an absence begins while a card waits, the stand-in is invited.
 func TestAwayWhileItWaits(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers = append(h.policy.Approvers, approvers.Role{Name: "deputy", Title: "Deputy", MaxRisk: approvers.High, CanApprove: []string{"*"},
 			Members: []approvers.Member{{Kind: approvers.MemberEmail, Value: "priya@example.com"}, {Kind: approvers.MemberGroup, Value: "support"}}})
@@ -163,6 +169,7 @@ func TestAwayWhileItWaits(t *testing.T) {
 
 // A person's commands are handled in order, even if Slack delays the first.
 func TestCommandsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.call("POST", "/faults", map[string]any{"fault": "slow", "method": "users.info", "delay_ms": 500})
 	h.commands("teo", "#general", "away for 3 days")

@@ -57,6 +57,7 @@ func (p posted) row(t testing.TB, action string, i int) string {
 
 // Calls of one step for the same person share one card, and each is decided separately.
 func TestBundleOneByOne(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", threeCalls)
 	card := h.finds("teo", "#support-approvals", "", "3 calls wait for Team Lead", "<@U0002>", "ORD-1", "ORD-2", "ORD-4")
@@ -96,6 +97,7 @@ func TestBundleOneByOne(t *testing.T) {
 
 // All calls are approved together, with one confirmed click.
 func TestBundleAll(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", strings.ReplaceAll(threeCalls, "update_shipping_address", "search_orders"))
 	card := h.finds("teo", "#support-approvals", "", "3 calls wait for Team Lead")
@@ -110,6 +112,7 @@ func TestBundleAll(t *testing.T) {
 }
 
 func TestBundleRejectAll(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
@@ -142,6 +145,7 @@ func TestBundleRejectAll(t *testing.T) {
 // A call moves to a card of its own when there is more to say about it. In direct messages each person has a copy of
 // the bundle.
 func TestBundleApart(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[1].Cards = "dm"
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
@@ -173,6 +177,7 @@ func TestBundleApart(t *testing.T) {
 // The policy's caps prevent a flood: two cards are open; the others wait in the queue, are counted in one message, and
 // later appear with a typed value. The message is removed when the queue is empty.
 func TestCardQueueInSlack(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver = 2 })
 	var roots []string
 	for i := range 5 {
@@ -217,17 +222,22 @@ func TestCardQueueInSlack(t *testing.T) {
 
 // If Slack does not let the queue's message be deleted, the message says that the queue is empty.
 func TestCardQueueMessageStays(t *testing.T) {
-	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver, h.policy.Defaults.ExpiresAfter = 1, 400*time.Millisecond })
+	t.Parallel()
+	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver = 1 })
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Error: "cant_delete_message", Method: "chat.delete", Times: 1}); err != nil {
 		t.Fatal(err)
 	}
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":1}`)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-1")
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-2","amount":1}`)
+	h.finds("teo", "#support-approvals", "", "1 more request waits behind")
+	h.clicks("teo", "#support-approvals", card, render.ActApprove)
 	h.finds("teo", "#support-approvals", "", "Nobody waits in line here any more")
 }
 
 // A request that requires a typed value requires it everywhere: on the card, after long arguments, and with an edit.
 func TestStepUpEverywhere(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Requester = approvers.Limit{Count: 1, Per: time.Hour} })
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":1}`)
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-1")

@@ -41,6 +41,7 @@ var cleaners = map[string]bool{
 
 // Text from others reaches a block only through the functions that make it visible.
 func TestNothingBypassesVisible(t *testing.T) {
+	t.Parallel()
 	files := token.NewFileSet()
 	made, written := 0, 0
 	for _, path := range sources(t) {

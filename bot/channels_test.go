@@ -27,6 +27,7 @@ func (h *harness) told() int {
 // If the bot is removed from the cards' channel, open cards go to each approver by direct message and work there. After
 // it is invited again, new cards are posted in the channel, and the old ones show how they ended.
 func TestRemovedFromTheCardsChannel(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	old := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -56,6 +57,7 @@ func TestRemovedFromTheCardsChannel(t *testing.T) {
 // If the conversation's channel is archived while a call waits, the requester gets its messages by direct message, with
 // the button to withdraw the call.
 func TestArchivedConversation(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -69,6 +71,7 @@ func TestArchivedConversation(t *testing.T) {
 
 // Without an event the bot notices the loss of a channel at its next post there, and moves the other open messages.
 func TestLostChannelUnheard(t *testing.T) {
+	t.Parallel()
 	slack := &refuser{}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
 	h.says("sam", "#support", refundCall)
@@ -94,6 +97,7 @@ func TestLostChannelUnheard(t *testing.T) {
 // If a thread's only message was deleted without an event, Slack posts the reply to the whole channel. The bot deletes
 // it, and sends it and later messages to the requester by direct message.
 func TestStrayAnswer(t *testing.T) {
+	t.Parallel()
 	t.Run("at once", func(t *testing.T) { strayAnswer(t, nil) })
 	t.Run("when Slack can't do it at first", func(t *testing.T) {
 		strayAnswer(t, &workspace.Fault{Fault: workspace.FaultError, Method: "chat.delete", Error: "internal_error"})
@@ -131,6 +135,7 @@ func strayAnswer(t *testing.T, fault *workspace.Fault) {
 
 // If Slack no longer knows the thread of an answer, the requester gets the answer by direct message.
 func TestThreadNotFound(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.postMessage", Error: "thread_not_found"}); err != nil {
 		t.Fatal(err)
@@ -157,6 +162,7 @@ func (h *harness) countsCards(words string) (n int) {
 // When a channel becomes shared with another organisation, its cards move at once to direct messages and are decided
 // there. Later cards go there from the start. When the channel is no longer shared, cards are posted in it again.
 func TestCardsLeaveSharedChannel(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -192,6 +198,7 @@ func TestCardsLeaveSharedChannel(t *testing.T) {
 
 // The bot notices without an event that a channel is shared. The policy may allow cards in such a channel.
 func TestSharedChannelThatNobodyToldOf(t *testing.T) {
+	t.Parallel()
 	for name, allowed := range map[string][]string{"not named": nil, "by name": {"#supplier-desk"}, "by id": {"C0004"}} {
 		h := newHarness(t, func(h *harness) {
 			h.policy.SharedChannels = allowed
@@ -212,6 +219,7 @@ func TestSharedChannelThatNobodyToldOf(t *testing.T) {
 
 // A policy that starts to name a shared channel takes effect at once for new cards.
 func TestSharedChannelIsNamedLater(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	if err := h.slack.ShareChannel("C0002", true); err != nil {
 		t.Fatal(err)

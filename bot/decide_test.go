@@ -16,6 +16,7 @@ import (
 
 // Modify… has a field for each argument. Unchanged arguments keep their bytes, and the card shows the changes.
 func TestModify(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", `@bot call issue_refund { "order_id" : "ORD-123", "amount":49.990, "currency":"USD", "lines":[{"sku": "A"}] }`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -43,8 +44,47 @@ func TestModify(t *testing.T) {
 	}
 }
 
+// The button of Modify… does what it says. If the entered values lead to something else, the form stays open with another
+// button and says why, and nothing is decided until that is pressed.
+func TestModifyButtonSaysWhatItDoes(t *testing.T) {
+	h := newHarness(t, func(h *harness) {
+		h.policy.Tools[2].Rules = []approvers.Rule{{Risk: approvers.Critical, When: approvers.Condition{Text: "args.amount > 500", Eval: func(f approvers.Facts) (bool, error) {
+			return fmt.Sprint(f.Args["amount"]) == "700", nil
+		}}}}
+	})
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, render.ActModify)
+	form := h.opened("teo", render.ActModify)
+	submit := func(amount, button string) {
+		t.Helper()
+		form = h.opened("teo", render.ActModify)
+		if got := form["submit"].(map[string]any)["text"]; got != button {
+			t.Fatalf("the button says %v, want %s", got, button)
+		}
+		if out := h.submits("teo", form, map[string]any{"arg.amount": amount}); out["ok"] != true {
+			t.Fatalf("%v", out)
+		}
+	}
+	submit("700", "Change and approve")
+	if form = h.opened("teo", render.ActModify); !strings.Contains(fmt.Sprint(form["blocks"]), "it is critical risk, above what Team Lead may approve.") {
+		t.Errorf("the form does not say why it is not an approval: %v", form["blocks"])
+	}
+	submit("600", "Send to Finance Director") // which is an approval
+	h.quiet()
+	h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "49.99")
+	submit("700", "Change and approve")
+	submit("700", "Send to Finance Director")
+	h.finds("ingrid", "U0BOT", "", "Waits for Finance Director", "49.990 → 700")
+	h.quiet()
+	if got := h.runs(); len(got) != 0 {
+		t.Errorf("ran %q", got)
+	}
+}
+
 // The tool's schema is checked last. Its error appears beside the field that it names.
 func TestModifySchemaFault(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		tool := h.tools["issue_refund"]
 		tool.Schema = json.RawMessage(`{"type":"object","properties":{"order_id":{"type":"string"},"amount":{"type":"number"}}}`) // without the limits that Slack would enforce
@@ -68,6 +108,7 @@ func TestModifySchemaFault(t *testing.T) {
 
 // A person who may not decide is told why, and nothing runs.
 func TestDeniedClicks(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -94,6 +135,7 @@ func TestDeniedClicks(t *testing.T) {
 
 // A requester who is an approver is told that somebody else has to decide.
 func TestNoSelfApproval(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
@@ -107,6 +149,7 @@ func TestNoSelfApproval(t *testing.T) {
 
 // A user group gives authority according to its members at the click: a person who has just left it is refused.
 func TestGroupAtTheClick(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", `@bot call update_shipping_address {"order_id":"ORD-1"}`)
 	card := h.finds("ada", "#support-approvals", "", "Waits for Support Agent")
@@ -128,6 +171,7 @@ func TestGroupAtTheClick(t *testing.T) {
 
 // If Slack can't say who clicked, the click is refused, and the person is told.
 func TestFailsClosedWithoutIdentity(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -145,6 +189,7 @@ func TestFailsClosedWithoutIdentity(t *testing.T) {
 
 // If two people click at once, one wins, and the other is told who it was.
 func TestTwoClickers(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
@@ -174,6 +219,7 @@ func TestTwoClickers(t *testing.T) {
 
 // A form that was opened before somebody else decided changes nothing.
 func TestFormLosesTheRace(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
@@ -191,6 +237,7 @@ func TestFormLosesTheRace(t *testing.T) {
 
 // A critical call requires a typed value and passes through its stages; each person counts once.
 func TestCriticalStages(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", `@bot call cancel_account {"user_id":"C-77"}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Then Finance Director (2 people).")
@@ -225,6 +272,7 @@ func TestCriticalStages(t *testing.T) {
 
 // Arguments that do not fit on a card open page by page, and are approved on the last page.
 func TestLongArguments(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	body := strings.Repeat("A long line of an e-mail that nobody reads. ", 700)
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-123","amount":1,"reason":"`+body+`"}`)
@@ -256,6 +304,7 @@ func TestLongArguments(t *testing.T) {
 
 // If nobody acts, the lead gets the whole card, and may decide.
 func TestEscalation(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Defaults.EscalateAfter = 30 * time.Millisecond })
 	h.says("sam", "#support", refundCall)
 	card := h.finds("kenji", "U0BOT", "", "Not decided yet, so Finance Director is asked as well", "ORD-123")
@@ -267,6 +316,7 @@ func TestEscalation(t *testing.T) {
 
 // A request that nobody decides is rejected.
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Defaults.ExpiresAfter = 150 * time.Millisecond })
 	root := h.says("sam", "#support", refundCall)
 	p := h.finds("teo", "#support-approvals", "", "Expired")
@@ -279,6 +329,7 @@ func TestExpiry(t *testing.T) {
 
 // A click counts for the clicked version, and not after an edit.
 func TestStaleCard(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 		h.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
@@ -298,7 +349,7 @@ func TestStaleCard(t *testing.T) {
 	if out := h.submits("teo", old, map[string]any{render.FieldReason: "late"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	h.finds("teo", "#support-approvals", "", "the arguments were changed after the card that you clicked was drawn")
+	h.finds("teo", "#support-approvals", "", "the arguments were changed after you opened this")
 	h.delivers("from the version before", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, was.String()})
 	h.until("both are recorded", func() bool { return strings.Count(strings.Join(h.denials(was.Ref), "\n"), "stale ") == 2 })
 }

@@ -28,6 +28,7 @@ func (c *cramped) Update(ctx context.Context, fn func(store.Tx) error) error {
 // Actions while the disk is full are refused, and each person is told where they acted. Afterwards everything works
 // again.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	disk := &cramped{}
 	h := newHarness(t, func(h *harness) {
 		h.ackWait = 500 * time.Millisecond
@@ -35,7 +36,10 @@ func TestFullDisk(t *testing.T) {
 	})
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActReject)
+	click := func(action string) map[string]any {
+		return h.call("POST", "/people/teo/actions", map[string]any{"channel": "#support-approvals", "ts": card.TS, "action_id": action})
+	}
+	h.until("a click is acknowledged in time", func() bool { return click(render.ActReject)["ok"] == true })
 	form := h.opened("teo", render.ActReject)
 	h.quiet()
 
@@ -53,9 +57,9 @@ func TestFullDisk(t *testing.T) {
 	refused("a form", out)
 	h.call("POST", fmt.Sprintf("/people/teo/views/%s/close", form["id"]), map[string]any{"all": true})
 
-	refused("a click", h.call("POST", "/people/teo/actions", map[string]any{"channel": "#support-approvals", "ts": card.TS, "action_id": render.ActApprove}))
+	refused("a click", click(render.ActApprove))
 	h.finds("teo", "#support-approvals", "", "Nothing was done: I could not take your click in.")
-	refused("a click that opens a form", h.call("POST", "/people/teo/actions", map[string]any{"channel": "#support-approvals", "ts": card.TS, "action_id": render.ActReject}))
+	refused("a click that opens a form", click(render.ActReject))
 	h.until("the form says why it is none", func() bool {
 		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "Nothing was done: I could not take your click in.")
 	})
@@ -71,8 +75,12 @@ func TestFullDisk(t *testing.T) {
 	}
 
 	disk.full.Store(false)
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
-	h.until("it runs", func() bool { return len(h.runs()) > 0 })
+	h.until("it runs", func() bool {
+		if len(h.runs()) == 0 {
+			click(render.ActApprove) // again, if it was not acknowledged in time
+		}
+		return len(h.runs()) > 0
+	})
 	h.quiet()
 	told := 0
 	for _, p := range h.sees("sam", "#support", "") {

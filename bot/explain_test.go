@@ -19,6 +19,7 @@ func (h *harness) typed(user, text string, words ...string) posted {
 
 // explain says who would have to allow a call, and by which rule, as if it were requested there. It creates no request.
 func TestExplainCall(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	said := h.typed("sam", `explain issue_refund {"order_id":"ORD-1","amount":20}`, "It would wait for people", "1 person · Team Lead: <@U0002>", "issue_refund: high risk", "You could not allow it yourself")
 	if strings.Contains(said.Text, "ORD-1") {
@@ -40,6 +41,7 @@ func TestExplainCall(t *testing.T) {
 // explain and history of a request say who, why and what has happened, to people whom it concerns. history lists a
 // person's own requests and decisions.
 func TestExplainAndHistory(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.typed("sam", "history", "You have asked for nothing")
 	h.says("sam", "#support", refundCall)
@@ -63,6 +65,7 @@ func TestExplainAndHistory(t *testing.T) {
 
 // A long history has pages.
 func TestHistoryPages(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for i := range 12 {
 		h.says("sam", "#support", fmt.Sprintf(`@bot call update_shipping_address {"order_id":"ORD-%d"}`, i))
@@ -86,6 +89,7 @@ func TestHistoryPages(t *testing.T) {
 
 // The shortcut explains a card in a form, and gives a friendly answer on a message without a request.
 func TestExplainShortcut(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	chat := h.says("ada", "#support-approvals", "good morning")
 	root := h.says("sam", "#support", refundCall)

@@ -31,6 +31,7 @@ func (h *harness) allowsMore(values map[string]any) (root string) {
 // Allow more… approves the call and lets further ones run. Everybody sees whose grant it is, and how many calls are
 // left.
 func TestAllowMore(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, granting)
 	root := h.allowsMore(map[string]any{render.FieldUses: "2", render.FieldWithin: "1h0m0s", "arg.amount": "25.5"})
 	h.finds("teo", "#support-approvals", "", "Approved by <@U0002> (Team Lead)", "It ran")
@@ -59,6 +60,7 @@ func TestAllowMore(t *testing.T) {
 
 // Invalid input is reported beside the field, and nothing is decided.
 func TestAllowMoreFaults(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, granting)
 	h.says("sam", "#support", "@bot "+smallRefund)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -81,6 +83,7 @@ func TestAllowMoreFaults(t *testing.T) {
 
 // The input is parsed strictly, against the policy at submission.
 func TestAllowanceIn(t *testing.T) {
+	t.Parallel()
 	r := bottest.Request(bottest.RefundArgs)
 	filled := func(uses, within, amount string) interaction {
 		var i interaction
@@ -120,20 +123,21 @@ func TestAllowanceIn(t *testing.T) {
 
 // A person who lists grants sees those that concern them, and gets a Revoke button for those that they may revoke.
 func TestGrantsCommand(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, granting, func(h *harness) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, h.policy.Approvers[2].Members[1])
 	})
 	h.commands("teo", "#general", "grants")
-	h.answered("teo", "#general", "Nothing may run without asking")
+	h.answered("teo", "#general", "No calls may run without asking")
 	h.allowsMore(map[string]any{render.FieldUses: "2"})
 	h.commands("sam", "#general", "grants")
-	h.answered("sam", "#general", "Nothing may run without asking")
+	h.answered("sam", "#general", "No calls may run without asking")
 	h.commands("sam", "#support", "grants")
 	h.answered("sam", "#support", "issue_refund in #support: allowed by <@U0002> (Team Lead), 2 of 2 left.")
 	h.commands("teo", "#general", "grants")
 	h.answered("teo", "#general", "issue_refund in #support", "Take it back here")
 	h.commands("kenji", "#general", "grants")
-	h.answered("kenji", "#general", "issue_refund in #support", "in your direct messages with me")
+	h.answered("kenji", "#general", "issue_refund in #support", "as direct messages")
 	h.clicks("kenji", "U0BOT", h.finds("kenji", "U0BOT", "", "allowed 2 more calls"), render.ActRevoke)
 	h.finds("teo", "U0BOT", "", "Taken back by <@U0004>")
 	h.commands("teo", "#general", "help")
@@ -142,6 +146,7 @@ func TestGrantsCommand(t *testing.T) {
 
 // A trust offer goes to the lead of the role, and has no effect until it is accepted.
 func TestOffer(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, granting, func(h *harness) { h.policy.Tools[2].TrustAfter = 2 })
 	for range 2 {
 		root := h.says("sam", "#support", "@bot "+smallRefund)
@@ -157,7 +162,7 @@ func TestOffer(t *testing.T) {
 		h.clicks("teo", "#support-approvals", card, render.ActApprove)
 		h.finds("sam", "#support", root, "results: executed")
 	}
-	offer := h.finds("ingrid", "U0BOT", "", "issue_refund was approved twice in a row", "Approved by <@U0002>", "Allow up to 5 such calls of it to run without asking, for 2 hours?", "amount from 0 to 20")
+	offer := h.finds("ingrid", "U0BOT", "", "issue_refund was approved twice in a row", "Approved by <@U0002>", "Allow up to 5 such calls to run without asking, for 2 hours?", "amount from 0 to 20")
 	h.finds("kenji", "U0BOT", "", "issue_refund was approved twice in a row")
 	h.clicks("ingrid", "U0BOT", offer, render.ActAccept)
 	h.finds("ingrid", "U0BOT", "", "<@U0003> (Finance Director) allowed 5 more calls", "for everybody who asks the agent support", "5 of 5 left")

@@ -295,6 +295,23 @@ func unhandled(t testing.TB, h *harness) []store.Timer {
 	return due
 }
 
+// expire ends the time in which a request can be decided.
+func (h *harness) expire(request string) {
+	h.t.Helper()
+	err := h.store.Update(context.Background(), func(tx store.Tx) error {
+		r, err := tx.Request(request)
+		if err != nil {
+			return err
+		}
+		r.ExpiresAt = time.Now()
+		return errors.Join(tx.PutRequest(r), tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.ExpiresAt}))
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.workflow.Wake()
+}
+
 // lose makes the deadlines of all running executions due, as after a long stop of the process.
 func (h *harness) lose() {
 	h.t.Helper()

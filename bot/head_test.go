@@ -34,6 +34,7 @@ func sealing(t *testing.T, channel string) (h *harness, seal func()) {
 
 // If the response to the post of a head is lost, the message is found again and not posted twice.
 func TestHeadIsPostedOnce(t *testing.T) {
+	t.Parallel()
 	h, seal := sealing(t, "#support-approvals")
 	h.says("sam", "#support", refundCall)
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -61,6 +62,7 @@ func TestHeadIsPostedOnce(t *testing.T) {
 // If the channel does not exist, or the bot is not a member, the operator is told once. The head is posted as soon as
 // the bot is a member.
 func TestHeadsChannelIsClosed(t *testing.T) {
+	t.Parallel()
 	for _, channel := range []string{"#finance", "#no-such-channel"} {
 		t.Run(channel, func(t *testing.T) {
 			h, seal := sealing(t, channel)
@@ -82,6 +84,7 @@ func TestHeadsChannelIsClosed(t *testing.T) {
 
 // If the bot is removed from the heads' channel, the operator is told at once, although no head is due.
 func TestRemovedFromTheHeadsChannel(t *testing.T) {
+	t.Parallel()
 	h, seal := sealing(t, "#supplier-desk")
 	h.says("sam", "#support", refundCall)
 	h.quiet()

@@ -69,6 +69,7 @@ func (h *harness) clicksHome(user, where, action string) {
 // A Home tab lists the requests that wait for a person, and they can be decided from there, in the form that shows all
 // arguments. What was shown is recorded with the decision, and the Home tab is updated.
 func TestHomeApproves(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.looks("teo", "Nothing waits for you", "You are here")
 	root := h.says("sam", "#support", refundCall)
@@ -122,6 +123,7 @@ func (h *harness) wantShown(request string) {
 
 // Rejecting and modifying work from a Home tab as from a card, and are refused for the same people.
 func TestHomeRejects(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -164,6 +166,7 @@ func without(p *approvers.Policy, user string) *approvers.Policy {
 
 // A button of one person's Home tab has no effect for another person, or on another message.
 func TestHomeIsOnePersons(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -188,12 +191,13 @@ func TestHomeIsOnePersons(t *testing.T) {
 
 // A person records an absence with a stand-in on their Home tab, and ends it there.
 func TestHomeAway(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.looks("teo", "You are here")
 	h.clicksHome("teo", "away", render.ActAway)
 	form := h.opened("teo", render.ActAway)
 	now := time.Now().Unix()
-	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now - 60}); !strings.Contains(fmt.Sprint(out), "The time has to end after it begins") {
+	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now - 60}); !strings.Contains(fmt.Sprint(out), "The absence has to end after it begins") {
 		t.Fatal(out)
 	}
 	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now + 86400, render.FieldColleague: "U0002"}); !strings.Contains(fmt.Sprint(out), "They can't stand in") {
@@ -212,6 +216,7 @@ func TestHomeAway(t *testing.T) {
 
 // A person revokes their own grant on their Home tab.
 func TestHomeGrants(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, granting)
 	h.allowsMore(map[string]any{render.FieldUses: "2", render.FieldWithin: "1h0m0s", "arg.amount": "25.5"})
 	h.looks("teo", "May run without asking: 1", "2 of 2 left.")
@@ -222,6 +227,7 @@ func TestHomeGrants(t *testing.T) {
 
 // A Home tab that has not been opened for a while has no buttons, until it is opened again.
 func TestHomeRests(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -244,6 +250,7 @@ func TestHomeRests(t *testing.T) {
 
 // A Home tab with a thousand rows is drawn fast, and so is each of its pages.
 func TestHomeWithThousand(t *testing.T) {
+	t.Parallel()
 	const waiting = 1000
 	h := newHarness(t, func(h *harness) { h.once = true })
 	err := h.store.Update(context.Background(), func(tx store.Tx) error {

@@ -121,6 +121,7 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 // that reveals nothing. A signed request that is not for the bot is accepted and has no effect. Neither decides
 // anything or posts a message.
 func TestStrangersOverHTTP(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, overHTTP)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -230,6 +231,7 @@ func TestStrangersOverHTTP(t *testing.T) {
 // Three kinds of requests are answered at once: the verification of the URL for events, the check of the certificate,
 // and the options of a menu.
 func TestAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, overHTTP)
 	if status, text := h.sends(asEvent(`{"type":"url_verification","token":"x","challenge":"3eZbrw1a<b>"}`)); status != 200 || text != `{"challenge":"3eZbrw1a\u003cb\u003e"}` {
 		t.Errorf("a challenge is answered with %d %s", status, text)
@@ -254,6 +256,7 @@ func TestAnsweredAtOnce(t *testing.T) {
 // A repeated request changes nothing: neither at once, nor with its signature written differently, nor in a new
 // process.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, overHTTP)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -338,6 +341,7 @@ func (h *harness) account() string {
 
 // Many copies of a delivery at the same instant count as one.
 func TestSameRequestAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, overHTTP)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -375,6 +379,7 @@ func TestSameRequestAtOnce(t *testing.T) {
 
 // An event that could not be stored is not acknowledged, and Slack's retry of it is handled.
 func TestRetryIsHeard(t *testing.T) {
+	t.Parallel()
 	disk := &cramped{}
 	h := newHarness(t, overHTTP, func(h *harness) {
 		h.wrap = func(s store.Store) store.Store { disk.Store = s; return disk }

@@ -62,6 +62,7 @@ func testReject(t *testing.T, h *harness) {
 
 // A tool server's claims appear in the details as its own, and do not affect the policy's risk.
 func TestClaims(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		remote := bottest.Tool("crm.send", `{"type":"object","properties":{"to":{"type":"string"}}}`, approvers.Unprotected)
 		remote.Description, remote.Claims = "Sends a letter.", bottest.EveryClaim()

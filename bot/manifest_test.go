@@ -67,6 +67,7 @@ var features = map[string]string{"agent_view": "assistant:write", "slash_command
 
 // The app requests exactly the scopes that the code's calls and events need.
 func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
+	t.Parallel()
 	used, named := source(t)
 	needed := map[string]bool{}
 	for f := range used {
@@ -177,6 +178,7 @@ func source(t *testing.T) (used, named map[string]bool) {
 // The demo workspace grants the manifest's scopes and sends the events that it subscribes to. Anything missing fails
 // there.
 func TestTheDemoIsInstalledFromTheManifest(t *testing.T) {
+	t.Parallel()
 	m, app := newManifest(ManifestOptions{Name: "Countersign"}), workspace.DemoSeed().App
 	if diff := cmp.Diff(m.OAuth.Scopes.Bot, app.Scopes); diff != "" {
 		t.Errorf("scopes of the manifest (-) and of the demo's app (+):\n%s", diff)
@@ -224,6 +226,7 @@ func manifestSchema(t *testing.T) *jsonschema.Schema {
 }
 
 func TestManifestIsValid(t *testing.T) {
+	t.Parallel()
 	schema := manifestSchema(t)
 	for name, o := range map[string]ManifestOptions{
 		"manifest_socket": {Name: "Countersign"},

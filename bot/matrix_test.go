@@ -263,6 +263,7 @@ func under(change func(*approvers.Policy)) func(*matrix) {
 // The identity matrix: a person who may not decide is refused at the click with the matching reason, in every way of
 // acting and at every risk. A person who may decide is not refused.
 func TestIdentityMatrix(t *testing.T) {
+	t.Parallel()
 	guest, gone, foreign, robot := "Guests can't decide", "deactivated", "Only members of this workspace", "Bots can't decide"
 	nobody := "Slack could not tell who clicked"
 	m := newMatrix(t)

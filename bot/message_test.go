@@ -12,6 +12,7 @@ import (
 )
 
 func TestReadableText(t *testing.T) {
+	t.Parallel()
 	called := func(user string) string { return map[string]string{"U2": "Teo"}[user] }
 	for in, want := range map[string]string{
 		"<@UBOT> refund ORD-1 please":               "refund ORD-1 please",
@@ -49,6 +50,7 @@ func FuzzReadableText(f *testing.F) {
 }
 
 func TestStartsAnew(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]bool{"Start over": true, "start over.": true, "new conversation": true, "don't start over": false, "": false} {
 		if startsAnew(text) != want {
 			t.Errorf("%q: %v", text, !want)
@@ -117,6 +119,7 @@ func testEditedSince(t *testing.T, h *harness) {
 // If an admin deletes the requester's message, the call still waits, the card says so, and the requester is told how to
 // withdraw it.
 func TestDeletedSince(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -132,6 +135,7 @@ func TestDeletedSince(t *testing.T) {
 
 // A queued message is updated when it is edited, and removed with its notice when it is deleted.
 func TestQueuedMessageIsReworded(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -167,6 +171,7 @@ func TestQueuedMessageIsReworded(t *testing.T) {
 // If the requester's only message is deleted while the agent thinks, the thread is gone. The answer comes by direct
 // message, and nothing is posted to the whole channel.
 func TestDeletedRoot(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.pause = make(chan struct{}) })
 	root := h.says("sam", "#support", "@bot hello")
 	h.until("it thinks", func() bool {
@@ -193,6 +198,7 @@ func TestDeletedRoot(t *testing.T) {
 
 // Events about messages that other people changed or deleted among themselves are not stored.
 func TestWhatOthersDoAmongThemselves(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", "@bot hello") // the bot knows itself
 	h.quiet()

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAskAndAnswer(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -72,12 +73,13 @@ func testAnswerByWriting(t *testing.T, h *harness) {
 }
 
 func TestHandOnThroughSlack(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.clicks("teo", "#support-approvals", card, render.ActHandOn)
 	form := h.opened("teo", render.ActHandOn)
-	for who, why := range map[string]string{"U0001": "may not decide this in place of Team Lead", "U0100": "may not decide", "U0900": "may not decide"} {
+	for who, why := range map[string]string{"U0001": "may not decide this for Team Lead", "U0100": "may not decide", "U0900": "may not decide"} {
 		if out := fmt.Sprint(h.submits("teo", form, map[string]any{render.FieldColleague: who})["errors"]); !strings.Contains(out, why) {
 			t.Errorf("%s: the error beside the field is %q", who, out)
 		}
@@ -92,6 +94,7 @@ func TestHandOnThroughSlack(t *testing.T) {
 }
 
 func TestTakeBackAndComment(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
 	})
@@ -170,6 +173,7 @@ func toolIndex(p *approvers.Policy, name string) int {
 // A stage for a user group asks the group's members who hold one of its roles, by direct message. The membership is
 // checked again at the click.
 func TestGroupStageThroughSlack(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Group: "support", Quorum: 1}}
 	})
@@ -195,6 +199,7 @@ func TestGroupStageThroughSlack(t *testing.T) {
 
 // A card in a channel mentions the members of those of the stage's roles that read their cards there.
 func TestCallsOfSeveralRoles(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}}
 	})

@@ -12,6 +12,7 @@ import (
 const mention = `{"team_id":"T1","event_id":"Ev1","event":{"type":"app_mention","user":"U1","text":"<@UBOT> hi","ts":"5.1","channel":"C1","channel_type":"channel"}}`
 
 func TestForUs(t *testing.T) {
+	t.Parallel()
 	for payload, want := range map[string]bool{
 		mention: true,
 		strings.Replace(mention, "app_mention", "message", 1):                                  true,
@@ -33,6 +34,7 @@ func TestForUs(t *testing.T) {
 
 // A repeated delivery of a click has the same id; another click has another id.
 func TestInteractionIDs(t *testing.T) {
+	t.Parallel()
 	click := `{"type":"block_actions","trigger_id":"1.2.x","user":{"id":"U1"},"actions":[{"action_id":"approve","action_ts":"7.7","value":"v"}]}`
 	id := func(raw string) string {
 		i, err := readInteraction([]byte(raw))
@@ -56,6 +58,7 @@ func TestInteractionIDs(t *testing.T) {
 
 // A delivery that can't be read is set aside once, and not retried.
 func TestPoison(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	n := 0
 	for kind, payloads := range map[store.InboxKind][]string{
@@ -105,6 +108,7 @@ func FuzzReadPayloads(f *testing.F) {
 // TestGarbageNames checks that a delivery with malformed names of people, channels or messages is acknowledged, set
 // aside at once with a line in the log, and leaves nothing else.
 func TestGarbageNames(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	const mention = `{"event_id":"Ev%d","team_id":"T0001","event":{"type":"app_mention","user":%q,"channel":%q,"channel_type":"channel","ts":%q,"thread_ts":%q,"text":"<@U0999> hello"}}`
 	const click = `{"type":"block_actions","team":{"id":"T0001"},"user":{"id":%q},"container":{"channel_id":%q,"message_ts":%q},"message":{"ts":%q},"trigger_id":"t%d","actions":[{"action_id":"approve","value":"x"}]}`
@@ -162,6 +166,7 @@ func TestGarbageNames(t *testing.T) {
 }
 
 func TestLanes(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ payload, want string }{
 		"a mention begins a thread":         {mention, "thread:C1/5.1"},
 		"a reply belongs to its thread":     {strings.Replace(mention, `"ts"`, `"thread_ts":"5.1","ts"`, 1), "thread:C1/5.1"},

@@ -10,6 +10,7 @@ import (
 // A card in a channel mentions the members of its role as the policy names them. A member who requested the call is
 // omitted, and a decided card mentions nobody.
 func TestCardCallsItsRole(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("priya", "#support", `@bot call update_shipping_address {"order_id":"ORD-1"}`)
 	card := h.finds("ada", "#support-approvals", "", "Waits for Support Agent")

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ func botMessages(h *harness, user, channel, thread string) (out []posted) {
 
 // If the response to a post is lost, the message is found again by its metadata and not posted twice.
 func TestLostPost(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultLostResponse, Method: "chat.postMessage", Times: 2}); err != nil {
 		t.Fatal(err)
@@ -42,6 +44,7 @@ func TestLostPost(t *testing.T) {
 
 // After a restart waiting requests still wait, and their cards still work.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -77,6 +80,7 @@ func undelivered(t *testing.T, h *harness) []store.Timer {
 
 // If the bot is not a member of the cards' channel, the card goes to each approver instead.
 func TestUnreachableChannel(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Approvers[1].Cards = "#finance" })
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "U0BOT", "", "Waits for Team Lead")
@@ -89,6 +93,7 @@ func TestUnreachableChannel(t *testing.T) {
 
 // A deactivated approver gets no card; the others do.
 func TestRoleExpandsToPeople(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) {
 		h.policy.Approvers[2].Members = append(h.policy.Approvers[2].Members,
 			approvers.Member{Kind: approvers.MemberUser, Value: "U0902"}, approvers.Member{Kind: approvers.MemberUser, Value: "U0904"},
@@ -103,6 +108,7 @@ func TestRoleExpandsToPeople(t *testing.T) {
 
 // If the process stops while a tool runs, people are asked for the outcome, and their report goes to the agent.
 func TestUnknownOutcome(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		action string
 		want   string
@@ -132,6 +138,7 @@ func TestUnknownOutcome(t *testing.T) {
 
 // If Slack no longer lets the bot edit a card, a new one replaces it, and no live button remains.
 func TestUneditableCard(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -152,6 +159,7 @@ func TestUneditableCard(t *testing.T) {
 
 // An ephemeral message that Slack refuses is sent as a direct message.
 func TestToldByDirectMessage(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -164,6 +172,7 @@ func TestToldByDirectMessage(t *testing.T) {
 
 // If the loading view could not be opened, the person is told to click again, and a second click works.
 func TestFormNotOpened(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -176,8 +185,46 @@ func TestFormNotOpened(t *testing.T) {
 	h.opened("teo", render.ActReject)
 }
 
+// If Slack refuses a form, the loading view does not stay: it says so, the log says what was refused, and nothing was
+// changed. If Slack refuses that view too, or the loading view, the person is told beside it.
+func TestFormRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, code string
+		times        int
+		inView       bool
+	}{
+		"the form":                      {"views.update", "invalid_blocks", 1, true},
+		"the form and what replaces it": {"views.update", "invalid_arguments", 2, false},
+		"the loading view":              {"views.open", "invalid_arguments", 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.says("sam", "#support", refundCall)
+			card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+			if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: c.method, Error: c.code, Times: c.times}); err != nil {
+				t.Fatal(err)
+			}
+			h.clicks("teo", "#support-approvals", card, render.ActReject)
+			told := "Slack refused to show this form (" + c.code + "). Nothing was changed."
+			if c.inView {
+				h.until("the loading view says so", func() bool {
+					return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)["views"]), told)
+				})
+			} else {
+				h.finds("teo", "#support-approvals", "", told)
+			}
+			if log := h.log.String(); !strings.Contains(log, "Slack refused a form") || !strings.Contains(log, "method="+c.method+" form=Reject cause="+c.code) {
+				t.Errorf("the log does not say what Slack refused: %s", log)
+			}
+			h.clicks("teo", "#support-approvals", card, render.ActReject)
+			h.opened("teo", render.ActReject)
+		})
+	}
+}
+
 // A token that Slack refuses ends Run with an error that names the token and where to find the right one.
 func TestRefusedTokens(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, c := range []struct{ bot, app, want string }{
 		{"xoxb-wrong", workspace.DemoAppToken, "SLACK_BOT_TOKEN"}, {workspace.DemoBotToken, "xapp-wrong", "SLACK_APP_TOKEN"},

@@ -36,6 +36,7 @@ func (h *harness) erases(channel string, p posted) {
 // A deleted card is not reposted when only the state changes. A message in the requester's thread reposts it, and the
 // new card works.
 func TestDeletedCard(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, twoLeads)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -70,6 +71,7 @@ func TestDeletedCard(t *testing.T) {
 
 // If a card with a thread is deleted, a message in the remaining thread reposts the card, and the thread stays.
 func TestDeletedCardWithAThread(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -85,6 +87,7 @@ func TestDeletedCardWithAThread(t *testing.T) {
 // Retention deletes messages without an event. A person who lists what waits for them gets the card again, and so does
 // the requester.
 func TestWaiting(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -160,6 +163,7 @@ func (r *refuser) RoundTrip(req *http.Request) (*http.Response, error) {
 // A post whose response is lost is found again after a card was replaced, too, by the round in which it was posted. A
 // card that can be neither edited nor deleted is not mistaken for its replacement.
 func TestLostPostOfAReplacedCard(t *testing.T) {
+	t.Parallel()
 	slack := &refuser{}
 	h := newHarness(t, twoLeads, func(h *harness) { h.http = &http.Client{Transport: slack} })
 	root := h.says("sam", "#support", refundCall)
@@ -188,7 +192,7 @@ func TestLostPostOfAReplacedCard(t *testing.T) {
 		t.Errorf("%d cards", n)
 	}
 	h.clicks("ada", "#support-approvals", anew, render.ActApprove)
-	h.finds("ada", "#support-approvals", "", "was replaced by a newer version")
+	h.finds("ada", "#support-approvals", "", "there is a newer version of what you clicked")
 	h.clicks("ada", "#support-approvals", last, render.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 }
@@ -196,6 +200,7 @@ func TestLostPostOfAReplacedCard(t *testing.T) {
 // A card that can't be edited any more, and whose deletion fails for a while, is deleted in the end: its buttons would
 // outlive the request.
 func TestReplacedCardIsDeletedInTheEnd(t *testing.T) {
+	t.Parallel()
 	slack := &refuser{}
 	h := newHarness(t, twoLeads, func(h *harness) { h.http = &http.Client{Transport: slack} })
 	root := h.says("sam", "#support", refundCall)

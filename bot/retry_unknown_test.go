@@ -31,11 +31,12 @@ func (h *harness) lost(channel string) (root string, asked posted) {
 // The requester and the approvers can report the outcome of a run, and request it again. Everybody else is told who
 // can, whatever they click.
 func TestWhoMaySayWhatHappened(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Agents[0].Channels = []string{"#support", "#supplier-desk"} })
 	root, _ := h.lost("#supplier-desk")
 	h.quiet()
 	inThread := h.finds("sam", "#supplier-desk", root, "Did this happen?")
-	const only = "only those who asked for this, and people of Team Lead can say what became of it"
+	const only = "only those who asked for this, and people of Team Lead can say what happened"
 	for _, user := range []string{"ada", "xavier"} { // a colleague of another role, and a stranger of the supplier
 		for i, action := range []string{render.ActDidNot, render.ActLeave, render.ActAskAgain, render.ActHappened} {
 			h.clicks(user, "#supplier-desk", inThread, action)
@@ -85,6 +86,7 @@ func (h *harness) unknowns() (refs []string) {
 // A call that its requester requests again waits for its approvers again, and the card says that it may have happened
 // before. This is possible once at a time.
 func TestAskAgainInSlack(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root, asked := h.lost("#support")
 	inThread := h.finds("sam", "#support", root, "Did this happen?")
@@ -110,6 +112,7 @@ func TestAskAgainInSlack(t *testing.T) {
 // If a run turns out to have happened, the new request ends, nothing runs a second time, and the agent is told the
 // outcome.
 func TestAskAgainAndItHadHappened(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root, asked := h.lost("#support")
 	h.clicks("teo", "#support-approvals", asked, render.ActAskAgain)
@@ -128,6 +131,7 @@ func TestAskAgainAndItHadHappened(t *testing.T) {
 
 // After the agent was told that the outcome is unknown, the call can't be requested again.
 func TestNothingIsAskedAgainOnceTheAgentWasTold(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root, asked := h.lost("#support")
 	h.clicks("teo", "#support-approvals", asked, render.ActLeave)

@@ -26,6 +26,7 @@ func keepingSecrets(h *harness) {
 // A secret is shown only to a person who may decide and reveals it: not on the card, in the thread, in forms, on Home
 // tabs, in answers or in the log. The run gets it, and the digest covers it.
 func TestSecretsStayMasked(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, keepingSecrets)
 	root := h.says("sam", "#support", "@bot please\ncall charge_card "+bottest.SecretArgs)
 	card := h.finds("teo", "#support-approvals", "", "Charge ", "(masked)", "3 values are hidden: card.number, pin, note. Reveal them before you approve.")
@@ -62,7 +63,7 @@ func TestSecretsStayMasked(t *testing.T) {
 		return modal
 	}
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
-	h.answered("teo", "#support-approvals", "Choose “Reveal…” on the card, read them, and decide then.")
+	h.answered("teo", "#support-approvals", "Choose “Reveal…” on the card, and decide then.")
 	seen("the form to change it", form("teo", render.ActModify))
 	seen("the form to reject it", form("teo", render.ActReject))
 	seen("what somebody else is shown who asks", form("ada", render.ActReveal))

@@ -13,6 +13,7 @@ import (
 
 // If a step has more calls than its message lists, the others can be withdrawn, too.
 func TestWithdrawSome(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	var lines []string
 	for i := range render.MaxStepCalls + 3 {

@@ -30,6 +30,7 @@ func testDirectMessage(t *testing.T, h *harness) {
 
 // Replies in a thread continue its conversation without a mention. In other threads and channels the bot stays silent.
 func TestThreads(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", "just talking to colleagues")
 	other := h.says("ada", "#support", "another topic")
@@ -53,6 +54,7 @@ func TestThreads(t *testing.T) {
 
 // Messages that arrive while a call waits are queued. Their sender is told, and can continue without the call.
 func TestQueuedMessage(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
@@ -71,6 +73,7 @@ func TestQueuedMessage(t *testing.T) {
 
 // A person who may not ask the agent is told why, and the model is not called.
 func TestDeniedAskers(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.says("gus", "#support", "@bot hello")
 	h.finds("gus", "#support", "", "Guests of this workspace can't ask")
@@ -87,6 +90,7 @@ func TestDeniedAskers(t *testing.T) {
 
 // While the agent thinks, the thread's status says so.
 func TestThinkingStatus(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.pause = make(chan struct{}) })
 	root := h.says("sam", "#support", "@bot hello")
 	status := func() string {
@@ -101,6 +105,7 @@ func TestThinkingStatus(t *testing.T) {
 
 // A long answer arrives complete, in several messages.
 func TestLongAnswer(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.answer = strings.Repeat("All of this has to arrive.\n\n", 700) + "The end." })
 	root := h.says("sam", "#support", "@bot tell me everything")
 	h.finds("sam", "#support", root, "The end.")
@@ -115,6 +120,7 @@ func TestLongAnswer(t *testing.T) {
 
 // Deliveries that arrive twice, late, or through another socket change nothing. A delivery that failed is repeated.
 func TestDeliveries(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.overHTTP = false })
 	for _, f := range []workspace.Fault{
 		{Fault: workspace.FaultDuplicateDelivery, Type: "events_api", Times: 3},
@@ -164,6 +170,7 @@ func TestDeliveries(t *testing.T) {
 
 // Slack's rate limits slow the bot down, and nothing is lost.
 func TestRateLimits(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, method := range []string{"chat.postMessage", "users.info", "chat.update"} {
 		if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultRateLimited, Method: method, RetryAfter: 1, Times: 2}); err != nil {

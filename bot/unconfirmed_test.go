@@ -15,6 +15,7 @@ import (
 // The result of a search does not cover posts that were under way during it, or messages from before its lower time
 // limit.
 func TestKnownPosts(t *testing.T) {
+	t.Parallel()
 	const place = "C1"
 	at := func(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }
 	var p unconfirmedPosts
@@ -23,7 +24,7 @@ func TestKnownPosts(t *testing.T) {
 	}
 	known := func(s store.OutboxMessage, ours bool) bool {
 		doubt, doubtful := p.unconfirmedSince(s, ours)
-		_, ok := p.known(s, destination{channel: place}, doubt)
+		_, ok := p.known(s, nil, destination{channel: place}, doubt)
 		return !doubtful || ok
 	}
 	expect := func(what string, got, want bool) {
@@ -50,10 +51,10 @@ func TestKnownPosts(t *testing.T) {
 	p.underWay(own.ID)
 	p.recorded(own.ID)
 	expect("recorded", known(own, true), true)
-	if parts, _ := p.known(store.OutboxMessage{ID: "s", Round: 1}, destination{channel: place}, 0); parts[0] != "1.1" {
+	if parts, _ := p.known(store.OutboxMessage{ID: "s", Round: 1}, nil, destination{channel: place}, 0); parts[0] != "1.1" {
 		t.Errorf("found %v", parts)
 	}
-	if parts, ok := p.known(store.OutboxMessage{ID: "s", Round: 2}, destination{channel: place}, 0); !ok || len(parts) != 0 {
+	if parts, ok := p.known(store.OutboxMessage{ID: "s", Round: 2}, nil, destination{channel: place}, 0); !ok || len(parts) != 0 {
 		t.Errorf("a message of an earlier round was found: %v", parts)
 	}
 }
@@ -82,6 +83,7 @@ func (h *holder) RoundTrip(req *http.Request) (*http.Response, error) {
 // If the bot is stopped while Slack answers a post, the post is completed and recorded. The next process need not
 // search for the message, and a click on it in between counts.
 func TestStoppedWhilePosting(t *testing.T) {
+	t.Parallel()
 	slack := &holder{posted: make(chan struct{}), release: make(chan struct{})}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
 	h.says("sam", "#support", refundCall)

@@ -39,6 +39,7 @@ func (h *harness) turns(user, action string, words ...string) map[string]any {
 // Arguments with more than 100,000 displayed characters are read completely, page by page, and can be approved on the
 // last page only, by the person who was shown it. What was shown is stored.
 func TestHugeArguments(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	var body strings.Builder
 	for i := range hugeLines {
@@ -68,7 +69,7 @@ func TestHugeArguments(t *testing.T) {
 	}
 	h.forgesWhole(modal, r)
 	for page := 2; page <= pages; page++ {
-		modal = h.turns("teo", render.ActPage+"_next", fmt.Sprintf("Page %d of %d", page, pages))
+		modal = h.turns("teo", render.ActPage+"_next", fmt.Sprintf("page %d of %d", page, pages))
 		all += shownIn(modal)
 		if (modal["submit"] != nil) != (page == pages) {
 			t.Errorf("page %d of %d: submit is %v", page, pages, modal["submit"])

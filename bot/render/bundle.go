@@ -319,7 +319,7 @@ func RejectAllForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest
 	if len(calls) == 0 {
 		return Refusal(ActRejectAll, Denied(&approvers.Denied{Code: approvers.DeniedNothing}, nil, s.Policy))
 	}
-	lines := []*RichText{Say("None of these will run:")}
+	lines := []*RichText{Say("⛔ You reject these, and none of them will run:")}
 	for _, c := range calls {
 		one := s
 		one.Request = c.Request
@@ -330,6 +330,6 @@ func RejectAllForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest
 	}
 	p := new(BlockBuilder)
 	p.Para(lines...)
-	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", "The person who asked and the agent are told this for each of them.", "", true, false))
+	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", reasonHint, "", true, false))
 	return submittable(Modal(FormTitles[ActRejectAll], p), ActRejectAll, "Reject all", FormToken{ButtonToken: s.Token})
 }
