@@ -126,6 +126,13 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, st.close())
 	}
+	if o.policy != "" {
+		hint, err := ownHint(o.policy, tools)
+		if err != nil {
+			return errors.Join(err, st.close())
+		}
+		st.ws.Introduce(hint)
+	}
 	s := demoSetup(st, env, policies, log)
 	return unlessHung(ctx, st.store, log, func() error {
 		return st.around(ctx, func(ctx context.Context) error {

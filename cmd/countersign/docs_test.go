@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the outputs in docs/explain.md anew")
+var update = flag.Bool("update", false, "write the outputs in docs/explain.md, or the picture docs/card.png, anew")
 
 var (
 	block     = regexp.MustCompile("(?s)```(yaml|text|console)\n(.*?)```\n")

@@ -32,7 +32,7 @@ func (s *Server) getPeople(*personCall) (object, *apiError) {
 	}
 	return object{
 		"team": object{"id": s.team.ID, "name": s.team.Name, "domain": s.team.Domain},
-		"hint": s.hint(), "people": people, "bot": s.botUser.json(now), "groups": groups, "commands": commands, "shortcuts": shortcuts,
+		"hint": s.cfg.Seed.Hint.shown(), "people": people, "bot": s.botUser.json(now), "groups": groups, "commands": commands, "shortcuts": shortcuts,
 		"connected": s.hub.Connected(),
 	}, nil
 }
@@ -226,10 +226,13 @@ func (s *Server) markRead(u *user, ch *channel, thread string) {
 	s.feed.send(change{Type: "read", User: u.ID, Channel: ch.ID, only: []string{u.ID}})
 }
 
-// hint returns the page's hint for new users, or nil.
-func (s *Server) hint() any {
-	if s.cfg.Seed.Hint.Title == "" {
+// Introduce replaces the seed's hint for new users. It is called before the workspace is served.
+func (s *Server) Introduce(hint SeedHint) { s.cfg.Seed.Hint = hint }
+
+// shown returns the hint for the page, or nil.
+func (h SeedHint) shown() any {
+	if h.Title == "" {
 		return nil
 	}
-	return s.cfg.Seed.Hint
+	return h
 }

@@ -23,7 +23,7 @@ func openBrowser(o *harness) *browser {
 	o.Helper()
 	path := testkit.RequireProgram(o, "chromium", "the page in a browser", testkit.InstallChromium)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(o.TempDir()))
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.Flag("force-prefers-reduced-motion", true), chromedp.UserDataDir(o.TempDir()))
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	o.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(ctx)

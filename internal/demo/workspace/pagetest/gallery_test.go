@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -17,46 +18,55 @@ import (
 )
 
 // TestEverySurface sends every golden file of the bot (messages, forms and Homes) to the workspace, which must accept
-// it, and looks at it on the page, which must draw all of it. COUNTERSIGN_SCREENSHOTS keeps a picture of each, light
-// and dark.
+// it, and looks at it on the page, which must draw all of it. COUNTERSIGN_SCREENSHOTS keeps pictures of each, and
+// COUNTERSIGN_SURFACES says of which.
 func TestEverySurface(t *testing.T) {
 	b := openBrowser(newHarness(t))
-	paths, err := filepath.Glob("../../../../bot/render/testdata/*.json")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no golden files found: %v", err)
+	pattern, err := regexp.Compile(os.Getenv("COUNTERSIGN_SURFACES"))
+	if err != nil {
+		t.Fatalf("COUNTERSIGN_SURFACES: %v", err)
 	}
-	var shown []surface
-	for _, path := range paths {
-		if s, ok := readSurface(t, path); ok {
-			shown = append(shown, s)
+	b.become("U0002", "U0BOT")
+	drawn := 0
+	for _, s := range surfaces(t) {
+		if !pattern.MatchString(s.name) {
+			continue
+		}
+		drawn++
+		switch {
+		case s.messages:
+			b.shows(s, func(selector string) { b.pictures(s.name, selector) })
+		case strings.HasPrefix(s.name, "modal_"):
+			b.opensForm(s)
+		default:
+			b.publishes(s)
 		}
 	}
-	for i, s := range shown {
-		if s.messages {
-			shown[i].ts = b.post(s)
-		}
+	if drawn == 0 {
+		t.Errorf("COUNTERSIGN_SURFACES=%s: no golden file of the bot has such a name", pattern)
 	}
-	themes := []string{"light", "dark"}
-	if os.Getenv("COUNTERSIGN_SCREENSHOTS") == "" {
-		themes = themes[:1]
-	} else if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(1100, 2600)); err != nil { // the longest card, and the place to write
-		t.Fatal(err)
+}
+
+// dm is the page of Teo, a Team Lead, with his messages with the bot.
+const dm = "#/U0002/U0BOT"
+
+// windows are a laptop's and a phone's. A phone draws more points for a pixel.
+var windows = []struct {
+	name          string
+	width, height int64
+	scale         float64
+}{
+	{"1280x900", 1280, 900, 1},
+	{"390x844", 390, 844, 2},
+}
+
+// resize sets the window's size.
+func (b *browser) resize(width, height int64, scale float64) {
+	b.Helper()
+	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(width, height, chromedp.EmulateScale(scale))); err != nil {
+		b.Fatal(err)
 	}
-	b.become("U0002", "C0001")
-	for _, theme := range themes {
-		for _, s := range shown {
-			switch {
-			case s.messages && s.ts == "":
-			case s.messages:
-				b.looksAt(theme, "#/U0002/C0001", fmt.Sprintf("%s[data-ts=%q]", messages, s.ts), s.name)
-			case strings.HasPrefix(s.name, "modal_"):
-				b.opensForm(theme, s)
-			default:
-				b.must("views.publish", url.Values{"user_id": {"U0002"}, "view": {fmt.Sprintf(`{"type":"home","blocks":%s}`, s.body)}})
-				b.looksAt(theme, "#/U0002/home", "[data-testid=home]", s.name)
-			}
-		}
-	}
+	b.until("the window is resized", fmt.Sprintf(`innerWidth === %d && innerHeight === %d`, width, height))
 }
 
 // surface is the content of a golden file.
@@ -65,7 +75,22 @@ type surface struct {
 	body     json.RawMessage // a view, the blocks of a Home, or of a message
 	text     string
 	messages bool
-	ts       string // once it is posted
+}
+
+// surfaces reads the golden files of the bot that Slack shows.
+func surfaces(t *testing.T) []surface {
+	t.Helper()
+	paths, err := filepath.Glob("../../../../bot/render/testdata/*.json")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no golden files found: %v", err)
+	}
+	var out []surface
+	for _, path := range paths {
+		if s, ok := readSurface(t, path); ok {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // readSurface reads a golden file; not ok: Slack does not show its content.
@@ -76,7 +101,7 @@ func readSurface(t *testing.T, path string) (s surface, ok bool) {
 		t.Fatal(err)
 	}
 	s = surface{name: strings.TrimSuffix(filepath.Base(path), ".json"), body: raw}
-	if s.name != "home" && strings.HasPrefix(s.name, "home_") || strings.HasPrefix(s.name, "modal_") {
+	if raw[0] == '[' || strings.HasPrefix(s.name, "modal_") {
 		return s, true
 	}
 	var m struct {
@@ -90,13 +115,44 @@ func readSurface(t *testing.T, path string) (s surface, ok bool) {
 	return s, true
 }
 
-func (b *browser) post(s surface) (ts string) {
+// shows sends a message to Teo as the only one of his messages with the bot, calls look once it is drawn, and deletes it.
+func (b *browser) shows(s surface, look func(selector string)) {
 	b.Helper()
-	return b.must("chat.postMessage", url.Values{"channel": {"C0001"}, "text": {s.text}, "blocks": {string(s.body)}}, s.name)
+	sent := b.must("chat.postMessage", url.Values{"channel": {"U0002"}, "text": {s.text}, "blocks": {string(s.body)}}, s.name)
+	if sent.TS == "" {
+		return
+	}
+	selector := fmt.Sprintf("%s[data-ts=%q]", messages, sent.TS)
+	b.looksAt(dm, selector, s.name)
+	look(selector)
+	b.must("chat.delete", url.Values{"channel": {sent.Channel}, "ts": {sent.TS}}, s.name)
+	b.until(s.name+" is gone", fmt.Sprintf(`document.querySelector(%q) === null`, selector))
+}
+
+// publishes shows a Home, and takes it away.
+func (b *browser) publishes(s surface) {
+	b.Helper()
+	const home = "[data-testid=home]"
+	publish := func(blocks string) {
+		b.must("views.publish", url.Values{"user_id": {"U0002"}, "view": {`{"type":"home","blocks":` + blocks + `}`}}, s.name)
+	}
+	publish(string(s.body))
+	b.looksAt("#/U0002/home", home+":has([data-testid=block])", s.name)
+	b.pictures(s.name, home)
+	publish("[]")
+	b.until(s.name+" is gone", `document.querySelector("`+home+` [data-testid=block]") === null`)
+}
+
+// answer is what the tests read of the workspace's answers.
+type answer struct {
+	OK          bool
+	Channel, TS string
+	Error       string
+	Metadata    struct{ Messages []string } `json:"response_metadata"`
 }
 
 // must calls a method with the content of a golden file, byte for byte.
-func (b *browser) must(method string, form url.Values, name ...string) (ts string) {
+func (b *browser) must(method string, form url.Values, name string) (got answer) {
 	b.Helper()
 	form.Set("token", workspace.DemoBotToken)
 	resp, err := http.PostForm(b.http.URL+"/api/"+method, form)
@@ -104,35 +160,27 @@ func (b *browser) must(method string, form url.Values, name ...string) (ts strin
 		b.Fatal(err)
 	}
 	defer resp.Body.Close()
-	var answer struct {
-		OK       bool
-		TS       string
-		Error    string
-		Metadata struct{ Messages []string } `json:"response_metadata"`
+	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || !got.OK {
+		b.Errorf("%s of %s: %v %s %v", method, name, err, got.Error, got.Metadata.Messages)
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || !answer.OK {
-		b.Errorf("%s of %v: %v %s %v", method, name, err, answer.Error, answer.Metadata.Messages)
-	}
-	return answer.TS
+	return got
 }
 
 // looksAt waits until a surface is completely drawn.
-func (b *browser) looksAt(theme, place, selector, name string) {
+func (b *browser) looksAt(place, selector, name string) {
 	b.Helper()
-	ready := fmt.Sprintf(`(location.hash = %q, document.documentElement.dataset.theme = %q, document.body.dataset.ready === "true")`, place, theme)
-	b.until("the page is ready for "+name, ready)
-	b.until(name+" is drawn", fmt.Sprintf(`(() => { const e = document.querySelector(%q); e?.scrollIntoView({block: "start"}); return e !== null && e.innerText.trim() !== "" && e.querySelector(".fallback") === null; })()`, selector))
-	b.picture(theme+"-"+name, selector)
+	b.until("the page is ready for "+name, fmt.Sprintf(`(location.hash = %q, document.body.dataset.ready === "true")`, place))
+	b.until(name+" is drawn", fmt.Sprintf(`(() => { const e = document.querySelector(%q); return e !== null && e.innerText.trim() !== "" && e.querySelector(".fallback") === null; })()`, selector))
 }
 
 // opensForm makes the app open a form for a command.
-func (b *browser) opensForm(theme string, s surface) {
+func (b *browser) opensForm(s surface) {
 	b.Helper()
 	b.opens = slack.ModalViewRequest{}
 	if err := json.Unmarshal(s.body, &b.opens); err != nil {
 		b.Fatalf("%s: %v", s.name, err)
 	}
-	b.until("the page is ready", fmt.Sprintf(`(location.hash = "#/U0002/C0001", document.documentElement.dataset.theme = %q, document.body.dataset.ready === "true")`, theme))
+	b.until("the page is ready", `(location.hash = "`+dm+`", document.body.dataset.ready === "true")`)
 	b.focus("[data-testid=composer]")
 	b.keys("/countersign form")
 	b.press("Enter")
@@ -140,7 +188,7 @@ func (b *browser) opensForm(theme string, s surface) {
 		b.Fatal("the app heard something else")
 	}
 	b.until(s.name+" is drawn", `(() => { const e = document.querySelector("`+modal+`"); return e !== null && e.innerText.trim() !== "" && e.querySelector(".fallback") === null && e.querySelector("[data-testid=modal-error]").hidden; })()`)
-	b.picture(theme+"-"+s.name, modal)
+	b.pictures(s.name, modal)
 	b.click(modal+" [data-testid=modal-close]", "")
 	b.until("the form is closed", `!document.querySelector("`+modal+`")`)
 	if b.opens.NotifyOnClose {
@@ -148,17 +196,26 @@ func (b *browser) opensForm(theme string, s surface) {
 	}
 }
 
-// picture stores a screenshot of one element.
-func (b *browser) picture(name, selector string) {
-	dir := os.Getenv("COUNTERSIGN_SCREENSHOTS")
-	if dir == "" {
+// pictures stores what a laptop and a phone show of a surface, light and dark. The window is as high as it must be to
+// show all of a message or a Home.
+func (b *browser) pictures(name, selector string) {
+	b.Helper()
+	if os.Getenv("COUNTERSIGN_SCREENSHOTS") == "" {
 		return
 	}
-	png, err := chromedp.Run(b.ctx, chromedp.Screenshot(selector))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644)
+	for _, w := range windows {
+		b.resize(w.width, w.height, w.scale)
+		missing, err := chromedp.Run(b.ctx, chromedp.Evaluate[int64](fmt.Sprintf(`(() => { const e = document.querySelector(%q), pane = e.closest(".scroller"); if (pane) document.activeElement?.blur(); return pane === null ? 0 : Math.max(0, Math.ceil(e.offsetHeight - pane.clientHeight) + 8); })()`, selector)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if missing > 0 {
+			b.resize(w.width, w.height+missing, w.scale)
+		}
+		for _, theme := range []string{"light", "dark"} {
+			b.until(name+" is visible, "+theme, fmt.Sprintf(`(() => { document.documentElement.dataset.theme = %q; document.querySelector(%q).scrollIntoView({block: "end"}); return true; })()`, theme, selector))
+			b.shot(name + "-" + w.name + "-" + theme)
+		}
 	}
-	if err != nil {
-		b.Errorf("screenshot %s: %v", name, err)
-	}
+	b.resize(windows[0].width, windows[0].height, windows[0].scale)
 }

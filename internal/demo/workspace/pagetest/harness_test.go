@@ -23,8 +23,13 @@ type harness struct {
 	opens slack.ModalViewRequest // the form
 }
 
+// asked is when the requests of the bot's golden files were made: a workspace begins then.
+var asked = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
 func newHarness(t *testing.T) *harness {
-	s, err := workspace.New(workspace.Config{Seed: workspace.OpenSeed()})
+	seed, start := workspace.OpenSeed(), time.Now()
+	seed.Hint = workspace.SeedHint{} // pictures show what the bot says
+	s, err := workspace.New(workspace.Config{Seed: seed, Now: func() time.Time { return asked.Add(time.Since(start)) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,25 +4,17 @@ import { avatar } from '../widgets/avatar.js';
 import { fullNameOf, kindOf, nameOf, titleOf } from '../directory.js';
 import { h, replace } from '../widgets/dom.js';
 import { drawQuiet } from '../quiet.js';
+import { watchMore } from '../widgets/more.js';
 
 export function drawRail(container, app) {
   const people = app.persons();
   replace(container, h('h2', { class: 'rail-title', id: 'rail-title' }, 'You are'),
     h('ul', { class: 'rail-list', 'aria-labelledby': 'rail-title' }, people.map((user) => h('li', null, person(user, app)))));
-  if (!container.onscroll) {
-    container.onscroll = () => hintMore(container);
-    new ResizeObserver(() => hintMore(container)).observe(container);
-  }
-  hintMore(container);
+  watchMore(container);
   // Scroll to the current person, even if the strip is longer than the screen.
   if (container.dataset.user === app.people.me?.id) return;
   container.dataset.user = app.people.me?.id ?? '';
   container.querySelector('.person-me')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
-}
-
-// hintMore marks a strip that continues below the screen.
-function hintMore(container) {
-  container.toggleAttribute('data-more', container.scrollHeight - container.scrollTop - container.clientHeight > 12);
 }
 
 function person(user, app) {

@@ -7,6 +7,7 @@ import { drawHint } from './hint.js';
 import { icon } from '../widgets/icons.js';
 import { createPause, drawQuiet, inQuiet } from '../quiet.js';
 import { routeTo } from '../route.js';
+import { watchMore } from '../widgets/more.js';
 import { badgeOf } from '../unread.js';
 
 export function drawSidebar(container, app) {
@@ -23,6 +24,7 @@ export function drawSidebar(container, app) {
     section('Channels', channels.map((channel) => entry(channel, app))),
     section('Direct messages', dms.map((channel) => entry(channel, app))),
     people.bot ? section('Apps', [botEntry(app)]) : null);
+  watchMore(container.children[1]);
   replace(foot, themeButton(app),
     h('button', { type: 'button', class: 'button button-icon', 'data-key': 'jump', 'data-testid': 'open-jump', 'aria-label': 'Go to a channel or person', title: 'Go to… (Ctrl+K)', onclick: () => app.jump() }, icon('find', 18)),
     app.hint ? h('button', { type: 'button', class: 'button button-icon', 'data-key': 'help', 'data-testid': 'show-hint', 'aria-label': 'Introduction', title: 'Introduction', 'aria-expanded': String(Boolean(app.hintOpen)), onclick: () => (app.hintOpen ? app.closeHint() : app.showHint()) }, icon('help', 18)) : null);

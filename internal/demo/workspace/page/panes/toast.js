@@ -25,10 +25,20 @@ export function toast({ key, face, text, detail, action, href }) {
   };
   for (const event of ['pointerenter', 'pointerleave', 'focusin']) note.addEventListener(event, wait);
   note.addEventListener('focusout', () => setTimeout(wait)); // the focus may only go on to the next button in it
+  makeRoom(holder);
   holder.append(note);
   wait();
   while (holder.children.length > 2) holder.firstElementChild.remove();
   say([text, detail].filter(Boolean).join('. '));
+}
+
+// makeRoom keeps the list of channels, and the introduction below it, above the notes.
+function makeRoom(holder) {
+  if (holder.dataset.observed) return;
+  holder.dataset.observed = 'true';
+  const room = () => document.documentElement.style.setProperty('--toasts', holder.childElementCount ? `${holder.offsetHeight + 12}px` : '0px');
+  new ResizeObserver(room).observe(holder);
+  new MutationObserver(room).observe(holder, { childList: true });
 }
 
 export function dropToast(key) {

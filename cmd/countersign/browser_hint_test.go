@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"countersign/approvers"
+	"countersign/config/check"
+)
+
+// The introduction can be read to its end, on a laptop and on a phone, also while notes say that others got messages.
+func TestBrowserIntroduction(t *testing.T) {
+	h := openHouse(t, t.TempDir(), nil)
+	b := openBrowserTest(t, h.base)
+	for name, size := range map[string][2]int64{"laptop": {1280, 900}, "phone": {390, 844}} {
+		b.do("resize", chromedp.EmulateViewport(size[0], size[1]))
+		b.become("U0100", "C0001")
+		b.write("composer", "@Countersign refund ORD-123, it arrived broken")
+		b.until("somebody else got a message", `document.querySelector("[data-testid=toast]") !== null`)
+		if name == "phone" {
+			b.do("the list", chromedp.Navigate(b.base+"/#/U0100"))
+			b.until("the list is drawn", `document.getElementById("app").dataset.screen === "list"`)
+		}
+		b.until("the introduction is open", `document.querySelector("[data-testid=hint]") !== null`)
+		b.shot("introduction-" + name)
+		b.until("its last line is not covered, on a "+name, `(() => {
+			const line = document.querySelector("[data-testid=hint] li:last-of-type");
+			line.scrollIntoView({block: "end"});
+			const at = line.getBoundingClientRect();
+			return at.bottom <= innerHeight && document.querySelector("[data-testid=hint]").contains(document.elementFromPoint(at.left + 20, at.bottom - 8));
+		})()`)
+		b.shot("introduction-end-" + name)
+	}
+}
+
+// The introduction to somebody's own policy names its tools, not the demo's.
+func TestIntroductionToAPolicyOfOnesOwn(t *testing.T) {
+	p := &approvers.Policy{
+		Tools: []approvers.ToolPolicy{
+			{Name: "files.read", Risk: approvers.Low}, {Name: "files.write", Risk: approvers.High, Confirm: true}, {Name: "files.gone", Risk: approvers.High, Confirm: true},
+		},
+		Approvers: []approvers.Role{{
+			Name: "lead", Title: "Team Lead", MaxRisk: approvers.High, CanApprove: []string{"*"}, Members: []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}},
+		}},
+		Agents: []approvers.Agent{{Name: "a", Tools: []string{"*"}}},
+	}
+	known := []check.Tool{{Name: "files.write", Schema: []byte(`{"required":["path","content"]}`)}, {Name: "files.read", Schema: []byte(`{"required":["path"]}`)}}
+	hint := suggestCalls(p, known)
+	said := strings.Join(hint.Lines, "\n")
+	for _, want := range []string{"`@Countersign call files.read path=…`", "waits for *Team Lead*: `@Countersign call files.write path=… content=…`"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it lacks %q:\n%s", want, said)
+		}
+	}
+	if strings.Contains(said, "ORD-") || strings.Contains(said, "gone") {
+		t.Errorf("it names what can't be called:\n%s", said)
+	}
+	if hint := suggestCalls(p, nil); hint.Title != "" || len(hint.Lines) > 0 {
+		t.Errorf("nothing can be called, and it says %+v", hint)
+	}
+}

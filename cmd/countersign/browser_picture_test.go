@@ -1,0 +1,61 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// The picture of a card in the README, and beside it the text that it shows.
+const (
+	picture     = "../../docs/card.png"
+	pictureText = "../../docs/card.txt"
+)
+
+// changing matches the times on a card, which differ in each run.
+var changing = regexp.MustCompile(`\d{1,2}:\d{2}( ?[AP]M)?|\b\d+ (second|minute|hour)s?\b|\b(today|tomorrow) at\b`)
+
+// TestPictureOfTheCard draws the card of README's picture in the demo. The picture is stale if the card says something
+// else than the text beside it. Pixels are not compared, because fonts differ. -update takes the picture anew.
+func TestPictureOfTheCard(t *testing.T) {
+	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
+	b.become("U0100", "C0001")
+	b.write("composer", "@Countersign refund ORD-123, it arrived broken")
+	b.become("U0002", "U0BOT")
+	b.sees(inMessages, "Refund of $49.99 for order ORD-123")
+	b.until("it has its preview", `[...document.querySelectorAll("`+inMessages+`")].some(e => e.innerText.includes("preview_refund: "))`)
+	const mark = `(() => { const all = document.querySelectorAll("` + inMessages + `"); all[all.length-1].id = "picture"; return all[all.length-1].innerText })()`
+	said, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](mark))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said = changing.ReplaceAllString(said, "…") + "\n"
+	if *update {
+		shot, err := chromedp.Run(b.ctx, chromedp.ScreenshotScale(chromedp.CSS("#picture"), 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, picture, shot)
+		write(t, pictureText, []byte(pictureHead(shot)+said))
+	}
+	shot, err := os.ReadFile(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := os.ReadFile(pictureText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := pictureHead(shot) + said; string(recorded) != want {
+		t.Errorf("README's picture is of another card; take it anew: go test ./cmd/countersign -run TestPictureOfTheCard -update\nrecorded:\n%s\nnow:\n%s", recorded, want)
+	}
+}
+
+// pictureHead binds the text to the picture.
+func pictureHead(png []byte) string {
+	return fmt.Sprintf("card.png, sha256 %x, shows this; times are written as …\n\n", sha256.Sum256(png))
+}

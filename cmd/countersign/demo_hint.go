@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"countersign/agent/catalog"
+	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
+	"countersign/config/check"
+	"countersign/internal/demo/workspace"
+)
+
+// ownHint returns the page's introduction to a policy file other than the demo's.
+func ownHint(path string, tools *catalog.Catalog) (hint workspace.SeedHint, err error) {
+	file, err := check.Read(path)
+	if err != nil {
+		return hint, cli.Misused("the policy can't be used:\n%w", err)
+	}
+	known, err := tools.Known(file, path)
+	if err != nil {
+		return hint, misconfigured(err)
+	}
+	return suggestCalls(file.Policy, known), nil
+}
+
+// suggestCalls returns an introduction with calls of the policy's tools. It is empty if none of them can be called.
+func suggestCalls(p *approvers.Policy, known []check.Tool) workspace.SeedHint {
+	var alone, waiting string // the first tool that runs without asking, and the first that waits
+	var role string
+	for _, t := range p.Tools {
+		example, ok := exampleCall(t.Name, known)
+		if !ok {
+			continue
+		}
+		agent := ""
+		if len(p.Agents) > 0 {
+			agent = p.Agents[0].Name
+		}
+		plan := p.Plan(approvers.Call{Tool: t.Name, Facts: approvers.Facts{Agent: agent, Args: map[string]any{}}})
+		switch {
+		case plan.Verdict == approvers.Auto && alone == "":
+			alone = example
+		case plan.Verdict == approvers.Ask && waiting == "":
+			waiting, role = example, plan.Stages[0].Title(p)
+		}
+	}
+	hint := workspace.DemoSeed().Hint
+	hint.Lines = nil
+	if alone != "" {
+		hint.Lines = append(hint.Lines, fmt.Sprintf("This is your own policy, and you are *Sam*. A call that runs without asking: `%s`", alone))
+	}
+	if waiting != "" {
+		hint.Lines = append(hint.Lines, fmt.Sprintf("A call that waits for *%s*: `%s`", role, waiting), "Choose one of them at the left: the card is where your policy has it shown.")
+	}
+	if len(hint.Lines) == 0 {
+		return workspace.SeedHint{}
+	}
+	hint.Lines = append(hint.Lines, "Write a value in place of each … before you send it.")
+	return hint
+}
+
+// exampleCall writes a call of a tool with the arguments that its schema requires. It returns false if nothing offers
+// the tool.
+func exampleCall(name string, known []check.Tool) (string, bool) {
+	if _, builtIn := approvers.BuiltIn(name); builtIn {
+		return "", false
+	}
+	for _, t := range known {
+		if t.Name != name {
+			continue
+		}
+		var schema struct {
+			Required []string `json:"required"`
+		}
+		_ = json.Unmarshal(t.Schema, &schema) // without a readable schema no argument is suggested
+		words := []string{"@Countersign call", name}
+		for _, arg := range schema.Required {
+			words = append(words, arg+"=…")
+		}
+		return strings.Join(words, " "), true
+	}
+	return "", false
+}

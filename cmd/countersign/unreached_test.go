@@ -1,0 +1,55 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+	"countersign/store/bolt"
+)
+
+// A request that nobody can be shown is on /readyz and in countersign pending, with Slack's reason and where it can be
+// decided all the same.
+func TestUnreachedIsTold(t *testing.T) {
+	db, err := bolt.Open(filepath.Join(t.TempDir(), "s.db"), bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
+	if err := reaches(wf)(t.Context()); err != nil {
+		t.Errorf("without requests: %v", err)
+	}
+	since := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	r := approvers.Request{
+		ID: "req_1", State: approvers.Pending, Turn: "turn_1", Plan: approvers.Plan{Stages: []approvers.Stage{{Approver: "lead", Quorum: 1}}}, CreatedAt: since,
+		Unreached: &approvers.Unreached{Since: since, Cause: "conversations.open: missing_scope: im:write"},
+	}
+	if err := db.Update(t.Context(), func(tx store.Tx) error { return tx.PutRequest(r) }); err != nil {
+		t.Fatal(err)
+	}
+	want := "1 request waits that nobody can be shown, since 2026-03-02T12:00:00Z: conversations.open: missing_scope: im:write. countersign pending lists them"
+	if err := reaches(wf)(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("/readyz says: %v", err)
+	}
+	var trouble []string
+	err = db.View(t.Context(), func(s store.Reader) (err error) {
+		trouble, err = cardTrouble(s, r)
+		return err
+	})
+	if err != nil || len(trouble) != 1 || !strings.Contains(trouble[0], "(conversations.open: missing_scope: im:write); who may decide it finds it on the app's Home tab") {
+		t.Errorf("pending says: %q, %v", trouble, err)
+	}
+	r.Unreached = nil
+	err = db.View(t.Context(), func(s store.Reader) (err error) {
+		trouble, err = cardTrouble(s, r)
+		return err
+	})
+	if err != nil || len(trouble) != 1 || trouble[0] != "no card is in Slack yet; who may decide it finds it on the app's Home tab" {
+		t.Errorf("pending says: %q, %v", trouble, err)
+	}
+}

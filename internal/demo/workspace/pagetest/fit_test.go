@@ -1,0 +1,92 @@
+package pagetest
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// Golden files of cards, and those of them that wait for a decision: they have a headline and its buttons.
+var (
+	cards   = regexp.MustCompile(`^(card_|bundle_|again_card|tool_preview_|reader_)`)
+	decides = regexp.MustCompile(`"action_id": "(approve|reject|take_back)`)
+)
+
+// taller are the cards that don't fit, and why.
+var taller = map[string]string{
+	"bundle_cut":        "several calls, each with its own buttons",
+	"bundle_mixed":      "several calls, each with its own buttons",
+	"bundle_own":        "several calls, each with its own buttons",
+	"bundle_pending":    "several calls, each with its own buttons",
+	"bundle_typed":      "several calls, each with its own buttons",
+	"card_hostile":      "four warnings and eight lines of arguments",
+	"card_long":         "an argument of several thousand characters, cut",
+	"reader_09_bundle":  "several calls, each with its own buttons",
+	"tool_preview_long": "a preview of hundreds of characters",
+}
+
+// A person at the bottom of a card that waits sees its warnings, its headline and the buttons that
+// decide it together, on a laptop and on a phone. On a taller card no warning is wholly above what they see.
+func TestCardsFit(t *testing.T) {
+	b := openBrowser(newHarness(t))
+	b.become("U0002", "U0BOT")
+	tried, exceeds := 0, map[string]bool{}
+	for _, s := range surfaces(t) {
+		if !s.messages || !cards.MatchString(s.name) || !strings.Contains(string(s.body), `"type": "header"`) || !decides.Match(s.body) {
+			continue
+		}
+		tried++
+		b.shows(s, func(selector string) {
+			for _, w := range windows {
+				b.resize(w.width, w.height, w.scale)
+				at := b.measure(s.name, selector)
+				fits := at.Begin >= 0
+				exceeds[s.name] = exceeds[s.name] || !fits
+				switch {
+				case at.Buttons > at.Pane || at.Warned < 0:
+					t.Errorf("%s at %s: the buttons and a warning are not visible together: %+v", s.name, w.name, at)
+				case !fits && taller[s.name] == "":
+					t.Errorf("%s at %s: %.0f pixels above the buttons are out of view: %+v", s.name, w.name, -at.Begin, at)
+				}
+			}
+		})
+	}
+	if tried == 0 {
+		t.Error("no card waits in the golden files")
+	}
+	for name := range taller {
+		if !exceeds[name] {
+			t.Errorf("%s fits, or is gone: it need not be named", name)
+		}
+	}
+}
+
+// extent is where the parts of a card are, in pixels below the top of the visible messages: where its first warning or
+// its headline begins, where its first warning ends, where the buttons end.
+type extent struct{ Begin, Warned, Buttons, Pane float64 }
+
+// measure scrolls to the bottom of a card.
+func (b *browser) measure(name, selector string) extent {
+	b.Helper()
+	at, err := chromedp.Run(b.ctx, chromedp.Evaluate[extent](fmt.Sprintf(`(() => {
+		const card = document.querySelector(%q), pane = card.closest(".scroller");
+		document.activeElement?.blur();
+		pane.scrollTop = pane.scrollHeight;
+		const place = (e) => { const to = pane.getBoundingClientRect(), r = e.getBoundingClientRect(); return { top: r.top - to.top, bottom: r.bottom - to.top }; };
+		const blocks = [...card.querySelectorAll("[data-testid=block]")];
+		const buttons = place(blocks.findLast((e) => e.querySelector("[data-action-id^=approve], [data-action-id^=reject], [data-action-id=take_back]")));
+		const warnings = blocks.filter((e) => /^(⚠️|⛔|✂️|🔒)/u.test(e.innerText)).map(place);
+		return {
+			Begin: Math.min(place(card.querySelector("[data-block-type=header]")).top, ...warnings.map((w) => w.top)),
+			Warned: Math.min(...warnings.map((w) => w.bottom), buttons.bottom),
+			Buttons: buttons.bottom, Pane: pane.clientHeight,
+		};
+	})()`, selector)))
+	if err != nil {
+		b.Fatalf("%s: %v", name, err)
+	}
+	return at
+}
