@@ -45,7 +45,7 @@ func wrongForms() []attack {
 		submitted("a rejection by a guest", "U0900", render.ActReject, approvers.DeniedGuest, "Guests can't decide", asDrawn, why),
 		submitted("a rejection by the requester", "U0100", render.ActReject, approvers.DeniedSelf, "you asked for this", asDrawn, why),
 		submitted("a change by somebody else", "U0001", render.ActModify, approvers.DeniedNotMember, noMember, asDrawn, map[string]string{"arg.amount": "4"}),
-		submitted("a grant that the policy does not allow", "U0002", render.ActAllow, "", "A whole number", asDrawn, map[string]string{render.FieldUses: "5"}),
+		submitted("a grant that the policy does not allow", "U0002", render.ActAllow, "", "Write a whole number", asDrawn, map[string]string{render.FieldUses: "5"}),
 		submitted("taken back by somebody who did not approve", "U0002", render.ActTakeBack, approvers.DeniedNotApprover, "whose approval counts", asDrawn, why),
 		submitted("handed on by somebody who may not", "U0001", render.ActHandOn, approvers.DeniedNotMember, noMember, asDrawn, map[string]string{render.FieldColleague: "U0003"}),
 		{"a form of another workspace", approvers.DeniedWorkspace, "another workspace", func(s *attackHarness) (target, string, string) {
@@ -56,7 +56,7 @@ func wrongForms() []attack {
 			t := s.refund()
 			return t, "U0002", s.send(t.form("U0002", render.ActReject, s.filled(t, 0), why).and("api_app_id", "A9999"))
 		}},
-		{"all arguments approved from the first page", approvers.DeniedUnseen, "can't show all arguments", func(s *attackHarness) (target, string, string) {
+		{"all arguments approved from the first page", approvers.DeniedUnseen, "does not show all arguments", func(s *attackHarness) (target, string, string) {
 			t := s.long()
 			return t, "U0002", s.send(t.form("U0002", render.ActArguments, s.filled(t, 0), nil))
 		}},

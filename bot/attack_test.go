@@ -78,9 +78,9 @@ func submitted(name, user, callback string, code approvers.Code, words string, m
 func asDrawn(s *attackHarness, t target) string { return s.filled(t, 0) }
 
 const (
-	madeUp   = "nothing that I put there"
+	madeUp   = "I did not make the button that you clicked"
 	aCopy    = "is a copy"
-	anew     = "being drawn anew"
+	anew     = "the message changed while you clicked"
 	tooLate  = "Too late"
 	noMember = "you are not a member of that role"
 )

@@ -83,13 +83,13 @@ func (b *Bot) describeAbsence(a approvers.Absence, p *approvers.Policy, c comman
 	line.Say("until ").Strong(reads.Spoken(a.Until)).Say(". From then on you are asked again.")
 	out := []*render.RichText{line}
 	if a.Delegate == "" {
-		out = append(out, render.Say("Nobody stands in for you: what waits for you goes to the others of your roles, and where nobody else is here, to the lead at once. "+
+		out = append(out, render.Say("Nobody stands in for you: your cards go to the others in your roles, and if nobody else is here, to the lead at once. "+
 			"To name somebody, add “, delegate to @colleague”."))
 	} else {
 		out = append(out, new(render.RichText).Person(a.Delegate, a.DelegateName).Say(" stands in for you, and is told so. They decide in their own name, by their own roles:"))
 		out = append(out, render.Coverage(p, a.Covers, "they", "theirs")...)
 		if len(a.Covers) == 0 {
-			out = append(out, render.Say("You hold no role that decides anything, so nothing comes to them because of it."))
+			out = append(out, render.Say("You have no role that decides, so they get nothing to decide."))
 		}
 	}
 	return append(out, new(render.RichText).Code(c.Command+" back").Say(" ends it."))
@@ -126,7 +126,7 @@ func (b *Bot) parseAwayForm(ctx context.Context, i interaction) (m workflow.Depa
 	case denied.Code == approvers.DeniedStandIn:
 		faults[render.FieldColleague] = "They can't stand in. Choose another full member of this workspace, not yourself."
 	default:
-		faults[render.FieldUntil] = "The time has to end after it begins, after now, and within two years."
+		faults[render.FieldUntil] = "The absence has to end after it begins, in the future, and within two years."
 	}
 	return m, faults, nil
 }

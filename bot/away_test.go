@@ -61,7 +61,7 @@ func testAway(t *testing.T, h *harness) {
 	h.answered("teo", "U0BOT", "You are away until")
 	h.commands("teo", "U0BOT", "back")
 	h.answered("teo", "U0BOT", "Welcome back")
-	h.finds("ingrid", "U0BOT", "", "This no longer holds: <@U0002> is back")
+	h.finds("ingrid", "U0BOT", "", "You no longer stand in for <@U0002>")
 	h.commands("teo", "U0BOT", "back")
 	h.answered("teo", "U0BOT", "You were not away")
 	h.commands("teo", "U0BOT", "away")
@@ -73,11 +73,11 @@ func TestAwayWithALesserStandIn(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.commands("ingrid", "#finance", "away for 2 hours, delegate to @teo")
-	h.answered("ingrid", "#finance", "Finance Director: nothing, because no role of theirs may decide as much.")
-	h.finds("teo", "U0BOT", "", "Finance Director: nothing, because no role of yours may decide as much.")
+	h.answered("ingrid", "#finance", "Finance Director: nothing, because no role of theirs may approve as much.")
+	h.finds("teo", "U0BOT", "", "Finance Director: nothing, because no role of yours may approve as much.")
 	h.commands("sam", "#support", "away for 2 hours, delegate to @teo")
-	h.answered("sam", "#support", "You hold no role that decides anything")
-	h.finds("teo", "U0BOT", "", "<@U0100> is away", "They hold no role that decides anything")
+	h.answered("sam", "#support", "You have no role that decides")
+	h.finds("teo", "U0BOT", "", "<@U0100> is away", "They have no role that decides")
 }
 
 // An unclear or invalid absence is rejected with a hint, and changes nothing.

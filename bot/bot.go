@@ -226,6 +226,7 @@ func (b *Bot) Run(ctx context.Context) error {
 	if err := b.Check(ctx); errors.Is(err, ErrToken) {
 		return err
 	}
+	Reception{b}.begin(ctx)
 	defer b.side.Wait()
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()

@@ -148,6 +148,17 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 	case s.Message.Round > 0: // its message was lost and reposted
 		return s, errReplaced
 	}
+	me, err := b.whoAmI(ctx)
+	if err != nil {
+		return s, err
+	}
+	if _, _, err := b.Views.Delivery(ctx, channel, ts); errors.Is(err, store.ErrNotFound) && i.postedBy(me) {
+		// The bot posted it twice, because Slack's answer to the first post was lost.
+		if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil {
+			b.Log.Info("a card that was posted twice can't be deleted", "error", slackapi.Explain(err))
+		}
+		return s, errReplaced
+	}
 	return s, errCopied
 }
 

@@ -98,20 +98,20 @@ func TestForgedClicks(t *testing.T) {
 		code   approvers.Code
 		named  []string // requests with a record of it
 	}{
-		"another print":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Print = "0000000000000000" }) }, "being drawn anew", approvers.DeniedUnrecorded, []string{m.Ref}},
-		"a later version": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Post += 7 }) }, "being drawn anew", approvers.DeniedUnrecorded, []string{m.Ref}},
-		"another request": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Ref = m2.Ref }) }, "nothing that I put there", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
+		"another print":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Print = "0000000000000000" }) }, "the message changed while you clicked", approvers.DeniedUnrecorded, []string{m.Ref}},
+		"a later version": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Post += 7 }) }, "the message changed while you clicked", approvers.DeniedUnrecorded, []string{m.Ref}},
+		"another request": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Ref = m2.Ref }) }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
 		"another outbox message": {func(c *click) {
 			c.value = with(func(m *render.ButtonToken) { m.Message, m.Post = m2.Message, m2.Post })
-		}, "nothing that I put there", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
+		}, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
 		"the asker's outbox message": {func(c *click) {
 			c.value = with(func(m *render.ButtonToken) { m.Message, m.Post = asked.Message, asked.Post })
-		}, "nothing that I put there", approvers.DeniedForged, []string{m.Ref}},
+		}, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref}},
 		"no such outbox message":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Message = "s_none" }) }, "don't know this request any more", approvers.DeniedNotFound, []string{m.Ref}},
-		"no such request":          {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Ref = "req_none" }) }, "nothing that I put there", approvers.DeniedForged, []string{m.Ref}},
-		"no token at all":          {func(c *click) { c.value = "approve everything" }, "nothing that I put there", "", nil},
-		"another button":           {func(c *click) { c.action = render.ActTyped }, "nothing that I put there", approvers.DeniedForged, []string{m.Ref}},
-		"a button of another card": {func(c *click) { c.action, c.value = render.ActApprove, asked.String() }, "nothing that I put there", approvers.DeniedForged, []string{m2.Ref}},
+		"no such request":          {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Ref = "req_none" }) }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref}},
+		"no token at all":          {func(c *click) { c.value = "approve everything" }, "I did not make the button that you clicked", "", nil},
+		"another button":           {func(c *click) { c.action = render.ActTyped }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref}},
+		"a button of another card": {func(c *click) { c.action, c.value = render.ActApprove, asked.String() }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m2.Ref}},
 		"another message":          {func(c *click) { c.ts = "1.1" }, "is a copy", approvers.DeniedCopied, []string{m.Ref}},
 		"another channel":          {func(c *click) { c.channel = "C0001" }, "is a copy", approvers.DeniedCopied, []string{m.Ref}},
 		"the other card's message": {func(c *click) { c.ts = card2.TS }, "is a copy", approvers.DeniedCopied, []string{m.Ref}},
@@ -184,9 +184,9 @@ func TestForgedForms(t *testing.T) {
 	forged.Print = "0000000000000000"
 	elsewhere.Ref = "req_none"
 	for name, c := range map[string]struct{ team, callback, metadata, words string }{
-		"no token":          {"T0001", render.ActReject, "reject everything", "nothing that I put there"},
-		"another print":     {"T0001", render.ActReject, forged.String(), "being drawn anew"},
-		"no such request":   {"T0001", render.ActReject, elsewhere.String(), "nothing that I put there"},
+		"no token":          {"T0001", render.ActReject, "reject everything", "I did not make the button that you clicked"},
+		"another print":     {"T0001", render.ActReject, forged.String(), "the message changed while you clicked"},
+		"no such request":   {"T0001", render.ActReject, elsewhere.String(), "I did not make the button that you clicked"},
 		"another workspace": {"T0999", render.ActReject, good.String(), "another workspace"},
 	} {
 		raw, err := json.Marshal(map[string]any{
@@ -231,7 +231,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	unrecorded := m
 	unrecorded.Print = "feedfacefeedface"
 	h.delivers("on the unrecorded", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
-	h.finds("teo", "#support-approvals", "", "It is drawn again now")
+	h.finds("teo", "#support-approvals", "", "Please look at it again and click once more")
 	h.until("it is drawn anew", func() bool {
 		s, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 		return err == nil && s.Posts > message.Posts
@@ -261,7 +261,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	})
 	unrecorded.Ref = "req_none" // a subject that the outbox message never had is still a forgery
 	h.delivers("about something else", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
-	h.finds("teo", "#support-approvals", "", "nothing that I put there")
+	h.finds("teo", "#support-approvals", "", "I did not make the button that you clicked")
 }
 
 // From high risk on, each click asks Slack. Below that an answer from the last minute is enough, unless the policy has

@@ -44,6 +44,44 @@ func TestModify(t *testing.T) {
 	}
 }
 
+// The button of Modify… does what it says. If the entered values lead to something else, the form stays open with another
+// button and says why, and nothing is decided until that is pressed.
+func TestModifyButtonSaysWhatItDoes(t *testing.T) {
+	h := newHarness(t, func(h *harness) {
+		h.policy.Tools[2].Rules = []approvers.Rule{{Risk: approvers.Critical, When: approvers.Condition{Text: "args.amount > 500", Eval: func(f approvers.Facts) (bool, error) {
+			return fmt.Sprint(f.Args["amount"]) == "700", nil
+		}}}}
+	})
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, render.ActModify)
+	form := h.opened("teo", render.ActModify)
+	submit := func(amount, button string) {
+		t.Helper()
+		form = h.opened("teo", render.ActModify)
+		if got := form["submit"].(map[string]any)["text"]; got != button {
+			t.Fatalf("the button says %v, want %s", got, button)
+		}
+		if out := h.submits("teo", form, map[string]any{"arg.amount": amount}); out["ok"] != true {
+			t.Fatalf("%v", out)
+		}
+	}
+	submit("700", "Change and approve")
+	if form = h.opened("teo", render.ActModify); !strings.Contains(fmt.Sprint(form["blocks"]), "it is critical risk, above what Team Lead may approve.") {
+		t.Errorf("the form does not say why it is not an approval: %v", form["blocks"])
+	}
+	submit("600", "Send to Finance Director") // which is an approval
+	h.quiet()
+	h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "49.99")
+	submit("700", "Change and approve")
+	submit("700", "Send to Finance Director")
+	h.finds("ingrid", "U0BOT", "", "Waits for Finance Director", "49.990 → 700")
+	h.quiet()
+	if got := h.runs(); len(got) != 0 {
+		t.Errorf("ran %q", got)
+	}
+}
+
 // The tool's schema is checked last. Its error appears beside the field that it names.
 func TestModifySchemaFault(t *testing.T) {
 	t.Parallel()
@@ -311,7 +349,7 @@ func TestStaleCard(t *testing.T) {
 	if out := h.submits("teo", old, map[string]any{render.FieldReason: "late"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	h.finds("teo", "#support-approvals", "", "the arguments were changed after the card that you clicked was drawn")
+	h.finds("teo", "#support-approvals", "", "the arguments were changed after you opened this")
 	h.delivers("from the version before", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, was.String()})
 	h.until("both are recorded", func() bool { return strings.Count(strings.Join(h.denials(was.Ref), "\n"), "stale ") == 2 })
 }

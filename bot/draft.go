@@ -225,7 +225,7 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		begun, err := w.b.findPosted(ctx, me, s, destination{conv.Channel, conv.Thread})
+		begun, err := w.b.findPosted(ctx, me, s, render.Rendered{}, destination{conv.Channel, conv.Thread})
 		if err != nil {
 			return err
 		}
@@ -303,7 +303,7 @@ func (w *streamWriter) append(ctx context.Context, text string) error {
 	_, _, err := w.b.api.AppendStreamContext(ctx, w.s.Channel, w.s.TS, slack.MsgOptionChunks(slack.NewBlocksChunk(w.draw(pieces)...)))
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil:
-	case slackapi.IsNotSent(err) && code == "":
+	case slackapi.IsNotSent(err) && code == "" && !slackapi.IsMissing(err):
 		return fmt.Errorf("chat.appendStream: %w", slackapi.WithDelay(err))
 	case slackapi.IsMessageLost(code):
 		return errNoUse

@@ -231,8 +231,11 @@ func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) er
 	}
 	err = b.fill(ctx, d.id, v)
 	switch {
+	case errors.Is(err, errFormRefused): // the person sees that
 	case errors.Is(err, errNoForm):
 		b.Log.Info("a form could not be filled in", "inbox", d.id, "cause", err)
+		channel, _ := i.message()
+		b.replyEphemeral(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, formNotOpened(err))
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:

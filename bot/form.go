@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,10 +80,27 @@ func (f *forms) add(id string, o *opening) bool {
 	return true
 }
 
-// errNoForm says that the loading view does not exist: Slack did not open it in time, or the person closed it.
-var errNoForm = errors.New("the form is not open")
+var (
+	// errNoForm says that the loading view does not exist: Slack did not open it, or the person closed it.
+	errNoForm = errors.New("the form is not open")
+	// errFormRefused says that Slack refused the form. The person sees that in place of the loading view.
+	errFormRefused = errors.New("Slack refused the form")
+)
 
-// fill replaces the loading view of a click with the form.
+// formRefusal returns Slack's code if it refused a form for good. It is empty if another click may help.
+func formRefusal(err error) string {
+	code := slackapi.ErrorCode(err)
+	switch code {
+	case "expired_trigger_id", "trigger_expired", "exchanged_trigger_id", "trigger_exchanged", "not_found", "view_not_found", "hash_conflict":
+		return ""
+	}
+	if !slackapi.IsRefused(err) {
+		return ""
+	}
+	return cmp.Or(code, "no such method")
+}
+
+// fill replaces the loading view of a click with the form. If Slack refuses the form, it shows that instead.
 func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) error {
 	b.forms.mu.Lock()
 	o := b.forms.open[id]
@@ -94,17 +112,54 @@ func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) err
 			return ctx.Err()
 		}
 		if o.err != nil {
+			logRefusedForm(b, "views.open", v, o.err)
 			return fmt.Errorf("%w: %w", errNoForm, o.err)
 		}
 	}
-	v.ExternalID = render.ExternalID(id)
-	if _, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", ""); err != nil {
-		return notUpdated(err)
+	if err := showForm(b, v, func(v slack.ModalViewRequest) error {
+		v.ExternalID = render.ExternalID(id)
+		_, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", "")
+		return err
+	}); err != nil {
+		return err
 	}
 	b.forms.mu.Lock()
 	delete(b.forms.open, id)
 	b.forms.mu.Unlock()
 	return nil
+}
+
+// showForm shows a form by an update of its modal. If Slack refuses the form, it shows that instead, and the log gets
+// Slack's reason.
+func showForm(b *Bot, v slack.ModalViewRequest, update func(slack.ModalViewRequest) error) error {
+	cause := update(v)
+	code := formRefusal(cause)
+	switch {
+	case cause == nil:
+		return nil
+	case code == "":
+		return notUpdated(cause)
+	}
+	logRefusedForm(b, "views.update", v, cause)
+	if update(render.RefusedForm(v.Title.Text, code)) != nil {
+		return fmt.Errorf("%w: %w", errNoForm, cause)
+	}
+	return fmt.Errorf("%w: %w", errFormRefused, cause)
+}
+
+// logRefusedForm logs a form that Slack refused for good, with Slack's reason.
+func logRefusedForm(b *Bot, method string, v slack.ModalViewRequest, cause error) {
+	if formRefusal(cause) != "" {
+		b.Log.Error("Slack refused a form", "method", method, "form", v.Title.Text, "cause", slackapi.Explain(cause))
+	}
+}
+
+// formNotOpened tells a person that a click opened no form.
+func formNotOpened(cause error) *render.RichText {
+	if code := formRefusal(cause); code != "" {
+		return render.FormRefused(code)
+	}
+	return render.Say("The form could not be opened in time. Please click again.")
 }
 
 // notUpdated says why a modal was not updated. It is errNoForm if the modal is closed or has changed.
@@ -132,11 +187,14 @@ func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error 
 	}
 	r.channel = s.Message.Channel
 	return formClick{b, d, i.Actions[0].ActionID, r, s, func(v slack.ModalViewRequest) error {
-		if _, err := b.api.UpdateViewContext(ctx, v, "", i.View.Hash, i.View.ID); err != nil {
-			return notUpdated(err)
-		}
-		return nil
+		return showForm(b, v, func(v slack.ModalViewRequest) error { return updateClicked(ctx, b, v, i) })
 	}}.open(ctx)
+}
+
+// updateClicked replaces the modal in which somebody clicked.
+func updateClicked(ctx context.Context, b *Bot, v slack.ModalViewRequest, i interaction) error {
+	_, err := b.api.UpdateViewContext(ctx, v, "", i.View.Hash, i.View.ID)
+	return err
 }
 
 // formClick is a click that opens a form, on a message or in Details….
@@ -186,13 +244,14 @@ func (f formClick) open(ctx context.Context) error {
 		case no != nil:
 			b.replyEphemeral(ctx, r, render.Denied(no, s.Request, s.Policy))
 		default:
-			b.replyEphemeral(ctx, r, render.Say("The form could not be opened in time. Please click again."))
+			b.replyEphemeral(ctx, r, formNotOpened(err))
 		}
+	case errors.Is(err, errFormRefused): // the person sees that
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:
 		b.Log.Error("a form could not be filled in", "inbox", d.id, "error", err)
-		b.replyEphemeral(ctx, r, render.Say("The form could not be opened, because Slack did not take it. Please click again."))
+		b.replyEphemeral(ctx, r, render.Say("The form could not be opened. Please click again."))
 	}
 	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, User: r.user, Channel: s.Message.Channel, MessageTS: s.Message.TS}
 	switch {
@@ -269,6 +328,9 @@ func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) 
 	if d := render.Precheck(r, s, who); d != nil && (action != render.ActArguments || directory.Barred(who)) {
 		return render.Refusal(action, render.Denied(d, &r, s.Policy))
 	}
+	if (action == render.ActTyped || action == render.ActModify) && r.MustReveal(s.Policy, who.ID) {
+		return render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedMasked}, &r, s.Policy))
+	}
 	f := render.FormToken{ButtonToken: s.Token, Execution: r.Execution}
 	switch action {
 	case render.ActReveal:
@@ -284,7 +346,7 @@ func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) 
 		if !ok {
 			return render.Refusal(action, render.Say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
 		}
-		return render.ModifyForm(r, f, tool)
+		return render.ModifyForm(s, who, f, tool, nil)
 	}
 	return render.Refusal(action, render.Say("This button has no form. Nothing was changed."))
 }
@@ -334,13 +396,19 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 		}
 		b.known(i.User.ID).LocalizeBlocks(v.Blocks.BlockSet)
 	}
-	if _, err := b.api.UpdateViewContext(ctx, v, "", i.View.Hash, i.View.ID); err != nil {
-		if slackapi.ErrorCode(err) == "" && d.tries < clickTries {
-			return slackapi.WithDelay(err)
+	err = showForm(b, v, func(v slack.ModalViewRequest) error { return updateClicked(ctx, b, v, i) })
+	switch {
+	case err == nil:
+		if err := errors.Join(b.recordAllSeen(ctx, s, viewer, v), b.recordReveal(ctx, s, viewer, v)); err != nil {
+			return err
 		}
-		b.Log.Info("a page could not be turned: the form was closed or changed", "inbox", d.id, "cause", err)
-	} else if err := errors.Join(b.recordAllSeen(ctx, s, viewer, v), b.recordReveal(ctx, s, viewer, v)); err != nil {
+	case errors.Is(err, errFormRefused): // the person sees that
+	case errors.Is(err, errNoForm) && formRefusal(err) != "":
+		b.replyEphemeral(ctx, r, formNotOpened(err))
+	case !errors.Is(err, errNoForm) && d.tries < clickTries:
 		return err
+	default:
+		b.Log.Info("a page could not be turned: the form was closed or changed", "inbox", d.id, "cause", err)
 	}
 	if err := b.Intake.Done(ctx, d.id, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err

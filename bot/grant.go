@@ -81,7 +81,7 @@ func (b *Bot) grants(ctx context.Context, c command, _ string) (*render.BlockBui
 	}
 	switch {
 	case len(out) == 0:
-		return render.Paragraph(render.Say("Nothing may run without asking by anybody's permission here, and nothing by yours or that of your roles.")), nil
+		return render.Paragraph(render.Say("No calls may run without asking here, and you and your roles have allowed none elsewhere.")), nil
 	case more > 0:
 		out = append(out, render.Say("… and "+strconv.Itoa(more)+" more."))
 	}
@@ -91,5 +91,5 @@ func (b *Bot) grants(ctx context.Context, c command, _ string) (*render.BlockBui
 	if err := b.Grants.Send(ctx, c.inbox, who.ID, send); err != nil && !errors.Is(err, workflow.ErrHandled) {
 		return nil, err
 	}
-	return render.Paragraph(append(out, render.Say("What you can take back is in your direct messages with me, each with a Revoke button."))...), nil
+	return render.Paragraph(append(out, render.Say("I sent you what you can take back as direct messages, each with a Revoke button."))...), nil
 }

@@ -71,7 +71,7 @@ func (h *harness) clicksHome(user, where, action string) {
 func TestHomeApproves(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.looks("teo", "Nothing waits for you", "You are here")
+	h.looks("teo", "Nothing waits for you", "While you are away")
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	r := h.asked("C0002", card)
@@ -193,11 +193,11 @@ func TestHomeIsOnePersons(t *testing.T) {
 func TestHomeAway(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.looks("teo", "You are here")
+	h.looks("teo", "While you are away")
 	h.clicksHome("teo", "away", render.ActAway)
 	form := h.opened("teo", render.ActAway)
 	now := time.Now().Unix()
-	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now - 60}); !strings.Contains(fmt.Sprint(out), "The time has to end after it begins") {
+	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now - 60}); !strings.Contains(fmt.Sprint(out), "The absence has to end after it begins") {
 		t.Fatal(out)
 	}
 	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now + 86400, render.FieldColleague: "U0002"}); !strings.Contains(fmt.Sprint(out), "They can't stand in") {
@@ -210,7 +210,7 @@ func TestHomeAway(t *testing.T) {
 	h.looks("ingrid", "You stand in for")
 	h.finds("ingrid", "U0BOT", "", "has named you to stand in", "Team Lead: you can decide all of it")
 	h.clicksHome("teo", "away", render.ActBack)
-	h.atHome("teo", "You are here")
+	h.atHome("teo", "While you are away")
 	h.atHome("ingrid", "-You stand in for")
 }
 
@@ -243,7 +243,7 @@ func TestHomeRests(t *testing.T) {
 	if err := h.workflow.Homes.Idle(context.Background(), timers[0]); err != nil {
 		t.Fatal(err)
 	}
-	h.atHome("teo", "not kept up to date", "-"+render.ActReject)
+	h.atHome("teo", "is not up to date", "-"+render.ActReject)
 	h.clicksHome("teo", "", render.ActHome+"_show_what_is_current")
 	h.atHome("teo", "Waits for you: 1", render.ActReject)
 }

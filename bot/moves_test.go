@@ -79,7 +79,7 @@ func TestHandOnThroughSlack(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.clicks("teo", "#support-approvals", card, render.ActHandOn)
 	form := h.opened("teo", render.ActHandOn)
-	for who, why := range map[string]string{"U0001": "may not decide this in place of Team Lead", "U0100": "may not decide", "U0900": "may not decide"} {
+	for who, why := range map[string]string{"U0001": "may not decide this for Team Lead", "U0100": "may not decide", "U0900": "may not decide"} {
 		if out := fmt.Sprint(h.submits("teo", form, map[string]any{render.FieldColleague: who})["errors"]); !strings.Contains(out, why) {
 			t.Errorf("%s: the error beside the field is %q", who, out)
 		}

@@ -42,7 +42,7 @@ func TestPauseInSlack(t *testing.T) {
 	root := h.says("sam", "#support", refundCall)
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.commands("teo", "#general", "pause wrong refunds <!channel>")
-	asked := h.answered("teo", "#general", "Pause everything?", "Nothing runs at this moment.", "wrong refunds &lt;!channel&gt;")
+	asked := h.answered("teo", "#general", "Pause everything?", "Nothing runs now.", "wrong refunds &lt;!channel&gt;")
 	h.clicks("teo", "#general", asked, render.ActPause)
 	if p := h.isPaused(true); p.By.User() != "U0002" || !strings.HasPrefix(p.Reason, "wrong refunds") {
 		t.Errorf("%+v", p)
@@ -58,13 +58,13 @@ func TestPauseInSlack(t *testing.T) {
 	const said = "Everything is paused by <@U0002> since"
 	notice := h.finds("teo", "U0BOT", "", said, "wrong refunds", "No tool runs and no model is called")
 	h.finds("sam", "#support", root, "Waits for Team Lead", said)
-	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", said, "what is approved and can't start in its time expires")
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", said, "an approved call that can't start in time expires")
 
 	again := h.says("sam", "#support", "@bot hello?")
-	h.finds("sam", "#support", again, said, "What was said here is kept")
+	h.finds("sam", "#support", again, said, "Your messages are kept")
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
-	h.finds("teo", "#support-approvals", "", "Approved by <@U0002>", "Paused: it starts when everything goes on, or expires")
-	h.finds("sam", "#support", root, "Approved by <@U0002>", "It starts when everything goes on")
+	h.finds("teo", "#support-approvals", "", "Approved by <@U0002>", "Paused: it starts when the pause ends, or expires")
+	h.finds("sam", "#support", root, "Approved by <@U0002>", "It starts when the pause ends")
 	if runs := h.runs(); len(runs) > 0 {
 		t.Errorf("while everything is paused it ran %v", runs)
 	}
@@ -73,10 +73,10 @@ func TestPauseInSlack(t *testing.T) {
 
 	h.clicks("teo", "U0BOT", notice, render.ActResume)
 	h.isPaused(false)
-	h.finds("teo", "U0BOT", "", "Everything goes on since", "<@U0002> ended the pause")
+	h.finds("teo", "U0BOT", "", "The pause is over: <@U0002> ended it")
 	h.finds("teo", "#support-approvals", "", "Approved by <@U0002>", "It ran")
 	h.finds("sam", "#support", root, "results: executed")
-	h.finds("sam", "#support", again, "A pause held this up. It went on", "<@U0002> ended the pause")
+	h.finds("sam", "#support", again, "This waited for a pause, which <@U0002> ended")
 	h.finds("sam", "#support", again, "results:")
 	for _, p := range append(h.sees("teo", "#support-approvals", ""), h.sees("sam", "#support", root)...) {
 		if strings.Contains(p.Text, "paused") || p.has(render.ActResume) {
@@ -84,7 +84,7 @@ func TestPauseInSlack(t *testing.T) {
 		}
 	}
 	h.commands("teo", "#general", "resume")
-	h.answered("teo", "#general", "Nothing is paused any more: <@U0002> let everything go on")
+	h.answered("teo", "#general", "Nothing is paused any more: <@U0002> ended the pause")
 }
 
 // People whom the policy does not name see who can pause, and no button. An earlier button has no effect once the
@@ -93,9 +93,9 @@ func TestPauseRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, leadsPause)
 	for user, want := range map[string]string{
-		"ingrid": "only people of Team Lead can pause everything",
-		"sam":    "only people of Team Lead can pause everything",
-		"gus":    "only people of Team Lead can pause everything",
+		"ingrid": "only people of Team Lead and my operator can pause everything",
+		"sam":    "only people of Team Lead and my operator can pause everything",
+		"gus":    "only people of Team Lead and my operator can pause everything",
 	} {
 		for _, verb := range []string{"pause", "resume"} {
 			channel := map[string]string{"gus": "#support"}[user]
@@ -117,7 +117,7 @@ func TestPauseRefused(t *testing.T) {
 	asked := h.answered("teo", "#general", "Pause everything?")
 	h.pausedBy("finance-director") // since it was drawn
 	h.clicks("teo", "#general", asked, render.ActPause)
-	h.finds("teo", "#general", "", "only people of Finance Director can pause everything")
+	h.finds("teo", "#general", "", "only people of Finance Director and my operator can pause everything")
 	h.isPaused(false)
 
 	if err := h.workflow.Pauses.Pause(context.Background(), approvers.Operator("root"), "an incident"); err != nil {
@@ -126,13 +126,13 @@ func TestPauseRefused(t *testing.T) {
 	notice := h.finds("ingrid", "U0BOT", "", "Everything is paused by operator root")
 	h.pausedBy()
 	h.clicks("ingrid", "U0BOT", notice, render.ActResume)
-	h.finds("ingrid", "U0BOT", "", "the policy names nobody who may pause everything from Slack")
+	h.finds("ingrid", "U0BOT", "", "the policy lets nobody pause everything from Slack")
 	h.isPaused(true)
 	h.pausedBy("team-lead")
 	h.commands("teo", "#general", "resume it was a drill")
 	h.answered("teo", "#general", "Everything goes on.")
 	h.isPaused(false)
-	h.finds("ingrid", "U0BOT", "", "<@U0002> ended the pause: it was a drill")
+	h.finds("ingrid", "U0BOT", "", "The pause is over: <@U0002> ended it", "it was a drill")
 }
 
 // If two people pause at once, one is first, and the other is told who.

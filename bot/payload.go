@@ -109,11 +109,18 @@ type interaction struct {
 	Posted      struct {
 		TS       string `json:"ts"`
 		ThreadTS string `json:"thread_ts"`
+		User     string `json:"user"`
+		BotID    string `json:"bot_id"`
 	} `json:"message"`
 	Container struct {
 		Channel string `json:"channel_id"`
 		Message string `json:"message_ts"`
 	} `json:"container"`
+}
+
+// postedBy reports whether the clicked message is the bot's own.
+func (i interaction) postedBy(me directory.Self) bool {
+	return i.Posted.User != "" && i.Posted.User == me.User || i.Posted.BotID != "" && i.Posted.BotID == me.Bot
 }
 
 type named struct {
@@ -136,7 +143,10 @@ type modalView struct {
 	ExternalID string `json:"external_id"`
 	Callback   string `json:"callback_id"`
 	Metadata   string `json:"private_metadata"`
-	State      struct {
+	Submit     struct {
+		Text string `json:"text"`
+	} `json:"submit"` // the button that was pressed
+	State struct {
 		Values map[string]map[string]input `json:"values"`
 	} `json:"state"`
 }

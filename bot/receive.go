@@ -98,18 +98,19 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 			return nil, nil // a duplicate of a stored delivery
 		}
 		refused := err == nil
-		faults, err := b.examine(ctx, i)
+		against, err := b.examine(ctx, i)
 		if err != nil {
 			return nil, fmt.Errorf("examine form: %w", err)
 		}
-		if refused && len(faults) == 0 {
+		open := against.answer()
+		if refused && open == nil {
 			return refuseForm(i, render.Say("Nothing was decided: this was refused before. Please close it and begin again."), "This was refused before. Please send it again."), nil
 		}
-		if len(faults) > 0 { // nothing was decided: the form stays open and shows its errors
+		if open != nil { // nothing was decided: the form stays open
 			if err := b.Intake.Remember(ctx, store.Inbox{ID: id, Kind: d.Kind, ReceivedAt: d.ReceivedAt, Note: formRefused}); err != nil {
 				b.Log.Warn("a form that was refused could not be remembered", "inbox", id, "error", err)
 			}
-			return map[string]any{"response_action": "errors", "errors": render.FitFormErrors(faults)}, nil
+			return open, nil
 		}
 	case interactionSuggestion: // the bot has no menu with external options
 		return map[string]any{"options": []any{}}, nil

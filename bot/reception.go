@@ -18,6 +18,14 @@ const (
 // what was written meanwhile.
 type Reception struct{ *Bot }
 
+// begin records the first start ever, so that what is written from then on is read even if this process is killed at
+// once.
+func (b Reception) begin(ctx context.Context) {
+	if now, err := b.Views.Reception(ctx); err == nil && now.Until.IsZero() {
+		b.missed(ctx, false)
+	}
+}
+
 func (b Reception) run(ctx context.Context) {
 	tick := time.NewTicker(lookFirst)
 	defer tick.Stop()

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -182,6 +183,43 @@ func TestFormNotOpened(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "The form could not be opened in time")
 	h.clicks("teo", "#support-approvals", card, render.ActReject)
 	h.opened("teo", render.ActReject)
+}
+
+// If Slack refuses a form, the loading view does not stay: it says so, the log says what was refused, and nothing was
+// changed. If Slack refuses that view too, or the loading view, the person is told beside it.
+func TestFormRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, code string
+		times        int
+		inView       bool
+	}{
+		"the form":                      {"views.update", "invalid_blocks", 1, true},
+		"the form and what replaces it": {"views.update", "invalid_arguments", 2, false},
+		"the loading view":              {"views.open", "invalid_arguments", 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.says("sam", "#support", refundCall)
+			card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+			if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: c.method, Error: c.code, Times: c.times}); err != nil {
+				t.Fatal(err)
+			}
+			h.clicks("teo", "#support-approvals", card, render.ActReject)
+			told := "Slack refused to show this form (" + c.code + "). Nothing was changed."
+			if c.inView {
+				h.until("the loading view says so", func() bool {
+					return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)["views"]), told)
+				})
+			} else {
+				h.finds("teo", "#support-approvals", "", told)
+			}
+			if log := h.log.String(); !strings.Contains(log, "Slack refused a form") || !strings.Contains(log, "method="+c.method+" form=Reject cause="+c.code) {
+				t.Errorf("the log does not say what Slack refused: %s", log)
+			}
+			h.clicks("teo", "#support-approvals", card, render.ActReject)
+			h.opened("teo", render.ActReject)
+		})
+	}
 }
 
 // A token that Slack refuses ends Run with an error that names the token and where to find the right one.

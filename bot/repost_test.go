@@ -192,7 +192,7 @@ func TestLostPostOfAReplacedCard(t *testing.T) {
 		t.Errorf("%d cards", n)
 	}
 	h.clicks("ada", "#support-approvals", anew, render.ActApprove)
-	h.finds("ada", "#support-approvals", "", "was replaced by a newer version")
+	h.finds("ada", "#support-approvals", "", "there is a newer version of what you clicked")
 	h.clicks("ada", "#support-approvals", last, render.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 }

@@ -36,7 +36,7 @@ func TestWhoMaySayWhatHappened(t *testing.T) {
 	root, _ := h.lost("#supplier-desk")
 	h.quiet()
 	inThread := h.finds("sam", "#supplier-desk", root, "Did this happen?")
-	const only = "only those who asked for this, and people of Team Lead can say what became of it"
+	const only = "only those who asked for this, and people of Team Lead can say what happened"
 	for _, user := range []string{"ada", "xavier"} { // a colleague of another role, and a stranger of the supplier
 		for i, action := range []string{render.ActDidNot, render.ActLeave, render.ActAskAgain, render.ActHappened} {
 			h.clicks(user, "#supplier-desk", inThread, action)

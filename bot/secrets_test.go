@@ -63,7 +63,7 @@ func TestSecretsStayMasked(t *testing.T) {
 		return modal
 	}
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
-	h.answered("teo", "#support-approvals", "Choose “Reveal…” on the card, read them, and decide then.")
+	h.answered("teo", "#support-approvals", "Choose “Reveal…” on the card, and decide then.")
 	seen("the form to change it", form("teo", render.ActModify))
 	seen("the form to reject it", form("teo", render.ActReject))
 	seen("what somebody else is shown who asks", form("ada", render.ActReveal))

@@ -178,7 +178,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	if err != nil {
 		return err
 	}
-	sent, err := b.findPosted(ctx, me, s, at)
+	sent, err := b.findPosted(ctx, me, s, d, at)
 	if err != nil {
 		return err
 	}
@@ -231,11 +231,13 @@ func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render
 // notChanged handles a failed change of a message. A message that can't be changed would keep its buttons, so it is
 // deleted and posted anew.
 func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
-	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) {
-		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS)
-		switch {
-		case slackapi.IsMessageLost(slackapi.ErrorCode(deleted)):
+	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) || slackapi.IsChannelLost(code) && !isFixed(ctx, s, err) {
+		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // it tells whether the message is there
+		switch gone := slackapi.ErrorCode(deleted); {
+		case slackapi.IsMessageLost(gone) && slackapi.IsMessageLost(code):
 			return b.Outbox.MarkLost(ctx, s)
+		case slackapi.IsChannelLost(code) && deleted != nil:
+			return err
 		case deleted != nil && !slackapi.IsRefused(deleted) && !hasNoMethod(ctx, deleted):
 			return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(deleted))
 		}
@@ -255,7 +257,7 @@ func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 	case slackapi.IsChannelLost(code):
 		return strings.HasPrefix(s.To, store.ToUser) // they are opened again
 	}
-	return slackapi.IsRefused(err) && !slackapi.IsTokenRefusal(code) && code != "missing_scope" && code != errNoThread.Err
+	return slackapi.IsRefused(err) && (!slackapi.IsTokenRefusal(code) || code == "not_allowed_token_type") && code != "missing_scope" && code != errNoThread.Err
 }
 
 // remove deletes the previous message of an outbox message that Slack no longer lets the bot edit. Its buttons have no
@@ -360,7 +362,7 @@ func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d re
 		if err != nil {
 			return err
 		}
-		sent, err := b.findPosted(ctx, me, s, at)
+		sent, err := b.findPosted(ctx, me, s, d, at)
 		if err != nil {
 			return err
 		}

@@ -2,10 +2,13 @@ package bot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/slack-go/slack"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -14,39 +17,55 @@ import (
 	"countersign/store"
 )
 
-// examine validates a submitted form as far as possible at once. Its faults are shown beside the fields, and the form
-// stays open.
-func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]string, err error) {
+// objection is why a submitted form is not accepted: faults, which are shown beside its fields, or another form that
+// takes its place.
+type objection struct {
+	faults  map[string]string
+	instead *slack.ModalViewRequest
+}
+
+// answer returns the acknowledgement that keeps the form open, or nil if there is no objection.
+func (o objection) answer() any {
+	switch {
+	case len(o.faults) > 0:
+		return map[string]any{"response_action": "errors", "errors": render.FitFormErrors(o.faults)}
+	case o.instead != nil:
+		return map[string]any{"response_action": "update", "view": o.instead}
+	}
+	return nil
+}
+
+// examine validates a submitted form as far as possible at once.
+func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if errors.Is(err, render.ErrButtonToken) {
-		return nil, nil // no longer a valid form: the handler sets it aside
+		return objection{}, nil // no longer a valid form: the handler sets it aside
 	}
 	if err != nil {
-		return nil, err
+		return objection{}, err
 	}
 	if missing := render.WordsNeeded[i.View.Callback]; missing != "" && strings.TrimSpace(i.filled(render.FieldReason)) == "" {
-		return map[string]string{render.FieldReason: missing}, nil
+		return objection{faults: map[string]string{render.FieldReason: missing}}, nil
 	}
-	if i.View.Callback == render.ActAway {
-		return b.examineAway(ctx, i)
-	}
-	if i.View.Callback == render.ActFillIn {
-		return b.examineElicitation(ctx, i, f)
+	var faults map[string]string
+	switch i.View.Callback {
+	case render.ActAway:
+		faults, err = b.examineAway(ctx, i)
+		return objection{faults: faults}, err
+	case render.ActFillIn:
+		faults, err = b.examineElicitation(ctx, i, f)
+		return objection{faults: faults}, err
 	}
 	r, err := b.Views.Request(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.State != approvers.Pending || r.Execution != f.Execution) {
-		return nil, nil // too late, or not about a request: the handler tells the person
+		return objection{}, nil // too late, or not about a request: the handler tells the person
 	}
 	if err != nil {
-		return nil, err
+		return objection{}, err
 	}
 	switch i.View.Callback {
 	case render.ActModify:
-		tool, _ := b.Tools.Tool(r.Tool)
-		_, faults = render.EditArgs(r, tool, i.View.answers)
-		if typed := strings.TrimSpace(i.filled(render.FieldTyped)); typed != "" && typed != r.Tool {
-			faults = map[string]string{render.FieldTyped: "This must be exactly " + render.Visible(r.Tool) + ", or empty."}
-		}
+		return examineEdit(ctx, b, r, f, i), nil
 	case render.ActTyped, render.ActArguments:
 		if !r.WantsTyping() {
 			break
@@ -59,8 +78,46 @@ func (b *Bot) examine(ctx context.Context, i interaction) (faults map[string]str
 	case render.ActAllow:
 		_, faults = render.ParseAllowance(r, b.Views.Policy(), i.View.answers)
 	}
-	return faults, nil
+	return objection{faults: faults}, nil
 }
+
+// examineEdit validates changed arguments. If they lead to something else than the pressed button said, the form is
+// shown again with a button that says what they do.
+func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
+	tool, _ := b.Tools.Tool(r.Tool)
+	args, faults := render.EditArgs(r, tool, i.View.answers)
+	if typed := strings.TrimSpace(i.filled(render.FieldTyped)); typed != "" && typed != r.Tool {
+		faults = map[string]string{render.FieldTyped: "This must be exactly " + render.Visible(r.Tool) + ", or empty."}
+	}
+	if len(faults) > 0 || i.View.Submit.Text == "" {
+		return objection{faults: faults}
+	}
+	who, known := quickly(ctx, b, i.User.ID, r)
+	s, err := b.findClickTarget(ctx, f.ButtonToken, "")
+	if err != nil || s.Request == nil || !known || s.EditSubmit(who, tool, args) == i.View.Submit.Text {
+		return objection{}
+	}
+	v := render.ModifyForm(s, who, f, tool, i.View.answers)
+	if raw, err := json.Marshal(v); err != nil || len(raw) > maxFormAnswer {
+		return objection{}
+	}
+	return objection{instead: &v}
+}
+
+// maxFormAnswer is the maximum size in bytes of a form in an acknowledgement. On a socket Slack silently drops
+// acknowledgements of 20 KB or more.
+const maxFormAnswer = 16 << 10
+
+// quickly identifies a person while Slack waits for an acknowledgement. It only serves early feedback.
+func quickly(ctx context.Context, b *Bot, user string, r approvers.Request) (approvers.Identity, bool) {
+	ctx, cancel := context.WithTimeout(ctx, lookUpWait)
+	defer cancel()
+	who, err := b.users.Clicker(ctx, user, b.Views.Policy(), r.Tool, approvers.Low, &r)
+	return who, err == nil
+}
+
+// lookUpWait is the time limit for looking up a person while Slack waits for a form's acknowledgement.
+const lookUpWait = time.Second
 
 // filled returns the value of a field.
 func (i interaction) filled(block string) string {
@@ -164,7 +221,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 		return b.Intake.Done(ctx, c.Inbox, "the edited arguments are not valid any more")
 	}
 	c.Args = args
-	c.Whole = s.ShownRequest().Whole || !render.HasLockedFields(tool.Schema, r)
+	c.Whole = !render.SendsOnly(i.View.Submit.Text) && s.SeenWhole(tool)
 	c.Typed = strings.TrimSpace(i.filled(render.FieldTyped)) == r.Tool
 	return b.decide(ctx, w, s, c)
 }
@@ -207,11 +264,9 @@ func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i inter
 	if user == "" {
 		return map[string]string{render.FieldColleague: "Choose a colleague."}
 	}
-	ctx, cancel := context.WithTimeout(ctx, colleagueWait)
-	defer cancel()
 	p := b.Views.Policy()
-	to, err := b.users.Clicker(ctx, user, p, r.Tool, approvers.Low, &r)
-	if err != nil {
+	to, known := quickly(ctx, b, user, r)
+	if !known {
 		return nil
 	}
 	if _, d := r.Peer(p, to); d != nil {
@@ -243,9 +298,6 @@ func (b *Bot) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s
 	}
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }
-
-// colleagueWait is the time limit for looking up a colleague while Slack waits for the form's acknowledgement.
-const colleagueWait = time.Second
 
 // withdrawSome withdraws the selected calls.
 func (b *Bot) withdrawSome(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {

@@ -2,8 +2,10 @@ package bot
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/bot/directory"
+	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -31,6 +34,28 @@ type historyScan struct {
 	at      uint64
 	parts   map[round]map[int]string // ts by part
 	unnamed string                   // the bot's newest message without metadata; a stream has none until it ends
+	bare    []bareMessage            // the bot's messages without metadata that nothing is recorded for
+}
+
+// bareMessage is a message of the bot without metadata: Slack may drop it. Its buttons name the outbox message; without
+// buttons its text has to do.
+type bareMessage struct {
+	ts     string
+	text   string
+	tokens []render.ButtonToken
+}
+
+func newBareMessage(m slack.Message) bareMessage {
+	bare := bareMessage{ts: m.Timestamp, text: m.Text}
+	if raw, err := json.Marshal(m.Blocks); err == nil {
+		bare.tokens = render.TokensIn(raw)
+	}
+	return bare
+}
+
+// shows reports whether a message is an unrecorded version of an outbox message.
+func (m bareMessage) shows(s store.OutboxMessage) bool {
+	return slices.ContainsFunc(m.tokens, func(t render.ButtonToken) bool { return t.Message == s.ID && t.Post == s.Posts+1 })
 }
 
 // round identifies an outbox message between two losses of its message. Messages of earlier rounds no longer belong to
@@ -87,27 +112,35 @@ func (p *unconfirmedPosts) unconfirmedSince(s store.OutboxMessage, ours bool) (s
 }
 
 // known returns the messages of an outbox message from an earlier search, if that search took place after doubt.
-func (p *unconfirmedPosts) known(s store.OutboxMessage, at destination, doubt uint64) (parts map[int]string, ok bool) {
+func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at destination, doubt uint64) (parts map[int]string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f, ok := p.found[at]
 	if !ok || f.since.After(s.After) || f.at <= doubt {
 		return nil, false
 	}
-	return f.of(s), true
+	return f.of(s, texts), true
 }
 
-// of returns the messages of an outbox message. A draft's message may not carry its id yet.
-func (f historyScan) of(s store.OutboxMessage) map[int]string {
-	parts := f.parts[roundOf(s)]
-	if _, named := parts[0]; named || !s.Drafted || f.unnamed == "" {
-		return parts
-	}
-	parts = maps.Clone(parts)
+// of returns the messages of an outbox message, which has these texts. A draft's message may not carry its id yet, and
+// Slack may have dropped it from others.
+func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {
+	parts := maps.Clone(f.parts[roundOf(s)])
 	if parts == nil {
 		parts = map[int]string{}
 	}
-	parts[0] = f.unnamed
+	for _, m := range f.bare {
+		part := 0
+		if !m.shows(s) {
+			part = slices.Index(texts, m.text)
+		}
+		if _, named := parts[part]; !named && part >= 0 && !s.Drafted && (part > 0 || len(m.tokens) == 0 || m.shows(s)) {
+			parts[part] = m.ts
+		}
+	}
+	if _, named := parts[0]; !named && s.Drafted && f.unnamed != "" {
+		parts[0] = f.unnamed
+	}
 	return parts
 }
 
@@ -131,14 +164,18 @@ const (
 	scanMargin = time.Minute // between the clocks of Slack's machines
 )
 
-// findPosted returns the unrecorded messages of an outbox message, by part. One search of a place serves all outbox
-// messages there.
-func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, at destination) (map[int]string, error) {
+// findPosted returns the unrecorded messages of an outbox message, by part. d is what it looks like; it is empty for a
+// draft. One search of a place serves all outbox messages there.
+func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, d render.Rendered, at destination) (map[int]string, error) {
+	var texts []string
+	for _, m := range d.Messages {
+		texts = append(texts, m.Text)
+	}
 	doubt, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s))
 	if !doubtful {
 		return nil, nil
 	}
-	if parts, ok := b.unconfirmed.known(s, at, doubt); ok {
+	if parts, ok := b.unconfirmed.known(s, texts, at, doubt); ok {
 		return parts, nil
 	}
 	f := historyScan{since: s.After, at: b.unconfirmed.moment(), parts: map[round]map[int]string{}}
@@ -160,8 +197,8 @@ func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxM
 		for _, m := range messages {
 			of, part, ours := namedPart(me, m)
 			if !ours {
-				if isUnnamed(me, m) && m.Timestamp > f.unnamed && !b.isShown(ctx, at.channel, m.Timestamp) {
-					f.unnamed = m.Timestamp
+				if isUnnamed(me, m) && !b.isShown(ctx, at.channel, m.Timestamp) {
+					f.bare, f.unnamed = append(f.bare, newBareMessage(m)), max(f.unnamed, m.Timestamp)
 				}
 				continue
 			}
@@ -177,7 +214,7 @@ func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxM
 	if cursor == "" || at.thread == "" { // a channel is read from the newest message, and one page limit applies to all searches; a thread is read from the oldest
 		b.unconfirmed.note(at, f)
 	}
-	return f.of(s), nil
+	return f.of(s, texts), nil
 }
 
 // oldestOf returns the earliest time of messages of an outbox message, or "" if it is unknown.

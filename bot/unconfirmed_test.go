@@ -24,7 +24,7 @@ func TestKnownPosts(t *testing.T) {
 	}
 	known := func(s store.OutboxMessage, ours bool) bool {
 		doubt, doubtful := p.unconfirmedSince(s, ours)
-		_, ok := p.known(s, destination{channel: place}, doubt)
+		_, ok := p.known(s, nil, destination{channel: place}, doubt)
 		return !doubtful || ok
 	}
 	expect := func(what string, got, want bool) {
@@ -51,10 +51,10 @@ func TestKnownPosts(t *testing.T) {
 	p.underWay(own.ID)
 	p.recorded(own.ID)
 	expect("recorded", known(own, true), true)
-	if parts, _ := p.known(store.OutboxMessage{ID: "s", Round: 1}, destination{channel: place}, 0); parts[0] != "1.1" {
+	if parts, _ := p.known(store.OutboxMessage{ID: "s", Round: 1}, nil, destination{channel: place}, 0); parts[0] != "1.1" {
 		t.Errorf("found %v", parts)
 	}
-	if parts, ok := p.known(store.OutboxMessage{ID: "s", Round: 2}, destination{channel: place}, 0); !ok || len(parts) != 0 {
+	if parts, ok := p.known(store.OutboxMessage{ID: "s", Round: 2}, nil, destination{channel: place}, 0); !ok || len(parts) != 0 {
 		t.Errorf("a message of an earlier round was found: %v", parts)
 	}
 }

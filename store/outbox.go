@@ -110,7 +110,8 @@ type OutboxMessage struct {
 	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
 	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps of its turn without a message of their own, which it describes
 	LastError     string      `json:"last_error,omitempty"`
-	Home          *Home       `json:"home,omitempty"` // for OutboxHome
+	Refusals      int         `json:"refused,omitempty"` // for an answer: how often Slack refused it everywhere
+	Home          *Home       `json:"home,omitempty"`    // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`
 	Process       string      `json:"maker"`          // the process that created it; another process must check whether it was already posted
 	After         time.Time   `json:"after,omitzero"` // its messages are not older than this by Slack's clock; zero: unknown

@@ -327,14 +327,18 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 	return t.giveUp(s, cause)
 }
 
-// giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place.
+// giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place. An answer without one is
+// tried again later.
 func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
+	if isAnswer(s) {
+		s.Refusals++
+	}
 	if err := t.PutOutboxMessage(s); err != nil {
 		return err
 	}
 	if err := t.outbox.shownAsWanted(s); err != nil {
 		return err
 	}
-	return errors.Join(t.outbox.elsewhere(s), t.cards.updateUnreached(s))
+	return errors.Join(t.outbox.elsewhere(s), t.outbox.retryLater(s), t.cards.updateUnreached(s))
 }

@@ -14,17 +14,16 @@ func (v View) standIn() *BlockBuilder {
 	p := new(BlockBuilder)
 	a := *v.Absence
 	if v.Message.Step != int(a.Version) || a.Over(v.Now) {
-		p.Para(Say("✔️ This no longer holds: ").Person(a.Who, a.Name).Say(" is back, or has said something else since."))
+		p.Para(Say("✔️ You no longer stand in for ").Person(a.Who, a.Name).Say(": they are back, or changed it."))
 		return p
 	}
 	p.Para(Say("🤝 ").Person(a.Who, a.Name).Strong(" is away").Say(" from ").At(a.From, longTime).Say(" until ").At(a.Until, longTime).
 		Say(" and has named you to stand in."))
 	if len(a.Covers) == 0 {
-		p.Para(Say("They hold no role that decides anything, so nothing comes to you because of it."))
+		p.Para(Say("They have no role that decides, so you get nothing to decide."))
 		return p
 	}
-	p.Para(Say("What waits for them comes to you too, by direct message, where you may decide it. You decide in your own name and by your own roles, " +
-		"never in theirs, and nothing that you asked for yourself."))
+	p.Para(Say("You get what waits for them by direct message, if your own roles may decide it. You decide in your own name, and never about what you asked for."))
 	p.Para(Coverage(v.Policy, a.Covers, "you", "yours")...)
 	return p
 }
@@ -47,7 +46,7 @@ func Coverage(p *approvers.Policy, covers []approvers.Cover, who, whose string) 
 		line := Say("• ").Strong(Name(RoleTitle(p, c.Role)))
 		switch {
 		case c.None:
-			line.Say(": nothing, because no role of " + whose + " may decide as much.")
+			line.Say(": nothing, because no role of " + whose + " may approve as much.")
 		case len(c.Lacks) > 0:
 			line.Say(": " + who + " can decide all but " + toolList(c.Lacks) + ".")
 		default:
@@ -74,12 +73,12 @@ func toolList(tools []string) string {
 // AwayForm asks for the period of an absence and for a stand-in. Slack shows both times in the person's own time zone.
 func AwayForm(s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
-	p.Para(Say("While you are away nobody waits for you: what you would be asked goes to the others of your roles, to whoever stands in, or to the lead."))
+	p.Para(Say("While you are away, your cards go to the others in your roles, to your stand-in, or to the lead."))
 	from := slack.NewDateTimePickerBlockElement(FieldFrom)
 	from.InitialDateTime = s.Now.Truncate(5 * time.Minute).Unix()
 	p.Blocks = append(p.Blocks, inputBlock(FieldFrom, "From", "", from, false),
 		inputBlock(FieldUntil, "Until", "From then on you are asked again.", slack.NewDateTimePickerBlockElement(FieldUntil), false),
-		inputBlock(FieldColleague, "Who stands in?", "They are told so, and decide in their own name, as far as their own roles go.",
+		inputBlock(FieldColleague, "Who stands in?", "They are told, and decide in their own name, as far as their roles allow.",
 			slack.NewOptionsSelectBlockElement(slack.OptTypeUser, plainText("Choose a person"), FieldColleague), true))
 	return submittable(Modal(FormTitles[ActAway], p), ActAway, "Save", FormToken{ButtonToken: s.Token})
 }

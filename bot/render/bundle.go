@@ -27,7 +27,7 @@ func (v View) bundle() Rendered {
 	v.asked(p, first)
 	if len(open) > 0 {
 		p.Para(v.pausedHere())
-		p.Para(v.whyAll(open), v.untilWhen(open), v.standsStill(open[0]))
+		p.Para(v.untilWhen(open), v.standsStill(open[0]))
 	}
 	var shows []store.Shown
 	room := maxBundleArgs
@@ -79,25 +79,12 @@ func (v View) bundleHead(p *BlockBuilder, open []approvers.Request) {
 	}
 	waits := v.stageTitle(open[0].CurrentStage())
 	p.headline(fmt.Sprintf("%s %s for %s", which, wait, waits))
-	line := Say("✋ ")
-	for _, c := range v.Mentions {
+	line := new(RichText)
+	for i, c := range v.Mentions {
+		line.Say(map[bool]string{true: "✋ ", false: " "}[i == 0])
 		c.in(line)
-		line.Say(" ")
 	}
-	p.Para(v.handedOn(open[0]), line.Say("Each call is decided for itself, and runs as soon as it is approved."))
-}
-
-// whyAll lists each reason once why the calls come to these people.
-func (v View) whyAll(open []approvers.Request) *RichText {
-	var why []string
-	for _, r := range open {
-		for _, w := range r.Plan.Why {
-			if !slices.Contains(why, w) {
-				why = append(why, w)
-			}
-		}
-	}
-	return Say("🧭 Why they come here: " + Clip(inWords(why), maxBundleWhy) + ".")
+	p.Para(v.handedOn(open[0]), line)
 }
 
 // differ reports whether the requests have different deadlines.
@@ -132,7 +119,7 @@ func (v View) bundled(p *BlockBuilder, c view.Call, title *RichText, room *int, 
 		start, missing := head(text, min(maxBundleCall/4, max(0, *room)), maxBundleLines/2)
 		*room -= Width(start)
 		p.exact(start)
-		notes = append([]*RichText{Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(" Open all arguments to approve it.")}, notes...)
+		notes = append([]*RichText{Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(" Details… shows all of them, and there it can be approved.")}, notes...)
 	}
 	if ownTime {
 		notes = append(notes, v.ifNobody(r, ""))
@@ -161,11 +148,11 @@ func (v View) bundleNotes(r approvers.Request) []*RichText {
 		out = append(out, Say("⚠️ ").Strong(Clip(strings.Join(warnings, " "), maxBundleNote)))
 	}
 	if n := len(SecretsIn(r.Args, r.Secrets)); n > 0 {
-		out = append(out, Say("🔒 ").Strong(Plural(n, "value")+" masked here.").Say(" Its own card reveals them to those who may decide."))
+		out = append(out, Say("🔒 ").Strong(Plural(n, "value")+" hidden.").Say(" Open separately, and reveal them there."))
 	}
 	st := r.CurrentStage()
 	if st.Quorum > 1 || len(r.Plan.Stages) > 1 {
-		line := Say(fmt.Sprintf("👥 Stage %d of %d · %d of %d agreed", r.Stage+1, len(r.Plan.Stages), r.At(r.Stage), st.Quorum)).Say(against(r, " · "))
+		line := Say(fmt.Sprintf("👥 %d of %d agreed", r.At(r.Stage), st.Quorum)).Say(against(r, ", "))
 		for i, d := range r.Standing() {
 			if i == 3 {
 				line.Say(" and more")
@@ -173,13 +160,16 @@ func (v View) bundleNotes(r approvers.Request) []*RichText {
 			}
 			line.Say(map[bool]string{true: ": ", false: ", "}[i == 0]).Person(d.By, d.Name)
 		}
+		if after := len(r.Plan.Stages) - 1 - r.Stage; after > 0 {
+			line.Say("; then " + Plural(after, "more stage"))
+		}
 		out = append(out, line)
 	}
 	if n := len(r.Remarks); n > 0 {
 		m := r.Remarks[n-1]
 		line := Say("🗨️ ").also(v.speaker(m)).Say(": ").soft(Clip(OneLine(m.Text), maxBundleNote/2))
 		if n > 1 {
-			line.Say(fmt.Sprintf(" (and %s before; they are on its own card)", Plural(n-1, "remark")))
+			line.Say(fmt.Sprintf(" (and %s before; open separately to read them)", Plural(n-1, "remark")))
 		}
 		out = append(out, line)
 	}
@@ -193,7 +183,7 @@ func (v View) bundleMoves(p *BlockBuilder, r approvers.Request, whole bool) {
 		p.buttons(r.ID, v.takeBack(r))
 		return
 	}
-	row := append(v.decisions(r, whole, slack.StyleDefault), button(ActApart, "On its own card", v.token(r.ID), slack.StyleDefault))
+	row := append(v.decisions(r, whole, slack.StyleDefault), button(ActApart, "Open separately", v.token(r.ID), slack.StyleDefault))
 	if len(r.Standing()) > 0 && !v.ownCopy() {
 		row = append(row, v.takeBack(r))
 	}
@@ -221,39 +211,21 @@ func (v View) settled(c view.Call) *RichText {
 
 // together adds the buttons that act on all waiting calls, and the notes that belong to them.
 func (v View) together(p *BlockBuilder, open []approvers.Request, shows []store.Shown) {
-	if len(open) == 0 {
+	if len(shows) < 2 {
 		return
 	}
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
-	p.Para(nothingHidden(open, shows))
 	value := v.token(v.Turn.ID)
 	var row []slack.BlockElement
 	question, apart := allInOne(v.Policy, open, shows)
-	if len(shows) > 1 && apart == "" {
+	if apart == "" {
 		ask := confirm(fmt.Sprintf("Approve all %d?", len(shows)), question, "Approve all", "Not yet", slack.StylePrimary)
-		row = append(row, button(ActApproveAll, "Approve all", value, slack.StyleDefault).WithConfirm(ask))
+		row = append(row, button(ActApproveAll, "Approve all", value, slack.StylePrimary).WithConfirm(ask))
 	}
-	if len(shows) > 1 {
-		row = append(row, button(ActRejectAll, "Reject all…", value, slack.StyleDanger))
-		p.buttons("", row...)
+	p.buttons("", append(row, button(ActRejectAll, "Reject all…", value, slack.StyleDanger))...)
+	if apart != "" {
+		p.Small(apart)
 	}
-	note := "Modify… changes the arguments before approving. On its own card there is room for questions, comments and colleagues."
-	if !open[0].Plan.SelfOK {
-		note += " Those who asked for it can't decide."
-	}
-	if len(shows) > 1 && apart != "" {
-		note = apart + " " + note
-	}
-	p.Small(note)
-}
-
-// nothingHidden says that everything is shown, if that is true.
-func nothingHidden(open []approvers.Request, shows []store.Shown) *RichText {
-	if slices.ContainsFunc(shows, func(o store.Shown) bool { return !o.Whole }) ||
-		slices.ContainsFunc(open, func(r approvers.Request) bool { return len(doubts(r)) > 0 }) {
-		return new(RichText)
-	}
-	return new(RichText).soft("Above are all arguments, exactly as they will be sent: nothing is hidden, cut or masked.")
 }
 
 // allInOne returns the question asked before all calls are approved together; it repeats what each of them would do. If
@@ -263,18 +235,18 @@ func allInOne(p *approvers.Policy, open []approvers.Request, shows []store.Shown
 	for i, r := range open {
 		switch {
 		case r.Stage != open[0].Stage:
-			return "", "They are not at the same stage, so each is approved for itself."
+			return "", "They are not at the same stage, so each is approved alone."
 		case r.MustReveal(p, ""):
-			return "", "One of them has masked values, so each is approved for itself."
+			return "", "One of them has masked values, so each is approved alone."
 		case r.WantsTyping():
-			return "", "One of them asks for a typed value, so each is approved for itself."
+			return "", "One of them asks for a typed value, so each is approved alone."
 		case slices.ContainsFunc(shows, func(o store.Shown) bool { return o.Request == r.ID && !o.Whole }):
-			return "", "One of them is not shown whole here, so each is approved for itself."
+			return "", "One of them is not shown whole here, so each is approved alone."
 		}
 		lines = append(lines, fmt.Sprintf("%d. %s", i+1, inFull(r.Preview, r.Tool, r.Args, r.Secrets)))
 	}
 	if question = strings.Join(lines, "\n"); Width(question) > slackapi.MaxConfirm {
-		return "", "What they do is too long to ask for in one question, so each is approved for itself."
+		return "", "What they do is too long to ask for in one question, so each is approved alone."
 	}
 	return question, ""
 }
@@ -313,7 +285,7 @@ func RejectAllForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest
 	if len(calls) == 0 {
 		return Refusal(ActRejectAll, Denied(&approvers.Denied{Code: approvers.DeniedNothing}, nil, s.Policy))
 	}
-	lines := []*RichText{Say("None of these will run:")}
+	lines := []*RichText{Say("⛔ You reject these, and none of them will run:")}
 	for _, c := range calls {
 		one := s
 		one.Request = c.Request
@@ -324,6 +296,6 @@ func RejectAllForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest
 	}
 	p := new(BlockBuilder)
 	p.Para(lines...)
-	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", "The person who asked and the agent are told this for each of them.", "", true, false))
+	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", reasonHint, "", true, false))
 	return submittable(Modal(FormTitles[ActRejectAll], p), ActRejectAll, "Reject all", FormToken{ButtonToken: s.Token})
 }

@@ -129,7 +129,7 @@ func TestNotAllInOne(t *testing.T) {
 		if name == "a long sentence" {
 			s.Calls[2].Request.Preview = strings.Repeat("z", 190)
 		}
-		if raw := string(encode(t, drawn(t, s))); strings.Contains(raw, ActApproveAll) || !strings.Contains(raw, ActRejectAll) || !strings.Contains(raw, "each is approved for itself") {
+		if raw := string(encode(t, drawn(t, s))); strings.Contains(raw, ActApproveAll) || !strings.Contains(raw, ActRejectAll) || !strings.Contains(raw, "each is approved alone") {
 			t.Errorf("%s: they can be approved together, or the reason why not is missing", name)
 		}
 	}
@@ -222,4 +222,60 @@ func TestStepUp(t *testing.T) {
 	step := bundleOf(in)
 	step.Message.Kind, step.Calls[0].Queued = store.OutboxStep, true
 	bottest.Golden(t, "step_in_line", drawn(t, step).Messages[0])
+}
+
+// ownWords counts the words of blocks that are ours: without arguments and what the person who asked wrote.
+func ownWords(blocks []slack.Block) (n int) {
+	for _, block := range blocks {
+		switch block := block.(type) {
+		case *slack.HeaderBlock:
+			n += len(strings.Fields(block.Text.Text))
+		case *slack.RichTextBlock:
+			for _, e := range block.Elements {
+				section, ok := e.(*slack.RichTextSection)
+				if !ok {
+					continue
+				}
+				for _, part := range section.Elements {
+					switch part := part.(type) {
+					case *slack.RichTextSectionTextElement:
+						if part.Style == nil || !part.Style.Italic {
+							n += len(strings.Fields(part.Text))
+						}
+					case *slack.RichTextSectionLinkElement:
+						n += len(strings.Fields(part.Text))
+					default: // a person or a date
+						n++
+					}
+				}
+			}
+		case *slack.ContextBlock:
+			for _, e := range block.ContextElements.Elements {
+				if text, ok := e.(*slack.TextBlockObject); ok {
+					n += len(strings.Fields(text.Text))
+				}
+			}
+		case *slack.ActionBlock:
+			for _, e := range block.Elements.ElementSet {
+				if b, ok := e.(*slack.ButtonBlockElement); ok {
+					n += len(strings.Fields(b.Text.Text))
+				}
+			}
+		}
+	}
+	return n
+}
+
+// A bundle of three calls, and a row of a Home tab, are short enough to be read.
+func TestShortBundlesAndHomeRows(t *testing.T) {
+	s := bundleOf(refundOf("ORD-1", "1"), refundOf("ORD-2", "2"), refundOf("ORD-3", "3"))
+	if n := ownWords(drawn(t, s).Messages[0].Blocks); n > 110 {
+		t.Errorf("a bundle of three calls has %d words", n)
+	}
+	v, _ := tabOf(approvers.Identity{ID: teo}, bottest.Request(bottest.RefundArgs))
+	p := new(BlockBuilder)
+	v.homeRequest(p, v.Home.Waiting.List[0])
+	if n := ownWords(p.Blocks); n > 40 {
+		t.Errorf("a row of a Home tab has %d words", n)
+	}
 }

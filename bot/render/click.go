@@ -49,6 +49,19 @@ func ParseButtonToken(s string) (ButtonToken, error) {
 	return ButtonToken{Ref: parts[0], Message: parts[1], Post: post, Print: parts[3]}, nil
 }
 
+// tokenValue matches the value of a button in JSON.
+var tokenValue = regexp.MustCompile(`"value":"([^" ]+ [^" ]+ [0-9]+ [0-9a-f]{16})"`)
+
+// TokensIn returns the tokens of the buttons in a message's JSON.
+func TokensIn(body []byte) (tokens []ButtonToken) {
+	for _, value := range tokenValue.FindAllSubmatch(body, -1) {
+		if t, err := ParseButtonToken(string(value[1])); err == nil {
+			tokens = append(tokens, t)
+		}
+	}
+	return tokens
+}
+
 // printed matches a valid Print.
 var printed = regexp.MustCompile(`^[0-9a-f]{16}$`)
 

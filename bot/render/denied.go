@@ -9,9 +9,9 @@ func DeniedAsker(d *approvers.Denied, at approvers.ChannelRef) *RichText {
 	switch d.Code {
 	case approvers.DeniedChannel:
 		if at.DM {
-			return Say("I don't answer in direct messages here. Mention me in a channel that I work in; whoever runs me can say which.")
+			return Say("I don't answer in direct messages here. Mention me in a channel that I work in; my operator can say which.")
 		}
-		return Say("I'm not set up to answer in this channel. Mention me in a channel that I work in, or ask whoever runs me to add this one to the policy.")
+		return Say("I'm not set up to answer in this channel. Mention me in a channel that I work in, or ask my operator to add this one to the policy.")
 	case approvers.DeniedGuest:
 		return Say("Guests of this workspace can't ask me for things. Ask a colleague who is a full member to do it.")
 	case approvers.DeniedForeign:
@@ -23,7 +23,7 @@ func DeniedAsker(d *approvers.Denied, at approvers.ChannelRef) *RichText {
 	case approvers.DeniedUnidentified:
 		return Say("Slack could not tell me who you are, so I did nothing. Please try again.")
 	}
-	return Say("I can't take this request (" + string(d.Code) + "). Ask whoever runs me.")
+	return Say("I can't take this request (" + string(d.Code) + "). Ask my operator.")
 }
 
 // Unpermitted tells a person that the bot lacks a permission in Slack.
@@ -56,105 +56,105 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 	case approvers.DeniedNotMember:
 		return Say("Nothing was changed: this waits for ").Strong(role).Say(", and you are not a member of that role.")
 	case approvers.DeniedTool:
-		return Say("Nothing was changed: ").Strong(role).Say(" may not decide about this tool, by the policy's list.")
+		return Say("Nothing was changed: ").Strong(role).Say(" may not decide about this tool.")
 	case approvers.DeniedCeiling:
-		return Say("Nothing was changed: this needs somebody who may approve up to ").Strong(d.Need.String()).Say(" risk, which is above what ").
+		return Say("Nothing was changed: this is ").Strong(d.Need.String()).Say(" risk, above what ").
 			Strong(role).Say(" may approve.")
 	case approvers.DeniedSelf:
 		return Say("Nothing was changed: you asked for this, or wrote in the conversation that led to it, so somebody else has to decide. It waits for ").Strong(role).Say(".")
 	case approvers.DeniedCounted:
 		if d.State == approvers.Rejected {
-			return Say("Your rejection counts already. It needs another person: nobody counts twice.")
+			return Say("Your rejection counts already. To end this, another person has to reject it too.")
 		}
-		return Say("Your approval counts already. It needs another person: nobody counts twice.")
+		return Say("Your approval counts already. Another person has to agree too.")
 	case approvers.DeniedResolved:
 		return resolved(d, r, p)
 	case approvers.DeniedLate:
-		return Say("Too late: the time for this ended ").At(d.At, DayTime).Say(". It was not run; it can be asked for again.")
+		return Say("Too late: the deadline was ").At(d.At, DayTime).Say(". It did not run. It can be asked for again.")
 	case approvers.DeniedStale:
-		return Say("Nothing was decided: the arguments were changed after the card that you clicked was drawn. Look at the card again; it shows them as they are now.")
+		return Say("Nothing was decided: the arguments were changed after you opened this. The card shows the new ones.")
 	case approvers.DeniedNotRequester:
 		return Say("Nothing was changed: only somebody who asked for this can do that.")
 	case approvers.DeniedNotFound:
 		return Say("I don't know this request any more. It may belong to another installation, or to data that was removed.")
 	case approvers.DeniedEdit:
-		return Say("The change was not taken, because nobody could approve the call as changed: ").Say(Clip(Visible(d.Detail), MaxSentence)).
+		return Say("Nothing was changed, because nobody could approve the new call: ").Say(Clip(Visible(d.Detail), MaxSentence)).
 			Say(" The request waits as it was.")
 	case approvers.DeniedUnchanged:
-		return Say("Nothing was changed: the new arguments say the same as the old ones. To agree to them, use Approve.")
+		return Say("Nothing was changed: the new values equal the old ones. To agree to them, use Approve.")
 	case approvers.DeniedChannel:
-		return Say("The policy has no agent here any more. Ask whoever runs me.")
+		return Say("The policy has no agent here any more. Ask my operator.")
 	case approvers.DeniedUnseen:
-		return Say("The card can't show all arguments, so it can't be approved from there. Choose “Open all arguments”, read them, and approve on the last page.")
+		return Say("The card does not show all arguments. Choose “Open all arguments”, read them, and approve on the last page.")
 	case approvers.DeniedNothing:
-		return Say("There is nothing left to do here: it went on without this.")
+		return Say("There is nothing left to do here.")
 	case approvers.DeniedInvalidArgs:
-		return Say("The change was not taken, because the tool would refuse the new arguments: ").Say(Clip(Visible(d.Detail), MaxSentence)).
+		return Say("Nothing was changed, because the tool would refuse the new values: ").Say(Clip(Visible(d.Detail), MaxSentence)).
 			Say(" The request waits as it was.")
 	case approvers.DeniedNoReason:
-		return Say("Nothing was decided: write a text. The people concerned are told it.")
+		return Say("Nothing was changed: please write a text.")
 	case approvers.DeniedLateAnswer:
-		return Say("Too late: the time to answer this ended ").At(d.At, DayTime).Say(". The tool was told that nobody answered.")
+		return Say("Too late: this could be answered until ").At(d.At, DayTime).Say(". The tool was told that nobody answered.")
 	case approvers.DeniedAnswered:
-		return Say("Nothing was changed: this question has its answer, or its tool does not wait for one any more.")
+		return Say("Nothing was changed: this question is answered, or its tool no longer waits.")
 	case approvers.DeniedNotAsked:
-		return Say("Nothing was changed: this question is for those who asked the agent.")
+		return Say("Nothing was changed: only those who asked the agent can answer this.")
 	case approvers.DeniedGroup:
 		return Say("Nothing was changed: this waits for ").Strong(role).Say(", and you are not in that user group.")
 	case approvers.DeniedNotPeer:
-		return Say("It was not handed on: your colleague may not decide this in place of ").Strong(role).
-			Say(". It takes a role whose tool list has this tool, with a ceiling that is high enough, and nobody who asked for it.")
+		return Say("It was not handed on: your colleague may not decide this for ").Strong(role).
+			Say(". They need a role that may approve this tool at this risk, and must not have asked for it.")
 	case approvers.DeniedAsked:
-		return Say("It was not handed on: your colleague was asked already, or has had their say.")
+		return Say("It was not handed on: your colleague was asked already, or has decided.")
 	case approvers.DeniedTyped:
-		return Say("Nothing was decided: approving this asks for a value to be typed. Use Approve… on the card.")
+		return Say("Nothing was decided: to approve this, you type one of its values. Use Approve… on the card.")
 	case approvers.DeniedMasked:
 		where := "Choose “Reveal…” on the card"
 		if r != nil && r.Bundled() {
-			where = "Choose “On its own card”, then “Reveal…” there"
+			where = "Choose “Open separately”, then “Reveal…” there"
 		}
-		return Say("Nothing was decided: some of its values are masked, and you have not seen them. " + where + ", read them, and decide then.")
+		return Say("Nothing was decided: some values are hidden, and you have not seen them. " + where + ", and decide then.")
 	case approvers.DeniedPreview:
-		return Say("Nothing was decided: this is critical, and a preview of it is being made. Please wait until the card shows it, or that there is none, and look at it then.")
+		return Say("Nothing was decided: this is critical, and its preview is not there yet. Please wait until the card shows it.")
 	case approvers.DeniedFull:
-		return Say("Nothing was changed: no more fits on this card. Go on in the thread.")
+		return Say("Nothing was changed: this card is full. Please use the thread.")
 	case approvers.DeniedNotApprover:
 		return Say("Nothing was changed: only somebody whose approval counts can take it back, and only before it runs.")
 	case approvers.DeniedStarted:
-		return Say("Too late: it was started already, so the approval can't be taken back. The card shows what came of it.")
+		return Say("Too late: it has started, so the approval can't be taken back. The card shows the result.")
 	case approvers.DeniedUnfinished:
-		return Say("Nothing was changed: it runs, or is still to be run. How it ends is shown here.")
+		return Say("Nothing was changed: it is running, or about to. The result will be shown here.")
 	case approvers.DeniedBreakGlass:
 		return Say("Nothing was decided: the policy does not let the operator allow this tool.")
 	case approvers.DeniedDates, approvers.DeniedStandIn, approvers.DeniedOften:
 		return DeniedLeave(d)
 	case approvers.DeniedReturned:
-		return Say("Nothing was asked again: the agent was told already how this stands, and each of its calls has one answer. To have it done, ask the agent anew in the thread.")
+		return Say("Nothing was asked again: the agent already has its answer. To have it done, ask the agent in the thread.")
 	case approvers.DeniedAgain:
-		return Say("It is asked again already, by ").Person(d.By, "").Say(", ").At(d.At, DayTime).Say(". The new card shows where that stands.")
+		return Say("Nothing was changed: ").Person(d.By, "").Say(" asked for it again ").At(d.At, DayTime).Say(". The new card shows how it stands.")
 	case approvers.DeniedNotAgain:
-		return Say("It can't be asked again as things are: ").Say(Clip(Visible(d.Detail), MaxSentence)).Say(".")
+		return Say("It can't be asked for again now: ").Say(Clip(Visible(d.Detail), MaxSentence)).Say(".")
 	case approvers.DeniedDamaged:
-		return Say("Nothing was decided: this request's record is damaged, so it was closed and nothing was run. Whoever runs me was told. It can be asked for again.")
+		return Say("Nothing was decided: this request's record is damaged, so it was closed and did not run. My operator was told. It can be asked for again.")
 	case approvers.DeniedNoPause, approvers.DeniedPaused, approvers.DeniedNotPaused:
 		return DeniedPause(d, p)
 	case approvers.DeniedReplaced:
-		return Say("Nothing was decided: what you clicked was replaced by a newer version in the meantime. Please look at it again, and click there.")
+		return Say("Nothing was decided: there is a newer version of what you clicked. Please look at it and click there.")
 	case approvers.DeniedUnrecorded:
-		return Say("Nothing was decided: the message was being drawn anew just when you clicked, so I can't say for certain what you were shown. It is drawn again now. Please look at it, and click once more.")
+		return Say("Nothing was decided: the message changed while you clicked, so I can't be sure what you saw. Please look at it again and click once more.")
 	case approvers.DeniedCopied:
-		return Say("Nothing was decided: what you clicked is a copy. Decide on the message that I posted myself.")
+		return Say("Nothing was decided: what you clicked is a copy. Use the message that I posted.")
 	case approvers.DeniedForged:
-		return Say("Nothing was decided: what you clicked is nothing that I put there. If you did not make it yourself, tell whoever runs me.")
+		return Say("Nothing was decided: I did not make the button that you clicked. If you did not make it either, tell my operator.")
 	case approvers.DeniedAbandoned:
-		return Say("Nothing was done: my process ended again and again while it worked on this, so I set it aside. Please tell whoever runs me, who finds the reason in my log; you can try it again.")
+		return Say("Nothing was done: I stopped each time I worked on this, so I set it aside. Please tell my operator, who finds the reason in my log. You can try again.")
 	case approvers.DeniedWorkspace:
-		return Say("Nothing was decided: you clicked in another workspace than the one that I work for.")
+		return Say("Nothing was decided: you clicked in another workspace, and I work for one only.")
 	case approvers.DeniedNoGrants:
 		if d.Detail != "" {
 			return Say("Nothing was decided or allowed: ").Say(Clip(Visible(d.Detail), MaxSentence)).Say(".")
 		}
-		return Say("Nothing was decided or allowed: the policy does not let this call be allowed more than once.")
+		return Say("Nothing was decided or allowed: by the policy, each such call needs its own approval.")
 	}
 	return Say("Nothing was changed (" + string(d.Code) + ").")
 }
@@ -211,9 +211,9 @@ func DeniedReport(d *approvers.Denied, s ClickTarget) *RichText {
 		if r := s.Request; r != nil && r.Stage < len(r.Plan.Stages) {
 			line.Say(", and people of ").Strong(View{Model: s.Model}.stageTitle(r.CurrentStage()))
 		}
-		return line.Say(" can say what became of it.")
+		return line.Say(" can say what happened.")
 	case approvers.DeniedNothing:
-		return Say("Nothing was changed: the agent was told, or is told what comes of the new request.")
+		return Say("Nothing was changed: the agent has its answer, or gets it from the new request.")
 	}
 	return Denied(d, s.Request, s.Policy)
 }
@@ -234,13 +234,13 @@ func DeniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *R
 		case d.By != "":
 			return out.Person(d.By, g.ClosedName).Say(" ended this ").At(d.At, DayTime).Say(". Your click changed nothing.")
 		}
-		return out.Say("this has ended by itself. Your click changed nothing.")
+		return out.Say("this has ended. Your click changed nothing.")
 	case approvers.DeniedNotFound:
 		return Say("I don't know this permission any more. It may belong to another installation, or to data that was removed.")
 	case approvers.DeniedTool:
-		return Say("Nothing was changed: ").Strong(Name(RoleTitle(p, d.Role))).Say(" may not allow this tool any more, by the policy's list.")
+		return Say("Nothing was changed: ").Strong(Name(RoleTitle(p, d.Role))).Say(" may not allow this tool any more.")
 	case approvers.DeniedCeiling:
-		return Say("Nothing was changed: this tool is ").Strong(d.Need.String()).Say(" risk now, which is above what ").Strong(Name(RoleTitle(p, d.Role))).Say(" may allow.")
+		return Say("Nothing was changed: this tool is ").Strong(d.Need.String()).Say(" risk now, above what ").Strong(Name(RoleTitle(p, d.Role))).Say(" may allow.")
 	}
 	return Denied(d, nil, p)
 }
@@ -248,10 +248,10 @@ func DeniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *R
 // DeniedLeave says why an absence was not recorded.
 func DeniedLeave(d *approvers.Denied) *RichText {
 	if d.Code == approvers.DeniedDates {
-		return Say("Nothing was changed: the time has to end after it begins, after now, and within two years.")
+		return Say("Nothing was changed: the absence has to end after it begins, in the future, and within two years.")
 	}
 	if d.Code == approvers.DeniedOften {
-		return Say("Nothing was changed: you have said this very often since yesterday, and each time is recorded. Please try again tomorrow; you can say at any time that you are back.")
+		return Say("Nothing was changed: you have changed this very often since yesterday. Please try again tomorrow. You can always say that you are back.")
 	}
 	if d.Code == approvers.DeniedGuest {
 		return Say("Guests decide nothing here, so nothing waits for you.")
@@ -263,7 +263,7 @@ func DeniedLeave(d *approvers.Denied) *RichText {
 	if d.By != "" {
 		out.Person(d.By, "")
 	} else {
-		out.Say("whom you named")
+		out.Say("the person you named")
 	}
 	return out.Say(" can't stand in: " + map[approvers.Code]string{
 		approvers.DeniedSelf:         "that is you. Name somebody else.",
@@ -285,9 +285,9 @@ func DeniedPause(d *approvers.Denied, p *approvers.Policy) *RichText {
 	case d.Code == approvers.DeniedNotPaused && d.By == "":
 		return Say("Nothing is paused.")
 	case d.Code == approvers.DeniedNotPaused:
-		return Say("Nothing is paused any more: ").Person(d.By, "").Say(" let everything go on ").At(d.At, DayTime).Say(".")
+		return Say("Nothing is paused any more: ").Person(d.By, "").Say(" ended the pause ").At(d.At, DayTime).Say(".")
 	case len(p.PausedBy) == 0:
-		return Say("Nothing was changed: the policy names nobody who may pause everything from Slack. Whoever runs me can, at the command line.")
+		return Say("Nothing was changed: the policy lets nobody pause everything from Slack. My operator can, at the command line.")
 	}
 	line := Say("Nothing was changed: only people of ")
 	for i, role := range p.PausedBy {
@@ -296,5 +296,5 @@ func DeniedPause(d *approvers.Denied, p *approvers.Policy) *RichText {
 		}
 		line.Strong(Name(RoleTitle(p, role)))
 	}
-	return line.Say(" can pause everything and let it go on, and whoever runs me.")
+	return line.Say(" and my operator can pause everything and resume.")
 }

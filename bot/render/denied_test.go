@@ -57,7 +57,7 @@ func TestDeniedReports(t *testing.T) {
 		}
 	}
 	s.Request = nil
-	if words := DeniedReport(&approvers.Denied{Code: approvers.DeniedNotRequester}, s).plain.String(); words != "Nothing was changed: only those who asked for this can say what became of it." {
+	if words := DeniedReport(&approvers.Denied{Code: approvers.DeniedNotRequester}, s).plain.String(); words != "Nothing was changed: only those who asked for this can say what happened." {
 		t.Error(words)
 	}
 }

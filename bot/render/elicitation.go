@@ -20,14 +20,14 @@ func (v View) elicitation() *BlockBuilder {
 	if q.State == approvers.ElicitationOpen {
 		line.Person(q.Asked, "").Say(", ")
 	}
-	line.Strong(Name(q.Tool)).Say(" wants to know something before it goes on")
+	line.Strong(Name(q.Tool))
 	if q.From != "" {
-		line.Say(", for ").soft("“" + Name(q.From) + "”")
+		line.Say(" (").soft(Name(q.From)).Say(")")
 	}
-	p.Para(line.Say(". In its own words, for which nobody vouches:"))
+	p.Para(line.Say(" needs an answer before it can continue. Its own words, not verified:"))
 	p.quoted(Clip(Visible(maskSecrets(q.Text, []byte(v.Call.Args), v.Call.Secrets)), maxElicited))
 	if q.URL != "" {
-		p.Para(Say("It asks you to visit a page on ").Strong(hostOf(q.URL)).Say(". The whole address:"))
+		p.Para(Say("It asks you to open a page on ").Strong(hostOf(q.URL)).Say(". The whole address:"))
 		p.exact(Visible(q.URL))
 	}
 	if q.State != approvers.ElicitationOpen {
@@ -40,7 +40,7 @@ func (v View) elicitation() *BlockBuilder {
 	} else {
 		p.buttons("", button(ActFillIn, "Answer…", v.token(q.ID), slack.StyleDefault), decline)
 	}
-	p.Para(Say("Only you can answer, until ").At(q.ExpiresAt, clock).Say(". What you fill in goes to the tool and is not shown here; it approves nothing. Never give passwords or keys."))
+	p.Para(Say("Only you can answer, by ").At(q.ExpiresAt, clock).Say(". Your answer goes to the tool and is not shown here. It is not an approval. Never enter passwords or keys."))
 	return p
 }
 
@@ -50,11 +50,11 @@ func (v View) elicited(q approvers.Elicitation) *RichText {
 	case approvers.ElicitationAccepted:
 		return Say("💬 ").Person(q.Asked, q.Name).Say(" answered, ").At(q.ClosedAt, clock).Say(".")
 	case approvers.ElicitationDeclined:
-		return Say("🚫 ").Person(q.Asked, q.Name).Say(" declined to answer, ").At(q.ClosedAt, clock).Say(". The tool was told so.")
+		return Say("🚫 ").Person(q.Asked, q.Name).Say(" declined to answer, ").At(q.ClosedAt, clock).Say(". The tool was told.")
 	case approvers.ElicitationExpired:
-		return Say("⌛ Nobody answered in time. The tool was told so.")
+		return Say("⌛ Nobody answered in time. The tool was told.")
 	}
-	return Say("✖️ Not to be answered any more: ").Say(Clip(OneLine(q.Why), MaxNote)).Say(".")
+	return Say("✖️ No answer is needed any more: ").Say(Clip(OneLine(q.Why), MaxNote)).Say(".")
 }
 
 // hostOf returns the host of an address in readable form.
@@ -74,18 +74,18 @@ func ElicitationForm(s ClickTarget, who approvers.Identity) slack.ModalViewReque
 		return Refusal(ActFillIn, Denied(d, nil, s.Policy))
 	}
 	p := new(BlockBuilder)
-	p.Para(new(RichText).Strong(Name(q.Tool)).Say(" asks, in the words of its source, for which nobody vouches:"))
+	p.Para(new(RichText).Strong(Name(q.Tool)).Say(" asks. Its own words, not verified:"))
 	p.quoted(Clip(Visible(maskSecrets(q.Text, []byte(s.Call.Args), s.Call.Secrets)), maxElicited))
 	defaults := defaultsOf(q.Schema)
 	fields := fieldsOf(q.Schema, defaults, nil)
 	if fields == nil {
-		p.Para(Say("⚠️ ").Strong("This form can't be shown in Slack.").Say(" Close this and choose Decline; the tool is told so."))
+		p.Para(Say("⚠️ ").Strong("This form can't be shown in Slack.").Say(" Close this and press Decline."))
 		return Modal(FormTitles[ActFillIn], p)
 	}
 	for _, one := range fields {
 		p.Blocks = append(p.Blocks, one.block())
 	}
-	p.Small("It goes to the tool as you fill it in. It approves nothing. Never give passwords or keys.")
+	p.Small("Your answer goes to the tool. It is not an approval. Never enter passwords or keys.")
 	return submittable(Modal(FormTitles[ActFillIn], p), ActFillIn, "Send", FormToken{ButtonToken: s.Token, Execution: q.Execution})
 }
 

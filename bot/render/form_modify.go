@@ -21,50 +21,56 @@ import (
 )
 
 // ModifyForm returns a form with one field for each argument. If the schema is too complex for that, the arguments are
-// edited as JSON.
-func ModifyForm(r approvers.Request, f FormToken, tool workflow.Tool) slack.ModalViewRequest {
+// edited as JSON. A form that was filled in keeps what it contains, and its button says what that leads to.
+func ModifyForm(s ClickTarget, who approvers.Identity, f FormToken, tool workflow.Tool, filled answers) slack.ModalViewRequest {
+	r := *s.Request
 	p := new(BlockBuilder)
-	p.Para(Say("You change what will run: ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)),
-		Say("The changed call counts as a new one. Approvals so far fall, its risk is computed again, and yours counts if your role may approve the result."))
-	counts := "Change and approve"
 	fields := fieldsOf(tool.Schema, r.Args, r.Secrets)
-	if fields == nil && len(SecretsIn(r.Args, r.Secrets)) > 0 {
-		p.Para(Say("🔒 ").Strong("These arguments can't be changed in Slack, because some of them are masked.").
-			Say(" Reject the call and say in the reason what should be different; the agent can then ask for it anew."))
-		return Modal("Modify", p)
+	raw := escapedJSON(r.Args)
+	p.Para(Say("You change what will run: ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)))
+	switch {
+	case fields == nil && len(SecretsIn(r.Args, r.Secrets)) > 0:
+		p.Para(Say("🔒 ").Strong("Some of these arguments are hidden, so they can't be changed in Slack.").Say(" Reject the call and say what should be different. The agent can then ask again."))
+		return Modal(FormTitles[ActModify], p)
+	case fields == nil && Width(raw) > slackapi.MaxInput:
+		p.Para(Say("⚠️ ").Strong("These arguments are too long to change in Slack.").Say(" Reject the call and say what should be different. The agent can then ask again."))
+		return Modal(FormTitles[ActModify], p)
 	}
+	args := r.Args
+	if filled != nil {
+		args, _ = EditArgs(r, tool, filled) // the caller has checked it
+		raw = filled.text(FieldRaw)
+	}
+	effect := s.editEffect(who, tool, args)
+	if len(r.Standing()) > 0 {
+		p.Para(Say("Earlier approvals are discarded."))
+	}
+	p.Para(effect.lines...)
 	if fields == nil {
-		text := escapedJSON(r.Args)
-		if Width(text) > slackapi.MaxInput {
-			p.Para(Say("⚠️ ").Strong("These arguments are too long to be changed in Slack.").
-				Say(" Reject the call and say in the reason what should be different; the agent can then ask for it anew."))
-			return Modal("Modify", p)
-		}
-		p.Blocks = append(p.Blocks, textInput(FieldRaw, "Arguments, as JSON", "", text, true, false))
+		p.Blocks = append(p.Blocks, textInput(FieldRaw, "Arguments, as JSON", "", raw, true, false))
 	}
 	for _, one := range fields {
-		if one.kind == fieldMasked {
-			p.Para(Say("🔒 ").Strong(Name(one.name)).Say(" is masked, and stays as it is."))
+		switch text, given := filled.text(one.blockID()), filled != nil; {
+		case one.kind == fieldMasked:
+			p.Para(Say("🔒 ").Strong(Name(one.name)).Say(" is hidden, and stays as it is."))
 			continue
-		}
-		if one.kind == fieldLocked {
-			p.Para(new(RichText).Strong(Name(one.name)).Say(" is too long to be changed or shown here, and stays as it is. Your change does not approve the call: the new card leads to all of its arguments."))
-			counts = "Change"
+		case one.kind == fieldLocked:
+			p.Para(new(RichText).Strong(Name(one.name)).Say(" is too long to show or change here, and stays as it is."))
 			continue
+		case given:
+			one.initial = text
 		}
 		p.Blocks = append(p.Blocks, one.block())
 	}
-	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", "The agent and the other approvers are told this.", "", false, true))
-	if r.WantsTyping() {
-		p.Blocks = append(p.Blocks, textInput(FieldTyped, "To approve it too, type the tool's name: "+Name(r.Tool),
-			whyTyped(r)+" Left empty, the changed call goes back to its approvers.", "", false, true))
-		counts = "Change"
+	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", "The agent and the other approvers read this.", filled.text(FieldReason), false, true))
+	if effect.typed {
+		p.Blocks = append(p.Blocks, textInput(FieldTyped, "To approve it too, type "+Name(r.Tool), whyTyped(r), filled.text(FieldTyped), false, true))
 	}
-	return submittable(Modal("Modify", p), ActModify, counts, f)
+	return submittable(Modal(FormTitles[ActModify], p), ActModify, effect.submit, f)
 }
 
-// HasLockedFields reports whether the form omits an argument because it is too long for an input.
-func HasLockedFields(schema json.RawMessage, r approvers.Request) bool {
+// hasLockedFields reports whether the form omits an argument because it is too long for an input.
+func hasLockedFields(schema json.RawMessage, r approvers.Request) bool {
 	return slices.ContainsFunc(fieldsOf(schema, r.Args, r.Secrets), func(f field) bool { return f.kind == fieldLocked })
 }
 
@@ -250,6 +256,9 @@ func editFields(fields []field, stored []byte, v answers, faults map[string]stri
 type answers func(block string) (text string, present bool)
 
 func (a answers) text(block string) string {
+	if a == nil {
+		return ""
+	}
 	text, _ := a(block)
 	return text
 }

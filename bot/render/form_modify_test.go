@@ -11,12 +11,19 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow"
 	"countersign/bot/bottest"
 	"countersign/bot/slackapi"
 )
 
 func testToken(r approvers.Request) FormToken {
 	return FormToken{ButtonToken: ButtonToken{Ref: r.ID, Message: "s_1", Post: 3, Print: "0123456789abcdef"}, Execution: r.Execution}
+}
+
+// modifyForm is the form that Teo, of Team Lead, opens.
+func modifyForm(r approvers.Request, tool workflow.Tool) slack.ModalViewRequest {
+	s := ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
+	return ModifyForm(s, approvers.Identity{ID: teo, Name: "Teo"}, testToken(r), tool, nil)
 }
 
 func TestModals(t *testing.T) {
@@ -33,10 +40,11 @@ func TestModals(t *testing.T) {
 	last.Page = 99
 	for name, v := range map[string]slack.ModalViewRequest{
 		"modal_loading":        LoadingView("interaction:abc", ActReject),
+		"modal_refused":        RefusedForm("Reject", "invalid_blocks"),
 		"modal_reject":         RejectForm(r, testToken(r), s),
-		"modal_modify":         ModifyForm(r, testToken(r), bottest.Tool("issue_refund", bottest.RefundSchema, approvers.Unprotected)),
-		"modal_modify_json":    ModifyForm(r, testToken(r), bottest.Tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)),
-		"modal_modify_toolong": ModifyForm(long, testToken(long), bottest.Tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)),
+		"modal_modify":         modifyForm(r, bottest.Tool("issue_refund", bottest.RefundSchema, approvers.Unprotected)),
+		"modal_modify_json":    modifyForm(r, bottest.Tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)),
+		"modal_modify_toolong": modifyForm(long, bottest.Tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)),
 		"modal_arguments_1":    detailsFor(long, testToken(long), "U0002"),
 		"modal_arguments_2":    detailsFor(long, next, "U0002"),
 		"modal_arguments_last": detailsFor(long, last, "U0002"),
@@ -66,7 +74,7 @@ func TestLargestForm(t *testing.T) {
 	r := bottest.Request("{" + strings.Join(args, ",") + "}")
 	r.Preview = strings.Repeat("𝕏", 9000)
 	schema := `{"type":"object","properties":{` + strings.Join(properties, ",") + "}}"
-	viewWithin(t, ModifyForm(r, testToken(r), bottest.Tool("issue_refund", schema, approvers.Unprotected)))
+	viewWithin(t, modifyForm(r, bottest.Tool("issue_refund", schema, approvers.Unprotected)))
 	if f := fieldsOf(json.RawMessage(schema), r.Args, nil); !slices.ContainsFunc(f, func(f field) bool { return f.kind == fieldLocked }) || f[len(f)-1].kind == fieldLocked {
 		t.Error("exactly the longest arguments must be locked")
 	}
@@ -75,14 +83,14 @@ func TestLargestForm(t *testing.T) {
 		options = append(options, fmt.Sprintf("%q", fmt.Sprint(i, strings.Repeat("界", slackapi.MaxOptionText-3))))
 	}
 	menu := bottest.Request(`{"m":` + options[7] + `}`)
-	viewWithin(t, ModifyForm(menu, testToken(menu), bottest.Tool("issue_refund", `{"properties":{"m":{"enum":[`+strings.Join(options, ",")+`]}}}`, approvers.Unprotected)))
+	viewWithin(t, modifyForm(menu, bottest.Tool("issue_refund", `{"properties":{"m":{"enum":[`+strings.Join(options, ",")+`]}}}`, approvers.Unprotected)))
 	var menus []string
 	for i := range maxFormFields {
 		menus = append(menus, fmt.Sprintf(`"menu_%d":{"enum":[%s]}`, i, strings.Join(options, ",")))
 	}
 	menu = bottest.Request(`{"menu_0":` + options[7] + `}`)
 	schema = `{"properties":{` + strings.Join(menus, ",") + `}}`
-	viewWithin(t, ModifyForm(menu, testToken(menu), bottest.Tool("issue_refund", schema, approvers.Unprotected)))
+	viewWithin(t, modifyForm(menu, bottest.Tool("issue_refund", schema, approvers.Unprotected)))
 	kinds := map[fieldKind]int{}
 	for _, f := range fieldsOf(json.RawMessage(schema), menu.Args, nil) {
 		kinds[f.kind]++

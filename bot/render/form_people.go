@@ -16,14 +16,20 @@ var PeopleForms = map[string]func(ClickTarget, approvers.Identity) slack.ModalVi
 	ActAllow: allowForm,
 }
 
+// What people are told of a reason that they write.
+const (
+	reasonHint   = "The person who asked and the agent read this."
+	reasonNeeded = "Say why: the person who asked and the agent read it."
+)
+
 // WordsNeeded maps forms to the error for a missing text.
 var WordsNeeded = map[string]string{
-	ActReject:    "Say why. The person who asked and the agent are told this.",
-	ActRejectAll: "Say why. The person who asked and the agent are told this.",
+	ActReject:    reasonNeeded,
+	ActRejectAll: reasonNeeded,
 	ActAsk:       "Write your question.",
 	ActAnswer:    "Write your answer.",
 	ActComment:   "Write your comment.",
-	ActTakeBack:  "Say why. The person who asked and the agent are told this.",
+	ActTakeBack:  reasonNeeded,
 }
 
 // trial returns an action with placeholder input. It shows early whether the person is allowed to act.
@@ -38,9 +44,9 @@ func askForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 		return Refusal(ActAsk, Denied(d, &r, s.Policy))
 	}
 	p := new(BlockBuilder)
-	p.Para(Say("Before you decide about ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)).Say(":"))
+	p.Para(Say("A question about ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)).Say(":"))
 	p.Blocks = append(p.Blocks, wordsInput("Question",
-		"It is put to whoever asked for this, in their thread, where everybody who reads along sees it. The answer comes on the card and to you. The time goes on."))
+		"It is asked in the requester's thread, where others can read it. You are told the answer. The deadline does not change."))
 	return s.sendable(p, ActAsk, "Ask")
 }
 
@@ -54,7 +60,7 @@ func answerForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	q := r.Remark(s.Message.Step)
 	p.Para(new(RichText).Person(q.By, q.Name).Say(" (" + Name(RoleTitle(s.Policy, q.Role)) + ") asks:"))
 	p.quoted(Clip(Visible(q.Text), MaxSentence))
-	p.Blocks = append(p.Blocks, wordsInput("Answer", "It comes on the card, for everybody who decides."))
+	p.Blocks = append(p.Blocks, wordsInput("Answer", "Everybody who decides sees it on the card."))
 	return s.sendable(p, ActAnswer, "Answer")
 }
 
@@ -65,8 +71,8 @@ func commentForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 		return Refusal(ActComment, Denied(d, &r, s.Policy))
 	}
 	p := new(BlockBuilder)
-	p.Para(Say("About ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)).Say(":"))
-	p.Blocks = append(p.Blocks, wordsInput("Comment", "It stands on every copy of the card, with your name. It decides nothing."))
+	p.Para(Say("A comment on ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)).Say(":"))
+	p.Blocks = append(p.Blocks, wordsInput("Comment", "Everybody who decides sees it on the card, with your name. It is not a decision."))
 	return s.sendable(p, ActComment, "Comment")
 }
 
@@ -80,7 +86,7 @@ func handOnForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	p.Para(Say("Ask a colleague to decide about ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)).Say(":"))
 	people := slack.NewOptionsSelectBlockElement(slack.OptTypeUser, plainText("Choose a person"), FieldColleague)
 	p.Blocks = append(p.Blocks, inputBlock(FieldColleague, "Colleague",
-		fmt.Sprintf("It takes somebody whose own role may decide this in place of %s. They get the card by direct message; you keep your own say.",
+		fmt.Sprintf("Somebody whose own role may decide this for %s. They get the card by direct message. You can still decide.",
 			short(OneLine(r.CurrentStage().Title(s.Policy)), maxStageName)), people, false))
 	return s.sendable(p, ActHandOn, "Hand on")
 }
@@ -93,8 +99,8 @@ func takeBackForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest 
 	}
 	p := new(BlockBuilder)
 	p.Para(Say("This will not run: ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)),
-		Say("Taking an approval back ends the request for good, also for others who have agreed."))
-	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", "The person who asked and the agent are told this, so that the agent can offer something else.", "", true, false))
+		Say("This ends the request for good, even if others have agreed."))
+	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", reasonHint, "", true, false))
 	return s.sendable(p, ActTakeBack, "Take back")
 }
 
@@ -120,10 +126,13 @@ func PlainWords(p *RichText) string {
 	return b.String()
 }
 
+// RejectForm asks for the reason of a rejection. Its button is not red: Slack styles the submit button of every form the
+// same. A red button among the blocks would leave the form open after the rejection, and could not show an error beside
+// the reason, because Slack answers a click in a form with neither. The first line therefore says what the button does.
 func RejectForm(r approvers.Request, f FormToken, s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
-	p.Para(Say("This will not run: ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)))
-	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", "The person who asked and the agent are told this, so that the agent can offer something else.", "", true, false))
+	p.Para(Say("⛔ You reject this, and it will not run: ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)))
+	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", reasonHint, "", true, false))
 	return submittable(Modal("Reject", p), ActReject, "Reject", f)
 }
 
@@ -131,9 +140,9 @@ func RejectForm(r approvers.Request, f FormToken, s ClickTarget) slack.ModalView
 func ReportForm(s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	if s.Execution == nil || s.Execution.State != approvers.ExecutionUnknown {
-		return Refusal(ActHappened, Say("Somebody has already reported on this. The card shows what they found."))
+		return Refusal(ActHappened, Say("Somebody has already reported what happened. The card shows it."))
 	}
 	p.Para(Say("You report that this happened: ").Strong(Clip(whatHappens(s.Call.Preview, s.Execution.Tool), maxQuote)))
-	p.Blocks = append(p.Blocks, textInput(FieldResult, "What was the result?", "For example a number or a confirmation that the tool's own system shows. The agent is told this.", "", true, true))
+	p.Blocks = append(p.Blocks, textInput(FieldResult, "What was the result?", "For example a number that the tool's own system shows. The agent reads this.", "", true, true))
 	return submittable(Modal("It happened", p), ActHappened, "It happened", FormToken{ButtonToken: s.Token, Execution: s.Execution.ID})
 }

@@ -27,7 +27,7 @@ func (v View) grant() *BlockBuilder {
 	case g.State == approvers.GrantLive:
 		p.Para(v.grantLine(g), v.bounds(g), left(g), v.stalled())
 		p.buttons("", v.revoke(g))
-		p.Small("What goes beyond this waits for approval as before, and so does what is riskier, needs more than one person, or is asked for by whoever allowed it.")
+		p.Small("Everything else still waits for approval, also what the person who allowed this asks for.")
 	case g.State == approvers.GrantOffered && v.Now.Before(g.Until):
 		v.offer(p, g)
 	case g.OfferedTo != "" && g.By == "":
@@ -40,7 +40,7 @@ func (v View) grant() *BlockBuilder {
 
 // revoke returns the button that revokes a grant.
 func (v View) revoke(g approvers.Grant) slack.BlockElement {
-	again := confirm("Take it back?", "From now on such calls wait for approval again. What is running already is not stopped.", "Revoke", "Keep it", slack.StyleDanger)
+	again := confirm("Take it back?", "Such calls wait for approval again. A running call is not stopped.", "Revoke", "Keep it", slack.StyleDanger)
 	return button(ActRevoke, "Revoke", v.token(g.ID), slack.StyleDefault).WithConfirm(again)
 }
 
@@ -121,7 +121,7 @@ func (v View) stalled() *RichText {
 	if v.Stalled == "" {
 		return new(RichText)
 	}
-	return Say("⚠️ Nothing can run under it as things are: " + Clip(Visible(v.Stalled), MaxNote) + ".")
+	return Say("⚠️ No call can use it now: " + Clip(Visible(v.Stalled), MaxNote) + ".")
 }
 
 // grantEnd says how the grant ended.
@@ -149,7 +149,7 @@ func (v View) grantEnd(g approvers.Grant) *RichText {
 
 // proved says which earlier approvals led to an offer.
 func (v View) proved(g approvers.Grant) *RichText {
-	p := Say("🎟️ ").Strong(Name(g.Tool) + " was approved " + times(g.Row) + " in a row").Say(" as it was asked for, and went well each time. Approved by ")
+	p := Say("🎟️ ").Strong(Name(g.Tool) + " was approved " + times(g.Row) + " in a row").Say(" without changes, and succeeded each time. Approved by ")
 	for i, who := range g.Approved {
 		if i == maxPeopleTold {
 			p.Say(fmt.Sprintf(" and %d more", len(g.Approved)-i))
@@ -165,13 +165,13 @@ func (v View) proved(g approvers.Grant) *RichText {
 
 // offer asks whether such calls may run without approval for a while.
 func (v View) offer(p *BlockBuilder, g approvers.Grant) {
-	what := fmt.Sprintf("Allow up to %s of it to run without asking, for %s?", Plural(g.Uses, "such call"), lasting(g.Within))
+	what := fmt.Sprintf("Allow up to %s to run without asking, for %s?", Plural(g.Uses, "such call"), lasting(g.Within))
 	p.Para(v.proved(g), new(RichText).Strong(what), v.bounds(g),
-		Say("It would hold for everybody who asks the agent "+Name(g.Agent)+", in all of its conversations, and can be taken back at any time."),
-		Say("⏳ Nothing changes unless somebody in the role ").Strong(v.title(g.OfferedTo)).Say(" accepts. This offer ends ").At(g.Until, DayTime).Say("."))
-	again := confirm("Allow this?", Clip(what, slackapi.MaxConfirm-100)+"\n\nFrom the click on, in your name.", "Accept", "Not yet", slack.StylePrimary)
+		Say("For everybody who asks the agent "+Name(g.Agent)+", in all of its conversations. It can be taken back at any time."),
+		Say("⏳ Nothing changes unless ").Strong(v.title(g.OfferedTo)).Say(" accepts by ").At(g.Until, DayTime).Say("."))
+	again := confirm("Allow this?", Clip(what, slackapi.MaxConfirm-100)+"\n\nThis starts now, in your name.", "Accept", "Not yet", slack.StylePrimary)
 	p.buttons("", button(ActAccept, "Accept", v.token(g.ID), slack.StyleDefault).WithConfirm(again), button(ActDecline, "Decline", v.token(g.ID), slack.StyleDefault))
-	p.Small("What goes beyond this waits for approval as before, and so does what is riskier, needs more than one person, or is asked for by whoever accepts.")
+	p.Small("Everything else still waits for approval, also what the person who accepts asks for.")
 }
 
 // underGrant says whose grant a call ran under, and how many calls remained at that time.
@@ -236,7 +236,7 @@ func allowForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	}
 	p := new(BlockBuilder)
 	p.Para(Say("You approve this now: ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)),
-		Say("And you let more calls of ").Code(Name(r.Tool)).Say(" run without asking anybody, whoever in this conversation asks for them:"))
+		Say("You also let more calls of ").Code(Name(r.Tool)).Say(" run without asking, for everybody in this conversation:"))
 	p.Blocks = append(p.Blocks, usesInput(terms), withinInput(terms))
 	for _, b := range g.Bounds {
 		if b.AtMost != nil {
@@ -244,7 +244,7 @@ func allowForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 		}
 	}
 	p.Para(fixed(g)...)
-	p.Small("Calls beyond this, riskier ones, and those that you ask for yourself still wait for approval. Everybody in the conversation sees this and each use; you can take it back at any time.")
+	p.Small("Everything else still waits for approval, also what you ask for yourself. Everybody in the conversation sees each use. You can take this back at any time.")
 	return s.sendable(p, ActAllow, "Approve and allow")
 }
 
@@ -281,7 +281,7 @@ func spansUpTo(most time.Duration) []time.Duration {
 // atMostInput asks for the maximum of an argument. It starts with the value in the call.
 func atMostInput(b approvers.Bound) slack.Block {
 	f := field{name: b.Arg}
-	label, hint, value := Visible(Clip(b.Arg, MaxNameShown))+" at most", "In this call it is "+Visible(string(b.AtMost))+". It can't be less.", string(b.AtMost)
+	label, hint, value := Visible(Clip(b.Arg, MaxNameShown))+" at most", "In this call it is "+Visible(string(b.AtMost))+".", string(b.AtMost)
 	if !plainNumber.MatchString(value) {
 		return inputBlock(f.blockID(), label, hint, slack.NewPlainTextInputBlockElement(nil, actionValue).WithInitialValue(value).WithMaxLength(maxTyped), false)
 	}
@@ -307,7 +307,7 @@ func fixed(g approvers.Grant) []*RichText {
 	if free := g.Free(); len(free) > 0 {
 		out = append(out, Say("⚠️ ").Strong(ArgumentList(free)).Say(" may be anything."))
 	}
-	return append(out, Say("Calls with other arguments than this one has are not covered."))
+	return append(out, Say("Calls with further arguments still wait for approval."))
 }
 
 // ParseAllowance reads the submitted form and returns its errors.
@@ -316,7 +316,7 @@ func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a
 	faults = map[string]string{}
 	var err error
 	if a.Uses, err = strconv.Atoi(strings.TrimSpace(filled.text(FieldUses))); err != nil || a.Uses < 1 || a.Uses > terms.Uses {
-		faults[FieldUses] = fmt.Sprintf("A whole number from 1 to %d.", terms.Uses)
+		faults[FieldUses] = fmt.Sprintf("Write a whole number from 1 to %d.", terms.Uses)
 	}
 	if a.Within, err = time.ParseDuration(filled.text(FieldWithin)); err != nil || a.Within <= 0 || a.Within > terms.Within {
 		faults[FieldWithin] = "Choose how long, up to " + lasting(terms.Within) + "."
@@ -329,7 +329,7 @@ func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a
 		least, known := new(big.Rat).SetString(string(values[arg]))
 		most, ok := new(big.Rat).SetString(text)
 		if !known || !ok || !simpleNumber(text) || most.Cmp(least) < 0 {
-			faults[block] = "A number, " + Visible(string(values[arg])) + " or more."
+			faults[block] = "Write a number: " + Visible(string(values[arg])) + " or more."
 			continue
 		}
 		a.AtMost[arg] = json.RawMessage(text)

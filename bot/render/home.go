@@ -18,12 +18,12 @@ import (
 func (v View) home() Rendered {
 	p := new(BlockBuilder)
 	if v.Message.Home.Idle {
-		p.Para(Say("You have not looked here for a while, so this page is not kept up to date. What waits for you has come by message all the same."))
+		p.Para(Say("You have not looked here for a while, so this page is not up to date. What waits for you came by message."))
 		p.buttons("", v.turnTo(PartAll, 0, "Show what is current"))
 		return Single(p)
 	}
 	if v.Home.Who.ID == "" || v.Home.Who.Guest || v.Home.Who.Foreign {
-		p.Para(Say("Only full members of this workspace ask for things and decide here. Ask a colleague who is one."))
+		p.Para(Say("Only full members of this workspace can ask and decide here."))
 		return Single(p)
 	}
 	p.Para(v.paused())
@@ -33,7 +33,7 @@ func (v View) home() Rendered {
 	v.homeAway(p)
 	v.homeGrants(p)
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
-	p.Small("Everything here can also be typed: /countersign help lists it. Times are in your time zone.")
+	p.Small("You can also type all of this: see /countersign help. Times are in your time zone.")
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
@@ -71,14 +71,17 @@ func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 	of := v.Home.Waiting
 	if of.Total == 0 {
 		p.part("Nothing waits for you")
-		p.Para(Say("What does comes by message, and stands here too."))
+		p.Para(Say("What waits for you comes by message, and is listed here too."))
 		return nil
 	}
 	p.part(fmt.Sprintf("Waits for you: %d", of.Total))
 	if v.Home.More {
-		p.Para(Say("So much waits that only the oldest was looked through."))
+		p.Para(Say("Too much waits to list all of it. These are the oldest."))
 	}
-	for _, row := range of.List {
+	for i, row := range of.List {
+		if i > 0 {
+			p.Blocks = append(p.Blocks, slack.NewDividerBlock())
+		}
 		if row.Execution != nil || row.Request == nil {
 			list := WaitingList{View: v, Who: v.Home.Who}
 			p.Para(list.DecideLine(row.PendingItem, row.Conversation, row.Messages))
@@ -98,17 +101,9 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	v.Conversation = row.Conversation
 	first := len(p.Blocks)
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
-	by := Say("💬 Asked by ").Person(r.Facts.Asker, r.Facts.AskerName)
-	switch {
-	case v.Conversation.DM:
-		by.Say(" in a direct message to the bot")
-	case v.Conversation.Name != "":
-		by.Say(" in ").Strong("#" + Name(v.Conversation.Name))
-	}
-	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxBundleText)), Say(sign+" "+risk+" · ").Code(Name(r.Tool)), by,
-		Say("🧭 "+Clip(inWords(r.Plan.Why), maxBundleWhy)+"."), v.homeStage(r), v.ifNobody(r, ""))
-	v.homeArguments(p, r)
-	p.Para(maskedNote(r))
+	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxBundleText)), Say(sign+" "+risk), v.toolPreviewLine(r))
+	cut := v.homeArguments(p, r)
+	p.Para(append([]*RichText{cut, v.askedShort(r)}, append(v.waitsLine(r), maskedNote(r), Say("⏳ ").also(v.deadline(r)))...)...)
 	value := v.token(r.ID)
 	moves := []slack.BlockElement{
 		button(ActArguments, "Approve…", value, slack.StyleDefault), button(ActReject, "Reject…", value, slack.StyleDanger),
@@ -125,25 +120,31 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	}
 }
 
-// homeStage shows the progress of a request, if more than one person must agree.
-func (v View) homeStage(r approvers.Request) *RichText {
-	st := r.CurrentStage()
-	if st.Quorum < 2 && len(r.Plan.Stages) < 2 {
-		return new(RichText)
+// askedShort says on one line who asked, where, and in which words.
+func (v View) askedShort(r approvers.Request) *RichText {
+	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
+	switch {
+	case v.Conversation.DM:
+		line.Say(" in a direct message")
+	case v.Conversation.Name != "":
+		line.Say(" in #" + Name(v.Conversation.Name))
 	}
-	return Say(fmt.Sprintf("👥 Stage %d of %d · %d of %d agreed", r.Stage+1, len(r.Plan.Stages), r.At(r.Stage), st.Quorum)).Say(against(r, " · "))
+	if quote := Clip(OneLine(maskSecrets(r.Facts.Quote, r.Args, r.Secrets)), maxBundleNote); quote != "" {
+		line.Say(": ").soft("“" + quote + "”")
+	}
+	return line
 }
 
-// homeArguments shows the exact arguments, or their beginning.
-func (v View) homeArguments(p *BlockBuilder, r approvers.Request) {
+// homeArguments shows the exact arguments, or their beginning and how much is missing.
+func (v View) homeArguments(p *BlockBuilder, r approvers.Request) (cut *RichText) {
 	text := argumentsOf(r)
 	if Width(text) <= maxBundleCall && strings.Count(text, "\n") < maxBundleLines {
 		p.exact(text)
-		return
+		return new(RichText)
 	}
 	start, missing := head(text, maxBundleCall/4, maxBundleLines/2)
 	p.exact(start)
-	p.Para(Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(" Approve… shows all of them first."))
+	return Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(" Approve… shows all of them first.")
 }
 
 // withID sets the ID of a block.
@@ -189,7 +190,7 @@ func (v View) homeAway(p *BlockBuilder) {
 	a := v.Home.Away
 	value := v.token(refAway)
 	if a.Over(v.Now) {
-		p.Para(Say("You are here. While you are away nobody waits for you, and a colleague can stand in by their own role."))
+		p.Para(Say("While you are away, your cards go to others, and a colleague can stand in."))
 		p.buttons("away", button(ActAway, "I'm away…", value, slack.StyleDefault))
 	} else {
 		line := Say("🌴 You are away from ").At(a.From, longTime).Say(" until ").At(a.Until, longTime).Say(".")
@@ -233,7 +234,7 @@ func (v View) HistoryLine(r approvers.Request, who approvers.PersonID) *RichText
 	line.Say(": ")
 	if r.State == approvers.Pending {
 		if TookPart(r, who) {
-			line.Say("you had your say; ")
+			line.Say("you have decided; ")
 		}
 		line.Say("it waits for "+v.waitsFor(r)+" until ").At(r.ExpiresAt, DayTime).Say(".")
 	} else {

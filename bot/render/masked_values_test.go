@@ -35,12 +35,14 @@ func TestWithoutSecrets(t *testing.T) {
 func TestMaskedForms(t *testing.T) {
 	r := bottest.Request(bottest.SecretArgs)
 	r.Secrets = []string{"card.number", "note", "pin"}
+	seen := r
+	seen.Revealed = []approvers.Reveal{{By: teo, Digest: r.Digest, Secrets: r.Secrets}}
 	s := bottest.ViewModel(r)
 	t.Run("card", func(t *testing.T) { bottest.Golden(t, "card_masked", drawn(t, s).Messages[0]) })
 	for name, v := range map[string]slack.ModalViewRequest{
 		"modal_reveal":             RevealForm(r, testToken(r)),
-		"modal_modify_masked":      ModifyForm(r, testToken(r), bottest.Tool("charge_card", bottest.SecretSchema, approvers.Unprotected)),
-		"modal_modify_masked_json": ModifyForm(r, testToken(r), bottest.Tool("charge_card", `{"oneOf":[{}]}`, approvers.Unprotected)),
+		"modal_modify_masked":      modifyForm(seen, bottest.Tool("charge_card", bottest.SecretSchema, approvers.Unprotected)),
+		"modal_modify_masked_json": modifyForm(seen, bottest.Tool("charge_card", `{"oneOf":[{}]}`, approvers.Unprotected)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			viewWithin(t, v)

@@ -31,12 +31,24 @@ func Modal(title string, p *BlockBuilder) slack.ModalViewRequest {
 
 // LoadingView is a modal's content until it is filled in.
 func LoadingView(id, form string) slack.ModalViewRequest {
-	p := new(BlockBuilder)
-	p.Para(Say("One moment…"))
-	p.Small("Should nothing appear here, close this and click again.")
-	v := Modal(FormTitles[form], p)
+	v := plainModal(FormTitles[form], "One moment… If nothing appears here, close this and click again.")
 	v.ExternalID = ExternalID(id)
 	return v
+}
+
+// RefusedForm stands in place of a form that Slack refused.
+func RefusedForm(title, code string) slack.ModalViewRequest {
+	return plainModal(title, PlainWords(FormRefused(code)))
+}
+
+// FormRefused says that Slack refused to show a form, and with which error code.
+func FormRefused(code string) *RichText {
+	return Say("Slack refused to show this form (" + Visible(code) + "). Nothing was changed. Please tell the bot's operator, who finds the reason in the log.")
+}
+
+// plainModal is a modal with the one block that every workspace and client can show.
+func plainModal(title, text string) slack.ModalViewRequest {
+	return Modal(title, &BlockBuilder{Blocks: []slack.Block{slack.NewSectionBlock(plainText(text), nil, nil)}})
 }
 
 func ExternalID(inbox string) string { return "countersign:" + inbox }
@@ -120,7 +132,7 @@ func FitFormErrors(faults map[string]string) map[string]string {
 		left := len(faults) - i - 1
 		size += bytesOf(block) + bytesOf(text) + 2
 		if last := size+MaxErrorText*4 > maxFaults; last && left > 0 {
-			text = Clip(text, MaxErrorText/2) + fmt.Sprintf(" (More is to be mended: %s.)", Plural(left, "further field"))
+			text = Clip(text, MaxErrorText/2) + fmt.Sprintf(" (Also wrong: %s.)", Plural(left, "more field"))
 			out[block] = text
 			return out
 		}

@@ -23,7 +23,7 @@ func TestFaultsFitIntoAnAcknowledgement(t *testing.T) {
 			if len(raw) >= 20<<10 {
 				t.Fatalf("%d faults of %.10q make %d bytes", fields, text, len(raw))
 			}
-			if left := fields - len(told); left > 0 != strings.Contains(string(raw), fmt.Sprintf("(More is to be mended: %s.)", Plural(left, "further field"))) {
+			if left := fields - len(told); left > 0 != strings.Contains(string(raw), fmt.Sprintf("(Also wrong: %s.)", Plural(left, "more field"))) {
 				t.Fatalf("%d of %d errors are omitted without a note: %.300s", left, fields, raw)
 			}
 			if fields > 0 && len(told) == 0 {

@@ -15,7 +15,7 @@ import (
 func (v View) aftermath(r approvers.Request) *RichText {
 	switch {
 	case r.State == approvers.Approved && v.Pause.On:
-		return Say(" Paused: it starts when everything goes on, or expires ").At(r.RunBy, DayTime).Say(".")
+		return Say(" Paused: it starts when the pause ends, or expires ").At(r.RunBy, DayTime).Say(".")
 	case r.State == approvers.Approved:
 		return Say(" It is about to run.")
 	case r.State == approvers.Consumed && v.Execution != nil:

@@ -24,7 +24,7 @@ func (v View) question() *BlockBuilder {
 		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered, ").At(a.At, clock).Say(":"))
 		p.quoted(Clip(Visible(a.Text), MaxSentence))
 	case r.State == approvers.Pending:
-		p.Para(v.called(r).Say(": write your answer here, or press Answer…; it comes on the card. ").also(v.deadline(r)))
+		p.Para(v.called(r).Say(": write your answer here, or press Answer…; it appears on the card. The deadline does not change. ").also(v.deadline(r)))
 		p.buttons("", button(ActAnswer, "Answer…", v.token(r.ID), slack.StylePrimary))
 	default:
 		p.Para(Say("No answer is needed any more: ").also(v.ending(r)))
@@ -75,7 +75,7 @@ func (v View) modelQuestion() *BlockBuilder {
 		row = append(row, button(ActChoose+strconv.Itoa(i), Visible(option), v.token(call.ID), slack.StyleDefault))
 	}
 	p.buttons("", row...)
-	p.Para(Say("Choose, or write your answer here. Until ").At(q.ExpiresAt, DayTime).Say("; this approves nothing."))
+	p.Para(Say("Choose, or write your answer here, by ").At(q.ExpiresAt, DayTime).Say(". It is not an approval."))
 	return p
 }
 
@@ -87,7 +87,7 @@ func (v View) asksPeople(q approvers.ModelQuestion, outcome approvers.Outcome) (
 	case approvers.OutcomeExecuted:
 		return "💬", Say("").Person(q.By, q.Name).Say(" answered: ").Strong(Clip(OneLine(q.Answer), MaxNote))
 	case approvers.OutcomeWithdrawn:
-		return "↩️", Say("Not answered: the conversation went on to something else.")
+		return "↩️", Say("Not answered: the conversation moved on.")
 	}
 	return "⌛", Say("Nobody answered in time.")
 }

@@ -114,7 +114,7 @@ func TestToolPreviewInABundle(t *testing.T) {
 
 // A person who decides on a critical call too early is told what to wait for.
 func TestPreviewDenied(t *testing.T) {
-	if got := Denied(&approvers.Denied{Code: approvers.DeniedPreview}, nil, nil).plain.String(); !strings.Contains(got, "a preview of it is being made") {
+	if got := Denied(&approvers.Denied{Code: approvers.DeniedPreview}, nil, nil).plain.String(); !strings.Contains(got, "its preview is not there yet") {
 		t.Errorf("got %q", got)
 	}
 }

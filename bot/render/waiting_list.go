@@ -77,5 +77,5 @@ func (l *WaitingList) UnreadNotes(more bool) []*RichText {
 	if !more {
 		return nil
 	}
-	return []*RichText{Say("So much waits that only the oldest was looked through.")}
+	return []*RichText{Say("Too much waits to list all of it. These are the oldest.")}
 }

@@ -113,6 +113,9 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 			resp.Body.Close()
 			return nil, unusable
 		}
+		if asksToWait(resp) {
+			l.hold(method, channel, defaultRetryAfter)
+		}
 	}
 	return resp, err
 }

@@ -160,6 +160,21 @@ func notJSON(resp *http.Response) error {
 	return nil
 }
 
+// limitedIn matches Slack's rate limits in an answer with status 200.
+var limitedIn = regexp.MustCompile(`"error": ?"(ratelimited|rate_limited|message_limit_exceeded)"`)
+
+// asksToWait reports whether a response with status 200 is a refusal because of a rate limit. The response can still be
+// read from its start.
+func asksToWait(resp *http.Response) bool {
+	if resp.StatusCode != http.StatusOK {
+		return false
+	}
+	body := bufio.NewReaderSize(resp.Body, 256)
+	resp.Body = readCloser{body, resp.Body}
+	head, _ := body.Peek(128) // the reader of the body sees any error
+	return notOK.Match(head) && limitedIn.Match(head)
+}
+
 // isReply reports whether a request posts to a response URL, and does not upload a file.
 func isReply(req *http.Request) bool {
 	return req.Method == http.MethodPost && strings.HasPrefix(req.Header.Get("Content-Type"), "application/json")

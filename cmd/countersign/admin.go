@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 	"countersign/cmd/countersign/cli"
 	"countersign/internal/visible"
 )
@@ -64,6 +66,26 @@ func runs(wf *workflow.Workflow) func(context.Context) error {
 		}
 		return fmt.Errorf("everything is paused by %s since %s%s", p.By, p.At.Format(time.RFC3339), why)
 	}
+}
+
+// refusedBySlack reports what Slack refuses in the workspace. The bot stays ready: it does without.
+func refusedBySlack(wf *workflow.Workflow) func(context.Context) error {
+	return func(ctx context.Context) error {
+		list, err := wf.Views.Refusals(ctx)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		var lines []string
+		for _, r := range list {
+			lines = append(lines, refusalLine(r))
+		}
+		return errors.New(strings.Join(lines, "; "))
+	}
+}
+
+// refusalLine says in one line what Slack refuses, and until when the bot does without.
+func refusalLine(r settings.Refusal) string {
+	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
 
 // reaches reports on /readyz the requests that nobody can be shown. The bot stays ready: it keeps trying.

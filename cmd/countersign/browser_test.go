@@ -275,7 +275,7 @@ func TestBrowserPause(t *testing.T) {
 	b.sees(inMessages, "we look into wrong refunds")
 	b.click("button", "Approve")
 	b.press("confirm-accept")
-	b.sees(inMessages, "It starts when everything goes on")
+	b.sees(inMessages, "It starts when the pause ends")
 	b.shot("pause-5-approved-not-started")
 
 	b.become("U0003", "U0BOT")
@@ -283,7 +283,7 @@ func TestBrowserPause(t *testing.T) {
 	b.shot("pause-6-director")
 	b.click("button", "Resume")
 	b.press("confirm-accept")
-	b.sees(inMessages, "Everything goes on")
+	b.sees(inMessages, "The pause is over")
 	b.shot("pause-7-resumed")
 
 	b.become("U0100", "C0001")

@@ -38,6 +38,9 @@ const (
 	callFatal            // Slack does it, and then the bot is killed
 	callUnknown          // there is no such method
 	callOver             // the message is not being streamed any more
+	callMissing          // HTTP 404
+	callHTML             // a page of a proxy, with status 200
+	callEmpty            // nothing, with status 200
 )
 
 // watched records each call of the bot, and gives it the fate that the test wants.
@@ -71,6 +74,11 @@ func (b *bubble) watched(h http.Handler) http.Handler {
 		case callRefused:
 			answer.Header().Set("Retry-After", "30")
 			http.Error(answer, `{"ok":false,"error":"ratelimited"}`, http.StatusTooManyRequests)
+		case callMissing:
+			http.NotFound(answer, r)
+		case callHTML:
+			fmt.Fprint(answer, "<html>a proxy</html>")
+		case callEmpty:
 		case callUnknown, callOver:
 			fmt.Fprintf(answer, `{"ok":false,"error":%q}`, map[callFate]string{callUnknown: "unknown_method", callOver: "message_not_in_streaming_state"}[what])
 		default:

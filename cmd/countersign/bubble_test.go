@@ -37,6 +37,7 @@ type bubble struct {
 	death  chan struct{} // a call killed the bot
 
 	instead func(http.Handler) http.Handler // stands before the model; nil: nothing does
+	front   func(http.Handler) http.Handler // stands before Slack; nil: nothing does
 
 	mu     sync.Mutex
 	door   *wire                  // where the bot takes Slack's requests over HTTP
@@ -108,7 +109,11 @@ func inBubble(t *testing.T, change func(*bubble), fn func(*bubble)) {
 		if b.instead != nil {
 			script = b.instead(script)
 		}
-		servers := map[*wire]http.Handler{people: b.ws.Handler(), b.slack: b.watched(b.ws.Handler()), b.model: script}
+		slackSide := b.ws.Handler()
+		if b.front != nil {
+			slackSide = b.front(slackSide)
+		}
+		servers := map[*wire]http.Handler{people: b.ws.Handler(), b.slack: b.watched(slackSide), b.model: script}
 		var serving sync.WaitGroup
 		var closing []func() error
 		for w, h := range servers {

@@ -153,7 +153,7 @@ func TestClickThatKills(t *testing.T) {
 	}
 	bot = c.start(t.Context(), doom{})
 	c.awaitUp(bot)
-	teo.sees("#support-approvals", "", "my process ended again and again while it worked on this")
+	teo.sees("#support-approvals", "", "I stopped each time I worked on this")
 	teo.clicks("#support-approvals", "", "Approve", "Waits for Team Lead")
 	sam.sees("#support", root, finished("1001"))
 	if err := bot.end(syscall.SIGTERM); err != nil {

@@ -1,14 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"fmt"
-	"io"
+	"encoding/json"
 
 	"github.com/spf13/cobra"
 
 	"countersign/agent/catalog"
 	"countersign/approvers/audit"
+	"countersign/approvers/workflow/settings"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/doctor"
 	"countersign/config"
@@ -32,9 +33,7 @@ Exit codes: 0 nothing is missing · 1 something is, or is wrong · 2 the environ
 Slack or the model refuses a token · 3 Slack, the model or the store can't be reached.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, AskBot: func(ctx context.Context, env config.Env) error {
-				return doctorTask.ask(ctx, env, none{}, nil, io.Discard)
-			}}
+			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, AskBot: askRefusals}
 			if !asJSON {
 				d.Out = cmd.OutOrStdout()
 			}
@@ -72,9 +71,26 @@ func openForCheck(path string) (doctor.Store, error) {
 	return db, nil
 }
 
-// doctorTask confirms that the running bot can read its store.
+// askRefusals asks the running bot what Slack refuses in its workspace.
+func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, err error) {
+	var out bytes.Buffer
+	if err := doctorTask.ask(ctx, env, none{}, nil, &out); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(out.Bytes(), &list); err != nil {
+		return nil, cli.CouldNot("the bot's answer can't be read: %w", err)
+	}
+	return list, nil
+}
+
+// doctorTask confirms that the running bot can read its store, and writes what Slack refuses in its workspace, as JSON.
 var doctorTask = task[none]{"doctor", false, func(ctx context.Context, w taskEnv, _ none) error {
-	if err := w.store.View(ctx, func(store.Reader) error { return nil }); err != nil {
+	var list []settings.Refusal
+	err := w.store.View(ctx, func(r store.Reader) (err error) {
+		list, _, err = settings.ReadRefusals(r)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if w.rests {
@@ -86,6 +102,5 @@ var doctorTask = task[none]{"doctor", false, func(ctx context.Context, w taskEnv
 			return cli.CouldNot("the bot is held: %w", older)
 		}
 	}
-	_, err := fmt.Fprintln(w.out, "reads")
-	return err
+	return json.NewEncoder(w.out).Encode(list)
 }}

@@ -95,6 +95,13 @@ func TestDrafts(t *testing.T) {
 	}{
 		{"all goes well", nil, 3, 1},
 		{"streams are refused", nth("chat.startStream", 0, callUnknown), 0, 2},
+		{"there are no streams", nth("chat.startStream", 0, callMissing), 0, 2},
+		{"a proxy answers for streams", nth("chat.startStream", 0, callHTML), 0, 1},
+		{"streams are answered with nothing", nth("chat.startStream", 0, callEmpty), 0, 1},
+		{"every stream fails", nth("chat.startStream", 0, callFails), 0, 1},
+		{"every append is not there", nth("chat.appendStream", 0, callMissing), 1, 2},
+		{"the end of a stream is not there", nth("chat.stopStream", 0, callMissing), 3, 0},
+		{"the end of a stream always fails", nth("chat.stopStream", 0, callFails), 3, 0},
 		{"the first answer is lost", nth("chat.startStream", 1, callUnheard), 0, 0},
 		{"the first call fails", nth("chat.startStream", 1, callFails), 0, 0},
 		{"Slack takes no stream for now", nth("chat.startStream", 1, callRefused), 0, 0},

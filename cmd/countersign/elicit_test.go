@@ -220,7 +220,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 			v := b.form("sam")
 			b.pass(11 * time.Minute)
 			b.submit("sam", v, map[string]string{"city": "Oslo", "seats": "2"})
-			b.within(10*time.Second, "sam is told", func() bool { return b.isTold(thread, "Too late: the time to answer") })
+			b.within(10*time.Second, "sam is told", func() bool { return b.isTold(thread, "Too late: this could be answered") })
 		}, "told: cancel", "Nobody answered in time", approvers.ElicitationExpired},
 		"two windows": {form, func(b *bubble, thread string, m workspaceclient.Message) {
 			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "Answer…")))
@@ -229,7 +229,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "Decline")))
 			b.settledSaying(thread, "told: decline")
 			b.submit("sam", v, map[string]string{"city": "Oslo", "seats": "2"})
-			b.within(10*time.Second, "sam is told", func() bool { return b.isTold(thread, "this question has its answer") })
+			b.within(10*time.Second, "sam is told", func() bool { return b.isTold(thread, "this question is answered") })
 		}, "told: decline", "declined to answer", approvers.ElicitationDeclined},
 		"the turn is stopped": {form, func(b *bubble, thread string, _ workspaceclient.Message) {
 			_, err := b.as("sam").Say(b.ctx, "#support", thread, "stop")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -37,6 +38,7 @@ type witnessConfig struct {
 	Heard  string // file of deliveries: which click became which inbox row
 	Shop   string // address of the sample shop's tools, which the bot has in place of the campaign's
 	Server string // address where a server offers the campaign's tools, which live on when the bot is killed; empty: they are the bot's own
+	Listen string // address for Slack's requests; empty: Socket Mode
 	Slow   time.Duration
 	Doom   doom
 }
@@ -116,6 +118,9 @@ func witnessRun(ctx context.Context, conf string) error {
 		store: overheard{db, heard, end}, tools: tools, log: log, crashes: openCrashes(c.Store+".crashes", log),
 	}
 	defer s.crashes.stop()
+	if c.Listen != "" {
+		s.listen, s.signingSecret = func() (net.Listener, error) { return net.Listen("tcp", c.Listen) }, workspace.DemoSigningSecret
+	}
 	if s.admin, err = listen("the admin server", "", "127.0.0.1:0"); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func newTrial(t *testing.T, seed uint64, policy string, speaks func(*killHarness
 	if err := os.WriteFile(c.conf.Policy, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	retries := make([]time.Duration, 200) // events come again until they are taken: what a person said is never lost for good
+	retries := make([]time.Duration, 200) // unless a campaign wants none, events come again until they are taken: what a person said is never lost for good
 	for i := range retries {
 		retries[i] = 100 * time.Millisecond
 	}

@@ -149,7 +149,7 @@ func clickables(messages []workspaceclient.Message) []clickable {
 	var out []clickable
 	for _, m := range messages {
 		for _, e := range workspaceclient.Elements(m.Blocks) {
-			if e.Type == "button" && e.Value != "" {
+			if e.Type == "button" && e.Value != "" && e.ActionID != "arguments" { // Details… stays on decided cards
 				out = append(out, clickable{m, e})
 			}
 		}

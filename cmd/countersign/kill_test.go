@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"syscall"
@@ -12,13 +16,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
 	"countersign/internal/testkit"
 )
 
 // TestKills kills a bot in its own process with SIGKILL, in the middle of real approvals by real clicks, and starts it
 // again each time: half of the time at a random moment, and half at a named point. At the end it is killed during its
 // recovery from a kill. Afterwards the store, the tools' traces and what Slack shows must agree: no acknowledged
-// decision lost, no harmful second run, nothing left waiting.
+// decision lost, no harmful second run, nothing left waiting. Slack delivers each event once and never again, so the bot
+// has to find in the histories what people wrote while it was dead; every request must be answered.
 //
 // COUNTERSIGN_KILLS sets the number of kills (12). They are made in rounds, each in its own world, with as many
 // concurrent rounds as there are processors. Each round prints its seed; COUNTERSIGN_SEED repeats its moments and the
@@ -56,7 +63,8 @@ const roundKills = 100
 // killRound is one round, from an empty store until everything is settled. With an odd seed the tools are those of an
 // MCP server: if the bot is killed during a run, it does not know whether the server does it, or has done it.
 func killRound(t *testing.T, kills int, seed uint64) figures {
-	c := openTrial(t, seed)
+	c := openTrial(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
+	c.begin()
 	if seed%2 == 1 {
 		c.offerWitnesses()
 	}
@@ -94,6 +102,37 @@ var campaignPoints = func() []string {
 var recoveryPoints = []string{
 	toolCalled, "Recover" + testkit.BeforeCommit, "Recover" + testkit.BehindCommit, "Claim" + testkit.BeforeCommit, "Claim" + testkit.BehindCommit, toolActed,
 	"Recover" + testkit.BehindCommit,
+}
+
+// begin has a first bot listen, over HTTP if that is the transport of the tests. What people write from then on is
+// answered, also what Slack gives up to deliver: it delivers each event once.
+func (c *killHarness) begin() {
+	c.Helper()
+	if usualTransport() == "http" {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			c.Fatal(err)
+		}
+		c.conf.Listen = l.Addr().String()
+		l.Close()
+	}
+	bot := c.start(c.Context(), doom{})
+	c.awaitUp(bot)
+	if c.conf.Listen != "" {
+		body, err := json.Marshal(delivery.URLsAt("http://" + c.conf.Listen + "/slack/"))
+		if err != nil {
+			c.Fatal(err)
+		}
+		answer, err := http.Post(c.conf.Base+"/app/request_urls", "application/json", bytes.NewReader(body))
+		if err != nil {
+			c.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			c.Fatalf("the request URLs are not verified: %s\n%s", answer.Status, c.tail())
+		}
+	}
+	c.killed(bot)
 }
 
 // run lets people work while the bot is killed, lets everything settle, and stops the bot in an orderly way.

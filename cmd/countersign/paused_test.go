@@ -32,7 +32,7 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	teo.clicks("countersign", "", "Pause everything", "Pause everything?")
 	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Everything is paused by")
 	teo.clicks("countersign", "", "Approve", "Refund of $49.99 for order ORD-123", "Everything is paused by")
-	sam.sees("#support", root, "It starts when everything goes on")
+	sam.sees("#support", root, "It starts when the pause ends")
 	bot.end(syscall.SIGKILL)
 
 	bot, admin := p.serve()
@@ -45,7 +45,7 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	// A message in a new thread is answered with the pause, so the bot had enough time to start a run.
 	second := sam.says("#support", "", "@Countersign where is order ORD-124?")
 	sam.sees("#support", second, "Everything is paused by", "wrong refunds")
-	sam.sees("#support", root, "It starts when everything goes on")
+	sam.sees("#support", root, "It starts when the pause ends")
 	teo.clicks("countersign", "", "Resume", "Everything is paused by")
 	sam.sees("#support", root, "I refunded $49.99")
 	sam.sees("#support", second, "ORD-124")

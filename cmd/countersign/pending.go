@@ -81,6 +81,9 @@ var pendingTask = task[string]{"pending", false, func(ctx context.Context, w tas
 	if pause.On {
 		p.Paused = &pause
 	}
+	if p.Refused, err = wf.Views.Refusals(ctx); err != nil {
+		return cli.CouldNot("the store can't be read: %w", err)
+	}
 	if id != "" {
 		err = p.readOne(ctx, wf, id)
 	} else {
@@ -98,6 +101,8 @@ type pending struct {
 	Paused   *settings.Pause `json:"paused,omitempty"` // nil: not paused
 	Requests []waitingCall   `json:"requests"`
 	Unknown  []unknownRun    `json:"unknown"` // runs with an unknown outcome
+	// Refused is what Slack refuses in this workspace.
+	Refused []settings.Refusal `json:"slack_refuses,omitempty"`
 }
 
 // waitingCall is a request that waits for people or for its run.
@@ -354,6 +359,9 @@ func (p pending) print(out io.Writer, whole bool) {
 	}
 	if len(p.Requests)+len(p.Unknown) == 0 {
 		fmt.Fprintln(out, "Nothing waits.")
+	}
+	for _, r := range p.Refused {
+		fmt.Fprintf(out, "! Slack refuses %s\n", refusalLine(r))
 	}
 }
 

@@ -195,6 +195,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "rows", ready: undamaged(s.store)},
 			{name: "mended", ready: unmended(s.store), notice: true},
 			{name: "slack", ready: p.bot.Ready},
+			{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
 			{name: "model", ready: p.agent.Ping},
 			{name: "policy", ready: s.policies.state, notice: true},
 			{name: "pins", ready: s.tools.Pinned, notice: true},

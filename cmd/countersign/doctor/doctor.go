@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/config/check"
@@ -42,7 +43,8 @@ type Doctor struct {
 	URL       string                                                     // the bot's public address; empty: unknown
 	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as they are known while no source is asked
 	OpenStore func(path string) (Store, error)                           // opens the store; store.ErrLocked: another process holds it
-	AskBot    func(ctx context.Context, env config.Env) error            // asks the running bot whether it reads its store
+	// AskBot asks the running bot whether it reads its store, and what Slack refuses in its workspace.
+	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 
 	topic    string
 	findings []diagnosis

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"countersign/approvers/audit"
+	"countersign/approvers/workflow/settings"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/internal/control"
@@ -49,7 +51,11 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 	case err != nil:
 		d.fail(cli.Code(err), err.Error(), "")
 	default:
-		err := db.Check(ctx)
+		var refused []settings.Refusal
+		err := errors.Join(db.Check(ctx), db.View(ctx, func(r store.Reader) (err error) {
+			refused, _, err = settings.ReadRefusals(r)
+			return err
+		}))
 		older, unread := audit.FindOlder(ctx, path, env.Audit.Heads, db)
 		if err := errors.Join(err, db.Close()); err != nil {
 			d.fail(cli.ExitNo, path+": "+err.Error(), "put a backup in its place: countersign restore")
@@ -64,19 +70,31 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 			return
 		}
 		d.ok("%s is whole, and nobody holds it", path)
+		d.refused(refused)
 	}
 }
 
 // held asks the bot that holds the store.
 func (d *Doctor) held(ctx context.Context, env config.Env) {
-	err := d.AskBot(ctx, env)
+	refused, err := d.AskBot(ctx, env)
 	switch {
 	case err == nil:
 		d.ok("a bot is running: it holds %s, and answers", env.Store.Path)
+		d.refused(refused)
 	case errors.Is(err, control.ErrNobody):
 		d.fail(cli.ExitFailed, env.Store.Path+" is held by a program that does not answer at "+env.Control, "set COUNTERSIGN_CONTROL as serve has it, or see which program it is")
 	default:
 		d.fail(cli.Code(err), err.Error(), "")
+	}
+}
+
+// refused reports what Slack refused in the workspace, according to the store.
+func (d *Doctor) refused(list []settings.Refusal) {
+	for _, r := range list {
+		if r.Until.After(time.Now()) {
+			d.warn(fmt.Sprintf("Slack refuses %s since %s: %s", r.What, cli.Moment(r.Since), r.Cause),
+				"the bot does without until "+cli.Moment(r.Until)+", and then tries it again; ask the workspace's admins whether an app may use it")
+		}
 	}
 }
 

@@ -24,6 +24,12 @@ func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.V
 		return err
 	}
 	err = who.Submit(ctx, form.ID, values)
+	if again, open, failed := p.stillOpen(ctx, do.who, form); failed != nil {
+		return failed
+	} else if err == nil && open { // its button says something else now: it is pressed again
+		p.aside(p.aloneTo(do.who, workspaceclient.Text(again.Blocks)))
+		err = who.Submit(ctx, form.ID, nil)
+	}
 	var refused *workspaceclient.Refusal
 	if errors.As(err, &refused) && len(refused.Errors) > 0 {
 		for _, field := range slices.Sorted(maps.Keys(refused.Errors)) {
@@ -38,6 +44,16 @@ func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.V
 		return err
 	}
 	return closeAll(ctx, who)
+}
+
+// stillOpen returns the form as it is after it was sent, and whether it is open.
+func (p *player) stillOpen(ctx context.Context, who string, form workspaceclient.View) (workspaceclient.View, bool, error) {
+	views, err := p.as(who).Views(ctx)
+	i := slices.IndexFunc(views, func(v workspaceclient.View) bool { return v.ID == form.ID })
+	if err != nil || i < 0 {
+		return workspaceclient.View{}, false, err
+	}
+	return views[i], true, nil
 }
 
 // aloneTo returns the transcript's line for a message that only one person sees.

@@ -19,7 +19,7 @@ type verb struct {
 var verbs = []verb{
 	{words: "approves all", button: "Approve all"},
 	{words: "rejects all", button: "Reject all", needs: "too much"},
-	{words: "puts TOOL on its own card", button: "On its own card"},
+	{words: "puts TOOL on its own card", button: "Open separately"},
 	{words: "approves TOOL", button: "Approve"},
 	{words: "reads and approves TOOL", button: "Details"},
 	{words: "rejects TOOL", button: "Reject", needs: "too much"},

@@ -1,0 +1,83 @@
+package workflow_test
+
+import (
+	"testing"
+	"time"
+
+	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
+	"countersign/store"
+)
+
+func (h *harness) reception() settings.Reception {
+	h.t.Helper()
+	now, err := h.Views.Reception(h.ctx())
+	h.ok(err)
+	return now
+}
+
+// TestReception: what was missed is read from the last time at which everything was received, and from there again
+// until all of it is read.
+func TestReception(t *testing.T) {
+	h := newHarness(t)
+	h.ok(h.Intake.Missed(h.ctx(), false))
+	first := h.reception()
+	if first.Gap != nil || !first.Until.Equal(h.clock.Now()) {
+		t.Fatalf("a new installation has %+v", first)
+	}
+	h.clock.pass(time.Hour)
+	h.ok(h.Intake.Received(h.ctx(), h.clock.Now(), h.clock.Now()))
+	until := h.clock.Now()
+	h.clock.pass(time.Hour)
+	h.ok(h.Intake.Missed(h.ctx(), false))
+	gap := *h.reception().Gap
+	if !gap.From.Equal(until) || !gap.Received.Equal(until) || !gap.To.Equal(h.clock.Now()) {
+		t.Errorf("the gap is %+v", gap)
+	}
+	h.ok(h.Intake.ChannelRead(h.ctx(), gap, "C1"))
+	h.ok(h.Intake.Received(h.ctx(), h.clock.Now(), h.clock.Now())) // not before the gap is read
+	h.clock.pass(time.Minute)
+	h.ok(h.Intake.Missed(h.ctx(), false)) // another process
+	h.ok(h.Intake.CaughtUp(h.ctx(), gap)) // the first one was late
+	again := h.reception()
+	if g := again.Gap; g == nil || !g.From.Equal(until) || !g.To.Equal(h.clock.Now()) || g.Done != "" || !again.Until.Equal(until) {
+		t.Fatalf("another start has %+v", again)
+	}
+	h.ok(h.Intake.CaughtUp(h.ctx(), *again.Gap))
+	if now := h.reception(); now.Gap != nil || !now.Until.Equal(h.clock.Now()) || len(h.timers(store.TimerCatchUp)) > 0 {
+		t.Errorf("after reading: %+v, timers %v", now, h.timers(store.TimerCatchUp))
+	}
+}
+
+// TestKnownWhileReadAgain: a delivery is remembered for as long as its message may be read again.
+func TestKnownWhileReadAgain(t *testing.T) {
+	h := newHarness(t)
+	h.ok(h.Intake.Missed(h.ctx(), false))
+	row := store.Inbox{ID: "message:C0001/1", Kind: store.InboxEvent, ReceivedAt: h.clock.Now(), Payload: []byte("x")}
+	_, err := h.Intake.Receive(h.ctx(), row, "")
+	h.ok(err)
+	h.ok(h.Intake.Done(h.ctx(), row.ID, ""))
+	h.ok(h.Intake.Received(h.ctx(), h.clock.Now(), h.clock.Now()))
+	h.clock.pass(9 * time.Hour)
+	h.ok(h.Intake.Forget(h.ctx(), 2*time.Hour))
+	if _, err := h.Views.Inbox(h.ctx(), row.ID); err != nil {
+		t.Errorf("after nine hours without the bot: %v", err)
+	}
+	h.ok(h.Intake.Received(h.ctx(), h.clock.Now(), h.clock.Now()))
+	h.ok(h.Intake.Forget(h.ctx(), 2*time.Hour))
+	if _, err := h.Views.Inbox(h.ctx(), row.ID); err == nil {
+		t.Error("it is kept although nothing is read again")
+	}
+}
+
+// TestRestoredReadsNothing: what was written since a backup may have been answered, so it is not read.
+func TestRestoredReadsNothing(t *testing.T) {
+	h := newHarness(t)
+	h.ok(h.Intake.Missed(h.ctx(), false))
+	h.clock.pass(5 * time.Hour)
+	h.ok(h.Intake.Missed(h.ctx(), false))
+	h.ok(h.History.Restored(h.ctx(), workflow.Restoration{Who: lead.ID, Backup: "b"}))
+	if now := h.reception(); now.Gap != nil || !now.Until.Equal(h.clock.Now()) || len(h.timers(store.TimerCatchUp)) > 0 {
+		t.Errorf("after a restore: %+v", now)
+	}
+}

@@ -1,0 +1,66 @@
+package workflow
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"countersign/store"
+)
+
+// What a requester waits for is never given up at once. If Slack refuses it everywhere, it is tried again after growing
+// pauses, and when the bot starts: somebody may have corrected the cause.
+const (
+	firstAnswerRetry = 10 * time.Minute
+	lastAnswerRetry  = 24 * time.Hour
+	answersKept      = 7 * 24 * time.Hour
+)
+
+// isAnswer reports whether a requester waits for an outbox message.
+func isAnswer(s store.OutboxMessage) bool {
+	switch s.Kind {
+	case store.OutboxAnswer, store.OutboxFile, store.OutboxProblem, store.OutboxAttachment:
+		return true
+	}
+	return false
+}
+
+// retryLater schedules another try of an answer that Slack refuses and that has no other place, unless it is too old.
+func (t outboxTx) retryLater(s store.OutboxMessage) error {
+	if !isAnswer(s) || t.now.Sub(s.CreatedAt) > answersKept {
+		return nil
+	}
+	if places, err := t.otherPlaces(s); err != nil || len(places) > 0 {
+		return err
+	}
+	pause := lastAnswerRetry
+	if s.Refusals < 8 {
+		pause = min(pause, firstAnswerRetry<<(s.Refusals-1))
+	}
+	t.note(slog.LevelWarn, "Slack refuses an answer everywhere; it is kept and tried again", "message", string(s.Kind), "to", s.To, "cause", s.LastError, "after", pause)
+	return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: t.now.Add(pause)})
+}
+
+// maxRetried bounds the outbox messages that are examined.
+const maxRetried = 10_000
+
+// retryAnswers tries the refused answers again, because the cause may be gone.
+func (t cardsTx) retryAnswers() error {
+	timers, err := t.Timers(store.TimerRepost, maxRetried)
+	if err != nil {
+		return err
+	}
+	for _, timer := range timers {
+		s, err := t.OutboxMessage(timer.Ref)
+		if errors.Is(err, store.ErrNotFound) || err == nil && (s.State != store.OutboxUnreachable || !isAnswer(s)) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.tryAgain(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package render
+
+import (
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/slackapi"
+)
+
+// editEffect is what changed arguments lead to, found before they are sent. The form's button names it.
+type editEffect struct {
+	submit string      // the label of the button
+	typed  bool        // the form asks for the tool's name
+	lines  []*RichText // who has to agree then, and why the change is not an approval
+}
+
+// Labels of the button that sends changed arguments.
+const (
+	submitApprove = "Change and approve"
+	submitEither  = "Change" // approves if the tool's name is typed
+	submitOnly    = "Change without approving"
+	submitSend    = "Change and send on" // if the name of who gets it is too long
+)
+
+// SendsOnly reports whether the button of a form said that the change is not an approval.
+func SendsOnly(submit string) bool {
+	return submit != "" && submit != submitApprove && submit != submitEither
+}
+
+// EditSubmit returns the label of the button that says what changed arguments lead to.
+func (s ClickTarget) EditSubmit(who approvers.Identity, tool workflow.Tool, args []byte) string {
+	return s.editEffect(who, tool, args).submit
+}
+
+// SeenWhole reports whether a person who changes arguments was shown all of them, on the clicked message or in the form.
+func (s ClickTarget) SeenWhole(tool workflow.Tool) bool {
+	return s.ShownRequest().Whole || !hasLockedFields(tool.Schema, *s.Request)
+}
+
+// editEffect makes the change on a copy of the request, as the workflow does when the form is sent.
+func (s ClickTarget) editEffect(who approvers.Identity, tool workflow.Tool, args []byte) editEffect {
+	partly := !s.SeenWhole(tool)
+	alone, approves, denied := s.edited(who, args, partly, false)
+	if denied != nil { // the workflow says why when the form is sent
+		return editEffect{submit: submitEither}
+	}
+	v := View{Model: s.Model}
+	next := v.stageTitle(alone.CurrentStage())
+	switch {
+	case approves && alone.State == approvers.Approved:
+		return editEffect{submit: submitApprove}
+	case approves:
+		return editEffect{submit: submitApprove, lines: []*RichText{Say("Then it waits for ").Strong(next).Say(".")}}
+	}
+	if _, approves, _ := s.edited(who, args, partly, true); approves {
+		return editEffect{submit: submitEither, typed: true, lines: []*RichText{Say("Your change goes to ").Strong(next).Say(", unless you approve it too, below.")}}
+	}
+	why := Say("Your change is not an approval: " + s.whyNoApproval(who, alone, partly) + ". ")
+	if _, denied := alone.Authority(s.Policy, who); denied == nil {
+		return editEffect{submit: submitOnly, lines: []*RichText{why.Say("Decide on the new card.")}}
+	}
+	submit := "Send to " + next
+	if Width(submit) > slackapi.MaxModalTitle {
+		submit = submitSend
+	}
+	return editEffect{submit: submit, lines: []*RichText{why.Say("It goes to ").Strong(next).Say(".")}}
+}
+
+// edited returns a copy of the request after the change, and whether the change counts as the person's approval.
+func (s ClickTarget) edited(who approvers.Identity, args []byte, partly, typed bool) (after approvers.Request, approves bool, denied *approvers.Denied) {
+	r := *s.Request
+	t, _ := s.Policy.Tool(r.Tool, r.Agent)
+	values, err := approvers.StrictArgs(args, t.ReadsNumbers())
+	if err != nil {
+		return r, false, &approvers.Denied{Code: approvers.DeniedInvalidArgs}
+	}
+	e := approvers.Edited{Execution: r.Execution, Args: args, Digest: r.Digest, Plan: s.Policy.Plan(r.AsCall(values))}
+	if r.ToolPreview != nil { // the changed call needs a new one
+		e.ToolPreview = &approvers.ToolPreview{State: approvers.ToolPreviewPending}
+	}
+	m := approvers.Action{Who: who, At: s.Now, Digest: r.Digest, Partly: partly, Typed: typed}
+	after, _, denied = r.Modify(approvers.DecisionContext{Policy: s.Policy, Now: s.Now}, m, e)
+	if denied != nil {
+		return r, false, denied
+	}
+	return after, !after.Decisions[len(after.Decisions)-1].Fallen, nil
+}
+
+// whyNoApproval says why a change does not count as the person's approval, as the rest of a sentence.
+func (s ClickTarget) whyNoApproval(who approvers.Identity, after approvers.Request, partly bool) string {
+	v := View{Model: s.Model}
+	role, _ := s.Request.Authority(s.Policy, who)
+	_, denied := after.Authority(s.Policy, who)
+	switch {
+	case partly:
+		return "part of it is too long to show here"
+	case denied != nil && role.MaxRisk < after.Plan.Risk:
+		return "it is " + after.Plan.Risk.String() + " risk, above what " + v.title(role.Name) + " may approve"
+	case denied != nil:
+		return "a changed call starts again with " + v.stageTitle(after.CurrentStage()) + ", and you are not in that role"
+	}
+	return "it is critical, and its new preview comes first"
+}

@@ -1,0 +1,93 @@
+package slackapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/slack-go/slack"
+)
+
+func refusedWith(code string, said ...string) error {
+	return fmt.Errorf("chat.postMessage: %w", slack.SlackErrorResponse{Err: code, ResponseMetadata: slack.ResponseMetadata{Messages: said}})
+}
+
+// Slack's answers are told apart: what is refused for its blocks, for good, because the method is missing, or not at all.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		err                               error
+		blocks, missing, unusable, refuse bool
+	}{
+		{refusedWith("invalid_blocks"), true, false, false, true},
+		{refusedWith("invalid_arguments", "[ERROR] unsupported type: plan [json-pointer:/view/blocks/1/type]"), true, false, false, true},
+		{refusedWith("invalid_arguments", "[ERROR] missing required field: user"), false, false, false, true},
+		{slack.StatusCodeError{Code: http.StatusBadRequest}, true, false, false, false},
+		{slack.StatusCodeError{Code: http.StatusNotFound}, false, true, false, true},
+		{refusedWith("unknown_method"), false, true, false, true},
+		{slack.StatusCodeError{Code: http.StatusBadGateway}, false, false, true, false},
+		{refusedWith("internal_error"), false, false, true, false},
+		{unusableError{"it is empty"}, false, false, true, false},
+		{refusedWith("ratelimited"), false, false, false, false},
+		{refusedWith("cant_update_message"), false, false, false, true},
+		{io.ErrUnexpectedEOF, false, false, false, false},
+	} {
+		if got := [4]bool{IsBlocksRefused(c.err), IsMissing(c.err), IsUnusable(c.err), IsRefused(c.err)}; got != [4]bool{c.blocks, c.missing, c.unusable, c.refuse} {
+			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+}
+
+func TestBlockFaults(t *testing.T) {
+	faults, said := BlockFaults(refusedWith("invalid_blocks", "[ERROR] unsupported type: task_card [json-pointer:/blocks/2/type]", "[ERROR] must be a string [json-pointer:/blocks/0/text/text]"))
+	if !said || len(faults) != 2 || faults[0] != (BlockFault{2, true}) || faults[1] != (BlockFault{0, false}) {
+		t.Errorf("%v %v", faults, said)
+	}
+	if _, said := BlockFaults(refusedWith("invalid_blocks")); said {
+		t.Error("Slack said nothing")
+	}
+}
+
+// What is kept of Slack's reasons has no token, and is bounded.
+func TestExplain(t *testing.T) {
+	text := Explain(refusedWith("invalid_blocks", "[ERROR] in xoxb-1234567890-abcdef [json-pointer:/blocks/0]", strings.Repeat("long ", 500)))
+	if strings.Contains(text, "xoxb-1234") || len(text) > maxReason+10 || !strings.Contains(text, "/blocks/0") {
+		t.Errorf("%q", text)
+	}
+}
+
+// An answer that is empty or a page is not Slack's; an interrupted one is not judged.
+func TestNotJSON(t *testing.T) {
+	for body, fine := range map[string]bool{`{"ok":true}`: true, "\n {\"ok\":false}": true, "": false, "  ": false, "<html>": false, "ok": false, `[1]`: false} {
+		resp := response(http.StatusOK, body)
+		if err := notJSON(resp); (err == nil) != fine {
+			t.Errorf("%q: %v", body, err)
+		}
+		if left, err := io.ReadAll(resp.Body); err != nil || string(left) != body {
+			t.Errorf("%q was left of %q: %v", left, body, err)
+		}
+	}
+	broken := response(http.StatusOK, "")
+	broken.Body = io.NopCloser(io.MultiReader(failing{}))
+	if err := notJSON(broken); err != nil {
+		t.Errorf("a broken connection: %v", err)
+	}
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
+
+// A response URL that answers nothing has accepted the message.
+func TestReplied(t *testing.T) {
+	for body, want := range map[string]string{"": "ok", "ok": "ok", `{"ok":true}`: `{"ok":true}`} {
+		resp := response(http.StatusOK, body)
+		resp.Header = http.Header{}
+		replied(resp)
+		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != want {
+			t.Errorf("%q: %q, %v", body, got, err)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// refusalRule is one way in which Slack refuses. It answers calls of some methods itself, and does nothing of them.
+type refusalRule struct {
+	name    string
+	methods []string // that are refused; a final * stands for any end
+	kinds   []string // only calls with such a kind of block are refused; "any" is every block
+	named   bool     // only calls with metadata are refused
+	reason  bool     // Slack says which block it is
+	code    string   // with status 200; empty: see status and body
+	status  int
+	body    string
+	lasts   time.Duration // 0: for good
+	bare    bool          // Slack drops the metadata of what it shows
+	unheard bool          // the calls are done, and their first answer is lost
+}
+
+// said is what the log has to contain if such an answer changed what people see.
+func (r refusalRule) said() string {
+	switch {
+	case r.code == "ratelimited", r.status == http.StatusTooManyRequests:
+		return "Slack asks to wait"
+	case r.code != "":
+		return r.code
+	case r.status > 0:
+		return fmt.Sprint(r.status)
+	case r.body == "":
+		return "it is empty"
+	}
+	return "it begins with"
+}
+
+func (r refusalRule) fits(method string) bool {
+	return slices.ContainsFunc(r.methods, func(m string) bool {
+		start, any := strings.CutSuffix(m, "*")
+		return m == method || any && strings.HasPrefix(method, start)
+	})
+}
+
+// refusingSlack stands before the workspace and refuses what it is told to.
+type refusingSlack struct {
+	next http.Handler
+
+	mu    sync.Mutex
+	rule  refusalRule
+	until time.Time
+	lost  map[string]bool // outbox messages whose first answer was lost
+	hits  []refused
+}
+
+// refused is one refused call.
+type refused struct {
+	method, surface string
+}
+
+// refuses begins to refuse.
+func (p *refusingSlack) refuses(r refusalRule) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rule, p.until, p.lost = r, time.Time{}, map[string]bool{}
+	if r.lasts > 0 {
+		p.until = time.Now().Add(r.lasts)
+	}
+}
+
+func (p *refusingSlack) counted() []refused {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.hits)
+}
+
+// ServeHTTP answers a call.
+func (p *refusingSlack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	method, ok := strings.CutPrefix(r.URL.Path, "/api/")
+	if !ok {
+		method = "response_url"
+		if r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+			p.next.ServeHTTP(w, r)
+			return
+		}
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	form, kinds := argumentsOf(r, body)
+	surface, _ := surfaceOf(form)
+	p.mu.Lock()
+	rule := p.rule
+	over := rule.name == "" || !p.until.IsZero() && time.Now().After(p.until)
+	if !over && rule.unheard && surface != "" && rule.fits(method) && !p.lost[surface] {
+		p.lost[surface] = true
+		p.hits = append(p.hits, refused{method, surface})
+		p.mu.Unlock()
+		p.next.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	}
+	at := slices.IndexFunc(kinds, func(kind string) bool { return slices.Contains(rule.kinds, kind) || slices.Contains(rule.kinds, "any") })
+	refuses := !over && !rule.unheard && rule.fits(method) && (len(rule.kinds) == 0 || at >= 0) && (!rule.named || surface != "")
+	if refuses {
+		p.hits = append(p.hits, refused{method, surface})
+	}
+	p.mu.Unlock()
+	if !refuses {
+		p.pass(w, r, rule.bare && !over)
+		return
+	}
+	switch {
+	case rule.code != "":
+		answer := map[string]any{"ok": false, "error": rule.code}
+		if rule.reason && at >= 0 {
+			answer["response_metadata"] = map[string]any{"messages": []string{fmt.Sprintf("[ERROR] unsupported type: %s [json-pointer:/blocks/%d/type]", kinds[at], at)}}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(answer)
+	case rule.status > 0:
+		if rule.status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "20")
+		}
+		http.Error(w, rule.body, rule.status)
+	default:
+		io.WriteString(w, rule.body)
+	}
+}
+
+// pass has the workspace answer.
+func (p *refusingSlack) pass(w http.ResponseWriter, r *http.Request, bare bool) {
+	if !bare || !strings.HasPrefix(r.URL.Path, "/api/conversations.") {
+		p.next.ServeHTTP(w, r)
+		return
+	}
+	answer := httptest.NewRecorder()
+	p.next.ServeHTTP(answer, r)
+	var v any
+	if json.Unmarshal(answer.Body.Bytes(), &v) == nil {
+		answer.Body.Reset()
+		json.NewEncoder(answer.Body).Encode(withoutMetadata(v))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(answer.Code)
+	w.Write(answer.Body.Bytes())
+}
+
+func withoutMetadata(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = withoutMetadata(v[i])
+		}
+	case map[string]any:
+		delete(v, "metadata")
+		for k := range v {
+			v[k] = withoutMetadata(v[k])
+		}
+	}
+	return v
+}
+
+// argumentsOf are the arguments of a call, and the kinds of its blocks.
+func argumentsOf(r *http.Request, body []byte) (form url.Values, kinds []string) {
+	var raw []byte
+	form, _ = url.ParseQuery(string(body))
+	if raw = []byte(form.Get("blocks")); strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		var in struct {
+			Blocks json.RawMessage
+			View   struct{ Blocks json.RawMessage }
+		}
+		json.Unmarshal(body, &in)
+		if raw = in.Blocks; len(in.View.Blocks) > 0 {
+			raw = in.View.Blocks
+		}
+	}
+	var blocks []struct{ Type string }
+	json.Unmarshal(raw, &blocks)
+	for _, b := range blocks {
+		kinds = append(kinds, b.Type)
+	}
+	return form, kinds
+}
