@@ -29,7 +29,8 @@ func ToolWords(name string) string {
 		return name
 	}
 	for i, w := range words {
-		if !(strings.ToUpper(w) == w && len(w) < 5 && strings.ToLower(name) != name) {
+		acronym := strings.ToUpper(w) == w && len(w) < 5 && strings.ToLower(name) != name
+		if !acronym {
 			words[i] = strings.ToLower(w)
 		}
 	}

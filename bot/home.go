@@ -68,7 +68,7 @@ func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 	if s.TS != "" && looks == s.Home.ViewHash {
 		return b.Homes.Unchanged(ctx, s)
 	}
-	d, body, err := render.Draw(v)
+	d, _, err := render.Draw(v)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,8 @@ func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 		return fmt.Errorf("views.publish: %w", slackapi.WithDelay(err))
 	}
 	d = d.With(0, m, whole)
-	if body, err = d.Body(); err != nil {
+	body, err := d.Body()
+	if err != nil {
 		return err
 	}
 	s.TS = shown.ID

@@ -118,7 +118,9 @@ func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render
 // inSimplerForms sends a message, and again in simpler forms as long as Slack refuses its blocks. last is the simplest
 // form that makes sense. It returns the message that Slack accepted, and whether that still has all texts and buttons in
 // its blocks.
-func (r *refusedBySlack) inSimplerForms(ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error) (sent render.Message, whole bool, err error) {
+func (r *refusedBySlack) inSimplerForms(
+	ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error,
+) (sent render.Message, whole bool, err error) {
 	var cause error
 	var newly []string // kinds of blocks that Slack named
 	form, silent := render.AsDrawn, true

@@ -11,7 +11,9 @@ import (
 // toolName matches valid tool names; package agent has the same rule for registered tools.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-var toolKeys = append([]string{"risk", "confirm", "preview", "max_auto", "rules", "stages", "self_approval", "break_glass", "mode", "grants", "trust", "secrets", "blind"}, clockKeys...)
+var toolKeys = append([]string{
+	"risk", "confirm", "preview", "max_auto", "rules", "stages", "self_approval", "break_glass", "mode", "grants", "trust", "secrets", "blind",
+}, clockKeys...)
 
 func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
 	t := approvers.ToolPolicy{Name: e.Key}

@@ -439,7 +439,7 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 	c := Click{Who: u.Who, At: u.At, Reason: string(words), Channel: u.Channel.Channel, MessageTS: u.TS}
 	after, events, denied := asked.Reply(t.deciding(), t.move(c), question)
 	if denied != nil { // such as somebody who did not ask for the call
-		return "", nil
+		return "", nil //nolint:nilerr // then it is an ordinary message
 	}
 	m.State, m.Turn = store.MessageAnswer, turn.ID
 	if err := errors.Join(t.PutMessage(m), t.records.auditRemarked(after, c), t.apply(after, events)); err != nil {

@@ -59,11 +59,6 @@ func IsMessageLost(code string) bool {
 	return code == "message_not_found" || code == "cant_update_message"
 }
 
-// IsNotEditable reports whether a code of chat.update says that the message can no longer be changed.
-func IsNotEditable(code string) bool {
-	return code == "edit_window_closed" || code == "as_user_not_supported"
-}
-
 // IsServerFailure reports whether a code says that Slack itself failed: whether the call took effect is unknown.
 func IsServerFailure(code string) bool { return slackFailed.MatchString(`"error":"` + code + `"`) }
 

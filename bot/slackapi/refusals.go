@@ -147,7 +147,7 @@ func notJSON(resp *http.Response) error {
 			return unusableError{"it is empty"}
 		}
 		if err != nil {
-			return nil // reading the body shows the error
+			return nil //nolint:nilerr // reading the body shows the error
 		}
 		switch c := head[n-1]; c {
 		case ' ', '\t', '\r', '\n':

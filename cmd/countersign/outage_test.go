@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -236,7 +237,7 @@ func (o *outage) eachShownOnce() {
 	}
 }
 
-// nothingLive checks that only waiting requests have buttons.
+// nothingLive checks that only waiting requests have buttons that act; those that are over keep Details….
 func (o *outage) nothingLive() {
 	for _, s := range o.surfaces() {
 		if s.TS == "" || s.State == store.OutboxRemoved {
@@ -247,9 +248,16 @@ func (o *outage) nothingLive() {
 			last, err = r.Rendering(s.ID, s.Posts)
 			return err
 		})
+		var drawn struct{ Blocks json.RawMessage }
+		if err := json.Unmarshal(last.Body, &drawn); err != nil {
+			o.Errorf("%s: %v", s.Kind, err)
+		}
 		for _, n := range o.names {
-			if r := o.request(n); !r.State.Open() && strings.Contains(string(last.Body), `"`+r.ID+" ") {
-				o.Errorf("a button for %s, which is %s, is left on a %s", n, r.State, s.Kind)
+			r := o.request(n)
+			for _, e := range workspaceclient.Elements(drawn.Blocks) {
+				if !r.State.Open() && onlyWaiting[e.ActionID] && strings.HasPrefix(e.Value, r.ID+" ") {
+					o.Errorf("the button %q for %s, which is %s, is left on a %s", e.Text.Text, n, r.State, s.Kind)
+				}
 			}
 		}
 	}

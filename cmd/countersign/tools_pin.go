@@ -31,8 +31,9 @@ func toolsPinCommand(o *toolsOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pin [NAME…]",
 		Short: "Lets new and changed tools be called, as they are now",
-		Long: `Asks the policy's servers what they offer, lists what is new and what changed since it was pinned, with the changes, and, once you have confirmed it, writes countersign.lock beside the
-policy: the definitions, with who pinned them. "countersign tools show NAME" prints a definition; of tools that are named here, new definitions are printed too. A bot that runs takes the file up within seconds.
+		Long: `Asks the policy's servers what they offer, and lists what is new and what changed since it was pinned, with the changes. Once you have confirmed
+it, writes countersign.lock beside the policy: the definitions, with who pinned them. "countersign tools show NAME" prints a definition; of tools that are
+named here, new definitions are printed too. A bot that runs takes the file up within seconds.
 
 Pin what you have read: the words of a definition are what the model follows. A server that can't be reached keeps its pins, and nothing of it is pinned.
 
