@@ -62,7 +62,7 @@ func (b *browser) until(what, condition string) {
 		}
 		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") { // the page was left for another while it was looked at
 			b.shot("failed")
-		b.Fatalf("waiting until %s: %v", what, err)
+			b.Fatalf("waiting until %s: %v", what, err)
 		}
 	}
 }
@@ -222,7 +222,9 @@ func TestBrowser(t *testing.T) {
 	b.shot("12-modify-critical")
 	b.press("modal-submit")
 	b.until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
-	b.sees(inMessages, "He asked for it by phone.")
+	b.sees(inMessages, "(Finance Director) with changes")
+	b.click("button", "Details…")
+	b.sees(inForm, "He asked for it by phone.")
 	b.shot("13-modified-by-the-director")
 	b.become("U0100", "C0001")
 	b.click("replies", "")
@@ -308,7 +310,7 @@ func TestBrowserElicits(t *testing.T) {
 	b.click("replies", "")
 	b.sees(inThread, "Waits for Finance Director")
 	b.become("U0004", "U0BOT")
-	b.sees(inMessages, "export_customer_data")
+	b.sees(inMessages, "Export customer data")
 	b.approves("USR-456")
 	b.sees(inMessages, "Approved by")
 	b.become("U0100", "C0001")

@@ -92,7 +92,7 @@ func TestDecideWhileSlackIsDown(t *testing.T) {
 	digest := c.does(`^Digest     (\w+)$`, "pending", request)
 	c.does(`^(Approved as operator:\w+)`, "decide", request, "approve", "--digest", digest[:shownDigest], "--reason", "Slack is down; Ingrid agreed by phone")
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		_, stdout, _ := c.run("audit", "list", "--request", request)
+		_, stdout, _ := c.run("audit", "list", "--long", "--request", request)
 		if strings.Contains(stdout, " executed ") {
 			break
 		}
