@@ -70,7 +70,7 @@ func (b *bubble) elicitation(thread string) (q approvers.Elicitation, m workspac
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
 	b.ok(err)
 	for _, one := range messages {
-		if one.BotID != "" && strings.Contains(string(one.Blocks), "In its own words") {
+		if one.BotID != "" && strings.Contains(string(one.Blocks), "Its own words, not verified") {
 			m = one
 		}
 	}
