@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ import (
 // An erased text is in no row of the file, in no encoding, except in the conversation's messages and answers; and the
 // history verifies.
 func TestAuditErase(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")
 	var out bytes.Buffer
@@ -67,8 +69,15 @@ func TestAuditErase(t *testing.T) {
 	}
 	out.Reset()
 	p.print(&out, true)
-	if text := out.String(); !strings.Contains(text, "\nArguments  erased: ") || strings.Contains(text, "as they are sent to the tool") {
+	if text := out.String(); !strings.Contains(text, "\nArguments  erased: \"countersign audit list --long --request "+rejected[0].Chain+"\" says when and by whom\n") || strings.Contains(text, "as they are sent to the tool") {
 		t.Errorf("it is shown as\n%s", text)
+	}
+	out.Reset()
+	if err := audit.List(t.Context(), &out, db, audit.ListOptions{Filter: audit.Filter{Chain: rejected[0].Chain}, Long: true}); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^\S+ \S+ +erased +operator:root `).MatchString(out.String()) {
+		t.Errorf("that says\n%s", out.String())
 	}
 	out.Reset()
 	if err := verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{}); err != nil || !strings.Contains(out.String(), "more were erased, by records that say so") {

@@ -140,6 +140,9 @@ const (
 	inMessages  = "[data-testid=messages] [data-testid=message]"
 	inThread    = "[data-testid=thread-messages] [data-testid=message]"
 	amountField = "[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input"
+
+	// All buttons of the messages are Details…: nothing in them can be decided.
+	onlyDetails = `(all => all.length > 0 && all.every(e => e.innerText === "Details…"))([...document.querySelectorAll("[data-testid=messages] [data-testid=button]")])`
 )
 
 // The main path in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every
@@ -162,7 +165,7 @@ func TestBrowser(t *testing.T) {
 	b.shot("3-confirm")
 	b.press("confirm-accept")
 	b.sees(inMessages, "Approved by")
-	b.until("the card has no buttons left", `document.querySelectorAll("[data-testid=messages] [data-testid=button]").length === 0`)
+	b.until("nothing can be decided on the card any more", onlyDetails)
 	b.shot("4-approved")
 
 	b.become("U0100", "C0001")
@@ -201,7 +204,7 @@ func TestBrowser(t *testing.T) {
 	b.shot("10-rejected")
 	b.become("U0004", "U0BOT")
 	b.sees(inMessages, "Rejected by")
-	b.until("the other director's card has no buttons left", `document.querySelectorAll("[data-testid=messages] [data-testid=button]").length === 0`)
+	b.until("nothing can be decided on the other director's card any more", onlyDetails)
 
 	b.become("U0100", "C0001")
 	b.click("replies", "")
@@ -219,7 +222,9 @@ func TestBrowser(t *testing.T) {
 	b.shot("12-modify-critical")
 	b.press("modal-submit")
 	b.until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
-	b.sees(inMessages, "He asked for it by phone.")
+	b.sees(inMessages, "(Finance Director) with changes")
+	b.click("button", "Details…")
+	b.sees(inForm, "He asked for it by phone.")
 	b.shot("13-modified-by-the-director")
 	b.become("U0100", "C0001")
 	b.click("replies", "")
@@ -227,7 +232,7 @@ func TestBrowser(t *testing.T) {
 	b.shot("14-told")
 }
 
-// Before anybody decides, the card shows the shop's preview of a refund, and a new preview for changed arguments. The
+// Before anybody decides, the card shows the shop's preview of a refund in a sentence, and Details… shows all of it. The
 // preview is marked as the shop's; the sentence above it is the policy's.
 func TestBrowserPreview(t *testing.T) {
 	h := openHouse(t, t.TempDir(), nil)
@@ -236,14 +241,19 @@ func TestBrowserPreview(t *testing.T) {
 	b.write("composer", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
 	b.become("U0002", "U0BOT")
 	b.sees(inMessages, "Refund of $20.00 for order ORD-131")
-	b.sees(inMessages, "What preview_refund says of it, in its own words:")
-	b.sees(inMessages, "could still be refunded.")
+	b.sees(inMessages, "preview_refund: “Jane Doe paid $129.00 for ORD-131")
+	b.sees(inMessages, "could still be refunded.”")
 	b.shot("preview-1-card")
+	b.click("button", "Details…")
+	b.sees(inForm, "What preview_refund says of it, in its own words:")
+	b.sees(inForm, "could still be refunded.")
+	b.shot("preview-2-details")
 }
 
 // A pause in a real browser: the lead pauses everything while a call waits, everybody sees it, a call that is approved
 // meanwhile does not run, and it runs when another person with the permission ends the pause.
 func TestBrowserPause(t *testing.T) {
+	t.Parallel()
 	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")
@@ -274,7 +284,7 @@ func TestBrowserPause(t *testing.T) {
 	b.sees(inMessages, "we look into wrong refunds")
 	b.click("button", "Approve")
 	b.press("confirm-accept")
-	b.sees(inMessages, "It starts when the pause ends")
+	b.sees(inMessages, "it starts when the pause ends")
 	b.shot("pause-5-approved-not-started")
 
 	b.become("U0003", "U0BOT")
@@ -301,7 +311,7 @@ func TestBrowserElicits(t *testing.T) {
 	b.click("replies", "")
 	b.sees(inThread, "Waits for Finance Director")
 	b.become("U0004", "U0BOT")
-	b.sees(inMessages, "export_customer_data")
+	b.sees(inMessages, "Export customer data")
 	b.approves("USR-456")
 	b.sees(inMessages, "Approved by")
 	b.become("U0100", "C0001")

@@ -92,7 +92,7 @@ func TestDecideWhileSlackIsDown(t *testing.T) {
 	digest := c.does(`^Digest     (\w+)$`, "pending", request)
 	c.does(`^(Approved as operator:\w+)`, "decide", request, "approve", "--digest", digest[:shownDigest], "--reason", "Slack is down; Ingrid agreed by phone")
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		_, stdout, _ := c.run("audit", "list", "--request", request)
+		_, stdout, _ := c.run("audit", "list", "--long", "--request", request)
 		if strings.Contains(stdout, " executed ") {
 			break
 		}
@@ -193,6 +193,7 @@ func desked(t *testing.T) (*demoHarness, func(task string, options any, out io.W
 // 64 operators act at once while people use the bot: all are served, and of those who decide the same call one
 // succeeds.
 func TestManyOperators(t *testing.T) {
+	t.Parallel()
 	h, ask := desked(t)
 	sam := workspaceclient.Client{Base: h.base, User: "sam"}
 	root, err := sam.Say(t.Context(), "#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")

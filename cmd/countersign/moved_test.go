@@ -227,7 +227,7 @@ func (m *moving) sees(pattern string) string {
 	m.Helper()
 	re := regexp.MustCompile(pattern)
 	for end := time.Now().Add(2 * patience); ; time.Sleep(100 * time.Millisecond) {
-		out := m.exits(cli.ExitDone, "audit", "list")
+		out := m.exits(cli.ExitDone, "audit", "list", "--long")
 		if re.MatchString(out) {
 			return out
 		}

@@ -466,7 +466,7 @@ func (p pending) printWhole(out io.Writer, w waitingCall) {
 		row("Run", w.Run.Execution+", "+string(w.Run.State)+", started "+cli.Moment(w.Run.Started))
 	}
 	if r.Erased() {
-		row("Arguments", "erased: \"countersign audit list --request "+w.ID+"\" says when, by whom and why")
+		row("Arguments", "erased: \"countersign audit list --long --request "+w.ID+"\" says when and by whom")
 	} else {
 		printArguments(out, r.Args)
 	}

@@ -17,6 +17,7 @@ import (
 // The built-in scenario: a call that runs at once, one with a preview that runs, one that is approved, one that is
 // rejected with an alternative. The transcript is the same over both transports.
 func TestPlayExercise(t *testing.T) {
+	t.Parallel()
 	for _, way := range []config.Transport{config.SocketMode, config.HTTPMode} {
 		t.Run(string(way), func(t *testing.T) { testPlayExercise(t, string(way)) })
 	}
@@ -71,6 +72,7 @@ func TestPlayInterrupted(t *testing.T) {
 // Journeys that read like Slack threads, one per file. Each call in their history is planned again with the same
 // result.
 func TestScenarios(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
