@@ -311,7 +311,7 @@ func TestBrowserElicits(t *testing.T) {
 	b.click("replies", "")
 	b.sees(inThread, "Waits for Finance Director")
 	b.become("U0004", "U0BOT")
-	b.sees(inMessages, "Export customer data")
+	b.sees(inMessages, "Hand out a customer's data")
 	b.approves("USR-456")
 	b.sees(inMessages, "Approved by")
 	b.become("U0100", "C0001")
