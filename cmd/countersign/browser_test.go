@@ -223,6 +223,7 @@ func TestBrowser(t *testing.T) {
 	b.press("modal-submit")
 	b.until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
 	b.sees(inMessages, "(Finance Director) with changes")
+	b.until("the card is not about to change", onlyDetails)
 	b.click("button", "Details…")
 	b.sees(inForm, "He asked for it by phone.")
 	b.shot("13-modified-by-the-director")
