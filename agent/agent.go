@@ -29,7 +29,7 @@ type Runs interface {
 	MarkUnknown(ctx context.Context, execution string) error
 	PutBack(ctx context.Context, execution string) error
 	BeginPreview(ctx context.Context, request string) (p workflow.PreviewCall, ok bool, err error)
-	EndPreview(ctx context.Context, p workflow.PreviewCall, text, fault string) error
+	EndPreview(ctx context.Context, p workflow.PreviewCall, a approvers.PreviewAnswer) error
 	PutBackPreview(ctx context.Context, p workflow.PreviewCall) error
 }
 

@@ -129,7 +129,7 @@ type fakeWorkflow struct {
 	putBack   int
 
 	previewing   workflow.PreviewCall
-	previews     []toolPreview
+	previews     []approvers.PreviewAnswer
 	previewsBack int
 }
 
@@ -223,15 +223,12 @@ func (d *fakeWorkflow) PutBack(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-// toolPreview records the arguments of EndPreview.
-type toolPreview struct{ text, fault string }
-
 func (d *fakeWorkflow) BeginPreview(context.Context, string) (workflow.PreviewCall, bool, error) {
 	return d.previewing, d.previewing.Tool != "", nil
 }
 
-func (d *fakeWorkflow) EndPreview(ctx context.Context, _ workflow.PreviewCall, text, fault string) error {
-	d.previews = append(d.previews, toolPreview{text, fault})
+func (d *fakeWorkflow) EndPreview(ctx context.Context, _ workflow.PreviewCall, a approvers.PreviewAnswer) error {
+	d.previews = append(d.previews, a)
 	return ctx.Err()
 }
 

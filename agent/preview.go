@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -27,7 +29,7 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	switch {
 	case err == nil:
 		log.Info("preview made", "bytes", len(text))
-		return a.Runs.EndPreview(outlive, p, text, "")
+		return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Text: text})
 	case paused(ctx):
 		return a.Runs.PutBackPreview(outlive, p)
 	case stopped(ctx): // decided or changed in the meantime
@@ -35,8 +37,30 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	case ctx.Err() != nil:
 		return errors.Join(ctx.Err(), a.Runs.PutBackPreview(outlive, p))
 	}
+	if a.saidNo(p, err) {
+		log.Info("the preview says no", "error", err)
+		said := sentence(err, p.Within)
+		return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Text: said, No: said})
+	}
 	log.Warn("no preview could be made", "error", err)
-	return a.Runs.EndPreview(outlive, p, "", p.Tool+": "+sentence(err, p.Within))
+	return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Fault: p.Tool + ": " + sentence(err, p.Within)})
+}
+
+// saidNo reports whether the error of a preview is what the tool said, and not a failure on the way to it. The error of
+// a Go function is what it says, unless it is one of the network or of the run itself.
+func (a *Agent) saidNo(p workflow.PreviewCall, err error) bool {
+	tool, ok := a.Tools.find(p.Tool)
+	var network net.Error
+	switch {
+	case errors.Is(err, ErrRefused):
+		return true
+	case err.Error() == "":
+		return false
+	case !ok || tool.Definition != nil || tool.pinned.Hash != p.ToolHash, errors.As(err, &network):
+		return false
+	}
+	return !slices.ContainsFunc([]error{errTimeUp, errPanic, errStopping, ErrOutcomeUnknown, ErrNotRun, context.Canceled, context.DeadlineExceeded},
+		func(other error) bool { return errors.Is(err, other) })
 }
 
 // runPreviewTool calls the tool.

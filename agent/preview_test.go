@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,7 +48,7 @@ func TestPreviewCalls(t *testing.T) {
 	if got.Key != "preview_exec_1" || string(got.Args) != `{"amount": 1.10}` || got.Conversation != "conv_1" || got.Turn != "turn_1" || got.Request != "req_1" || got.Asker != "T1/U1" {
 		t.Errorf("%+v", got)
 	}
-	if len(d.previews) != 1 || d.previews[0] != (toolPreview{text: "Would refund 1.10"}) {
+	if len(d.previews) != 1 || d.previews[0] != (approvers.PreviewAnswer{Text: "Would refund 1.10"}) {
 		t.Errorf("%+v", d.previews)
 	}
 	d.previewing.Tool = "" // there is nothing to do
@@ -79,7 +80,7 @@ func TestPreviewItself(t *testing.T) {
 		t.Error("the desk does not know that it previews itself")
 	}
 	a.Tools, d.previewing.ToolHash, d.previewing.Own = &r, tool.hash(), true
-	if err := a.Preview(t.Context(), duePreview); err != nil || ran || len(d.previews) != 1 || d.previews[0].text != "Refund of 1.10" {
+	if err := a.Preview(t.Context(), duePreview); err != nil || ran || len(d.previews) != 1 || d.previews[0].Text != "Refund of 1.10" {
 		t.Errorf("%v, ran %v, %+v", err, ran, d.previews)
 	}
 }
@@ -90,25 +91,32 @@ func TestPreviewFails(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		look func(context.Context, Invocation) (string, error)
-		want toolPreview
+		want approvers.PreviewAnswer
 		took time.Duration
 	}{
-		{"an error", func(context.Context, Invocation) (string, error) { return "", errors.New("there is no order ORD-9") }, toolPreview{fault: "look: there is no order ORD-9"}, 0},
-		{"an error without words", func(context.Context, Invocation) (string, error) { return "", errors.New("") }, toolPreview{fault: "look: it failed without saying why"}, 0},
+		{"an error", func(context.Context, Invocation) (string, error) { return "", errors.New("there is no order ORD-9") }, approvers.PreviewAnswer{Text: "there is no order ORD-9", No: "there is no order ORD-9"}, 0},
+		{"an error without words", func(context.Context, Invocation) (string, error) { return "", errors.New("") }, approvers.PreviewAnswer{Fault: "look: it failed without saying why"}, 0},
 		{"a secret in an error", func(context.Context, Invocation) (string, error) {
 			return "", errors.New("GET https://u:hunter22@shop.example: 500")
-		}, toolPreview{fault: "look: GET https://(removed)@shop.example: 500"}, 0},
-		{"a panic", func(context.Context, Invocation) (string, error) { panic("no") }, toolPreview{fault: "look: the tool failed in the middle of its work"}, 0},
+		}, approvers.PreviewAnswer{Text: "GET https://(removed)@shop.example: 500", No: "GET https://(removed)@shop.example: 500"}, 0},
+		{"a broken connection", func(context.Context, Invocation) (string, error) {
+			return "", fmt.Errorf("get: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")})
+		}, approvers.PreviewAnswer{Fault: "look: get: dial: connection refused"}, 0},
+		{"it does not know", func(context.Context, Invocation) (string, error) {
+			return "", fmt.Errorf("lost: %w", ErrOutcomeUnknown)
+		}, approvers.PreviewAnswer{Fault: "look: lost: it is unknown whether this happened"}, 0},
+		{"the source refuses", func(context.Context, Invocation) (string, error) { return "", Refused("the order is closed") }, approvers.PreviewAnswer{Text: "the order is closed", No: "the order is closed"}, 0},
+		{"a panic", func(context.Context, Invocation) (string, error) { panic("no") }, approvers.PreviewAnswer{Fault: "look: the tool failed in the middle of its work"}, 0},
 		{"it hangs", func(ctx context.Context, _ Invocation) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
-		}, toolPreview{fault: "look: it did not answer within 5s"}, 5 * time.Second},
+		}, approvers.PreviewAnswer{Fault: "look: it did not answer within 5s"}, 5 * time.Second},
 		{"it hangs for good", func(context.Context, Invocation) (string, error) {
 			time.Sleep(time.Hour)
 			return "", nil
-		}, toolPreview{fault: "look: it did not answer within 5s"}, 5*time.Second + patience},
-		{"too much", func(context.Context, Invocation) (string, error) { return strings.Repeat("é", 1<<20), nil }, toolPreview{text: strings.Repeat("é", maxToolPreviewBytes/2) + "…"}, 0},
-		{"no UTF-8", func(context.Context, Invocation) (string, error) { return "a\xffb", nil }, toolPreview{text: "a\uFFFDb"}, 0},
+		}, approvers.PreviewAnswer{Fault: "look: it did not answer within 5s"}, 5*time.Second + patience},
+		{"too much", func(context.Context, Invocation) (string, error) { return strings.Repeat("é", 1<<20), nil }, approvers.PreviewAnswer{Text: strings.Repeat("é", maxToolPreviewBytes/2) + "…"}, 0},
+		{"no UTF-8", func(context.Context, Invocation) (string, error) { return "a\xffb", nil }, approvers.PreviewAnswer{Text: "a\uFFFDb"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -128,7 +136,7 @@ func TestPreviewFails(t *testing.T) {
 	}
 	a, d := foreteller(t, nothing)
 	d.previewing.ToolHash = "another"
-	if err := a.Preview(t.Context(), duePreview); err != nil || d.previews[0].fault != "look: its definition changed meanwhile" {
+	if err := a.Preview(t.Context(), duePreview); err != nil || d.previews[0].Fault != "look: its definition changed meanwhile" {
 		t.Errorf("%v, %+v", err, d.previews)
 	}
 }

@@ -122,6 +122,18 @@ const (
 // timeout or a broken connection.
 var ErrOutcomeUnknown = errors.New("it is unknown whether this happened")
 
+// ErrRefused is the kind of the errors of [Refused].
+var ErrRefused = errors.New("the tool refused")
+
+// Refused returns the error of a tool whose source answered that it does not do this call. It reads as what was said.
+func Refused(said string) error { return refusal(said) }
+
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func (r refusal) Is(target error) bool { return target == ErrRefused }
+
 // ErrNotRun is wrapped by a tool's error if nothing was started, because the tool is missing or differs from the
 // approved one. People then read that it was not run, rather than that it failed.
 var ErrNotRun = errors.New("it was not run")

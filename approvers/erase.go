@@ -10,7 +10,7 @@ func (r Request) Erase() Request {
 	r.Args, r.Preview, r.PreviewFault, r.Reason, r.Facts.Quote, r.Facts.MessageEdit = erasedArgs, "", "", "", "", nil
 	if r.ToolPreview != nil {
 		f := *r.ToolPreview
-		f.Text, f.Fault = "", ""
+		f.Text, f.Fault, f.No = "", "", ""
 		r.ToolPreview = &f
 	}
 	r.Decisions = each(r.Decisions, func(d *Decision) { d.Reason = "" })

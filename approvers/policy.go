@@ -139,11 +139,13 @@ type GrantTerms struct {
 func (g GrantTerms) Allowed() bool { return g.Uses > 0 && g.Within > 0 }
 
 // Preview describes a call for people. Text is the policy's own template; By is a tool that makes a preview in
-// addition, or instead.
+// addition, or instead. No is a condition on that preview: if it is true, the preview says that the call would not
+// succeed.
 type Preview struct {
 	Text   string
 	Render func(args map[string]any) (string, error)
 	By     PreviewSource
+	No     Condition
 }
 
 // Limit is a count in a sliding window of time: 5/h.
@@ -169,6 +171,7 @@ type Condition struct {
 // Facts are the inputs of a condition.
 type Facts struct {
 	Args         map[string]any
+	Preview      any    // what a tool said of the call; only for the condition of a preview
 	Requester    string // user id of the person who asked last
 	Conversation ConversationFacts
 	Agent        string
@@ -330,7 +333,9 @@ func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 
 // ReadsNumbers reports whether a rule or a preview reads the arguments as float64. Numbers that float64 would change
 // must then be refused.
-func (t ToolPolicy) ReadsNumbers() bool { return len(t.Rules) > 0 || t.Preview.Render != nil }
+func (t ToolPolicy) ReadsNumbers() bool {
+	return len(t.Rules) > 0 || t.Preview.Render != nil || t.Preview.No.Eval != nil
+}
 
 func (t ToolPolicy) withDefaults(d Defaults) ToolPolicy {
 	if t.ExpiresAfter == 0 {

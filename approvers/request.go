@@ -84,6 +84,7 @@ type Request struct {
 	Secrets           []string           `json:"secrets,omitempty"`  // the arguments that are masked where people other than its approvers can read
 	Revealed          []Reveal           `json:"revealed,omitempty"` // to whom the masked values of the current arguments were shown
 	Preview           string             `json:"preview,omitempty"`
+	MadePreview       bool               `json:"preview_made,omitempty"`  // Preview is made from the tool's title and the arguments, because nothing else says what would happen
 	PreviewFault      string             `json:"preview_fault,omitempty"` // why there is no preview although policy asks for one
 	ToolPreview       *ToolPreview       `json:"forecast,omitempty"`      // a tool's own preview of the call; nil: none is made
 	Facts             AskFacts           `json:"facts"`

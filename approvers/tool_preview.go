@@ -24,6 +24,7 @@ type ToolPreview struct {
 	Text   string           `json:"text,omitempty"`  // the tool's text, up to MaxToolPreview, without secret values
 	Cut    int              `json:"cut,omitempty"`   // characters that were left out
 	Fault  string           `json:"fault,omitempty"` // why it failed
+	No     string           `json:"no,omitempty"`    // the preview says that the call would not succeed: why
 	Digest string           `json:"digest"`          // the digest of the call that it describes
 	Tries  int              `json:"tries,omitempty"`
 	At     time.Time        `json:"at,omitzero"` // when it was ready or failed
@@ -71,34 +72,97 @@ func (f *ToolPreview) unseen(at time.Time) bool {
 	return f != nil && (f.State == ToolPreviewPending || f.At.After(at))
 }
 
+// PreviewAnswer is the outcome of asking for a tool preview.
+type PreviewAnswer struct {
+	Text  string // what the tool said
+	No    string // why that means that the call would not succeed, if the caller knows; otherwise the text is examined
+	Fault string // why the tool said nothing
+}
+
 // RecordToolPreview records a tool preview, or why there is none. It changes nothing if the preview is for other
 // arguments or the request is decided.
-func (r Request) RecordToolPreview(digest, text, fault string, now time.Time) (Request, []Event, bool) {
+func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time) (Request, []Event, bool) {
 	if r.State != Pending || !r.ToolPreview.Making() || r.ToolPreview.Digest != digest || r.Digest != digest {
 		return r, nil, false
 	}
 	f := *r.ToolPreview
 	f.At = now
-	text = strings.TrimSpace(MaskText(strings.ToValidUTF8(text, "\uFFFD"), r.Args, r.Secrets))
-	if text == "" && fault == "" {
-		fault = "it said nothing"
+	masked := func(text string) string { return MaskText(strings.ToValidUTF8(text, "\uFFFD"), r.Args, r.Secrets) }
+	text := strings.TrimSpace(masked(a.Text))
+	if text == "" && a.Fault == "" {
+		a.Fault = "it said nothing"
 	}
-	if fault != "" {
-		f.State, f.Fault = ToolPreviewFailed, cutTo(MaskText(strings.ToValidUTF8(fault, "\uFFFD"), r.Args, r.Secrets), MaxHeadline)
+	if a.Fault != "" {
+		f.State, f.Fault = ToolPreviewFailed, cutTo(masked(a.Fault), MaxHeadline)
 		r.ToolPreview = &f
 		return r, []Event{PreviewMade{}}, true
 	}
 	f.State, f.Text = ToolPreviewReady, cutTo(text, MaxToolPreview)
 	f.Cut = max(0, utf8.RuneCountInString(text)-MaxToolPreview)
+	if f.No = cutTo(strings.TrimSpace(masked(a.No)), MaxHeadline); f.No == "" {
+		f.No = cutTo(refusalIn(text), MaxHeadline)
+	}
 	r.ToolPreview = &f
 	head := Headline(text)
-	gains := r.Preview == "" && head != ""
-	if gains {
-		if r.Preview = head; !f.Own {
-			r.Preview = cutTo(f.By+" says: "+head, MaxHeadline)
-		}
+	gains := (r.Preview == "" || r.MadePreview) && head != "" && f.No == ""
+	switch {
+	case gains && f.Own:
+		r.Preview, r.MadePreview = head, false
+	case gains:
+		r.Preview, r.MadePreview = cutTo(f.By+" says: "+head, MaxHeadline), false
+	case r.MadePreview:
+		named := nameSubject(r.Preview, subjectOf(r.Args, r.Secrets), nameIn(text))
+		gains = named != r.Preview
+		r.Preview = named
 	}
 	return r, []Event{PreviewMade{Headline: gains}}, true
+}
+
+// refusalIn returns why a preview says that the call would not succeed, or "" if it does not say so. Only the members of
+// a JSON object that tools commonly use for that count.
+func refusalIn(text string) string {
+	var object map[string]json.RawMessage
+	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
+		return ""
+	}
+	no := ""
+	for _, name := range []string{"ok", "allowed", "possible", "valid", "would_succeed", "success"} {
+		if string(bytes.TrimSpace(object[name])) == "false" {
+			no = name + " is false"
+			break
+		}
+	}
+	for _, name := range []string{"refused", "error"} {
+		if no == "" && given(object[name]) {
+			no = name + " is given"
+		}
+	}
+	if no == "" {
+		return ""
+	}
+	for _, name := range []string{"refused", "error", "reason", "message", "summary", "preview"} {
+		if said := sentenceIn(object[name]); said != "" {
+			return said
+		}
+	}
+	return no
+}
+
+// given reports whether a member is there and not empty.
+func given(raw json.RawMessage) bool {
+	return !slices.Contains([]string{"", "null", "false", `""`, "0", "[]", "{}"}, string(bytes.TrimSpace(raw)))
+}
+
+// sentenceIn returns the text of a member, or of the message of an object.
+func sentenceIn(raw json.RawMessage) string {
+	var text string
+	var object struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(raw, &text) != nil && json.Unmarshal(raw, &object) == nil {
+		text = object.Message
+	}
+	return strings.TrimSpace(text)
 }
 
 // cutTo keeps the first n characters.

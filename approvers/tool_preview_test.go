@@ -36,7 +36,7 @@ func TestCriticalWaitsForItsPreview(t *testing.T) {
 		t.Errorf("a rejection needs no preview: %v", denied)
 	}
 	for _, fault := range []string{"", "it is gone"} {
-		there, _, changed := r.RecordToolPreview(r.Digest, "Would refund 900", fault, start.Add(time.Minute))
+		there, _, changed := r.RecordToolPreview(r.Digest, approvers.PreviewAnswer{Text: "Would refund 900", Fault: fault}, start.Add(time.Minute))
 		if !changed {
 			t.Fatal("nothing changed")
 		}
@@ -58,6 +58,63 @@ func TestCriticalWaitsForItsPreview(t *testing.T) {
 	changed, _, denied := r.Modify(deciding(p, start), at(r, onLead, start), e)
 	if denied != nil || len(changed.Standing()) != 0 || changed.ToolPreview != e.ToolPreview {
 		t.Errorf("an edit that makes it critical counts as an approval before its preview is there: %v, %+v", denied, changed.Standing())
+	}
+}
+
+// A preview says no only by what it says: by the members that tools commonly use for that, or in the words of its caller.
+func TestPreviewSaysNo(t *testing.T) {
+	p := example()
+	for _, c := range []struct {
+		text, given, want string
+	}{
+		{text: "It would be refused"},
+		{text: `{"ok": true, "reason": "a reason of the call"}`},
+		{text: `{"reason": "arrived broken", "refundable": 0}`},
+		{text: `{"ok": "false", "error": null, "refused": false, "success": null}`},
+		{text: `[{"ok": false}]`},
+		{text: `{"nested": {"ok": false}}`},
+		{text: `{"ok": false}`, want: "ok is false"},
+		{text: `{"allowed": false, "reason": "too late"}`, want: "too late"},
+		{text: `{"possible": false, "message": "It can't be done"}`, want: "It can't be done"},
+		{text: `{"valid":false,"error":{"code":7,"message":"no such order"}}`, want: "no such order"},
+		{text: `{"would_succeed": false, "summary": "nothing is left"}`, want: "nothing is left"},
+		{text: `{"success" : false}`, want: "success is false"},
+		{text: `{"error": "no such order", "message": "sorry"}`, want: "no such order"},
+		{text: `{"error": {"code": 7}}`, want: "error is given"},
+		{text: `{"refused": true, "message": "It is closed"}`, want: "It is closed"},
+		{text: `{"refused": "it is closed", "error": "x"}`, want: "it is closed"},
+		{text: `{"ok": true}`, given: "nothing is left", want: "nothing is left"},
+	} {
+		r := withToolPreview(t, p, "issue_refund", small)
+		after, _, _ := r.RecordToolPreview(r.Digest, approvers.PreviewAnswer{Text: c.text, No: c.given}, start)
+		if after.ToolPreview.No != c.want || after.ToolPreview.State != approvers.ToolPreviewReady {
+			t.Errorf("%s: %q, want %q", c.text, after.ToolPreview.No, c.want)
+		}
+		if c.want != "" && after.Preview != r.Preview {
+			t.Errorf("%s: what says no became the headline %q", c.text, after.Preview)
+		}
+	}
+}
+
+// A headline that was made of the arguments gives way to what a preview says, and otherwise gets the name from it.
+func TestMadePreview(t *testing.T) {
+	p := example()
+	for _, c := range []struct{ text, want string }{
+		{"Would refund 49.99", "look says: Would refund 49.99"},
+		{`{"customer": "Jane Doe", "paid": 49.99}`, "Issue refund: ORD-1 (Jane Doe), amount 49.99"},
+		{`{"customer": "ORD-1"}`, "Issue refund: ORD-1, amount 49.99"},
+		{`{"customer": {"name": "Jane"}}`, "Issue refund: ORD-1, amount 49.99"},
+		{`{"ok": false, "message": "It is refunded"}`, "Issue refund: ORD-1, amount 49.99"},
+	} {
+		r := withToolPreview(t, p, "issue_refund", `{"order_id":"ORD-1","amount":49.99}`)
+		r.Preview, r.MadePreview = approvers.MadeHeadline("", r.Tool, nil, r.Args, nil), true
+		after, events, _ := r.RecordToolPreview(r.Digest, approvers.PreviewAnswer{Text: c.text}, start)
+		if after.Preview != c.want {
+			t.Errorf("%s: %q, want %q", c.text, after.Preview, c.want)
+		}
+		if made, _ := approvers.FindEvent[approvers.PreviewMade](events); made.Headline != (after.Preview != r.Preview) {
+			t.Errorf("%s: a new headline is told: %v", c.text, made.Headline)
+		}
 	}
 }
 
@@ -90,28 +147,28 @@ func TestRecordToolPreview(t *testing.T) {
 			r := withToolPreview(t, p, "issue_refund", small)
 			r.Preview, r.ToolPreview.Own = c.preview, c.own
 			asked := *r.ToolPreview
-			after, _, changed := r.RecordToolPreview(r.Digest, c.text, c.fault, start)
+			after, _, changed := r.RecordToolPreview(r.Digest, approvers.PreviewAnswer{Text: c.text, Fault: c.fault}, start)
 			if !changed || *r.ToolPreview != asked {
 				t.Fatal("not taken in, or written into the request as it was")
 			}
 			if f := after.ToolPreview; f.Text != c.shown || f.Fault != c.failed || f.Cut != c.cut || after.Preview != c.wantPreview || !f.At.Equal(start) {
 				t.Errorf("%q, preview %q, fault %q, cut %d", f.Text, after.Preview, f.Fault, f.Cut)
 			}
-			if _, _, changed := after.RecordToolPreview(r.Digest, "once more", "", start); changed {
+			if _, _, changed := after.RecordToolPreview(r.Digest, approvers.PreviewAnswer{Text: "once more"}, start); changed {
 				t.Error("accepted twice")
 			}
 		})
 	}
 	r := withToolPreview(t, p, "issue_refund", small)
-	if _, _, changed := r.RecordToolPreview("another", "text", "", start); changed {
+	if _, _, changed := r.RecordToolPreview("another", approvers.PreviewAnswer{Text: "text"}, start); changed {
 		t.Error("a preview of other arguments was accepted")
 	}
 	r.State = approvers.Approved
-	if _, _, changed := r.RecordToolPreview(r.Digest, "text", "", start); changed {
+	if _, _, changed := r.RecordToolPreview(r.Digest, approvers.PreviewAnswer{Text: "text"}, start); changed {
 		t.Error("a preview after the decision was accepted")
 	}
-	erased := approvers.Request{ToolPreview: &approvers.ToolPreview{Text: "t", Fault: "f", By: "look"}}
-	if e := erased.Erase(); e.ToolPreview.Text+e.ToolPreview.Fault != "" || e.ToolPreview.By != "look" || erased.ToolPreview.Text != "t" {
+	erased := approvers.Request{ToolPreview: &approvers.ToolPreview{Text: "t", Fault: "f", No: "n", By: "look"}}
+	if e := erased.Erase(); e.ToolPreview.Text+e.ToolPreview.Fault+e.ToolPreview.No != "" || e.ToolPreview.By != "look" || erased.ToolPreview.Text != "t" {
 		t.Errorf("erased: %+v", e.ToolPreview)
 	}
 }
@@ -175,7 +232,7 @@ func FuzzForetell(f *testing.F) {
 			State: approvers.Pending, Args: args, Secrets: []string{"pin"}, Digest: "d",
 			ToolPreview: &approvers.ToolPreview{By: "look", State: approvers.ToolPreviewPending, Digest: "d"},
 		}
-		after, _, changed := r.RecordToolPreview("d", text, "", start)
+		after, _, changed := r.RecordToolPreview("d", approvers.PreviewAnswer{Text: text}, start)
 		if !changed {
 			t.Fatal("not taken in")
 		}

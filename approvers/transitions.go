@@ -256,6 +256,7 @@ type Edited struct {
 	Args         json.RawMessage
 	Digest       string
 	Preview      string
+	MadePreview  bool
 	PreviewFault string
 	ToolPreview  *ToolPreview
 	Plan         Plan
@@ -290,7 +291,7 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	events := append([]Event{ArgsEdited{Edit: edit}}, fell...)
 	r.Revealed = r.revealsAfterEdit(m.Who.ID, e.Digest)
 	r.Execution, r.Args, r.Digest = e.Execution, e.Args, e.Digest
-	r.Preview, r.PreviewFault, r.ToolPreview = e.Preview, e.PreviewFault, e.ToolPreview
+	r.Preview, r.MadePreview, r.PreviewFault, r.ToolPreview = e.Preview, e.MadePreview, e.PreviewFault, e.ToolPreview
 	r.Plan = e.Plan
 	if r.Plan.Routed && role.MaxRisk >= r.Plan.Risk {
 		// The editor has a sufficient ceiling, so they may replace the role that was routed to by ceiling.

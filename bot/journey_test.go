@@ -71,7 +71,7 @@ func TestClaims(t *testing.T) {
 		h.policy.Approvers[1].CanApprove = append(h.policy.Approvers[1].CanApprove, "crm.send")
 	})
 	h.says("sam", "#support", "@bot please\ncall crm.send {\"to\":\"Ann\"}")
-	card := h.finds("teo", "#support-approvals", "", "Crm send", "High risk · can't be undone")
+	card := h.finds("teo", "#support-approvals", "", "Look something up: to Ann", "High risk · can't be undone")
 	h.clicks("teo", "#support-approvals", card, render.ActArguments)
 	details := fmt.Sprint(h.opened("teo", render.ActArguments))
 	for _, want := range []string{"Sends a letter.", "Declared by the tool's server, not verified: not read-only, destructive, not idempotent, reaches outside systems."} {

@@ -22,7 +22,7 @@ func TestAskAndAnswer(t *testing.T) {
 		t.Error("a question without words was accepted")
 	}
 	h.submits("teo", form, map[string]any{render.FieldReason: "why <!channel> so much?"})
-	question := h.finds("sam", "#support", root, "asks about", "why &lt;!channel&gt; so much?", "<@U0100>: write your answer here, or press Answer…; it comes on the card.")
+	question := h.finds("sam", "#support", root, "asks about", "why &lt;!channel&gt; so much?", "<@U0100>: write your answer here, or press Answer…; it appears on the card.")
 	h.finds("ada", "#support-approvals", "", "asked: why &lt;!channel&gt; so much?", "Not answered yet")
 
 	h.clicks("priya", "#support", question, render.ActAnswer)

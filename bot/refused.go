@@ -50,18 +50,9 @@ func newRefusedBySlack(c Config) *refusedBySlack {
 
 // known returns what Slack refuses now, by name.
 func (r *refusedBySlack) known(ctx context.Context) map[string]settings.Refusal {
+	r.readOnce(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.read {
-		list, err := r.views.Refusals(ctx)
-		if err != nil {
-			r.log.Debug("what Slack refuses could not be read", "error", err)
-		}
-		r.read = err == nil
-		for _, one := range list {
-			r.by[one.What] = one
-		}
-	}
 	now, out := r.now(), map[string]settings.Refusal{}
 	for what, one := range r.by {
 		if one.Until.After(now) {
@@ -69,6 +60,30 @@ func (r *refusedBySlack) known(ctx context.Context) map[string]settings.Refusal 
 		}
 	}
 	return out
+}
+
+// readOnce reads what is in the store, until that succeeds once. It does not hold the lock while it reads, so that other
+// messages do not wait for a slow store.
+func (r *refusedBySlack) readOnce(ctx context.Context) {
+	r.mu.Lock()
+	read := r.read
+	r.mu.Unlock()
+	if read {
+		return
+	}
+	list, err := r.views.Refusals(ctx)
+	if err != nil {
+		r.log.Debug("what Slack refuses could not be read", "error", err)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read = true
+	for _, one := range list {
+		if _, newer := r.by[one.What]; !newer { // remembered while the store was read
+			r.by[one.What] = one
+		}
+	}
 }
 
 // has reports whether Slack refuses something, and it is not time yet to try it again.

@@ -69,7 +69,7 @@ func TestHugeArguments(t *testing.T) {
 	}
 	h.forgesWhole(modal, r)
 	for page := 2; page <= pages; page++ {
-		modal = h.turns("teo", render.ActPage+"_next", fmt.Sprintf("page %d of %d", page, pages))
+		modal = h.turns("teo", render.ActPage+"_next", fmt.Sprintf("Page %d of %d", page, pages))
 		all += shownIn(modal)
 		if (modal["submit"] != nil) != (page == pages) {
 			t.Errorf("page %d of %d: submit is %v", page, pages, modal["submit"])

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"countersign/approvers"
+	"countersign/config/condition"
 	"countersign/config/preview"
 	"countersign/config/yamldoc"
 )
@@ -35,7 +36,7 @@ func compileSentence(v yamldoc.Value, text string) approvers.Preview {
 
 // readPreviewSource reads the tool that makes the preview, with or without a template above it.
 func readPreviewSource(v yamldoc.Value) (p approvers.Preview) {
-	f := v.Fields("text", "tool", "dry_run", "within")
+	f := v.Fields("text", "tool", "dry_run", "within", "refuses_when")
 	if t, ok := f["text"]; ok {
 		if text, ok := t.Text(`a sentence such as "Ship {{.order_id}} to {{.address}}"`); ok {
 			p = compileSentence(t, text)
@@ -58,6 +59,12 @@ func readPreviewSource(v yamldoc.Value) (p approvers.Preview) {
 			f["within"].Wrong("is longer than 30s", "an approver waits for it: write at most 30s")
 		case !f.Has("tool") && !f.Has("dry_run"):
 			f["within"].Wrong("does nothing, because no tool is asked", "add tool or dry_run, or remove it")
+		}
+	}
+	if w, ok := f["refuses_when"]; ok {
+		p.No = condition.ReadPreview(w)
+		if !f.Has("tool") && !f.Has("dry_run") {
+			w.Wrong("does nothing, because no tool is asked", "add tool or dry_run, or remove it")
 		}
 	}
 	if f.Readable() && !f.Has("text") && !f.Has("tool") && !f.Has("dry_run") {

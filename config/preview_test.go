@@ -3,8 +3,36 @@ package config_test
 import (
 	"testing"
 
+	"countersign/approvers"
 	"countersign/config"
 )
+
+// TestPreviewRefusesWhen checks that a condition reads what the preview says, and the arguments, and that a rule can't.
+func TestPreviewRefusesWhen(t *testing.T) {
+	f, err := config.ParsePolicy("test.yaml", []byte("version: 1\ntools: {look: {risk: low}, a: {risk: low, preview: {tool: look, refuses_when: 'preview.left < args.amount'}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	no := f.Policy.Tools[1].Preview.No
+	for _, c := range []struct {
+		preview any
+		want    bool
+		fails   bool
+	}{
+		{map[string]any{"left": 5.0}, true, false}, {map[string]any{"left": 50.0}, false, false}, {map[string]any{}, false, true}, {"words", false, true}, {nil, false, true},
+	} {
+		got, err := no.Eval(approvers.Facts{Args: map[string]any{"amount": 10.0}, Preview: c.preview})
+		if got != c.want || (err != nil) != c.fails {
+			t.Errorf("%v: %v, %v", c.preview, got, err)
+		}
+	}
+	if !f.Policy.Tools[1].ReadsNumbers() {
+		t.Error("numbers that float64 would change are not refused")
+	}
+	if _, err := config.ParsePolicy("test.yaml", []byte("version: 1\ntools: {a: {risk: low, rules: [{when: 'preview.left == 1', confirm: true}]}}\n")); err == nil {
+		t.Error("a rule can read a preview")
+	}
+}
 
 // TestPreviewTrue checks that preview: true asks the tool for a preview, and that false and a missing key don't.
 func TestPreviewTrue(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync/atomic"
 
 	"countersign/agent"
@@ -74,13 +75,23 @@ func (o *operation) refused(resp *http.Response) error {
 	said := o.quoted(resp)
 	status := statusText(resp.StatusCode)
 	switch {
+	case o.effect == approvers.ReadOnly && slices.Contains(saysNo, resp.StatusCode):
+		return agent.Refused("the server answered " + status + said)
 	case o.effect == approvers.ReadOnly:
 		return fmt.Errorf("the server answered %s%s", status, said)
+	case slices.Contains(saysNo, resp.StatusCode):
+		return agent.Refused("nothing was done: the server answered " + status + said)
 	case resp.StatusCode >= 400 && resp.StatusCode <= 499, resp.StatusCode == http.StatusNotImplemented, resp.StatusCode == http.StatusTemporaryRedirect,
 		resp.StatusCode == http.StatusPermanentRedirect:
 		return fmt.Errorf("nothing was done: the server answered %s%s", status, said)
 	}
 	return fmt.Errorf("%w: the server answered %s%s", agent.ErrOutcomeUnknown, status, said)
+}
+
+// saysNo are the statuses that answer the call itself. The others are about who called, how often, or the server.
+var saysNo = []int{
+	http.StatusBadRequest, http.StatusPaymentRequired, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed,
+	http.StatusUnprocessableEntity, http.StatusLocked, http.StatusUnavailableForLegalReasons,
 }
 
 func statusText(code int) string {

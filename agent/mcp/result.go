@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"mime"
 	"path"
@@ -50,7 +49,7 @@ func result(d definition, secrets redact.Values, raw json.RawMessage, attach fun
 		}
 	}
 	if failed := r.flag("isError"); failed != nil && *failed {
-		return "", errors.New(or(cut(w.text(), maxError), "the tool failed without saying why"))
+		return "", agent.Refused(or(cut(w.text(), maxError), "the tool failed without saying why"))
 	}
 	structured := r.get("structuredContent")
 	if d.output != nil {

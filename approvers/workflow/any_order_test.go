@@ -17,6 +17,7 @@ import (
 // TestAnyOrder performs random actions in random order through the workflow's whole interface, and checks the
 // invariants after each. -rapid.checks=N runs more.
 func TestAnyOrder(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {

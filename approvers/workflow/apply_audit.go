@@ -114,6 +114,9 @@ func (t recordsTx) auditToolPreview(r approvers.Request, state string, body []by
 	if r.ToolPreview.Dry {
 		facts["dry_run"] = "true"
 	}
+	if r.ToolPreview.No != "" {
+		facts["says"] = "no"
+	}
 	if body == nil {
 		return t.audit(r.ID, approvers.AuditPreviewed, "", facts, nil)
 	}

@@ -146,6 +146,7 @@ func TestAwayWhileItWaits(t *testing.T) {
 
 // TestManyRequestsWait checks that when a person leaves, all of their requests are checked again, page by page.
 func TestManyRequestsWait(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWith(t, withDeputy)
 	turn := h.say(alice, "please").Turn
 	var specs []string

@@ -237,6 +237,7 @@ func TestCapChanges(t *testing.T) {
 
 // 1,000 requests in a burst: the cap holds, and the rest comes one by one, each with a typed value.
 func TestBurst(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
 		p.Caps = approvers.Caps{Approver: 10, Requester: approvers.Limit{Count: 20, Per: time.Hour}}
@@ -285,6 +286,7 @@ func TestBurst(t *testing.T) {
 // TestLinesInAnyOrder opens and closes cards in random order under changing caps. After each step every waiting request
 // must be shown or queued, and no place may stay free while a request is queued for it.
 func TestLinesInAnyOrder(t *testing.T) {
+	t.Parallel()
 	dir, n := quickDir(t), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n++

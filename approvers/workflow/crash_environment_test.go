@@ -199,7 +199,7 @@ func (w *environment) foretell(ctx context.Context, t store.Timer) error {
 		return err
 	}
 	w.foretold[p.Digest]++
-	return w.Runs.EndPreview(ctx, p, "it is fine", "")
+	return w.Runs.EndPreview(ctx, p, approvers.PreviewAnswer{Text: "it is fine"})
 }
 
 // wantForetold checks that every request that waited for people got its preview or was decided before, and that no tool

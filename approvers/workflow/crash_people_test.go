@@ -23,6 +23,7 @@ func beside(t testing.TB, kill func(point string) bool) *environment {
 // TestPeopleKilledAtEveryPoint checks that each action of people on a request happens once, wherever the process is
 // killed.
 func TestPeopleKilledAtEveryPoint(t *testing.T) {
+	t.Parallel()
 	want := killedAndTheSame(t, beside, 25)
 	if must := "remarked remarked remarked invited decided advanced closed returned"; !strings.Contains(want, must) {
 		t.Errorf("without a crash it comes to\n%s\nwant %q in it", want, must)

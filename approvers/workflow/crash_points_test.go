@@ -58,6 +58,7 @@ func newRunning(t testing.TB, effect approvers.Effect, muted bool, kill func(str
 //
 // It also stops the process a second time, at each point after a run was cut.
 func TestCrashPoints(t *testing.T) {
+	t.Parallel()
 	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
 	stride := min(3, testkit.Stride()) // in the short form each point is that of one protection level
 	for i, effect := range []approvers.Effect{approvers.ReadOnly, approvers.Idempotent, approvers.Unprotected} {
@@ -120,6 +121,7 @@ func TestCrashPointsInDocs(t *testing.T) {
 // TestCrashesAtRandom stops process after process at random points, in six lives of each protection level, or in
 // COUNTERSIGN_CRASHES.
 func TestCrashesAtRandom(t *testing.T) {
+	t.Parallel()
 	seed, lives := testkit.Seed(t), testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
 	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
 	for i, effect := range []approvers.Effect{approvers.ReadOnly, approvers.Idempotent, approvers.Unprotected} {

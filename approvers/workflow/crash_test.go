@@ -74,6 +74,7 @@ func (w *environment) check() {
 // TestKilledAtEveryPoint kills the process at each point of a whole conversation, and lets a new process continue with
 // its file.
 func TestKilledAtEveryPoint(t *testing.T) {
+	t.Parallel()
 	killedAtEveryPoint(t, newEnvironment, (*environment).check)
 }
 
@@ -105,6 +106,7 @@ func killedAtEveryPoint(t *testing.T, world func(testing.TB, func(string) bool) 
 
 // TestKilledOverAndOver kills each process after a few points.
 func TestKilledOverAndOver(t *testing.T) {
+	t.Parallel()
 	lives := testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
 	seed := testkit.Seed(t)
 	crashes := 0

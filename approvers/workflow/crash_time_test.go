@@ -88,6 +88,7 @@ func (w *environment) account() string {
 // TestSilenceKilledAtEveryPoint checks that each step of a request that nobody decides happens once, wherever the
 // process is killed.
 func TestSilenceKilledAtEveryPoint(t *testing.T) {
+	t.Parallel()
 	want := killedAndTheSame(t, silence, 20)
 	for _, must := range []string{
 		"proposed invited reminded escalated reminded reminded escalated reminded escalated reminded closed returned", "stand_in user:U0005 ×1", "card  user:U0005 ×1",

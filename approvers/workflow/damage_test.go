@@ -332,6 +332,7 @@ func outcome(s store.Store, r wreckedRequest) (text string) {
 // report every difference, run no tool without permission and none twice, and let everything undamaged end as without
 // damage. COUNTERSIGN_DAMAGE="1000 200" is the long form; a third number is the seed.
 func TestDamageCampaign(t *testing.T) {
+	t.Parallel()
 	flips, pages, seed := 12, 6, uint64(1)
 	if text := os.Getenv(damageEnv); text != "" {
 		parts := strings.Fields(text)

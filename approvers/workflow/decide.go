@@ -310,7 +310,8 @@ func (t requestsTx) edit(r approvers.Request, args json.RawMessage) (approvers.E
 	}
 	e := approvers.Edited{Execution: t.newID("exec"), Args: args}
 	e.Digest = approvers.Digest(e.Execution, r.Tool, r.ToolHash, args)
-	e.Preview, e.PreviewFault = t.proposals.preview(r.Tool, r.Agent, approvers.MaskValues(values, r.Secrets))
+	says := t.proposals.preview(tool, r.Agent, args, values, r.Secrets)
+	e.Preview, e.MadePreview, e.PreviewFault = says.text, says.made, says.fault
 	e.ToolPreview = t.previews.requestToolPreview(r.Tool, r.Agent, e.Digest)
 	e.Plan = t.policy.Plan(r.AsCall(values))
 	return e, nil

@@ -225,6 +225,7 @@ func TestUnpinnedWhileItWaits(t *testing.T) {
 // All waiting requests are voided, each once, however many there are and in whichever transaction the process is
 // killed.
 func TestDriftSurvivesKills(t *testing.T) {
+	t.Parallel()
 	const waiting = 25
 	for kill := 1; ; kill++ {
 		h := newHarness(t)

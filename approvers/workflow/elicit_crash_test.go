@@ -167,6 +167,7 @@ func TestQuestionKilledAtEveryPoint(t *testing.T) {
 
 // Sixteen people, and the deadline, act on one question: it ends once.
 func TestSixteenAtOneQuestion(t *testing.T) {
+	t.Parallel()
 	for round := range 30 {
 		h := newHarness(t)
 		execution, q, done := h.asks(trip)

@@ -51,5 +51,6 @@ func (w *environment) grantHeld() {
 // TestKilledWhileAGrantIsUsed kills the process at each point. A use of the grant is counted in the transaction that
 // makes executing durable, so it is neither lost nor counted twice.
 func TestKilledWhileAGrantIsUsed(t *testing.T) {
+	t.Parallel()
 	killedAtEveryPoint(t, newGranting, (*environment).grantHeld)
 }

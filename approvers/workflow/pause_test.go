@@ -260,6 +260,7 @@ func (h *harness) showPause() {
 // Every waiting turn shows the pause and its end, however many transactions that takes, and in whichever of them the
 // process is killed.
 func TestPauseIsShownEverywhere(t *testing.T) {
+	t.Parallel()
 	const waiting = 45 // three pages of them, with a step for each three
 	script := make([]string, 0, 3)
 	for i := range 3 {

@@ -172,8 +172,8 @@ func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string,
 	}
 	plan := t.policy.Plan(ask)
 	call.Secrets = t.secrets(tool, turn.Agent)
-	preview, previewFault := t.preview(call.Tool, turn.Agent, approvers.MaskValues(args, call.Secrets))
-	call.Execution, call.Preview = e.ID, preview
+	says := t.preview(tool, turn.Agent, e.Args, args, call.Secrets)
+	call.Execution, call.Preview = e.ID, says.text
 	if plan.Verdict == approvers.Ask {
 		if e.Grant, err = t.grants.expectGrant(ask, e, plan); err != nil {
 			return "", false, err
@@ -194,7 +194,7 @@ func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string,
 	if plan.Verdict == approvers.Observed {
 		return "", false, t.observe(call, e, plan, facts.Requesters)
 	}
-	r := approvers.Request{Preview: preview, PreviewFault: previewFault, Facts: facts, Plan: plan, Agent: turn.Agent}
+	r := approvers.Request{Preview: says.text, MadePreview: says.made, PreviewFault: says.fault, Facts: facts, Plan: plan, Agent: turn.Agent}
 	r, err = t.open(call, e, r)
 	if err != nil || r.State != approvers.Pending {
 		return "", true, err
@@ -236,17 +236,27 @@ func (t proposalsTx) secrets(tool Tool, agent string) []string {
 	return approvers.Secrets(approvers.SecretPaths(tool.Schema), p.Secrets)
 }
 
-// preview renders the policy's description of what a call would do. If it fails, the card still shows the arguments.
-func (t proposalsTx) preview(tool, agent string, args map[string]any) (text, fault string) {
-	p, _ := t.policy.Tool(tool, agent)
-	if p.Preview.Render == nil {
-		return "", ""
+// preview is the sentence on what a call would do.
+type preview struct {
+	text  string
+	made  bool   // of the tool's title and the arguments
+	fault string // why the policy's own could not be rendered
+}
+
+// preview renders the policy's description of what a call would do. Without one, or if it fails, the sentence is made of
+// the tool's title and its arguments.
+func (t proposalsTx) preview(tool Tool, agent string, args json.RawMessage, values map[string]any, secrets []string) (says preview) {
+	p, _ := t.policy.Tool(tool.Name, agent)
+	if p.Preview.Render != nil {
+		var err error
+		if says.text, err = p.Preview.Render(approvers.MaskValues(values, secrets)); err != nil {
+			says.text, says.fault = "", err.Error()
+		}
 	}
-	text, err := p.Preview.Render(args)
-	if err != nil {
-		return "", err.Error()
+	if strings.TrimSpace(says.text) == "" {
+		says.text, says.made = approvers.MadeHeadline(tool.Claims.Title, tool.Name, approvers.RequiredArguments(tool.Schema), args, secrets), true
 	}
-	return text, ""
+	return says
 }
 
 func (t proposalsTx) newExecution(call store.Call, tool Tool, args json.RawMessage) approvers.Execution {

@@ -147,6 +147,7 @@ func TestYielding(t *testing.T) {
 // TestFirstIsNotBehindTheRest checks that a thousand informing messages, whose workers are all busy, don't delay
 // messages of higher ranks.
 func TestFirstIsNotBehindTheRest(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *workingHarness) {
 		clear := func(ctx context.Context, timer store.Timer) error {
 			return w.store.Update(ctx, func(tx store.Tx) error { return tx.ClearTimer(timer.Kind, timer.Ref) })

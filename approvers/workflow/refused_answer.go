@@ -44,7 +44,8 @@ func (t outboxTx) retryLater(s store.OutboxMessage) error {
 // maxRetried bounds the outbox messages that are examined.
 const maxRetried = 10_000
 
-// retryAnswers tries the refused answers again, because the cause may be gone.
+// retryAnswers tries the refused answers again, because the cause may be gone. Another refusal does not make the pause
+// longer, or an answer would come hours after Slack accepts it.
 func (t cardsTx) retryAnswers() error {
 	timers, err := t.Timers(store.TimerRepost, maxRetried)
 	if err != nil {
@@ -58,6 +59,7 @@ func (t cardsTx) retryAnswers() error {
 		if err != nil {
 			return err
 		}
+		s.Refusals = max(0, s.Refusals-1)
 		if err := t.tryAgain(s); err != nil {
 			return err
 		}

@@ -172,6 +172,7 @@ func (b *busy) wantNothingOpen() {
 
 // The restore may stop anywhere and be begun again, with the same result; if it is done twice, nothing more changes.
 func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
+	t.Parallel()
 	for n := 0; ; n++ {
 		b := newBusy(t)
 		b.ok(b.store.Close())

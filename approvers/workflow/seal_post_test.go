@@ -118,6 +118,7 @@ func TestHeadsArePosted(t *testing.T) {
 // However long Slack can't be reached, and however much is sealed meanwhile, one message is posted, with the newest
 // head. The store holds no more for a thousand heads than for one.
 func TestHeadsOfAnOutage(t *testing.T) {
+	t.Parallel()
 	o := newHeadHarness(t)
 	for range 1000 {
 		o.step(time.Minute, 1)

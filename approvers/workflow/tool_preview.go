@@ -88,11 +88,11 @@ func (t previewsTx) beginPreview(request string) (p PreviewCall, ok bool, err er
 	r.ToolPreview = begun(by, r.Tool, r.Digest)
 	r.ToolPreview.Tries = tries + 1
 	if tries >= approvers.ToolPreviewTries {
-		return p, false, t.storeToolPreview(r, "", fmt.Sprintf("it was begun %d times, and each time the process stopped before it was there", tries))
+		return p, false, t.storeToolPreview(r, approvers.PreviewAnswer{Fault: fmt.Sprintf("it was begun %d times, and each time the process stopped before it was there", tries)})
 	}
 	p, problem := t.previewing(r, by)
 	if problem != "" {
-		return p, false, t.storeToolPreview(r, "", problem)
+		return p, false, t.storeToolPreview(r, approvers.PreviewAnswer{Fault: problem})
 	}
 	if err := t.PutRequest(r); err != nil {
 		return p, false, err
@@ -160,7 +160,7 @@ func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 
 // EndPreview records the result of a tool preview. A result is ignored if the arguments have changed or the request was
 // decided since.
-func (w *Runs) EndPreview(ctx context.Context, p PreviewCall, text, fault string) error {
+func (w *Runs) EndPreview(ctx context.Context, p PreviewCall, a approvers.PreviewAnswer) error {
 	return w.update(ctx, "end preview", func(t *tx) error {
 		r, err := t.Request(p.Request)
 		if err != nil {
@@ -169,7 +169,7 @@ func (w *Runs) EndPreview(ctx context.Context, p PreviewCall, text, fault string
 		if r.Digest != p.Digest {
 			return nil
 		}
-		return t.previews.storeToolPreview(r, text, fault)
+		return t.previews.storeToolPreview(r, a)
 	})
 }
 
@@ -209,10 +209,43 @@ func (t previewsTx) recoverPreviews() error {
 }
 
 // storeToolPreview records the result of a tool preview, and shows it.
-func (t previewsTx) storeToolPreview(r approvers.Request, text, fault string) error {
-	r, events, changed := r.RecordToolPreview(r.Digest, text, fault, t.now)
+func (t previewsTx) storeToolPreview(r approvers.Request, a approvers.PreviewAnswer) error {
+	if a.No == "" && a.Fault == "" {
+		a.No = t.saysNo(r, a.Text)
+	}
+	r, events, changed := r.RecordToolPreview(r.Digest, a, t.now)
 	if !changed {
 		return nil
 	}
 	return t.apply(r, events)
+}
+
+// saysNo evaluates the policy's condition on a preview. It returns why the preview says that the call would not succeed,
+// or "". A condition that can't be evaluated counts as met.
+func (t previewsTx) saysNo(r approvers.Request, text string) string {
+	p, _ := t.policy.Tool(r.Tool, r.Agent)
+	if p.Preview.No.Eval == nil {
+		return ""
+	}
+	args, err := approvers.StrictArgs(r.Args, false)
+	if err != nil {
+		return plainFault(err)
+	}
+	facts := r.AsCall(args).Facts
+	facts.Preview = text
+	var object map[string]any
+	if json.Unmarshal([]byte(text), &object) == nil {
+		facts.Preview = object
+	}
+	no, err := p.Preview.No.Eval(facts)
+	switch {
+	case err != nil:
+		return "the policy's condition on it can't be evaluated (" + p.Preview.No.Text + ")"
+	case !no:
+		return ""
+	}
+	if says := approvers.Headline(text); says != "" {
+		return says
+	}
+	return "by the policy's condition " + p.Preview.No.Text
 }

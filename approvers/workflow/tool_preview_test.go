@@ -55,7 +55,7 @@ func TestPreviewByACompanion(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	before := h.surfacesOf(r.ID)[0].Revision
-	h.ok(h.Runs.EndPreview(h.ctx(), p, "49.90 of 120.00 was paid, nothing refunded", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Text: "49.90 of 120.00 was paid, nothing refunded"}))
 	r = h.request(r.ID)
 	if f := r.ToolPreview; f.State != approvers.ToolPreviewReady || f.Text != "49.90 of 120.00 was paid, nothing refunded" || r.Preview != "Refund of 49.9" || f.Tries != 1 {
 		t.Errorf("%+v", f)
@@ -63,7 +63,7 @@ func TestPreviewByACompanion(t *testing.T) {
 	if h.surfacesOf(r.ID)[0].Revision == before || len(h.timers(store.TimerPreview)) != 0 {
 		t.Error("it is not rendered again, or is to be created again")
 	}
-	h.ok(h.Runs.EndPreview(h.ctx(), p, "something else", "")) // it comes twice
+	h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Text: "something else"})) // it comes twice
 	h.approve(lead, r.ID)
 	h.run(r.Execution, "refunded")
 	h.wantKinds(r.ID, "proposed previewed decided approved executing executed returned")
@@ -92,7 +92,7 @@ func TestDryRun(t *testing.T) {
 	click.Typed = true
 	_, err := h.Requests.Decide(h.ctx(), click)
 	wantDenied(t, err, approvers.DeniedPreview)
-	h.ok(h.Runs.EndPreview(h.ctx(), p, "", "cancel_account: it did not answer within 20s"))
+	h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Fault: "cancel_account: it did not answer within 20s"}))
 	if r = h.request(r.ID); r.ToolPreview.State != approvers.ToolPreviewFailed || !r.ToolPreview.Dry || string(r.Args) != `{ "user_id":"U-1" }` {
 		t.Errorf("%+v %s", r.ToolPreview, r.Args)
 	}
@@ -131,7 +131,7 @@ func TestPreviewOfTheToolItself(t *testing.T) {
 				return
 			}
 			p := h.preview(r.ID)
-			h.ok(h.Runs.EndPreview(h.ctx(), p, "5% off, which is $6", ""))
+			h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Text: "5% off, which is $6"}))
 			if r = h.request(r.ID); !p.Own || string(p.Args) != `{"percent":5}` || r.Preview != "5% off, which is $6" || h.call(r.Call).Preview != r.Preview {
 				t.Errorf("%+v, %q", p, r.Preview)
 			}
@@ -195,12 +195,12 @@ func TestPreviewOfAnEdit(t *testing.T) {
 	if due := h.timers(store.TimerPreview)[r.ID]; due.Due.After(h.clock.Now()) {
 		t.Error("it is not begun at once")
 	}
-	h.ok(h.Runs.EndPreview(h.ctx(), late, "about the earlier ones", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), late, approvers.PreviewAnswer{Text: "about the earlier ones"}))
 	if f := h.request(r.ID).ToolPreview; !f.Making() {
 		t.Errorf("%+v", f)
 	}
 	p := h.preview(r.ID)
-	h.ok(h.Runs.EndPreview(h.ctx(), p, "600 of 120 that was paid", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Text: "600 of 120 that was paid"}))
 	if f := h.request(r.ID).ToolPreview; string(p.Args) != `{"amount":600}` || f.Text != "600 of 120 that was paid" {
 		t.Errorf("%s, %+v", p.Args, f)
 	}
@@ -218,7 +218,7 @@ func TestDecidedBeforeThePreview(t *testing.T) {
 	if facts, _ := h.lastFacts(r.ID, approvers.AuditDecided); facts["preview"] != "not there yet" {
 		t.Errorf("the record says %q", facts["preview"])
 	}
-	h.ok(h.Runs.EndPreview(h.ctx(), p, "too late", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Text: "too late"}))
 	h.ok(h.Runs.PutBackPreview(h.ctx(), p))
 	if f := h.request(r.ID).ToolPreview; !f.Making() || len(h.timers(store.TimerPreview)) != 0 {
 		t.Errorf("%+v, %v", f, h.timers(store.TimerPreview))
@@ -265,7 +265,7 @@ func TestPreviewWhilePaused(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	h.ok(h.Pauses.Resume(h.ctx(), approvers.Operator("root"), ""))
-	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(r.ID), "fine", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(r.ID), approvers.PreviewAnswer{Text: "fine"}))
 	if f := h.request(r.ID).ToolPreview; f.State != approvers.ToolPreviewReady {
 		t.Errorf("%+v", f)
 	}
@@ -281,7 +281,7 @@ func TestPreviewMasksSecrets(t *testing.T) {
 	if !contains(string(p.Args), "DE89 3704") {
 		t.Errorf("the companion gets %s", p.Args)
 	}
-	h.ok(h.Runs.EndPreview(h.ctx(), p, "To DE89 3704 of Ana", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Text: "To DE89 3704 of Ana"}))
 	if f := h.request(r.ID).ToolPreview; f.Text != "To (masked) of Ana" {
 		t.Errorf("%q", f.Text)
 	}
@@ -318,7 +318,7 @@ func TestNoPreviewWhereNobodyIsAsked(t *testing.T) {
 func TestPreviewAgain(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
-	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(r.ID), "fine", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(r.ID), approvers.PreviewAnswer{Text: "fine"}))
 	h.approve(lead, r.ID)
 	if _, run, err := h.Runs.Claim(h.ctx(), r.Execution); !run || err != nil {
 		t.Fatal(run, err)
@@ -331,5 +331,52 @@ func TestPreviewAgain(t *testing.T) {
 	if again.ID == r.ID || !again.ToolPreview.Making() || again.ToolPreview.Digest != again.Digest {
 		t.Errorf("%+v", again.ToolPreview)
 	}
-	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(again.ID), "it is refunded already", ""))
+	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(again.ID), approvers.PreviewAnswer{Text: "it is refunded already"}))
+}
+
+// TestPreviewRefusesWhen checks that the policy's condition on a preview says no, and that one that can't be evaluated
+// does, too.
+func TestPreviewRefusesWhen(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"left": 50}`: "", `{"left": 10, "message": "Only 10 is left"}`: "Only 10 is left", `{"left": 10}`: "by the policy's condition preview.left < args.amount",
+		`{"left": "much"}`: "the policy's condition on it can't be evaluated (preview.left < args.amount)", "words": "the policy's condition on it can't be evaluated (preview.left < args.amount)",
+	} {
+		t.Run(text, func(t *testing.T) {
+			h := newHarness(t)
+			h.policy.Store(policy("policy-1", companion, func(p *approvers.Policy) {
+				p.Tools[3].Preview.No = approvers.Condition{Text: "preview.left < args.amount", Eval: func(f approvers.Facts) (bool, error) {
+					said, ok := f.Preview.(map[string]any)
+					left, isNumber := said["left"].(float64)
+					amount, _ := f.Args["amount"].(float64)
+					if !ok || !isNumber {
+						return false, errors.New("no number")
+					}
+					return left < amount, nil
+				}}
+			}))
+			r := h.ask(`issue_refund {"amount":49.90, "order_id": "ORD-1"}`)
+			h.ok(h.Runs.EndPreview(h.ctx(), h.preview(r.ID), approvers.PreviewAnswer{Text: text}))
+			r = h.request(r.ID)
+			if r.ToolPreview.No != want || r.ToolPreview.Text != text {
+				t.Errorf("%q, want %q", r.ToolPreview.No, want)
+			}
+			if facts, _ := h.lastFacts(r.ID, approvers.AuditPreviewed); (facts["says"] == "no") != (want != "") {
+				t.Errorf("the record says %q", facts["says"])
+			}
+		})
+	}
+}
+
+// TestMadePreview checks that a call without a sentence of the policy gets one of its arguments, also when they are
+// edited, and that its masked values are not in it.
+func TestMadePreview(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[3].Preview = approvers.Preview{} }))
+	r := h.ask(`issue_refund {"amount":49.90, "order_id": "ORD-1"}`)
+	if want := "Issue refund: ORD-1, amount 49.90"; r.Preview != want || !r.MadePreview {
+		t.Errorf("%q, want %q", r.Preview, want)
+	}
+	if c := h.call(r.Call); c.Preview != r.Preview {
+		t.Errorf("the call's is %q", c.Preview)
+	}
 }

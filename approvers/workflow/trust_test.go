@@ -141,6 +141,7 @@ func TestOneOfferAtATime(t *testing.T) {
 
 // TestWhatEndsTheRow lists the events that end the row, because they show that a person must look.
 func TestWhatEndsTheRow(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		do  func(h *harness)
 		row int

@@ -387,8 +387,9 @@ func (t runsTx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied,
 		return &approvers.Denied{Code: approvers.DeniedNotAgain, Detail: r.Plan.Why[len(r.Plan.Why)-1]}, nil
 	}
 	call.Secrets = t.proposals.secrets(tool, turn.Agent)
-	call.Preview, r.PreviewFault = t.proposals.preview(e.Tool, turn.Agent, approvers.MaskValues(args, call.Secrets))
-	r.Preview = call.Preview
+	says := t.proposals.preview(tool, turn.Agent, e.Args, args, call.Secrets)
+	r.Preview, r.MadePreview, r.PreviewFault = says.text, says.made, says.fault
+	call.Preview = r.Preview
 	again := t.proposals.newExecution(call, tool, e.Args)
 	again.Asker, again.After = e.Asker, e.ID
 	call.Execution = again.ID

@@ -93,6 +93,34 @@ func TestACardThatIsShownAgain(t *testing.T) {
 	}
 }
 
+// TestRetriesOutOfTurn: an answer that is tried again because something may have changed keeps the length of its pause.
+func TestRetriesOutOfTurn(t *testing.T) {
+	h := newHarness(t)
+	said := h.say(alice, "one")
+	h.answer(said.Turn)
+	refuse := func() (answer string) {
+		t.Helper()
+		for waits := true; waits; {
+			waits = false
+			for _, s := range h.surfacesOf(said.Turn) {
+				if s.State == store.OutboxWanted {
+					waits, answer = true, s.ID
+					h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "chat.postMessage: msg_too_long", ""))
+				}
+			}
+		}
+		return answer
+	}
+	for range 4 {
+		answer := refuse()
+		if timer := h.timers(store.TimerRepost)[answer]; timer.Due.Sub(h.clock.Now()) != 10*time.Minute {
+			t.Fatalf("it is tried again in %s", timer.Due.Sub(h.clock.Now()))
+		}
+		h.clock.pass(time.Minute)
+		h.ok(h.Outbox.RetryUnreached(h.ctx()))
+	}
+}
+
 // TestTheLeadOfThoseWhoCantBeShownIt is asked at once, and not after escalate_after.
 func TestTheLeadOfThoseWhoCantBeShownIt(t *testing.T) {
 	h := newHarness(t)

@@ -64,7 +64,18 @@ func (l layout) whole(raw []byte) string {
 
 // onOneLine lays out arguments on one line.
 func onOneLine(raw []byte, secrets []string) string {
-	return strings.ReplaceAll(layout{secrets: secrets, narrow: true}.of(raw), "\n", ", ")
+	var b strings.Builder
+	for i, line := range strings.Split(layout{secrets: secrets, narrow: true}.of(raw), "\n") {
+		switch before := b.String(); {
+		case i == 0:
+		case strings.HasSuffix(before, ":"), strings.HasSuffix(before, "-"):
+			b.WriteString(" ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(strings.TrimLeft(line, " "))
+	}
+	return b.String()
 }
 
 // rank returns the position of a top-level member among those that come first. The others follow them.

@@ -108,7 +108,11 @@ func (v View) untilWhen(open []approvers.Request) *RichText {
 func (v View) bundled(p *BlockBuilder, c view.Call, title *RichText, room *int, ownTime bool) bool {
 	r := *c.Request
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
-	p.Para(title, Say(sign+" "+risk+" · ").Code(Name(r.Tool)))
+	no := new(RichText)
+	if says := previewSaysNo(r); says != "" {
+		no = Say("⛔ ").Strong(says)
+	}
+	p.Para(title, no, Say(sign+" "+risk+" · ").Code(Name(r.Tool)))
 	text := argumentsOf(r)
 	whole := Width(text) <= min(maxBundleCall, *room) && strings.Count(text, "\n") < maxBundleLines && Width(whatHappens(r.Preview, r.Tool)) <= maxBundleText
 	notes := v.bundleNotes(r)
@@ -240,6 +244,8 @@ func allInOne(p *approvers.Policy, open []approvers.Request, shows []store.Shown
 			return "", "One of them has masked values, so each is approved alone."
 		case r.WantsTyping():
 			return "", "One of them asks for a typed value, so each is approved alone."
+		case previewSaysNo(r) != "":
+			return "", "The preview of one of them says no, so each is approved alone."
 		case slices.ContainsFunc(shows, func(o store.Shown) bool { return o.Request == r.ID && !o.Whole }):
 			return "", "One of them is not shown whole here, so each is approved alone."
 		}

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,7 +36,12 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 	p.Para(riskLine(r))
 	v.arguments(p, v.argumentTable(r), whole)
 	v.edits(p, r)
-	p.Para(maskedNote(r))
+	if note := maskedNote(r); !note.empty() {
+		if v.mustReveal(r) {
+			note.Say(" Reveal them before you approve.")
+		}
+		p.Para(note)
+	}
 	p.Para(v.toolPreviewLine(r))
 	v.asked(p, r)
 	p.Para(v.waitsLine(r)...)
@@ -60,6 +66,9 @@ func (v View) setbacks(r approvers.Request) []*RichText {
 		return out
 	}
 	out = append(out, v.pausedHere())
+	if no := previewSaysNo(r); no != "" {
+		out = append(out, Say("⛔ ").Strong(no))
+	}
 	if !r.Plan.Known {
 		out = append(out, Say("⚠️ ").Strong("The policy does not know this tool."))
 	}
@@ -140,8 +149,9 @@ func (v View) arguments(p *BlockBuilder, text string, whole bool) {
 // stands before one that an approver changed.
 func (v View) argumentTable(r approvers.Request) string {
 	l := layout{secrets: r.Secrets, first: firstArguments(r, v.Policy, v.Tool)}
+	l.was = currentValues(r)
 	if len(r.Edits) > 0 {
-		l.was = changedFrom(r.Edits[0].Before, r.Args, r.Secrets)
+		maps.Copy(l.was, changedFrom(r.Edits[0].Before, r.Args, r.Secrets))
 	}
 	return l.of(r.Args)
 }
@@ -253,9 +263,12 @@ func (v View) hadTheirSay(r approvers.Request) bool {
 func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []slack.BlockElement {
 	value := v.token(r.ID)
 	var row []slack.BlockElement
-	masked := len(v.reveal(r)) > 0
+	masked := v.mustReveal(r)
+	if previewSaysNo(r) != "" {
+		style = slack.StyleDefault
+	}
 	if masked {
-		row = append(row, button(ActReveal, "Reveal…", value, style))
+		row = append(row, button(ActReveal, "Reveal…", value, slack.StylePrimary))
 		style = slack.StyleDefault
 	}
 	switch {
@@ -277,8 +290,10 @@ func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []sl
 func askApprove(r approvers.Request) *slack.ConfirmationBlockObject {
 	_, risk := riskWords(r.Plan.Risk, r.Effect)
 	rest := "\n\n" + risk + "."
-	if doubt := twice(r); doubt != "" {
-		rest += "\n\n" + doubt
+	for _, doubt := range []string{previewSaysNo(r), twice(r)} {
+		if doubt != "" {
+			rest += "\n\n" + Clip(doubt, maxCallAsk)
+		}
 	}
 	what := inFull(r.Preview, r.Tool, r.Args, r.Secrets)
 	return confirm("Approve this?", Clip(what, slackapi.MaxConfirm-Width(rest))+rest, "Approve", "Not yet", slack.StylePrimary)

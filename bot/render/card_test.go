@@ -33,7 +33,7 @@ func drawn(t *testing.T, s view.Model) Rendered {
 func TestCards(t *testing.T) {
 	refund := bottest.Request(bottest.RefundArgs)
 	staged := bottest.Request(`{"user_id":"C-77","confirm":true}`)
-	staged.Tool, staged.Preview, staged.Plan.Risk, staged.Plan.Routed = "cancel_account", "", approvers.Critical, false
+	staged.Tool, staged.Preview, staged.Plan.Risk, staged.Plan.Routed = "cancel_account", "Cancel account: C-77, confirm", approvers.Critical, false
 	staged.Plan.Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
 	staged.Plan.Why = []string{"cancel_account is critical risk", "the policy names the stages: Team Lead, then 2 × Finance Director"}
 	staged = bottest.ApprovedBy(bottest.ApprovedBy(staged, "U0002", "Teo", "team-lead", 0), "U0003", "Ingrid", "finance-director", 1)

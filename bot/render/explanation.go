@@ -211,7 +211,7 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 	case approvers.AuditDecided:
 		return by(did[approvers.DecisionKind(f["kind"])] + v.inRole(f["role"]) + ".")
 	case approvers.AuditAdvanced:
-		return Say("It went on, with " + f["risk"] + " risk.")
+		return Say("The next stage began, with " + f["risk"] + " risk.")
 	case approvers.AuditApproved:
 		return Say("All who were needed have agreed.")
 	case approvers.AuditReplanned:
@@ -220,12 +220,15 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 		return Say("The policy became stricter, so it waits again.")
 	case approvers.AuditEscalated:
 		if f["again"] != "" {
-			return Say("Nobody had decided: everybody was told once more.")
+			return Say("It was not decided yet: everybody was told once more.")
 		}
-		return Say("Nobody had decided: " + v.title(f["role"]) + " was told, and may decide too.")
+		return Say("It was not decided yet: " + v.title(f["role"]) + " was asked as well.")
 	case approvers.AuditReminded:
 		return Say("Those who had not decided were reminded.")
 	case approvers.AuditPreviewed:
+		if f["says"] == "no" {
+			return new(RichText).Code(Name(f["by"])).Say(" said that it would not succeed.")
+		}
 		return new(RichText).Code(Name(f["by"])).Say(previewedWords[f["state"]])
 	case approvers.AuditMessageEdited:
 		return Say("The words that it was asked for in were edited or deleted.")

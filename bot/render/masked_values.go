@@ -13,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/render/markdown"
+	"countersign/store"
 )
 
 // Secret arguments are masked wherever they would be shown. A person who may decide can reveal them.
@@ -127,7 +128,7 @@ func maskedNote(r approvers.Request) *RichText {
 	if len(found) == 1 {
 		are = " is hidden: "
 	}
-	return Say("🔒 ").Strong(Plural(len(found), "value") + are + ArgumentList(names) + ".").Say(" Reveal them before you approve.")
+	return Say("🔒 ").Strong(Plural(len(found), "value") + are + ArgumentList(names) + ".")
 }
 
 // RevealForm shows the secret values to one person who may decide, page by page.
@@ -195,6 +196,18 @@ func (v View) reveal(r approvers.Request) []slack.BlockElement {
 		return nil
 	}
 	return []slack.BlockElement{button(ActReveal, "Reveal…", v.token(r.ID), slack.StyleDefault)}
+}
+
+// mustReveal reports whether a reader of this message can approve only after the masked values were revealed to them. On
+// a bundle they are revealed on a card of the call's own.
+func (v View) mustReveal(r approvers.Request) bool {
+	var reader approvers.PersonID
+	for _, seen := range r.Revealed {
+		if v.Message.To == store.ToUser+seen.By.User() {
+			reader = seen.By
+		}
+	}
+	return !r.Bundled() && r.MustReveal(v.Policy, reader)
 }
 
 // minMaskedLen is the minimum length of a secret that is masked in other texts. Shorter ones occur in too many words.

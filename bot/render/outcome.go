@@ -95,7 +95,11 @@ func (v View) unknown() Rendered {
 	whole := fitsCard(text)
 	shows := []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: whole}}
 	if sign, over := found[e.State]; over {
-		p.Para(Say(sign+" ").Strong(what), v.ran(e), v.onceMore())
+		line := v.ran(e)
+		if again := v.onceMore(); !again.empty() {
+			line.Say(" ").also(again)
+		}
+		p.Para(Say(sign+" ").Strong(what), line)
 		return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 	}
 	p.headline("Did this happen?")
@@ -118,7 +122,7 @@ var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "�
 func (v View) lost(e approvers.Execution) *RichText {
 	words := lossWords(e)
 	return new(RichText).Strong(strings.ToUpper(words[:1])+words[1:]).Say(", started ").At(e.StartedAt, DayTime).
-		Say(". It may or may not have happened. It is not run again by itself.")
+		Say(". It may or may not have happened.")
 }
 
 // lossWords says what happened during a run whose outcome is unknown.
@@ -131,7 +135,7 @@ func lossWords(e approvers.Execution) string {
 	case approvers.LossUnclear:
 		return "the answer of " + Name(e.Tool) + " does not say whether it acted"
 	case approvers.LossRestored:
-		return "the bot was put back to an earlier state while " + Name(e.Tool) + " was running"
+		return "the bot was restored from a backup while " + Name(e.Tool) + " was running"
 	}
 	return "the bot stopped while " + Name(e.Tool) + " was running"
 }
@@ -146,7 +150,7 @@ func (v View) untilTold() *RichText {
 		}
 		return line.Say(". You can still report it. To have it done after all, ask the agent anew in the thread.")
 	case v.Call.Outcome == "" && v.Later == nil && !v.LeaveAt.IsZero():
-		return Say("⏳ If nobody says so by ").At(v.LeaveAt, DayTime).Say(", the agent is told that nobody knows.")
+		return Say("⏳ The agent is told that nobody knows ").At(v.LeaveAt, DayTime).Say(", unless somebody says so.")
 	}
 	return new(RichText)
 }
@@ -174,10 +178,10 @@ func (v View) onceMore() *RichText {
 func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	value := v.token(e.ID)
 	help := []*RichText{
-		Say("🔎 Look in the system behind ").Code(Name(e.Tool)).Say(" for what it does, at ").At(e.StartedAt, clock).Say(" or later. Then:"),
-		Say("• ").Strong("It happened…").Say(" tells the agent so, with the result that you write."),
+		Say("🔎 Look where ").Code(Name(e.Tool)).Say(" acts, from ").At(e.StartedAt, clock).Say(" on."),
+		Say("• ").Strong("It happened…").Say(" tells the agent, with the result that you write."),
 	}
-	did, didNot := "tells the agent so; it may ask for it again.", "The agent is told that it was not done. It may then ask for it again, as a new request."
+	did, didNot := "tells the agent, which may ask for it again.", "The agent is told that it was not done. It may then ask for it again, as a new request."
 	switch {
 	case v.Later != nil && v.Later.State == approvers.Pending:
 		did, didNot = "tells those who decide about the new request.", "Those who decide about the new request see it."
@@ -196,7 +200,7 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 		const twice = "\n\nIf it did happen, it would happen a second time. It is a new request: everybody who has to approve it is asked anew."
 		again := confirm("Ask again?", Clip(what, slackapi.MaxConfirm-Width(twice))+twice, "Ask again", "Cancel", slack.StyleDanger)
 		help = append(help, Say("• ").Strong("Leave it").Say(" tells the agent that nobody knows."),
-			Say("• ").Strong("Ask again").Say(" asks the approvers for a new run. If the first did happen, it happens twice."))
+			Say("• ").Strong("Ask again").Say(" asks the approvers for a new run. If this one did happen, it happens twice."))
 		row = append(row, button(ActLeave, "Leave it", value, slack.StyleDefault),
 			button(ActAskAgain, "Ask again", value, slack.StyleDefault).WithConfirm(again))
 	}

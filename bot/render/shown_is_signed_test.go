@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -228,4 +229,64 @@ func TestShownIsSigned(t *testing.T) {
 		}
 	}
 	t.Logf("inputs=%d: %d shown whole, %d cut and said so; digests that differ=0 raw hidden characters=0 silent cuts=0", size, whole, cut)
+}
+
+// On a card the arguments may stand in another order, and earlier values before those that replaced them. Nothing else
+// differs from the table of the stored bytes, and no text can look like a replaced value.
+func TestShownInOrder(t *testing.T) {
+	size := testkit.Size(t, "COUNTERSIGN_INPUTS", 500)
+	seed := testkit.Seed(t)
+	changed := 0
+	for n := range size {
+		rnd := testkit.Chance(seed, uint64(n))
+		r, err := hostile(rnd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, values := membersOf(r.Args)
+		before := splice(r.Args, map[string][]byte{names[rnd.IntN(len(names))]: []byte(`"before"`)}, nil)
+		if rnd.IntN(3) == 0 {
+			before = splice(r.Args, map[string][]byte{names[0]: nil}, nil)
+		}
+		rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		was := changedFrom(before, r.Args, nil)
+		l := layout{first: names[:rnd.IntN(len(names)+1)], was: was}
+		var want []string
+		for _, part := range parts(ArgumentText(r.Args)) {
+			name := names[slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(part, memberName(n)+":") })]
+			if strings.Contains(part, changedTo) && !strings.Contains(part, "\n") && !strings.HasPrefix(strings.TrimLeft(part[len(memberName(name))+1:], " "), `"`) {
+				t.Fatalf("input %d: %q looks like a replaced value", n, part)
+			}
+			if old, is := was[name]; is {
+				changed++
+				value, short := shortValue(name, values[name], nil)
+				if !short || !strings.HasSuffix(part, value) {
+					t.Fatalf("input %d: %q is not on one line", n, part)
+				}
+				part = strings.TrimSuffix(part, value) + old + changedTo + value
+			}
+			want = append(want, part)
+		}
+		got := parts(l.of(r.Args))
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(want, got) {
+			t.Fatalf("input %d: got\n%s\nwant\n%s", n, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	if changed < size/4 {
+		t.Errorf("only %d values were replaced", changed)
+	}
+}
+
+// parts splits a table of arguments into its top-level members.
+func parts(text string) (out []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, " ") && len(out) > 0 {
+			out[len(out)-1] += "\n" + line
+			continue
+		}
+		out = append(out, line)
+	}
+	return out
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"countersign/approvers"
@@ -41,7 +42,7 @@ func (v View) toolPreviewLine(r approvers.Request) *RichText {
 		return line
 	case f.Text != "" && !saidAbove(r):
 		text, more := previewSentence(*f)
-		if text == OneLine(r.Preview) {
+		if text == "" || text == OneLine(r.Preview) || f.No != "" && strings.Contains(text, OneLine(f.No)) { // the headline or the banner says it
 			return new(RichText)
 		}
 		line := Say("🔎 ").Code(Name(f.By)).Say(": ").soft("“" + text + "”")
@@ -51,6 +52,41 @@ func (v View) toolPreviewLine(r approvers.Request) *RichText {
 		return line
 	}
 	return new(RichText)
+}
+
+// previewSaysNo returns what a preview says against a call: that it would not succeed, and why. It is empty if it says
+// nothing against it.
+func previewSaysNo(r approvers.Request) string {
+	if r.ToolPreview == nil || r.ToolPreview.No == "" {
+		return ""
+	}
+	return "The preview says no: " + Clip(OneLine(r.ToolPreview.No), MaxNote)
+}
+
+// currentMembers are the members of a preview that hold the values that the call would replace, by argument.
+var currentMembers = []string{"current", "before", "previous", "old"}
+
+// currentValues lays out the values that a call would replace, as a companion says. Those of masked arguments are left
+// out.
+func currentValues(r approvers.Request) map[string]string {
+	out := map[string]string{}
+	f := r.ToolPreview
+	if f == nil || f.State != approvers.ToolPreviewReady || f.Dry || f.Own || f.Cut > 0 {
+		return out
+	}
+	_, said := membersOf([]byte(f.Text))
+	_, args := membersOf(r.Args)
+	for _, name := range currentMembers {
+		_, was := membersOf(said[name])
+		for arg, value := range args {
+			old, short := shortValue(arg, was[arg], nil)
+			now, short2 := shortValue(arg, value, nil)
+			if was[arg] != nil && short && short2 && old != now && !approvers.HoldsSecret(r.Secrets, arg) {
+				out[arg] = old
+			}
+		}
+	}
+	return out
 }
 
 // previewFault says why a preview could not be made: the policy's, or a tool's. It is empty if nothing failed.
@@ -72,10 +108,28 @@ func previewSentence(f approvers.ToolPreview) (text string, more bool) {
 	} else if text != "" {
 		more = len(spans([]byte(f.Text))) > 1
 	} else {
-		text = onOneLine([]byte(f.Text), nil)
+		text, more = othersIn(f.Text)
 	}
 	text = OneLine(text)
 	return Clip(text, MaxNote), more || f.Cut > 0 || Width(text) > MaxNote
+}
+
+// othersIn lays out a preview on one line, without the current values, which stand beside the arguments.
+func othersIn(said string) (text string, current bool) {
+	change := map[string][]byte{}
+	for _, m := range spans([]byte(said)) {
+		if slices.Contains(currentMembers, m.name) {
+			change[m.name] = nil
+		}
+	}
+	if len(change) == 0 {
+		return onOneLine([]byte(said), nil), false
+	}
+	rest := splice([]byte(said), change, nil)
+	if len(spans(rest)) == 0 {
+		return "", true
+	}
+	return onOneLine(rest, nil), true
 }
 
 // toolPreviewText lays out a preview: a JSON object like arguments, anything else unchanged.

@@ -38,6 +38,14 @@ func TestToolPreviewCards(t *testing.T) {
 	own := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "Give $49.99 back\nto the card", Own: true, By: "issue_refund"})
 	own.Preview = "Give $49.99 back"
 	decided := bottest.ApprovedBy(bottest.Closed(making, approvers.Approved, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0)
+	refusing := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, No: "$0.00 of ORD-123 can still be refunded.",
+		Text: `{"message":"It would be refused: $0.00 of ORD-123 can still be refunded.","refused":"$0.00 of ORD-123 can still be refunded.","customer":"Jane Doe"}`})
+	critical2 := refusing
+	critical2.Plan.Risk = approvers.Critical
+	profile := bottest.Request(`{"user_id":"USR-456","phone":"555-0199","language":"de","pin":"1234"}`)
+	profile.Tool, profile.Preview, profile.Secrets, profile.Plan.Risk = "update_profile", "Update profile: USR-456 (Jane Doe), phone 555-0199, language de", []string{"pin"}, approvers.Medium
+	profile.ToolPreview = &approvers.ToolPreview{By: "preview_profile", State: approvers.ToolPreviewReady, Digest: profile.Digest,
+		Text: `{"customer":"Jane Doe","current":{"user_id":"USR-456","phone":"555-0100","language":null,"pin":"0000"}}`}
 	for name, s := range map[string]view.Model{
 		"tool_preview_making":   bottest.ViewModel(making),
 		"tool_preview_critical": bottest.ViewModel(critical),
@@ -50,6 +58,9 @@ func TestToolPreviewCards(t *testing.T) {
 		"tool_preview_hostile":  bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: hostileToolPreview})),
 		"tool_preview_long":     bottest.ViewModel(withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: strings.Repeat("日本語のとても長い文章。", 333), Cut: 1234})),
 		"tool_preview_decided":  bottest.ViewModel(decided),
+		"tool_preview_no":       bottest.ViewModel(refusing),
+		"tool_preview_no_typed": bottest.ViewModel(critical2),
+		"tool_preview_current":  bottest.ViewModel(profile),
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := drawn(t, s)

@@ -99,6 +99,9 @@ func TypedForm(r approvers.Request, f FormToken) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
 	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxHeadline)), Say(sign+" "+risk))
+	if no := previewSaysNo(r); no != "" {
+		p.Para(Say("⛔ ").Strong(no))
+	}
 	if doubt := twice(r); doubt != "" {
 		p.Para(Say("⚠️ " + doubt))
 	}

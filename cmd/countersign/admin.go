@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -110,6 +111,8 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 
 // serveOn is serveHTTP with a configured server.
 func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
+	unused := &unusedConnections{open: map[net.Conn]bool{}}
+	srv.ConnState = unused.note
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	select {
@@ -119,6 +122,7 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
+	unused.close()
 	if err := srv.Shutdown(ctx); err != nil {
 		srv.Close() // event streams never end by themselves
 	}
@@ -126,6 +130,36 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 		return err
 	}
 	return nil
+}
+
+// unusedConnections are a server's connections that have not brought a request yet. http.Server.Shutdown waits for them
+// as for requests.
+type unusedConnections struct {
+	mu     sync.Mutex
+	open   map[net.Conn]bool
+	closed bool // a new connection is closed at once
+}
+
+func (u *unusedConnections) note(c net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case state != http.StateNew:
+		delete(u.open, c)
+	case u.closed:
+		c.Close()
+	default:
+		u.open[c] = true
+	}
+}
+
+func (u *unusedConnections) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.closed = true
+	for c := range u.open {
+		c.Close()
+	}
 }
 
 // listen opens an address. The error names what the address is for, and the setting that changes it.

@@ -21,6 +21,7 @@ import (
 // An erased text is in no row of the file, in no encoding, except in the conversation's messages and answers; and the
 // history verifies.
 func TestAuditErase(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")
 	var out bytes.Buffer

@@ -87,6 +87,7 @@ func (r alteredReader) Heads(after uint64, limit int) ([]store.Head, error) {
 
 // The history of the built-in scenario names who decided what.
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var out bytes.Buffer
 	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
@@ -134,6 +135,7 @@ func TestAudit(t *testing.T) {
 
 // Each filter selects the right records, and a combination of filters selects the records that all of them select.
 func TestAuditFilter(t *testing.T) {
+	t.Parallel()
 	db := played(t, builtIn)
 	all, _, err := audit.Filter{}.Records(t.Context(), db)
 	if err != nil || len(all) < 20 {
@@ -187,6 +189,7 @@ func TestFilterFlags(t *testing.T) {
 
 // Each format contains every record and can be read back; texts are included only on request.
 func TestExport(t *testing.T) {
+	t.Parallel()
 	db := played(t, builtIn)
 	all, _, err := audit.Filter{}.Records(t.Context(), db)
 	if err != nil {
@@ -313,6 +316,7 @@ func (room evidenceFixture) wants(what, page string, fault bool, texts ...string
 
 // The page tells what happened to a real request, and reports changes in the store.
 func TestEvidence(t *testing.T) {
+	t.Parallel()
 	room := newEvidenceFixture(t)
 	room.wants("as it was played", room.page(room, room.key), false,
 		"Refund of $49.99 for order ORD-123", "Asked by Sam (U0100)", "Teo (U0002) approved it as team-lead", "What ran is what was approved", "Teo (U0002) decided on this one")
@@ -327,6 +331,7 @@ func TestEvidence(t *testing.T) {
 // The page names the signed head over the records and the key that signed it, and says that each record was proved to
 // be under it.
 func TestEvidenceSeal(t *testing.T) {
+	t.Parallel()
 	room := newEvidenceFixture(t)
 	var chain []approvers.AuditRecord
 	var head store.Head // the first that covers the last record, found the long way
@@ -376,6 +381,7 @@ func TestEvidenceSeal(t *testing.T) {
 
 // Any change of the history by somebody without the key is a fault on the page, even if the chain itself is consistent.
 func TestEvidenceOfATamperedHistory(t *testing.T) {
+	t.Parallel()
 	room := newEvidenceFixture(t)
 	relinked := func(all []approvers.AuditRecord) { // another person approved, and everything after it was linked anew
 		var before approvers.AuditRecord
@@ -458,6 +464,7 @@ func (headlessReader) LastHead() (store.Head, error) {
 
 // A damaged signed head is a fault on the page; the page is written all the same.
 func TestEvidenceUnderADamagedHead(t *testing.T) {
+	t.Parallel()
 	room := newEvidenceFixture(t)
 	page := room.page(headless{room}, room.key)
 	room.wants("a damaged head", page, true, "What is needed to check the seal is damaged: audit_heads, row 3: its checksum does not match.", "The chain is whole")

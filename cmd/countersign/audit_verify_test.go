@@ -16,6 +16,7 @@ import (
 // A gap that retention left in an early version is distinguished from tampering: a record of the installation is in the
 // place of another one.
 func TestVerifyTellsOfOverwrittenRecords(t *testing.T) {
+	t.Parallel()
 	l := newAuditFixture(t)
 	if _, said := l.verify(l.heads); strings.Contains(said, "early version") {
 		t.Errorf("nothing is wrong, and it says:\n%s", said)

@@ -271,6 +271,7 @@ func TestBrowserPreview(t *testing.T) {
 // A pause in a real browser: the lead pauses everything while a call waits, everybody sees it, a call that is approved
 // meanwhile does not run, and it runs when another person with the permission ends the pause.
 func TestBrowserPause(t *testing.T) {
+	t.Parallel()
 	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")

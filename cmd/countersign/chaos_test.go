@@ -31,6 +31,7 @@ agents:
 //
 // COUNTERSIGN_EVENTS sets the number of deliveries; COUNTERSIGN_SEED repeats a run as far as scheduling allows.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	runChaos(t, testkit.Size(t, "COUNTERSIGN_EVENTS", 200), usualTransport() == "http")
 }
 

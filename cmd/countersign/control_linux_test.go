@@ -193,6 +193,7 @@ func desked(t *testing.T) (*demoHarness, func(task string, options any, out io.W
 // 64 operators act at once while people use the bot: all are served, and of those who decide the same call one
 // succeeds.
 func TestManyOperators(t *testing.T) {
+	t.Parallel()
 	h, ask := desked(t)
 	sam := workspaceclient.Client{Base: h.base, User: "sam"}
 	root, err := sam.Say(t.Context(), "#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")

@@ -19,6 +19,7 @@ import (
 // TestCrashesFile checks that the next process counts the work that was under way when a process died, but not work
 // that had ended, nor work that was under way at an orderly stop.
 func TestCrashesFile(t *testing.T) {
+	t.Parallel()
 	path, log := filepath.Join(t.TempDir(), "store.db.crashes"), slog.New(slog.NewTextHandler(io.Discard, nil))
 	odd := "a \"b\"\n+ think \"t9\""
 	for life := 1; life <= 3; life++ {

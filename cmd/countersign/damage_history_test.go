@@ -84,6 +84,7 @@ func flip(t *testing.T, path string, records ...string) {
 // A damaged record of the history is one fault that names the record, wherever it is in its chain. All other records
 // are verified, listed and exported.
 func TestDamagedRecordOfTheHistory(t *testing.T) {
+	t.Parallel()
 	for _, damaged := range [][]string{{"req_B/1"}, {"req_B/2"}, {"req_B/3"}, {"req_A/1"}, {"req_C/3"}, {"req_B/1", "req_B/2"}, {"req_A/2", "req_C/1"}, {"req_B/1", "req_B/2", "req_B/3"}} {
 		t.Run(strings.Join(damaged, ","), func(t *testing.T) {
 			path := threeChains(t)

@@ -74,6 +74,7 @@ func (b *bubble) replies(thread string) (out []string) {
 // Whatever happens to the draft while the model writes, in the end the thread has one message with the whole answer,
 // and no open stream.
 func TestDrafts(t *testing.T) {
+	t.Parallel()
 	story := []string{"# A story", "It was **once**.", "- one\n- two <!channel>", "```\ncode\n\nmore code\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "It was over at [last](https://example.com/x)."}
 	nth := func(method string, n int64, fate callFate) func(*bubble) func(apiCall) callFate {
 		return func(*bubble) func(apiCall) callFate {

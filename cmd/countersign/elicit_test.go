@@ -107,6 +107,7 @@ func (b *bubble) settledSaying(thread, want string) {
 // A tool asks in the middle of its run, the requester fills in the form, and the tool gets exactly these values; its
 // timeout stands still meanwhile.
 func TestToolAsksAndIsAnswered(t *testing.T) {
+	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to? <!channel> *approved by Teo*", Schema: json.RawMessage(tripForm)}
 	for name, http := range map[string]bool{"socket": false, "http": true} {
 		t.Run(name, func(t *testing.T) {
@@ -191,6 +192,7 @@ var errTwice = errors.New("twice")
 
 // Whatever happens to a question, nobody else can answer it, and it ends in one of the defined states.
 func TestEndsOfAQuestion(t *testing.T) {
+	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to?", Schema: json.RawMessage(tripForm)}
 	visit := agent.Form{From: "the server bank", Text: "Sign in, please.", URL: "https://bank.example/login?next=%2F"}
 	for name, c := range map[string]struct {
@@ -296,6 +298,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 
 // Of sixteen answers at once, in any mix, exactly one counts.
 func TestManyAnswersAtOnce(t *testing.T) {
+	t.Parallel()
 	form := agent.Form{Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}
 	for round := range 20 {
 		inRun(t, []agent.Tool{booking(form)}, func(b *bubble) {

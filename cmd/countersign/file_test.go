@@ -15,6 +15,7 @@ import (
 // An answer that is too long for messages is uploaded as one file, even if calls fail; if Slack accepts no files, it is
 // posted.
 func TestLongAnswerIsAFile(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	for i := range 1500 {
 		fmt.Fprintf(&b, "Line %d of the long report.\n\n", i)

@@ -31,6 +31,7 @@ const (
 //
 // COUNTERSIGN_LOAD_MINUTES sets the duration (1), COUNTERSIGN_LOAD_RATE the requests a minute (60).
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	minutes, rate := testkit.Size(t, "COUNTERSIGN_LOAD_MINUTES", 1), testkit.Size(t, "COUNTERSIGN_LOAD_RATE", 60)
 	seed := testkit.Seed(t)
 	inBubble(t, func(b *bubble) { b.setup.unlimited = false }, func(b *bubble) {

@@ -16,6 +16,7 @@ import (
 //
 // COUNTERSIGN_POSTS sets the number of conversations (15).
 func TestLostPosts(t *testing.T) {
+	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
 	inBubble(t, nil, func(b *bubble) {
 		random, pace := testkit.Chance(seed, 2), testkit.Chance(seed, 3)
@@ -84,6 +85,7 @@ func TestLostPosts(t *testing.T) {
 // TestLostPostsWhileTheClockJumps sets the machine's clock while it is unknown whether a card was posted. The card must
 // be found again, whatever the clock said when it was created, posted and searched for.
 func TestLostPostsWhileTheClockJumps(t *testing.T) {
+	t.Parallel()
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		for name, play := range map[string]func(*jumps){
 			"between two processes": func(j *jumps) {
@@ -142,6 +144,7 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 //
 // COUNTERSIGN_POSTS sets the number of conversations (15).
 func TestLostPostsAtRandomClocks(t *testing.T) {
+	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
 	inJumps(t, func(j *jumps) {
 		random, pace := testkit.Chance(seed, 3), testkit.Chance(seed, 4)

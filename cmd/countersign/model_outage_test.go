@@ -41,6 +41,7 @@ var modelOutages = []struct {
 // don't need the model: they are decided and run. A turn is tried again for a while, and then stops with a sentence and
 // a button that continues the turn once the model is back.
 func TestModelOutages(t *testing.T) {
+	t.Parallel()
 	for i, kind := range modelOutages {
 		lasts := 10 * time.Minute
 		if i%2 == 0 && testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1 {

@@ -51,6 +51,7 @@ func (b *bubble) cut(s wireState) func() {
 // COUNTERSIGN_BACKLOG sets how many requests of each kind and answers wait to be shown when Slack is back (3). With
 // COUNTERSIGN_OUTAGES=2 every kind lasts for both times, instead of for ten minutes only.
 func TestOutages(t *testing.T) {
+	t.Parallel()
 	both := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
 	for i, kind := range outageKinds {
 		for _, lasts := range []time.Duration{10 * time.Minute, 9*time.Hour + 30*time.Minute} {

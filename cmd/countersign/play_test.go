@@ -17,6 +17,7 @@ import (
 // The built-in scenario: a call that runs at once, one with a preview that runs, one that is approved, one that is
 // rejected with an alternative. The transcript is the same over both transports.
 func TestPlayExercise(t *testing.T) {
+	t.Parallel()
 	for _, way := range []config.Transport{config.SocketMode, config.HTTPMode} {
 		t.Run(string(way), func(t *testing.T) { testPlayExercise(t, string(way)) })
 	}
@@ -29,7 +30,7 @@ func testPlayExercise(t *testing.T, transport string) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, line := range []string{
-		"  search_orders ran without asking",
+		"  search_orders ran without asking: Find orders: customer email jane@example.com",
 		"  update_shipping_address ran without asking: Ship ORD-123 to 12 Elm Street, Springfield",
 		"  issue_refund waits for team-lead: Refund of $49.99 for order ORD-123",
 		"  issue_refund was approved by Teo (team-lead) and done",
@@ -53,7 +54,7 @@ func TestPlayDiffers(t *testing.T) {
 	if cli.Code(err) != cli.ExitNo {
 		t.Errorf("exit code %d (%v), want %d", cli.Code(err), err, cli.ExitNo)
 	}
-	if !strings.Contains(out.String(), "! search_orders ran without asking\n  expected: issue_refund ran without asking\n") {
+	if !strings.Contains(out.String(), "! search_orders ran without asking: Find orders: ORD-123\n  expected: issue_refund ran without asking\n") {
 		t.Errorf("the difference is not shown:\n%s", out.String())
 	}
 }
@@ -71,6 +72,7 @@ func TestPlayInterrupted(t *testing.T) {
 // Journeys that read like Slack threads, one per file. Each call in their history is planned again with the same
 // result.
 func TestScenarios(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)

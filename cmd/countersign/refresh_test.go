@@ -18,6 +18,7 @@ import (
 //
 // COUNTERSIGN_REFRESHES sets the number of replacements.
 func TestRefreshedSockets(t *testing.T) {
+	t.Parallel()
 	refreshes, seed := testkit.Size(t, "COUNTERSIGN_REFRESHES", 4), testkit.Seed(t)
 	inBubble(t, func(b *bubble) { b.http = false }, func(b *bubble) {
 		c := &refreshed{bubble: b, rnd: testkit.Chance(seed, 1), threads: map[int]string{}}

@@ -24,6 +24,7 @@ import (
 
 // When the bot has stopped, everything that it recorded is sealed, and the heads are in the file beside the store.
 func TestBotSeals(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var out bytes.Buffer
 	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
@@ -125,6 +126,7 @@ func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 // The bot posts signed heads to a channel while people work. The heads that an auditor copies from it match the store,
 // and reveal that it was replaced: by an older store, or by one that was created anew with the same key.
 func TestHeadsInAChannel(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := openHouse(t, dir, func(s *setup) {
 		policies, err := newPolicies("demo.yaml", append(bytes.Clone(demoPolicy), "\naudit: {channel: \"#general\", every: 10m}\n"...), s.tools, s.log)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 // gates.
 type account struct {
 	turns    []string             // that were begun
-	rows     map[string]string    // inbox rows by what names the delivery: an event's id, or a trigger
+	rows     map[string]string    // inbox rows by what names the delivery: a message's channel and ts, an event's id, or a trigger
 	heard    map[string]int       // messages that were written down, by ts
 	heardIn  map[string]int       // in which step they were first
 	storedIn map[string]int       // in which step an inbox row was stored first, by what names the delivery
@@ -69,12 +70,9 @@ func (s *sim) witness(p *life, w witnessed) {
 		}
 	}
 	for _, row := range w.inbox {
-		var p struct {
-			EventID string `json:"event_id"`
-			Trigger string `json:"trigger_id"`
-		}
-		if row.HandledAt.IsZero() && json.Unmarshal(row.Payload, &p) == nil {
-			name := p.EventID + p.Trigger
+		var p slackPayload
+		if row.HandledAt.IsZero() && (json.Unmarshal(row.Payload, &p) == nil || row.Kind != store.InboxEvent) {
+			name := p.name()
 			if s.rows[name] = row.ID; s.storedIn[name] == 0 {
 				s.storedIn[name] = s.steps
 			}
@@ -283,15 +281,17 @@ func (s *sim) proposed(r scriptedmodel.Request, calls []string) {
 	}
 }
 
+// shownArg is the line of a card, or of a form, with the number or the amount of a call.
+var shownArg = regexp.MustCompile(`(?m)^(n|amount): +(?:\S+ → )?(\S+)`) // after the arrow: what it was changed to
+
 // agree records what a person approved: every call that was shown to them, with its amount.
 func (s *sim) agree(user, text string, more bool) {
-	for _, part := range strings.Split(text, "n: \"")[1:] {
-		n, rest, _ := strings.Cut(part, `"`)
-		_, rest, found := strings.Cut(rest, "amount: ")
-		if !found || !callNonce.MatchString(n) {
+	call := map[string]string{}
+	for _, line := range shownArg.FindAllStringSubmatch(text, -1) {
+		if call[line[1]] = line[2]; len(call) < 2 {
 			continue
 		}
-		amount, _, _ := strings.Cut(rest, "\n")
-		s.agreed[n] = append(s.agreed[n], consent{user: user, amount: strings.TrimSpace(amount), more: more})
+		s.agreed[call["n"]] = append(s.agreed[call["n"]], consent{user: user, amount: call["amount"], more: more})
+		clear(call)
 	}
 }

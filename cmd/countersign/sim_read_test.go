@@ -20,6 +20,7 @@ type slackPayload struct {
 		ThreadTS string `json:"thread_ts"`
 		Channel  string
 		Kind     string `json:"channel_type"`
+		Edited   struct{ TS string }
 	}
 	Type    string
 	Trigger string `json:"trigger_id"`
@@ -52,13 +53,23 @@ type clicked struct {
 	form              bool // what was sent, and not the click that opened it
 }
 
+// name names a delivery in account.rows. A new message has one name, whether it comes as a message, as a mention, or from
+// a history.
+func (p slackPayload) name() string {
+	e := p.Event
+	if (e.Type == "message" || e.Type == "app_mention") && (e.Subtype == "" || e.Subtype == "thread_broadcast") && e.Edited.TS == "" {
+		return e.Channel + "/" + e.TS
+	}
+	return p.EventID + p.Trigger
+}
+
 // read reads a delivery for the account. It reports false if the delivery need not be remembered.
 func (s *sim) read(d *parcel) (a acked, counts bool) {
 	var p slackPayload
 	if json.Unmarshal(d.payload, &p) != nil && d.kind == store.InboxEvent {
 		return a, false
 	}
-	a.name = p.EventID + p.Trigger
+	a.name = p.name()
 	switch d.kind {
 	case store.InboxCommand:
 		return a, true

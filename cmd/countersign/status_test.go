@@ -9,6 +9,7 @@ import (
 // The thread's status says what the turn is doing, is renewed before Slack removes it, and is gone when the turn has
 // ended.
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(b *bubble) {
 		began := time.Now()
 		set := func() (texts []string) {
@@ -59,6 +60,7 @@ func TestStatus(t *testing.T) {
 
 // If Slack has no statuses, nothing is lost, and Slack is not asked again and again.
 func TestStatusIsRefused(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(b *bubble) {
 		began := time.Now()
 		b.becomes(func(c apiCall) callFate {

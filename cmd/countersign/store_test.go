@@ -96,6 +96,7 @@ func TestStoreCompact(t *testing.T) {
 
 // serve compacts the store before it opens it, if that saves enough and does not take long.
 func TestCompactAtStart(t *testing.T) {
+	t.Parallel()
 	soon := compaction{file: 1 << 20, live: 1 << 20, long: time.Minute}
 	for _, c := range []struct {
 		name    string

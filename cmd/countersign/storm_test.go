@@ -21,6 +21,7 @@ import (
 //
 // COUNTERSIGN_POSTS sets the number of answers (40).
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	posts, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(40)), testkit.Seed(t)
 	for _, kind := range []struct {
 		name   string

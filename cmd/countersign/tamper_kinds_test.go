@@ -208,6 +208,7 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 // the store itself and the trusted key, or, if the store looks as if it had been signed so, by the heads that are kept
 // elsewhere.
 func TestTampering(t *testing.T) {
+	t.Parallel()
 	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // of each kind
 	chance := testkit.Chance(testkit.Seed(t), 0)
 	s := newAuditFixture(t)

@@ -17,6 +17,7 @@ import (
 
 // After an unknown outcome the approvers and the requester are asked; the model is told their report as a report.
 func TestUnknownIsAskedOfApprovers(t *testing.T) {
+	t.Parallel()
 	h := openHouse(t, t.TempDir(), func(s *setup) {
 		err := s.tools.Register(agent.Tool{
 			Name: "fragile", Description: "Breaks off.", Schema: json.RawMessage(`{"type":"object"}`), Effect: approvers.Unprotected,
@@ -53,6 +54,7 @@ func TestUnknownIsAskedOfApprovers(t *testing.T) {
 // next process runs nothing by itself, asks the requesters and the approvers, and follows each answer. A repeated call
 // is approved anew, and runs once more.
 func TestKilledInTheMiddleOfATool(t *testing.T) {
+	t.Parallel()
 	const told = "The bot stopped while act was running"
 	for n, c := range []struct {
 		name   string

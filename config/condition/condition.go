@@ -20,6 +20,15 @@ const maxCondition = 4 << 10
 // misspelt one is an error.
 const factNames = "args, requester, agent, now, conversation.id, conversation.channel and conversation.dm"
 
+// previewConditions returns the CEL environment of conditions on a preview.
+var previewConditions = sync.OnceValues(func() (*cel.Env, error) {
+	env, err := conditions()
+	if err != nil {
+		return nil, err
+	}
+	return env.Extend(cel.Variable("preview", cel.DynType))
+})
+
 // conditions returns the CEL environment. The first condition that is compiled makes it.
 var conditions = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
@@ -50,22 +59,32 @@ type Compiled struct {
 // condition to check.
 func Read(v yamldoc.Value) (approvers.Condition, *Compiled) {
 	if v.IsBool() {
-		return compile(v, v.Shown())
+		return compile(v, v.Shown(), conditions)
 	}
 	text, ok := v.Text("a condition such as args.amount > 500")
 	if !ok {
 		return approvers.Condition{}, nil
 	}
-	return compile(v, strings.TrimSpace(text))
+	return compile(v, strings.TrimSpace(text), conditions)
 }
 
-func compile(v yamldoc.Value, text string) (approvers.Condition, *Compiled) {
+// ReadPreview reads and compiles a condition on what a preview says, which it reads as preview.
+func ReadPreview(v yamldoc.Value) approvers.Condition {
+	text, ok := v.Text("a condition such as preview.refundable < args.amount")
+	if !ok {
+		return approvers.Condition{}
+	}
+	c, _ := compile(v, strings.TrimSpace(text), previewConditions)
+	return c
+}
+
+func compile(v yamldoc.Value, text string, environment func() (*cel.Env, error)) (approvers.Condition, *Compiled) {
 	none := approvers.Condition{Text: text}
 	if len(text) > maxCondition {
 		v.Wrongf("make several rules of it", "is longer than %d KiB", maxCondition>>10)
 		return none, nil
 	}
-	env, err := conditions()
+	env, err := environment()
 	if err != nil {
 		v.Wrong("conditions can't be compiled: "+err.Error(), "")
 		return none, nil

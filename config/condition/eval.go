@@ -67,6 +67,8 @@ func (f *facts) ResolveName(name string) (any, bool) {
 	switch name {
 	case "args":
 		return f.Args, true
+	case "preview":
+		return f.Preview, true
 	case "requester":
 		return f.Requester, true
 	case "agent":

@@ -75,11 +75,13 @@ func (s *State) mayRefund(a RefundArgs) (*Order, error) {
 
 // RefundPreview says what a refund would do.
 type RefundPreview struct {
-	Message    string `json:"message"`
-	Customer   string `json:"customer"`
-	Paid       Amount `json:"paid"`
-	Refunded   Amount `json:"refunded"`
-	Refundable Amount `json:"refundable"`
+	Message  string `json:"message"`
+	Refused  string `json:"refused,omitempty"` // why it would be refused
+	Customer string `json:"customer"`
+	Paid     Amount `json:"paid"`
+	Refunded Amount `json:"refunded"`
+	Now      Amount `json:"refundable_now"`
+	After    Amount `json:"refundable_after"`
 }
 
 // PreviewRefund says what a refund with these arguments would do, or why it would be refused. It changes nothing.
@@ -93,12 +95,14 @@ func (s *Shop) PreviewRefund(ctx context.Context, a RefundArgs) (RefundPreview, 
 		if c := state.customer(o.Customer); c != nil && c.Standing != Deleted {
 			name = c.Name
 		}
-		message := fmt.Sprintf("%s paid %s for %s and got %s back so far; after this, %s could still be refunded.",
-			name, o.Paid.In(o.Currency), o.ID, o.Refunded.In(o.Currency), (o.Refundable() - a.Amount).In(o.Currency))
+		p := RefundPreview{Customer: name, Paid: o.Paid, Refunded: o.Refunded, Now: o.Refundable(), After: o.Refundable() - a.Amount}
+		p.Message = fmt.Sprintf("%s paid %s for %s and got %s back so far; after this, %s could still be refunded.",
+			name, p.Paid.In(o.Currency), o.ID, p.Refunded.In(o.Currency), p.After.In(o.Currency))
 		if err != nil { // an answer too: that is what would happen
-			message = "It would be refused: " + err.Error()
+			p.Refused, p.After = err.Error(), p.Now
+			p.Message = "It would be refused: " + p.Refused
 		}
-		return RefundPreview{Customer: name, Paid: o.Paid, Refunded: o.Refunded, Refundable: o.Refundable(), Message: message}, nil
+		return p, nil
 	})
 }
 

@@ -149,9 +149,9 @@ func TestPreviewRefund(t *testing.T) {
 	s := New(clock)
 	before := string(encode(s.State()))
 	for args, says := range map[string]string{
-		`{"order_id":"ORD-123","amount":49.99,"currency":"USD"}`: "could still be refunded.",
+		`{"order_id":"ORD-123","amount":49.99,"currency":"USD"}`: `"refundable_now":49.99,"refundable_after":0`,
 		`{"order_id":"ORD-123","amount":99999,"currency":"USD"}`: "It would be refused: $99999.00 is more than can be refunded for ORD-123",
-		`{"order_id":"ORD-123","amount":1,"currency":"EUR"}`:     "It would be refused: ORD-123 was paid in USD",
+		`{"order_id":"ORD-123","amount":1,"currency":"EUR"}`:     `"refused":"ORD-123 was paid in USD`,
 		`{"order_id":"ORD-9","amount":1,"currency":"EUR"}`:       "There is no order",
 		`{"order_id":"ORD-123","amount":1}`:                      "It would be refused",
 		`{"order_id":"ORD-123","sum":1}`:                         "The arguments of preview_refund are not right",
