@@ -214,7 +214,7 @@ func identityOf(user, name string) approvers.Identity {
 }
 
 var (
-	sam, teo, ingrid = identityOf("U0001", "Sam"), identityOf("U0002", "Teo"), identityOf("U0003", "Ingrid")
+	teo, ingrid = identityOf("U0002", "Teo"), identityOf("U0003", "Ingrid")
 )
 
 // decides has somebody decide about a call, as on their Home tab or at the command line: the card may have no buttons.
