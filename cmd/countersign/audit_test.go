@@ -116,7 +116,7 @@ func TestAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"  search_orders, customer_email: jane@example… · nobody was asked · ran  exec_", "  Ship ORD-123 to 12 Elm Street, Springfield · nobody was asked · ran    exec_",
+		"  Find orders: customer email jane@example.com · nobody was asked · ran  exec_", "  Ship ORD-123 to 12 Elm Street, Springfield · nobody was asked · ran    exec_",
 		"  Refund of $49.99 for order ORD-123 · Teo (team-lead) · ran  ", "  Permanently cancel account USR… · Ingrid (finance-director) · rejected  req_",
 	} {
 		if !strings.Contains(out.String(), want) {
