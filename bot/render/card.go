@@ -109,7 +109,7 @@ func (v View) ending(r approvers.Request) *RichText {
 	}[r.State]
 	p := new(RichText).Strong(verb)
 	if d, broken := r.BrokenBy(); broken && (r.State == approvers.Approved || r.State == approvers.Consumed) {
-		return p.Say(" at the command line by ").Person(d.By, d.Name).Say(" (break glass), ").At(d.At, DayTime).Say(": ").soft(Clip(OneLine(d.Reason), maxReason)).Say(".")
+		return p.Say(" at the command line by ").Person(d.By, d.Name).Say(" (break glass), ").At(d.At, DayTime).reason(d.Reason, maxReason)
 	}
 	if r.State == approvers.Approved || r.State == approvers.Consumed {
 		p.Say(" by ").also(v.agreed(r))
@@ -128,10 +128,7 @@ func (v View) ending(r approvers.Request) *RichText {
 		}
 	}
 	p.Say(", ").At(r.ClosedAt, DayTime)
-	if r.Reason != "" {
-		p.Say(": ").soft(Clip(OneLine(r.Reason), maxReason))
-	}
-	return p.Say(".")
+	return p.reason(r.Reason, maxReason)
 }
 
 // arguments shows the exact arguments. If they are too long, it shows the beginning and how much is missing.
