@@ -39,7 +39,7 @@ func refundOf(order, amount string) approvers.Request {
 func TestBundles(t *testing.T) {
 	email := bottest.Request(`{"to":"bob@example.com","subject":"Your refund","body":"Dear Bob,\nit is on its way.\nYours"}`)
 	email.Tool, email.Preview = "send_email", "E-mail bob@example.com: Your refund"
-	email.Plan.Why = []string{"send_email is high risk", "Team Lead has the lowest sufficient ceiling (high)"}
+	email.Plan.Why = []string{"send_email is high risk", "Team Lead is the first role that may approve this at high risk"}
 	three := bundleOf(refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20"), email)
 
 	mixed := bundleOf(bottest.Closed(bottest.ApprovedBy(refundOf("ORD-123", "49.99"), "U0002", "Teo", "team-lead", 0), approvers.Consumed, "U0002", "team-lead", ""),
@@ -221,7 +221,7 @@ func TestStepUp(t *testing.T) {
 	in := bottest.Request(bottest.RefundArgs)
 	step := bundleOf(in)
 	step.Message.Kind, step.Calls[0].Queued = store.OutboxStep, true
-	bottest.Golden(t, "step_in_line", drawn(t, step).Messages[0])
+	bottest.Golden(t, "step_queued", drawn(t, step).Messages[0])
 }
 
 // ownWords counts the words of blocks that are ours: without arguments and what the person who asked wrote.
