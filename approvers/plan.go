@@ -115,7 +115,7 @@ func (p *Policy) AskFor(c Call, limit Limit) Plan {
 // RetryPlan plans a repeated call when the outcome of an earlier run is unknown. It needs approval, even if the policy
 // would run it automatically.
 func (p *Policy) RetryPlan(c Call) Plan {
-	return p.askAnyway(c, "nobody knows whether an earlier run of it happened")
+	return p.askAnyway(c, "it is unknown whether an earlier run happened")
 }
 
 func (p *Policy) askAnyway(c Call, why string) Plan {

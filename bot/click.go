@@ -382,7 +382,7 @@ func (b *Bot) feedbackClicked(ctx context.Context, r ephemeralReply, s render.Cl
 	case err != nil:
 		return b.answerClick(ctx, r, nil, s.Policy, err)
 	case poor:
-		b.replyEphemeral(ctx, r, render.Say("Noted, thank you. If something should be done differently, write it here: the agent reads it, and whoever runs it sees how its answers are rated."))
+		b.replyEphemeral(ctx, r, render.Say("Noted, thank you. If something should be done differently, write it here: the agent reads it, and its operator sees how the answers are rated."))
 	default:
 		b.replyEphemeral(ctx, r, render.Say("Noted, thank you."))
 	}

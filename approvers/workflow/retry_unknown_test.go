@@ -100,7 +100,7 @@ func TestAskAgainAlwaysAsks(t *testing.T) {
 	}
 	h.ok(h.again(alice, c.Execution))
 	r := h.request(h.call(c.ID).Request)
-	if r.State != approvers.Pending || r.Plan.Stages[0].Approver != "support-agent" || r.Plan.Why[1] != "nobody knows whether an earlier run of it happened" {
+	if r.State != approvers.Pending || r.Plan.Stages[0].Approver != "support-agent" || r.Plan.Why[1] != "it is unknown whether an earlier run happened" {
 		t.Errorf("%s for %+v because %q", r.State, r.Plan.Stages, r.Plan.Why)
 	}
 	h.notRun(h.call(c.ID).Execution)

@@ -225,7 +225,7 @@ func TestStepUp(t *testing.T) {
 	in := bottest.Request(bottest.RefundArgs)
 	step := bundleOf(in)
 	step.Message.Kind, step.Calls[0].Queued = store.OutboxStep, true
-	bottest.Golden(t, "step_in_line", drawn(t, step).Messages[0])
+	bottest.Golden(t, "step_queued", drawn(t, step).Messages[0])
 }
 
 // ownWords counts the words of blocks that are ours: without arguments and what the person who asked wrote.

@@ -313,7 +313,7 @@ func askApprove(r approvers.Request) *slack.ConfirmationBlockObject {
 func (v View) cardQueue() Rendered {
 	p := new(BlockBuilder)
 	if v.CardQueue == nil {
-		p.Para(Say("Nobody waits in line here any more."))
+		p.Para(Say("No requests are queued here any more."))
 		d := Single(p)
 		d.Expired = true
 		return d
@@ -323,7 +323,7 @@ func (v View) cardQueue() Rendered {
 		wait = "request waits"
 	}
 	p.Para(Say("📚 ").Strong(fmt.Sprintf("%d more %s behind these.", v.CardQueue.Waiting, wait)).
-		Say(fmt.Sprintf(" %s here already; when one is decided, the next in line gets its card. The deadlines stay as they are.", openCards(v.CardQueue.Open))))
+		Say(fmt.Sprintf(" %s here already; when one is decided, the next request gets its card. The deadlines stay as they are.", openCards(v.CardQueue.Open))))
 	var oldest []*RichText
 	for _, r := range v.CardQueue.First {
 		oldest = append(oldest, v.isQueued(r))

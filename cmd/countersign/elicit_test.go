@@ -119,7 +119,7 @@ func TestToolAsksAndIsAnswered(t *testing.T) {
 				}
 				b.within(10*time.Second, "the step says so", func() bool {
 					text, _ := b.step(thread)
-					return strings.Contains(text, "waits for an answer of whoever asked")
+					return strings.Contains(text, "waits for an answer from the person who asked")
 				})
 				b.pass(5 * time.Minute) // far more than the tool's own time
 				ctx := context.Background()
