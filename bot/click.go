@@ -99,7 +99,7 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 		case form:
 			return b.openWithin(ctx, d, i)
 		case a.ActionID == render.ActApart:
-			return b.unbundleWithin(ctx, d, i)
+			return unbundleWithin(ctx, b, d, i)
 		}
 		return b.turnPage(ctx, d, i)
 	}

@@ -172,7 +172,7 @@ func notUpdated(err error) error {
 }
 
 // inDetails finds the subject of a click in the modal of Details….
-func (b *Bot) inDetails(ctx context.Context, i interaction) (render.ClickTarget, error) {
+func inDetails(ctx context.Context, b *Bot, i interaction) (render.ClickTarget, error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if err != nil {
 		return render.ClickTarget{}, err
@@ -185,8 +185,8 @@ func (b *Bot) inDetails(ctx context.Context, i interaction) (render.ClickTarget,
 }
 
 // unbundleWithin moves a call of a bundle to a card of its own, from its Details….
-func (b *Bot) unbundleWithin(ctx context.Context, d delivered, i interaction) error {
-	s, err := b.inDetails(ctx, i)
+func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) error {
+	s, err := inDetails(ctx, b, i)
 	r, c := ephemeralReply{user: i.User.ID, channel: s.Message.Channel}, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}
 	if err != nil {
 		return b.rejectClick(ctx, d, r, c, s, err)
@@ -217,7 +217,7 @@ func (b *Bot) unbundleWithin(ctx context.Context, d delivered, i interaction) er
 // openWithin replaces the modal of Details… with the form of one of its buttons.
 func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error {
 	r := ephemeralReply{user: i.User.ID}
-	s, err := b.inDetails(ctx, i)
+	s, err := inDetails(ctx, b, i)
 	if err != nil {
 		return b.rejectClick(ctx, d, r, workflow.Click{}, s, err)
 	}

@@ -25,7 +25,7 @@ func (v View) bundle() Rendered {
 	open := v.Undecided()
 	first := *v.Calls[0].Request
 	v.bundleHead(p, open)
-	look := v.bundleLook(open)
+	look := newBundleLook(v, open)
 	v.asked(p, first)
 	if len(open) > 0 {
 		p.Para(v.pausedHere())
@@ -100,7 +100,7 @@ func bundledArguments(open []approvers.Request) map[string]bundledArgs {
 	return out
 }
 
-func (v View) bundleLook(open []approvers.Request) bundleLook {
+func newBundleLook(v View, open []approvers.Request) bundleLook {
 	look := bundleLook{args: bundledArguments(open), risk: new(RichText)}
 	if len(open) == 0 {
 		return look
@@ -111,7 +111,7 @@ func (v View) bundleLook(open []approvers.Request) bundleLook {
 	}
 	offered := slices.DeleteFunc(slices.Clone(open), v.hadTheirSay)
 	if len(offered) > 1 {
-		look.all, look.apart = v.allInOne(offered, look.args)
+		look.all, look.apart = allInOne(v.Policy, offered, look.args)
 	}
 	return look
 }
@@ -181,7 +181,7 @@ func (v View) bundled(p *BlockBuilder, r approvers.Request, title *RichText, loo
 		notes = append(notes, v.ifNobody(r, ""))
 	}
 	if v.hadTheirSay(r) {
-		notes = append(notes, v.haveAgreed(r))
+		notes = append(notes, haveAgreed(v, r))
 	}
 	p.Para(notes...)
 	v.bundleMoves(p, r, look)
@@ -292,13 +292,13 @@ func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
 
 // allInOne returns the question asked before all calls are approved together; it repeats what each of them would do. If
 // they can't be approved together, apart says why.
-func (v View) allInOne(open []approvers.Request, args map[string]bundledArgs) (question, apart string) {
+func allInOne(p *approvers.Policy, open []approvers.Request, args map[string]bundledArgs) (question, apart string) {
 	var lines []string
 	for i, r := range open {
 		switch {
 		case r.Stage != open[0].Stage:
 			return "", "They are not at the same stage, so each is approved alone."
-		case r.MustReveal(v.Policy, ""):
+		case r.MustReveal(p, ""):
 			return "", "One of them has masked values, so each is approved alone."
 		case r.WantsTyping():
 			return "", "One of them asks for a typed value, so each is approved alone."

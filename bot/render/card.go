@@ -236,7 +236,7 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 	value := v.token(r.ID)
 	details := button(ActArguments, "Details…", value, slack.StyleDefault)
 	if v.hadTheirSay(r) {
-		p.Para(v.haveAgreed(r))
+		p.Para(haveAgreed(v, r))
 		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), details)
 		return
 	}
@@ -249,7 +249,7 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 }
 
 // haveAgreed tells a person who has agreed who is still needed.
-func (v View) haveAgreed(r approvers.Request) *RichText {
+func haveAgreed(v View, r approvers.Request) *RichText {
 	st := r.CurrentStage()
 	line := Say("☑️ You have agreed. Still needed: ")
 	switch n := st.Quorum - r.At(r.Stage); {
