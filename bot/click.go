@@ -95,8 +95,11 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	}
 	a := i.Actions[0]
 	if i.View.modal() {
-		if _, form := render.FormTitles[a.ActionID]; form {
+		switch _, form := render.FormTitles[a.ActionID]; {
+		case form:
 			return b.openWithin(ctx, d, i)
+		case a.ActionID == render.ActApart:
+			return unbundleWithin(ctx, b, d, i)
 		}
 		return b.turnPage(ctx, d, i)
 	}
@@ -211,7 +214,7 @@ func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.C
 	case render.ActApproveAll:
 		c.Kind = approvers.Approve
 		return b.decideAll(ctx, w, s, c)
-	case render.ActApart:
+	case render.ActApart: // on cards of earlier versions; now it is in Details…
 		c.Request = s.Token.Ref
 		var after approvers.Request
 		after, err = b.Requests.Unbundle(ctx, c)
