@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -28,9 +30,19 @@ var server struct {
 const template = "countersign_template"
 
 func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "5"); err != nil { // each reads everything again and again; the command line may ask for more
+		panic(err)
+	}
 	code := m.Run()
-	if server.own != nil {
+	switch {
+	case server.own != nil:
 		server.own.Remove()
+	case server.base != "":
+		for _, name := range append(spare.names, template) {
+			if err := admin("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}
 	}
 	os.Exit(code)
 }
@@ -124,10 +136,101 @@ func open(t testing.TB, url string) *postgres.Store {
 	return s
 }
 
-// fresh makes an opener of a new database.
+// spare are databases with empty tables. Making a database takes much longer than emptying one.
+var spare struct {
+	sync.Mutex
+	names []string
+}
+
+// empty returns the name of a database with empty tables.
+func empty(t testing.TB) string {
+	t.Helper()
+	begin(t)
+	spare.Lock()
+	defer spare.Unlock()
+	var name string
+	if n := len(spare.names); n > 0 {
+		name, spare.names = spare.names[n-1], spare.names[:n-1]
+	} else {
+		name = fmt.Sprintf("countersign_spare_%d_%d", os.Getpid(), databases.Add(1))
+		if err := admin("CREATE DATABASE " + name + " TEMPLATE " + template); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := clearTables(name); err != nil {
+			t.Error(err)
+			return
+		}
+		spare.Lock()
+		defer spare.Unlock()
+		spare.names = append(spare.names, name)
+	})
+	return name
+}
+
+// clearTables deletes the rows of a database's tables.
+func clearTables(database string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, at(database))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, `DO $$ DECLARE name text; BEGIN
+FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'countersign' AND tablename <> 'migrations' LOOP EXECUTE 'DELETE FROM countersign.' || name; END LOOP;
+END $$`)
+	return err
+}
+
+// fresh makes an opener of an empty database.
 func fresh(t *testing.T) storetest.Opener {
-	name := database(t, template)
+	name := empty(t)
 	return func() (store.Store, error) { return postgres.Open(context.Background(), at(name), postgres.Options{}) }
 }
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
+
+// Every second call goes to another store on the same database.
+func TestConformanceTwoStores(t *testing.T) {
+	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
+		open := fresh(t)
+		return func() (store.Store, error) {
+			a, err := open()
+			b, err2 := open()
+			return &pair{stores: [2]store.Store{a, b}}, errors.Join(err, err2)
+		}
+	})
+}
+
+// pair gives the calls to two stores in turn.
+type pair struct {
+	stores [2]store.Store
+	calls  atomic.Int64
+}
+
+func (p *pair) next() store.Store { return p.stores[p.calls.Add(1)%2] }
+
+func (p *pair) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return p.next().Update(ctx, fn)
+}
+
+func (p *pair) View(ctx context.Context, fn func(store.Reader) error) error {
+	return p.next().View(ctx, fn)
+}
+
+func (p *pair) Check(ctx context.Context) error { return p.next().Check(ctx) }
+
+func (p *pair) Close() error { return errors.Join(p.stores[0].Close(), p.stores[1].Close()) }
+
+// execIn runs a statement in a database.
+func execIn(database, statement string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, at(database))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, statement)
+	return err
+}
