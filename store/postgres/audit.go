@@ -36,16 +36,13 @@ func sumOf(b []byte) (s approvers.Sum) {
 	return s
 }
 
-func (t reader) Audit(chain string) (out []approvers.AuditRecord, err error) {
-	err = t.run.query(rows(selectRecords+"ORDER BY seq", []any{text(chain)}, func(found pgx.Rows) error {
-		a, err := scanRecord(found)
-		out = append(out, a)
-		return err
-	}))
-	if err != nil {
-		return nil, err
+func (t reader) Audit(chain string) ([]approvers.AuditRecord, error) {
+	if _, ok := t.run.lists.chains[chain]; !ok {
+		if err := t.run.query(t.run.lookUpChain(chain)); err != nil {
+			return nil, err
+		}
 	}
-	return out, nil
+	return slices.Clone(t.run.lists.chains[chain]), t.run.failure
 }
 
 func (t reader) AuditHead(chain string) (approvers.AuditRecord, error) {
@@ -151,6 +148,9 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 		chain, seq, moment(a.At), text(a.Kind), text(a.Actor), sum[:], record)
 	t.run.always(key{"audit_journal", a.Chain, seq}, "INSERT INTO audit_journal (chain, seq, sum) VALUES ($1, $2, $3)", chain, seq, sum[:])
 	t.run.known[chainKey(a.Chain)] = known{value: a}
+	if list, ok := t.run.lists.chains[a.Chain]; ok {
+		t.run.lists.chains[a.Chain] = append(list, a)
+	}
 	if payload != nil {
 		t.run.always(key{"audit_payloads", a.Chain, seq}, "INSERT INTO audit_payloads (chain, seq, payload) VALUES ($1, $2, $3) ON CONFLICT (chain, seq) DO UPDATE SET payload = excluded.payload",
 			chain, seq, body)

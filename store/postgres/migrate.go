@@ -46,7 +46,7 @@ func newest() (int64, error) {
 // Migrate brings the tables up to date, or only lists what it would do. It returns the names of the migrations. Only
 // one process at a time migrates a database.
 func Migrate(ctx context.Context, url string, dry bool) ([]string, error) {
-	c, err := parse(url, nil)
+	c, err := parse(url)
 	if err != nil {
 		return nil, err
 	}

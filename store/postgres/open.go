@@ -19,9 +19,8 @@ import (
 
 // Options say how a database is opened.
 type Options struct {
-	Create  bool            // make the tables in an empty database
-	Migrate bool            // bring older tables up to date
-	Tracer  pgx.QueryTracer // sees each statement; nil: none
+	Create  bool // make the tables in an empty database
+	Migrate bool // bring older tables up to date
 }
 
 // Limits of the server. A transaction of the bot takes milliseconds.
@@ -40,13 +39,12 @@ const (
 type config struct {
 	pool   *pgxpool.Config
 	schema string
-	tracer pgx.QueryTracer
 }
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // parse reads a URL. Errors never show its password.
-func parse(url string, tracer pgx.QueryTracer) (*config, error) {
+func parse(url string) (*config, error) {
 	pool, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrURL, err)
@@ -72,9 +70,6 @@ func parse(url string, tracer pgx.QueryTracer) (*config, error) {
 	params["jit"] = "off"
 	if pool.ConnConfig.ConnectTimeout == 0 {
 		pool.ConnConfig.ConnectTimeout = connectTimeout
-	}
-	if tracer != nil {
-		pool.ConnConfig.Tracer = tracer
 	}
 	if !poolConns.MatchString(url) {
 		pool.MaxConns = poolSize
@@ -113,7 +108,7 @@ func name(c *pgx.ConnConfig) string {
 
 // Open opens a database. Its errors say what to do.
 func Open(ctx context.Context, url string, opts Options) (*Store, error) {
-	c, err := parse(url, opts.Tracer)
+	c, err := parse(url)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +200,7 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	case !ours:
 		return looked{foreign: theirs}, nil
 	}
-	err = conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versionTable+" WHERE is_applied").Scan(&found.version)
+	err = conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+c.schema+"."+versionTable+" WHERE is_applied").Scan(&found.version)
 	if err != nil {
 		return found, c.sentence(err)
 	}

@@ -34,9 +34,10 @@ var callTable = define(table[store.Call]{
 var requestTable = define(table[approvers.Request]{
 	in: "requests", name: "request",
 	id:      func(q *approvers.Request) (string, *uint64) { return q.ID, &q.Version },
-	columns: []string{"state", "open", "conversation", "agent", "tool", "asked_by", "waits_for", "created_at", "expires_at"},
+	columns: []string{"state", "open", "conversation", "turn", "call", "agent", "tool", "asked_by", "waits_for", "created_at", "expires_at"},
 	values: func(q *approvers.Request) []any {
-		return []any{text(q.State), q.State.Open(), text(q.Conversation), text(q.Agent), text(q.Tool), text(q.Facts.Asker), text(waitsFor(q)), moment(q.CreatedAt), moment(q.ExpiresAt)}
+		return []any{text(q.State), q.State.Open(), text(q.Conversation), text(q.Turn), text(q.Call), text(q.Agent), text(q.Tool), text(q.Facts.Asker), text(waitsFor(q)),
+			moment(q.CreatedAt), moment(q.ExpiresAt)}
 	},
 	also: putPeople,
 })
@@ -106,6 +107,7 @@ var outboxTable = define(table[store.OutboxMessage]{
 		}
 		return []any{text(s.Kind), text(s.Ref), text(s.State), text(s.To), moment(s.CreatedAt), channel, ts}
 	},
+	also: noteOutbox,
 })
 
 var settingTable = define(table[store.Setting]{
@@ -155,7 +157,14 @@ func (t reader) Calls(turn string) ([]store.Call, error) {
 	return callTable.list(t.run, "WHERE turn = $1 ORDER BY step, index, born", text(turn))
 }
 
-func (t reader) Request(id string) (approvers.Request, error) { return requestTable.read(t.run, id) }
+func (t reader) Request(id string) (approvers.Request, error) {
+	if _, ok := t.run.known[requestTable.key(id)]; !ok && t.run.begin == beginUpdate {
+		if err := t.run.lookUpRequest(id); err != nil {
+			return approvers.Request{}, err
+		}
+	}
+	return requestTable.read(t.run, id)
+}
 
 func (t reader) OpenRequests(after store.RequestCursor, limit int) ([]approvers.Request, error) {
 	if limit <= 0 {
@@ -216,7 +225,23 @@ func (t reader) OutboxMessage(id string) (store.OutboxMessage, error) {
 }
 
 func (t reader) OutboxMessagesOf(ref string) ([]store.OutboxMessage, error) {
-	return outboxTable.list(t.run, "WHERE ref = $1 ORDER BY born", text(ref))
+	ids, ok := t.run.lists.outbox[ref]
+	if !ok {
+		t.run.lists.outbox[ref] = []string{}
+		if err := t.run.query(t.run.lookUpOutbox("$1", text(ref), func() (string, bool) { return ref, true })); err != nil {
+			return nil, err
+		}
+		ids = t.run.lists.outbox[ref]
+	}
+	var out []store.OutboxMessage
+	for _, id := range ids {
+		s, err := t.OutboxMessage(id)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
 }
 
 func (t reader) OutboxMessageAt(channel, ts string) (store.OutboxMessage, error) {

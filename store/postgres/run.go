@@ -22,6 +22,7 @@ type run struct {
 	pending  []*write
 	byKey    map[key]*write // the pending write of a row
 	known    map[key]known  // rows as the closure sees them
+	lists    lists          // and lists of rows
 	wrote    bool           // something was put
 	careful  bool           // look before a record is created
 	assumed  bool           // a record was taken to be absent without a look
@@ -58,7 +59,14 @@ const (
 const patience = statementTimeout + 5*time.Second
 
 func newRun(ctx context.Context, s *Store, conn *pgxpool.Conn, begin string) *run {
-	return &run{ctx: ctx, store: s, conn: conn, begin: begin, byKey: map[key]*write{}, known: map[key]known{}}
+	return &run{ctx: ctx, store: s, conn: conn, begin: begin, byKey: map[key]*write{}, known: map[key]known{}, lists: newLists()}
+}
+
+// forget discards what is known of rows, because a statement changes some that nobody named.
+func (r *run) forget() {
+	clear(r.known)
+	r.lists = newLists()
+	r.wrote = true
 }
 
 // queryable queues the statement of a read.
@@ -157,8 +165,7 @@ func row(sql string, args []any, scan func(pgx.Row) error) queryable {
 
 // exec runs a statement that changes rows that nobody named, and returns their number.
 func (r *run) exec(sql string, args ...any) (n int, err error) {
-	clear(r.known)
-	r.wrote = true
+	r.forget()
 	err = r.query(func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
 			n = int(tag.RowsAffected())
@@ -170,8 +177,7 @@ func (r *run) exec(sql string, args ...any) (n int, err error) {
 
 // returning is exec for a statement that returns a text of each row.
 func (r *run) returning(sql string, args ...any) (list []string, err error) {
-	clear(r.known)
-	r.wrote = true
+	r.forget()
 	err = r.query(rows(sql, args, func(found pgx.Rows) error {
 		var s string
 		err := found.Scan(&s)

@@ -77,6 +77,21 @@ func (t *table[T]) lookUp(r *run, id string) queryable {
 	})
 }
 
+// lookUpBy returns a read of the records that the rest of a SELECT finds, which end up in known.
+func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
+	return rows(t.selects+" "+where, args, func(found pgx.Rows) error {
+		var js []byte
+		if err := found.Scan(&js); err != nil {
+			return err
+		}
+		rec, err := t.decode(js)
+		if err == nil {
+			t.learn(r, &rec, js)
+		}
+		return err
+	})
+}
+
 // find returns what is known of a record, or asks.
 func (t *table[T]) find(r *run, id string) (known, error) {
 	if k, ok := r.known[t.key(id)]; ok || r.failure != nil {

@@ -33,7 +33,7 @@ func scanTimer(found pgx.Row) (t store.Timer, err error) {
 func (t reader) Timer(kind store.TimerKind, ref string) (timer store.Timer, err error) {
 	k := timerKey(kind, ref)
 	found, ok := t.run.known[k]
-	if !ok {
+	if !ok && !t.run.lists.timers[ref] {
 		err = t.run.query(row(selectTimers+"WHERE kind = $1 AND ref = $2", []any{text(kind), text(ref)}, func(row pgx.Row) error {
 			timer, err := scanTimer(row)
 			if err == nil {

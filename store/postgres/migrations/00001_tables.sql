@@ -47,6 +47,8 @@ CREATE TABLE requests (
     state        text COLLATE "C" NOT NULL,
     open         boolean NOT NULL,
     conversation text COLLATE "C" NOT NULL,
+    turn         text COLLATE "C" NOT NULL,
+    call         text COLLATE "C" NOT NULL,
     agent        text COLLATE "C" NOT NULL,
     tool         text COLLATE "C" NOT NULL,
     asked_by     text COLLATE "C" NOT NULL, -- a person's id
