@@ -205,7 +205,7 @@ func (c *checker) counters() {
 	for k := range c.rows.sound(counterTime, nil, nil) {
 		at, key, id, ok := cutCounterTime(k)
 		if !ok || c.get(counters, counterKey(key, at, id)) == nil {
-			c.fault("%s: row %x names a tally that is not there", counterTime, k)
+			c.fault("%s: row %x names a counter that is not there", counterTime, k)
 		}
 	}
 }

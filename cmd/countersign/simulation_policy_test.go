@@ -20,13 +20,13 @@ const (
 	toolExport   = "export"   // unprotected, and the policy does not know it
 )
 
-var simEffects = map[string]approvers.Effect{
+var simulationEffects = map[string]approvers.Effect{
 	toolFind: approvers.ReadOnly, toolNote: approvers.Idempotent, toolPing: approvers.Unprotected, toolDiscount: approvers.Idempotent,
 	toolRefund: approvers.Unprotected, toolClose: approvers.Unprotected, toolExport: approvers.Unprotected,
 }
 
-// simPolicy is a policy, with its requirements in the simplest terms.
-type simPolicy struct {
+// simulationPolicy is a policy, with its requirements in the simplest terms.
+type simulationPolicy struct {
 	noteAsked     bool
 	discountAsked bool
 	refundAsked   bool
@@ -40,9 +40,9 @@ type simPolicy struct {
 }
 
 // drawPolicy draws a policy.
-func (s *sim) drawPolicy() simPolicy {
+func (s *simulation) drawPolicy() simulationPolicy {
 	pick := func(n int) int { return s.rnd.IntN(n) }
-	return simPolicy{
+	return simulationPolicy{
 		noteAsked: pick(3) == 0, discountAsked: pick(4) > 0, refundAsked: pick(6) > 0,
 		above: []int{100, 500, 10_000}[pick(3)], quorum: 1 + pick(2),
 		leads:     [][]string{{"U0002"}, {"U0002", "U0001"}, {"U0002", "U0100"}}[pick(3)],
@@ -51,7 +51,7 @@ func (s *sim) drawPolicy() simPolicy {
 	}
 }
 
-func (p simPolicy) text() string {
+func (p simulationPolicy) text() string {
 	waits := map[bool]string{true: "true", false: "false"}
 	return fmt.Sprintf(`version: 1
 defaults:
@@ -100,7 +100,7 @@ type need struct {
 	risk   approvers.Risk
 }
 
-func (p simPolicy) need(tool string, amount float64) need {
+func (p simulationPolicy) need(tool string, amount float64) need {
 	asked := func(yes bool, risk approvers.Risk) need {
 		if yes {
 			return need{1, risk}
@@ -124,7 +124,7 @@ func (p simPolicy) need(tool string, amount float64) need {
 }
 
 // ceiling is the highest risk up to which a person may decide about a tool; 0 if they may not.
-func (p simPolicy) ceiling(user, tool string) approvers.Risk {
+func (p simulationPolicy) ceiling(user, tool string) approvers.Risk {
 	all := []struct {
 		members []string
 		tools   []string

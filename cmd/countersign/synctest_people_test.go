@@ -10,17 +10,17 @@ import (
 	"countersign/store"
 )
 
-func (b *bubble) as(name string) workspaceclient.Client {
+func (b *synctestHarness) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: "http://slack.test", User: name, HTTP: b.client}
 }
 
 // says lets sam write to the bot in a new thread in #support.
-func (b *bubble) says(text string) (thread string) {
+func (b *synctestHarness) says(text string) (thread string) {
 	b.Helper()
 	return b.saysIn("#support", text)
 }
 
-func (b *bubble) saysIn(channel, text string) (thread string) {
+func (b *synctestHarness) saysIn(channel, text string) (thread string) {
 	b.Helper()
 	ts, err := b.as("sam").Say(b.ctx, channel, "", "@Countersign "+text)
 	b.ok(err)
@@ -28,7 +28,7 @@ func (b *bubble) saysIn(channel, text string) (thread string) {
 }
 
 // request returns the request for the call with an argument; empty until it exists.
-func (b *bubble) request(n string) (found approvers.Request) {
+func (b *synctestHarness) request(n string) (found approvers.Request) {
 	b.Helper()
 	b.view(func(r store.Reader) (err error) {
 		if b.requests[n] == "" {
@@ -44,7 +44,7 @@ func (b *bubble) request(n string) (found approvers.Request) {
 }
 
 // allRequests returns the requests of all calls, by the calls' argument n.
-func (b *bubble) allRequests(r store.Reader) map[string]string {
+func (b *synctestHarness) allRequests(r store.Reader) map[string]string {
 	out := map[string]string{}
 	for _, turn := range b.allTurns(r) {
 		calls, err := r.Calls(turn)
@@ -59,7 +59,7 @@ func (b *bubble) allRequests(r store.Reader) map[string]string {
 }
 
 // asked waits until the request for a call exists.
-func (b *bubble) asked(n string) approvers.Request {
+func (b *synctestHarness) asked(n string) approvers.Request {
 	b.Helper()
 	var r approvers.Request
 	b.within(time.Minute, "a request for "+n, func() bool {
@@ -70,7 +70,7 @@ func (b *bubble) asked(n string) approvers.Request {
 }
 
 // card returns the position of a request's card in #support-approvals.
-func (b *bubble) card(n string) workspaceclient.Message {
+func (b *synctestHarness) card(n string) workspaceclient.Message {
 	b.Helper()
 	r := b.request(n)
 	var found workspaceclient.Message
@@ -95,7 +95,7 @@ func (b *bubble) card(n string) workspaceclient.Message {
 }
 
 // approve clicks Approve on a message, for a request, and returns what the person was told at once.
-func (b *bubble) approve(who, n string, m workspaceclient.Message) error {
+func (b *synctestHarness) approve(who, n string, m workspaceclient.Message) error {
 	b.Helper()
 	e, ok := buttonFor(m, "Approve", b.request(n).ID)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 )
 
 // rest lets everything settle without further faults, and checks that everything is as it should be.
-func (s *sim) rest() {
+func (s *simulation) rest() {
 	s.rests++
 	s.note("rest")
 	s.quieten()
@@ -21,7 +21,7 @@ func (s *sim) rest() {
 }
 
 // quieten ends all faults.
-func (s *sim) quieten() {
+func (s *simulation) quieten() {
 	s.calm = true
 	clear(s.down)
 	if s.bot == nil {
@@ -32,7 +32,7 @@ func (s *sim) quieten() {
 
 // comeToRest continues until nothing is under way, and nothing is due at once or being retried; or, at the end, until
 // no deadline is left either. Nobody acts meanwhile.
-func (s *sim) comeToRest(atEnd bool) {
+func (s *simulation) comeToRest(atEnd bool) {
 	for range 50_000 {
 		s.settle()
 		if s.violation != "" {
@@ -74,7 +74,7 @@ func (s *sim) comeToRest(atEnd bool) {
 }
 
 // nextDue is the time of the next timer that a rest waits for; zero if there is none.
-func (s *sim) nextDue(atEnd bool) (next time.Time) {
+func (s *simulation) nextDue(atEnd bool) (next time.Time) {
 	err := s.db.View(context.Background(), func(r store.Reader) error {
 		for _, kind := range store.TimerKinds {
 			timers, err := r.Timers(kind, 1000)
@@ -97,7 +97,7 @@ func (s *sim) nextDue(atEnd bool) (next time.Time) {
 }
 
 // end lets all deadlines pass, checks what is left, and stops the bot.
-func (s *sim) end() {
+func (s *simulation) end() {
 	if s.violation == "" {
 		s.quieten()
 		s.comeToRest(true)
@@ -142,7 +142,7 @@ func (s *sim) end() {
 }
 
 // countKinds counts the kinds of the history's audit records.
-func (s *sim) countKinds() {
+func (s *simulation) countKinds() {
 	s.kinds = map[string]int{}
 	err := s.db.View(context.Background(), func(r store.Reader) error {
 		chains, err := r.AuditChains("", 100_000)
@@ -169,7 +169,7 @@ func (s *sim) countKinds() {
 }
 
 // pending lists what is due, for a failure message.
-func (s *sim) pending() string {
+func (s *simulation) pending() string {
 	out := ""
 	_ = s.db.View(context.Background(), func(r store.Reader) error {
 		for _, kind := range store.TimerKinds {

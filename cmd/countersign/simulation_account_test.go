@@ -16,22 +16,22 @@ import (
 // account is the simulation's own model: it does not trust what the product says, but only knows what went through the
 // gates.
 type account struct {
-	turns    []string             // that were begun
-	rows     map[string]string    // inbox rows by what names the delivery: a message's channel and ts, an event's id, or a trigger
-	heard    map[string]int       // messages that were written down, by ts
-	heardIn  map[string]int       // in which step they were first
-	storedIn map[string]int       // in which step an inbox row was stored first, by what names the delivery
-	taken    map[string]bool      // messages that their author changed or deleted, by ts
-	acks     []acked              // deliveries that Slack was told are safe
-	authors  map[string]string    // who wrote a message, by its number
-	asked    map[string]authors   // whose words led to a call, by its number
-	shown    map[string]string    // what a button stood on, by its value
-	agreed   map[string][]consent // who agreed to a call, by its number
-	policyOf map[string]simPolicy // by the hash of its file
-	claims   map[string]simPolicy // the policy under which an execution was started
-	ran      map[string]int       // how often a tool acted, by execution
-	ranBy    map[string]string    // the execution that acted, by the call's number
-	results  map[string]string    // what the model was given for a call, by its number
+	turns    []string                    // that were begun
+	rows     map[string]string           // inbox rows by what names the delivery: a message's channel and ts, an event's id, or a trigger
+	heard    map[string]int              // messages that were written down, by ts
+	heardIn  map[string]int              // in which step they were first
+	storedIn map[string]int              // in which step an inbox row was stored first, by what names the delivery
+	taken    map[string]bool             // messages that their author changed or deleted, by ts
+	acks     []acked                     // deliveries that Slack was told are safe
+	authors  map[string]string           // who wrote a message, by its number
+	asked    map[string]authors          // whose words led to a call, by its number
+	shown    map[string]string           // what a button stood on, by its value
+	agreed   map[string][]consent        // who agreed to a call, by its number
+	policyOf map[string]simulationPolicy // by the hash of its file
+	claims   map[string]simulationPolicy // the policy under which an execution was started
+	ran      map[string]int              // how often a tool acted, by execution
+	ranBy    map[string]string           // the execution that acted, by the call's number
+	results  map[string]string           // what the model was given for a call, by its number
 	answered int
 	called   int
 	said     int
@@ -57,12 +57,12 @@ type acked struct {
 func newAccount() account {
 	return account{
 		rows: map[string]string{}, heard: map[string]int{}, heardIn: map[string]int{}, storedIn: map[string]int{}, taken: map[string]bool{}, authors: map[string]string{}, asked: map[string]authors{}, shown: map[string]string{},
-		agreed: map[string][]consent{}, policyOf: map[string]simPolicy{}, claims: map[string]simPolicy{}, ran: map[string]int{}, ranBy: map[string]string{}, results: map[string]string{},
+		agreed: map[string][]consent{}, policyOf: map[string]simulationPolicy{}, claims: map[string]simulationPolicy{}, ran: map[string]int{}, ranBy: map[string]string{}, results: map[string]string{},
 	}
 }
 
 // witness reads the writes of a committed transaction.
-func (s *sim) witness(p *life, w witnessed) {
+func (s *simulation) witness(p *life, w witnessed) {
 	s.commits++
 	for _, id := range w.turns {
 		if !slices.Contains(s.turns, id) {
@@ -91,7 +91,7 @@ func (s *sim) witness(p *life, w witnessed) {
 }
 
 // acknowledged records that Slack is told that a delivery is safe. The delivery must be in the store by then.
-func (s *sim) acknowledged(d *parcel, answer any) {
+func (s *simulation) acknowledged(d *parcel, answer any) {
 	if said, ok := answer.(map[string]any); ok && (said["response_action"] != nil || said["response_type"] == "ephemeral") {
 		return // it was refused, and whoever sent it is told so
 	}
@@ -116,7 +116,7 @@ func (s *sim) acknowledged(d *parcel, answer any) {
 }
 
 // acted records that a tool acts, and compares that with what people approved.
-func (s *sim) acted(p *life, tool string, in agent.Invocation) {
+func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	s.runs++
 	a, err := readArgs(in.Args)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *sim) acted(p *life, tool string, in agent.Invocation) {
 		return
 	}
 	s.ran[in.Key]++
-	effect := simEffects[tool]
+	effect := simulationEffects[tool]
 	if n := s.ran[in.Key]; n > 1 && effect == approvers.Unprotected {
 		s.violate("%s %s acts %d times", tool, a.N, n)
 	}
@@ -147,7 +147,7 @@ func (s *sim) acted(p *life, tool string, in agent.Invocation) {
 }
 
 // askedAgain reports whether a request repeats a call whose outcome is unknown: people were told that it may run twice.
-func (s *sim) askedAgain(request string) (again bool) {
+func (s *simulation) askedAgain(request string) (again bool) {
 	_ = s.db.View(context.Background(), func(r store.Reader) error {
 		req, err := r.Request(request)
 		again = err == nil && req.Retry != nil
@@ -157,7 +157,7 @@ func (s *sim) askedAgain(request string) (again bool) {
 }
 
 // allowed checks a run against the people who approved it.
-func (s *sim) allowed(tool string, a callArgs, e approvers.Execution, request string) {
+func (s *simulation) allowed(tool string, a callArgs, e approvers.Execution, request string) {
 	policy, claimed := s.claims[e.ID]
 	if !claimed {
 		s.violate("%s %s acts, and nothing says that it was claimed", tool, a.N)
@@ -193,7 +193,7 @@ func (s *sim) allowed(tool string, a callArgs, e approvers.Execution, request st
 }
 
 // granted checks a run under a grant against the grant's giver.
-func (s *sim) granted(tool string, a callArgs, e approvers.Execution) {
+func (s *simulation) granted(tool string, a callArgs, e approvers.Execution) {
 	var g approvers.Grant
 	err := s.db.View(context.Background(), func(r store.Reader) (err error) {
 		g, err = r.Grant(e.Grant)
@@ -216,7 +216,7 @@ func (s *sim) granted(tool string, a callArgs, e approvers.Execution) {
 	}
 }
 
-func (s *sim) execution(id string) (e approvers.Execution, err error) {
+func (s *simulation) execution(id string) (e approvers.Execution, err error) {
 	err = s.db.View(context.Background(), func(r store.Reader) (err error) {
 		e, err = r.Execution(id)
 		return err
@@ -238,7 +238,7 @@ func mayRun(result string) bool {
 }
 
 // modelGiven reads what the model is given: each call has one result, which never changes and is true.
-func (s *sim) modelGiven(r scriptedmodel.Request) {
+func (s *simulation) modelGiven(r scriptedmodel.Request) {
 	byID := map[string]string{}
 	for _, m := range r.Messages {
 		for _, c := range m.ToolCalls {
@@ -263,7 +263,7 @@ func (s *sim) modelGiven(r scriptedmodel.Request) {
 }
 
 // proposed records whose messages led to the model's calls.
-func (s *sim) proposed(r scriptedmodel.Request, calls []string) {
+func (s *simulation) proposed(r scriptedmodel.Request, calls []string) {
 	var by authors
 	for _, m := range r.Messages {
 		if m.Role == "assistant" && len(m.ToolCalls) == 0 {
@@ -285,7 +285,7 @@ func (s *sim) proposed(r scriptedmodel.Request, calls []string) {
 var shownArg = regexp.MustCompile(`(?m)^(n|amount): +(?:\S+ → )?(\S+)`) // after the arrow: what it was changed to
 
 // agree records what a person approved: every call that was shown to them, with its amount.
-func (s *sim) agree(user, text string, more bool) {
+func (s *simulation) agree(user, text string, more bool) {
 	call := map[string]string{}
 	for _, line := range shownArg.FindAllStringSubmatch(text, -1) {
 		if call[line[1]] = line[2]; len(call) < 2 {

@@ -22,9 +22,9 @@ import (
 // of them through at a time, or lets something else happen: a delivery arrives, a person acts, time passes, the process
 // is killed. So one seed is one history, and it replays exactly.
 //
-// The invariants (sim_account_test.go, sim_check_test.go and package approvers/workflow/invariants) are checked against
-// the simulation's own account of what people were shown and clicked, which deliveries were acknowledged, how tools
-// were called, and what the model was given.
+// The invariants (simulation_account_test.go, simulation_check_test.go and package approvers/workflow/invariants) are
+// checked against the simulation's own account of what people were shown and clicked, which deliveries were
+// acknowledged, how tools were called, and what the model was given.
 
 // episodeSteps is the length of one history. The next one begins with an empty store.
 const episodeSteps = 4000
@@ -37,11 +37,11 @@ func TestSimulation(t *testing.T) {
 	if os.Getenv("COUNTERSIGN_STEPS") != "" || os.Getenv(testkit.SeedVariable) != "" {
 		seed = testkit.Seed(t)
 	}
-	began, total, episodes := time.Now(), tally{kinds: map[string]int{}}, 0
+	began, total, episodes := time.Now(), simulationCounts{kinds: map[string]int{}}, 0
 	for done := 0; done < steps && !t.Failed(); {
 		h := simulate(t, seed+uint64(episodes), min(episodeSteps, steps-done))
 		done += h.steps
-		total.add(h.tally)
+		total.add(h.simulationCounts)
 		episodes++
 	}
 	took := time.Since(began)
@@ -68,7 +68,7 @@ func TestSimulationReplays(t *testing.T) {
 
 // history is the record of what was played.
 type history struct {
-	tally
+	simulationCounts
 	hash  uint64
 	trace []string
 }
@@ -80,10 +80,10 @@ func simulate(t *testing.T, seed uint64, steps int) (h history) {
 		cryptotest.SetGlobalRandom(t, seed)
 		dir := quickDir(t)
 		synctest.Test(t, func(t *testing.T) {
-			s := newSim(t, dir, seed)
+			s := newSimulation(t, dir, seed)
 			s.live(steps)
 			s.end()
-			h.tally, h.trace = s.tally, s.trace
+			h.simulationCounts, h.trace = s.simulationCounts, s.trace
 			if os.Getenv("COUNTERSIGN_TRACE") == "always" {
 				t.Log(strings.Join(s.trace, "\n"))
 			}
@@ -126,15 +126,15 @@ func quickDir(t *testing.T) string {
 	return dir
 }
 
-// tally counts what happened.
-type tally struct {
+// simulationCounts counts what happened.
+type simulationCounts struct {
 	steps, calmly, violated                         int
 	messages, clicks, runs, kills, faults, policies int
 	commits, slack, model, deliveries, rests        int
 	kinds                                           map[string]int // of audit records
 }
 
-func (a *tally) add(b tally) {
+func (a *simulationCounts) add(b simulationCounts) {
 	a.steps += b.steps
 	a.violated += b.violated
 	a.calmly += b.calmly
@@ -154,7 +154,7 @@ func (a *tally) add(b tally) {
 	}
 }
 
-func (a tally) String() string {
+func (a simulationCounts) String() string {
 	return fmt.Sprintf("calm=%d messages=%d clicks=%d runs=%d kills=%d faults=%d policies=%d commits=%d slack=%d model=%d deliveries=%d rests=%d",
 		a.calmly, a.messages, a.clicks, a.runs, a.kills, a.faults, a.policies, a.commits, a.slack, a.model, a.deliveries, a.rests)
 }

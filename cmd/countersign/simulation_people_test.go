@@ -21,29 +21,29 @@ type person struct {
 	id, name string
 	workspaceclient.Client
 	busy  atomic.Bool // waits for the app to answer
-	talks []simThread
+	talks []threadOf
 }
 
-// simThread is where a person writes: a channel, and the thread there.
-type simThread struct {
+// threadOf is where a person writes: a channel, and the thread there.
+type threadOf struct {
 	channel string // as people name it
 	root    string // ts of the thread's root; empty: none
 }
 
-func (s *sim) hire() {
+func (s *simulation) hire() {
 	client := &http.Client{Transport: inProcess{s.ws.Handler()}}
 	s.people = map[string]*person{}
 	for _, who := range [][2]string{
 		{"U0100", "sam"}, {"U0001", "ada"}, {"U0002", "teo"}, {"U0003", "ingrid"}, {"U0004", "kenji"}, {"U0101", "priya"}, {guest, "gus"},
 	} {
-		p := &person{id: who[0], name: who[1], Client: workspaceclient.Client{Base: simBase, User: who[1], HTTP: client}}
+		p := &person{id: who[0], name: who[1], Client: workspaceclient.Client{Base: simulationBase, User: who[1], HTTP: client}}
 		s.people[p.id] = p
 		s.order = append(s.order, p)
 	}
 }
 
 // somebody lets a person do something.
-func (s *sim) somebody() {
+func (s *simulation) somebody() {
 	p := s.order[s.rnd.IntN(len(s.order))]
 	if p.busy.Load() {
 		return
@@ -70,7 +70,7 @@ func (s *sim) somebody() {
 }
 
 // busyWith lets a person do something that the app must acknowledge, concurrently with everything else.
-func (s *sim) busyWith(p *person, what string, do func(context.Context) error) {
+func (s *simulation) busyWith(p *person, what string, do func(context.Context) error) {
 	s.step("%s %s", p.name, what)
 	s.clicks++
 	p.busy.Store(true)
@@ -80,11 +80,11 @@ func (s *sim) busyWith(p *person, what string, do func(context.Context) error) {
 	}()
 }
 
-func (s *sim) says(p *person) {
+func (s *simulation) says(p *person) {
 	s.said++
 	n := fmt.Sprintf("m%d", s.said)
 	s.authors[n] = p.id
-	t := simThread{channel: "#support"}
+	t := threadOf{channel: "#support"}
 	text := "@Countersign please " + n
 	switch {
 	case s.chance(5):
@@ -108,30 +108,30 @@ func (s *sim) says(p *person) {
 		s.note("refused: %v", err)
 		return
 	}
-	p.talks = append(p.talks, simThread{channel: t.channel, root: ts})
+	p.talks = append(p.talks, threadOf{channel: t.channel, root: ts})
 	if t.channel == "#support" && t.root == "" {
-		s.threads = append(s.threads, simThread{channel: t.channel, root: ts})
+		s.threads = append(s.threads, threadOf{channel: t.channel, root: ts})
 	}
 }
 
-// simButton is a button that a person sees.
-type simButton struct {
+// buttonSeen is a button that a person sees.
+type buttonSeen struct {
 	m workspaceclient.Message
 	e workspaceclient.Element
 }
 
 // looks lets a person look at their places, and click something.
-func (s *sim) looks(p *person) {
-	var seen []simButton
+func (s *simulation) looks(p *person) {
+	var seen []buttonSeen
 	for _, m := range s.before(p) {
 		for _, e := range workspaceclient.Elements(m.Blocks) {
 			if e.Type == "button" && e.ActionID != "link" {
-				seen = append(seen, simButton{m, e})
+				seen = append(seen, buttonSeen{m, e})
 			}
 		}
 	}
 	// Buttons that decide are clicked more often than others.
-	weight := func(b simButton) int {
+	weight := func(b buttonSeen) int {
 		switch b.e.ActionID {
 		case "approve", "approve_all", "approve_typed", "happened", "did_not":
 			return 20
@@ -163,7 +163,7 @@ func (s *sim) looks(p *person) {
 }
 
 // honest reports whether what a button says about a run is true: people who report have looked.
-func (s *sim) honest(b simButton) bool {
+func (s *simulation) honest(b buttonSeen) bool {
 	ref, _, _ := strings.Cut(b.e.Value, " ")
 	switch b.e.ActionID {
 	case "happened":
@@ -175,8 +175,8 @@ func (s *sim) honest(b simButton) bool {
 }
 
 // before is what a person sees: one of the places that they read.
-func (s *sim) before(p *person) []workspaceclient.Message {
-	places := []simThread{{channel: "countersign"}, {channel: "countersign"}, {channel: "#support-approvals"}, {channel: "#support-approvals"}}
+func (s *simulation) before(p *person) []workspaceclient.Message {
+	places := []threadOf{{channel: "countersign"}, {channel: "countersign"}, {channel: "#support-approvals"}, {channel: "#support-approvals"}}
 	if p == s.order[0] {
 		places = places[:1]
 	}
@@ -194,7 +194,7 @@ func (s *sim) before(p *person) []workspaceclient.Message {
 }
 
 // fills lets a person fill in and send the open form, or close it.
-func (s *sim) fills(p *person, v workspaceclient.View) {
+func (s *simulation) fills(p *person, v workspaceclient.View) {
 	if v.Submit == nil || s.chance(10) {
 		if v.Submit == nil && !s.chance(6) {
 			return // it may still be loading
@@ -211,13 +211,13 @@ func (s *sim) fills(p *person, v workspaceclient.View) {
 	s.busyWith(p, fmt.Sprintf("sends %s %v", v.CallbackID, sum([]byte(fmt.Sprint(values)))), func(ctx context.Context) error { return p.Submit(ctx, v.ID, values) })
 }
 
-// simInput is a field of a form.
-type simInput struct {
+// simulationInput is a field of a form.
+type simulationInput struct {
 	block, kind, label, initial string
 	options                     []string
 }
 
-func inputs(blocks json.RawMessage) (out []simInput) {
+func inputs(blocks json.RawMessage) (out []simulationInput) {
 	var list []struct {
 		Type    string
 		BlockID string `json:"block_id"`
@@ -235,7 +235,7 @@ func inputs(blocks json.RawMessage) (out []simInput) {
 		if b.Type != "input" {
 			continue
 		}
-		in := simInput{block: b.BlockID, kind: b.Element.Type, label: b.Label.Text, initial: b.Element.Initial}
+		in := simulationInput{block: b.BlockID, kind: b.Element.Type, label: b.Label.Text, initial: b.Element.Initial}
 		for _, o := range b.Element.Options {
 			in.options = append(in.options, o.Value)
 		}
@@ -245,7 +245,7 @@ func inputs(blocks json.RawMessage) (out []simInput) {
 }
 
 // fill draws what a person fills in.
-func (s *sim) fill(in simInput) (text string, fill bool) {
+func (s *simulation) fill(in simulationInput) (text string, fill bool) {
 	switch {
 	case in.block == "typed":
 		_, want, _ := strings.Cut(in.label, ": ")
@@ -271,7 +271,7 @@ func (s *sim) fill(in simInput) (text string, fill bool) {
 }
 
 // corrects lets a person edit or delete their message.
-func (s *sim) corrects(p *person) {
+func (s *simulation) corrects(p *person) {
 	if len(p.talks) == 0 {
 		return
 	}
@@ -290,7 +290,7 @@ func (s *sim) corrects(p *person) {
 	}
 }
 
-func (s *sim) commands(p *person) {
+func (s *simulation) commands(p *person) {
 	text := []string{"help", "away for 10 minutes", "away for 20 minutes, delegate to @" + s.order[s.rnd.IntN(len(s.order))].name, "back", "grants", "nonsense"}[s.rnd.IntN(6)]
 	s.busyWith(p, "commands "+text, func(ctx context.Context) error {
 		_, err := p.Command(ctx, "countersign", "/countersign", text)
@@ -298,7 +298,7 @@ func (s *sim) commands(p *person) {
 	})
 }
 
-func (s *sim) snoozes(p *person) {
+func (s *simulation) snoozes(p *person) {
 	until := time.Time{}
 	if s.chance(2) {
 		until = time.Now().Add(time.Duration(1+s.rnd.IntN(20)) * time.Minute)
@@ -310,6 +310,6 @@ func (s *sim) snoozes(p *person) {
 }
 
 // idle reports whether nobody waits for the app.
-func (s *sim) idle() bool {
+func (s *simulation) idle() bool {
 	return !slices.ContainsFunc(s.order, func(p *person) bool { return p.busy.Load() })
 }

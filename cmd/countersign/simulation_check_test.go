@@ -19,7 +19,7 @@ import (
 )
 
 // checkBooks checks that the store is consistent, as it must be between any two transactions.
-func (s *sim) checkBooks() {
+func (s *simulation) checkBooks() {
 	if s.violation != "" {
 		return
 	}
@@ -32,7 +32,7 @@ func (s *sim) checkBooks() {
 
 // checkRest checks, when nothing is under way, that everything acknowledged had its effect, and that Slack shows the
 // state.
-func (s *sim) checkRest() {
+func (s *simulation) checkRest() {
 	if s.violation != "" {
 		return
 	}
@@ -50,7 +50,7 @@ func (s *sim) checkRest() {
 }
 
 // nothingIsLost looks up everything that was acknowledged.
-func (s *sim) nothingIsLost(r store.Reader) error {
+func (s *simulation) nothingIsLost(r store.Reader) error {
 	var faults []error
 	acts := map[clicked]int{}
 	for _, a := range s.acks {
@@ -100,12 +100,12 @@ func (s *sim) nothingIsLost(r store.Reader) error {
 
 // early reports whether a reply came before the message that it replies to: then it was a conversation among people,
 // and stays one, however often it is delivered.
-func (s *sim) early(a acked) bool {
+func (s *simulation) early(a acked) bool {
 	return a.said.root != a.said.ts && s.storedIn[a.name] < s.heardIn[a.said.root]
 }
 
 // nothingHangs finds work that should have continued.
-func (s *sim) nothingHangs(r store.Reader) error {
+func (s *simulation) nothingHangs(r store.Reader) error {
 	var faults []error
 	for _, kind := range append([]store.TimerKind{store.TimerInbox, store.TimerThink}, store.ShowTimers...) {
 		timers, err := r.Timers(kind, 10)
@@ -138,7 +138,7 @@ func (s *sim) nothingHangs(r store.Reader) error {
 }
 
 // historiesAreWhole compares each request's chain with what it must contain.
-func (s *sim) historiesAreWhole(r store.Reader) error {
+func (s *simulation) historiesAreWhole(r store.Reader) error {
 	var faults []error
 	for execution, n := range s.ran {
 		e, err := r.Execution(execution)
@@ -176,7 +176,7 @@ func (s *sim) historiesAreWhole(r store.Reader) error {
 }
 
 // checkEnd checks what is left when all deadlines have passed.
-func (s *sim) checkEnd() {
+func (s *simulation) checkEnd() {
 	if s.violation != "" {
 		return
 	}
@@ -207,8 +207,8 @@ func (s *sim) checkEnd() {
 	}
 }
 
-// simPosted is a message of the bot as Slack has it.
-type simPosted struct {
+// simulationPosted is a message of the bot as Slack has it.
+type simulationPosted struct {
 	TS       string          `json:"ts"`
 	Text     string          `json:"text"`
 	Blocks   json.RawMessage `json:"blocks"`
@@ -224,7 +224,7 @@ type simPosted struct {
 }
 
 // slackShows reads everything that Slack shows.
-func (s *sim) slackShows() (all []simPosted, err error) {
+func (s *simulation) slackShows() (all []simulationPosted, err error) {
 	var channels struct {
 		Channels []struct{ ID string }
 	}
@@ -232,7 +232,7 @@ func (s *sim) slackShows() (all []simPosted, err error) {
 		return nil, err
 	}
 	for _, c := range channels.Channels {
-		var h struct{ Messages []simPosted }
+		var h struct{ Messages []simulationPosted }
 		form := url.Values{"channel": {c.ID}, "limit": {"999"}, "include_all_metadata": {"true"}}
 		if err := s.askSlack("conversations.history", form, &h); err != nil {
 			continue // the bot is not in it
@@ -243,7 +243,7 @@ func (s *sim) slackShows() (all []simPosted, err error) {
 			if m.Replies == 0 {
 				continue
 			}
-			var thread struct{ Messages []simPosted }
+			var thread struct{ Messages []simulationPosted }
 			form.Set("ts", m.TS)
 			if err := s.askSlack("conversations.replies", form, &thread); err != nil {
 				return nil, err
@@ -260,10 +260,10 @@ func (s *sim) slackShows() (all []simPosted, err error) {
 	return all, nil
 }
 
-func (s *sim) askSlack(method string, form url.Values, into any) error {
+func (s *simulation) askSlack(method string, form url.Values, into any) error {
 	form.Set("token", workspace.DemoBotToken)
 	client := http.Client{Transport: inProcess{s.ws.Handler()}}
-	resp, err := client.PostForm(simBase+"/api/"+method, form)
+	resp, err := client.PostForm(simulationBase+"/api/"+method, form)
 	if err != nil {
 		return err
 	}
@@ -282,9 +282,9 @@ func (s *sim) askSlack(method string, form url.Values, into any) error {
 }
 
 // slackIsRight compares what Slack shows with the state.
-func (s *sim) slackIsRight(r store.Reader, shown []simPosted) error {
+func (s *simulation) slackIsRight(r store.Reader, shown []simulationPosted) error {
 	var faults []error
-	bySurface := map[string][]simPosted{}
+	bySurface := map[string][]simulationPosted{}
 	for _, m := range shown {
 		if id := m.Metadata.Payload.Surface; id != "" && m.Metadata.Payload.Part == 0 {
 			bySurface[id] = append(bySurface[id], m)
@@ -340,7 +340,7 @@ func jsonText(text string) string {
 
 // leftBehind reports whether a message is in a place to which the bot can no longer write: it is updated when the bot
 // can write there again.
-func leftBehind(r store.Reader, m simPosted) bool {
+func leftBehind(r store.Reader, m simulationPosted) bool {
 	row, err := r.Setting(store.SettingChannelState + m.channel)
 	var place struct {
 		Lost bool
@@ -353,7 +353,7 @@ func leftBehind(r store.Reader, m simPosted) bool {
 var deciding = []string{"approve", "approve_typed", "reject", "modify", "allow_more", "hand_on"}
 
 // buttonsAreAlive finds buttons that decide about decided requests.
-func (s *sim) buttonsAreAlive(r store.Reader, m simPosted) error {
+func (s *simulation) buttonsAreAlive(r store.Reader, m simulationPosted) error {
 	var faults []error
 	for _, e := range workspaceclient.Elements(m.Blocks) {
 		ref, _, _ := strings.Cut(e.Value, " ")

@@ -24,14 +24,14 @@ agents:
 
 // inRun lets the product run tools, in faked time. The model calls a tool for each line "run NAME {…}" in a message,
 // and then answers with the results.
-func inRun(t *testing.T, tools []agent.Tool, fn func(*bubble)) {
+func inRun(t *testing.T, tools []agent.Tool, fn func(*synctestHarness)) {
 	t.Helper()
 	inRunWith(t, tools, nil, fn)
 }
 
-func inRunWith(t *testing.T, tools []agent.Tool, change func(*bubble), fn func(*bubble)) {
+func inRunWith(t *testing.T, tools []agent.Tool, change func(*synctestHarness), fn func(*synctestHarness)) {
 	t.Helper()
-	inBubble(t, func(b *bubble) {
+	inBubble(t, func(b *synctestHarness) {
 		var named strings.Builder
 		for _, tool := range tools {
 			if tool.Schema == nil {

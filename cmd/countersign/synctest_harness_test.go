@@ -20,9 +20,9 @@ import (
 	"countersign/store/bolt"
 )
 
-// bubble is workspace, model, people and the bot in faked time, where hours pass in moments. It is the whole product:
+// synctestHarness is workspace, model, people and the bot in faked time, where hours pass in moments. It is the whole product:
 // its parts speak HTTP and WebSockets over pipes, and the store is a real one.
-type bubble struct {
+type synctestHarness struct {
 	*testing.T
 	ws     *workspace.Server
 	db     *bolt.Store
@@ -50,7 +50,7 @@ type bubble struct {
 	requests map[string]string // by the argument n
 }
 
-const bubblePolicy = `version: 1
+const synctestPolicy = `version: 1
 defaults: {expires_after: 30m, escalate_after: 10m, remind_after: 8m, reminders: 3}
 tools:
   plain: {risk: high, confirm: true}
@@ -71,11 +71,11 @@ agents:
 `
 
 // inBubble runs a test in faked time. change may change the bot's configuration.
-func inBubble(t *testing.T, change func(*bubble), fn func(*bubble)) {
+func inBubble(t *testing.T, change func(*synctestHarness), fn func(*synctestHarness)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
-		b := &bubble{T: t, slack: newWire(), model: newWire(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: usualTransport() == "http"}
+		b := &synctestHarness{T: t, slack: newWire(), model: newWire(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: usualTransport() == "http"}
 		ctx, stop := context.WithCancel(context.Background())
 		b.ctx = ctx
 		people := newWire()
@@ -90,13 +90,13 @@ func inBubble(t *testing.T, change func(*bubble), fn func(*bubble)) {
 		b.db, err = openStore(path)
 		b.ok(err)
 		tools := catalogOf(b.tools())
-		policies, err := newPolicies("bubble.yaml", []byte(bubblePolicy), tools, log)
+		policies, err := newPolicies("policy.yaml", []byte(synctestPolicy), tools, log)
 		b.ok(err)
 		slack, model := &http.Transport{DialContext: b.slack.dial, MaxIdleConnsPerHost: 64}, &http.Transport{DialContext: b.model.dial}
 		b.setup = setup{
 			botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: "http://slack.test/api/", unlimited: true,
 			http:     &http.Client{Transport: slack, Timeout: 20 * time.Second},
-			model:    agent.Model{BaseURL: "http://model.test/v1", Key: "bubble", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: model}},
+			model:    agent.Model{BaseURL: "http://model.test/v1", Key: "key", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: model}},
 			policies: policies, store: b.db, tools: tools, log: log,
 		}
 		if change != nil {
@@ -148,7 +148,7 @@ func inBubble(t *testing.T, change func(*bubble), fn func(*bubble)) {
 	})
 }
 
-func (b *bubble) ok(err error) {
+func (b *synctestHarness) ok(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -156,7 +156,7 @@ func (b *bubble) ok(err error) {
 }
 
 // listen opens the listener on which a bot receives Slack's requests.
-func (b *bubble) listen() (net.Listener, error) {
+func (b *synctestHarness) listen() (net.Listener, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.door = newWire()
@@ -164,7 +164,7 @@ func (b *bubble) listen() (net.Listener, error) {
 }
 
 // knock connects Slack with the current bot.
-func (b *bubble) knock(ctx context.Context, network, addr string) (net.Conn, error) {
+func (b *synctestHarness) knock(ctx context.Context, network, addr string) (net.Conn, error) {
 	b.mu.Lock()
 	door := b.door
 	b.mu.Unlock()
@@ -172,23 +172,23 @@ func (b *bubble) knock(ctx context.Context, network, addr string) (net.Conn, err
 }
 
 // start starts a bot, a new process on the same store.
-func (b *bubble) start() { b.bot = b.setup.begin(b.ctx) }
+func (b *synctestHarness) start() { b.bot = b.setup.begin(b.ctx) }
 
 // restart lets a new process continue.
-func (b *bubble) restart() {
+func (b *synctestHarness) restart() {
 	b.Helper()
 	b.ok(b.bot.end())
 	b.start()
 }
 
 // pass lets time pass.
-func (b *bubble) pass(d time.Duration) {
+func (b *synctestHarness) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
 // within waits until a condition holds, up to a limit, and returns how long it took.
-func (b *bubble) within(most time.Duration, what string, is func() bool) time.Duration {
+func (b *synctestHarness) within(most time.Duration, what string, is func() bool) time.Duration {
 	b.Helper()
 	began := time.Now()
 	for !is() {
@@ -201,7 +201,7 @@ func (b *bubble) within(most time.Duration, what string, is func() bool) time.Du
 }
 
 // idle reports whether everything is done and shown.
-func (b *bubble) idle() bool {
+func (b *synctestHarness) idle() bool {
 	_, all := b.ws.Delivered()
 	idle, err := b.bot.workflow.Idle(b.ctx)
 	b.ok(err)

@@ -44,7 +44,7 @@ const (
 )
 
 // watched records each call of the bot, and gives it the fate that the test wants.
-func (b *bubble) watched(h http.Handler) http.Handler {
+func (b *synctestHarness) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		method, ok := strings.CutPrefix(r.URL.Path, "/api/")
 		if !ok {
@@ -104,7 +104,7 @@ func (b *bubble) watched(h http.Handler) http.Handler {
 }
 
 // noted records a call.
-func (b *bubble) noted(c apiCall, answer []byte) {
+func (b *synctestHarness) noted(c apiCall, answer []byte) {
 	if b.note == nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -118,7 +118,7 @@ func (b *bubble) noted(c apiCall, answer []byte) {
 }
 
 // mishap is how a delivery ends.
-func (b *bubble) mishap(a delivery.Attempt) delivery.Mishap {
+func (b *synctestHarness) mishap(a delivery.Attempt) delivery.Mishap {
 	if b.fates == nil {
 		return delivery.Mishap{}
 	}
@@ -140,14 +140,14 @@ func surfaceOf(form url.Values) (surface string, part int) {
 }
 
 // becomes sets the fate of the bot's calls from now on; nil means that they succeed. It is called concurrently.
-func (b *bubble) becomes(of func(apiCall) callFate) {
+func (b *synctestHarness) becomes(of func(apiCall) callFate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.decide = of
 }
 
 // made lists the bot's matching calls since a time.
-func (b *bubble) made(since time.Time, fits func(apiCall) bool) (out []apiCall) {
+func (b *synctestHarness) made(since time.Time, fits func(apiCall) bool) (out []apiCall) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.calls {

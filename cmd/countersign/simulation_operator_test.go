@@ -11,14 +11,14 @@ import (
 	"countersign/store"
 )
 
-// simOperator is the operator who pauses everything at the command line, and ends the pause.
-type simOperator struct {
+// simulatedOperator is the operator who pauses everything at the command line, and ends the pause.
+type simulatedOperator struct {
 	busy   atomic.Bool // with a command that is under way
 	paused atomic.Bool // the operator was told that everything is paused: nothing may run, and no model be called
 }
 
 // isPaused reads the pause from the store.
-func (s *sim) isPaused() bool {
+func (s *simulation) isPaused() bool {
 	var p settings.Pause
 	err := s.db.View(context.Background(), func(r store.Reader) error {
 		row, err := r.Setting(store.SettingPause)
@@ -34,7 +34,7 @@ func (s *sim) isPaused() bool {
 }
 
 // operates lets the operator pause everything, or end the pause.
-func (s *sim) operates() {
+func (s *simulation) operates() {
 	pause, p := !s.isPaused(), s.bot
 	s.step("the operator pauses everything: %t", pause)
 	s.operator.busy.Store(true)

@@ -50,7 +50,7 @@ func (g gatedStore) Update(ctx context.Context, fn func(store.Tx) error) error {
 		return fn(witnessTx{t, &seen})
 	})
 	if err == nil {
-		g.p.sim.witness(g.p, seen)
+		g.p.simulation.witness(g.p, seen)
 	}
 	if v.hold {
 		if _, killed := g.p.wait(ctx, atBack, atCommit); killed != nil && g.p.dead.Load() {

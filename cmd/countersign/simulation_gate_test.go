@@ -52,7 +52,7 @@ func (p *life) wait(ctx context.Context, kind, what string) (lot, error) {
 		return lot{}, errKilled
 	}
 	w := &waiter{kind: kind, what: labelled(ctx) + what, by: p, pass: make(chan lot, 1)}
-	g := &p.sim.gate
+	g := &p.simulation.gate
 	g.mu.Lock()
 	g.waiting = append(g.waiting, w)
 	g.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 )
 
 // tools are the tools that the model can ask for.
-func (b *bubble) tools() *agent.Registry {
+func (b *synctestHarness) tools() *agent.Registry {
 	r := &agent.Registry{}
 	for _, name := range []string{"plain", "grave", "patient", "alarm", "vote"} {
 		b.ok(r.Register(agent.Tool{
@@ -36,7 +36,7 @@ func (b *bubble) tools() *agent.Registry {
 
 // think is the model. It follows the message: "plain 7" asks for a call, "say 7" answers, "tell 7" answers at great
 // length, and "after 5s" before one of these delays it.
-func (b *bubble) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
+func (b *synctestHarness) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" {
 		return scriptedmodel.Reply{Content: "That is settled: " + last.Content}, nil
@@ -62,5 +62,5 @@ func (b *bubble) think(ctx context.Context, r scriptedmodel.Request) (scriptedmo
 			return scriptedmodel.Reply{Calls: []scriptedmodel.Call{scriptedmodel.NewCall(words[i], map[string]string{"n": words[i+1]})}}, nil
 		}
 	}
-	return scriptedmodel.Reply{}, fmt.Errorf("the bubble's model does not understand %q", last.Content)
+	return scriptedmodel.Reply{}, fmt.Errorf("the test's model does not understand %q", last.Content)
 }

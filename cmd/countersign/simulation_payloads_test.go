@@ -64,7 +64,7 @@ func (p slackPayload) name() string {
 }
 
 // read reads a delivery for the account. It reports false if the delivery need not be remembered.
-func (s *sim) read(d *parcel) (a acked, counts bool) {
+func (s *simulation) read(d *parcel) (a acked, counts bool) {
 	var p slackPayload
 	if json.Unmarshal(d.payload, &p) != nil && d.kind == store.InboxEvent {
 		return a, false
@@ -107,7 +107,7 @@ func (s *sim) read(d *parcel) (a acked, counts bool) {
 }
 
 // consents records what a delivery approves, when it reaches the bot: from then on it may count, acknowledged or not.
-func (s *sim) consents(d *parcel) {
+func (s *simulation) consents(d *parcel) {
 	var p slackPayload
 	if d.kind != store.InboxInteraction || json.Unmarshal(d.payload, &p) != nil {
 		return
@@ -130,7 +130,7 @@ func (s *sim) consents(d *parcel) {
 	}
 }
 
-func (s *sim) consentsByForm(p slackPayload) {
+func (s *simulation) consentsByForm(p slackPayload) {
 	mark := strings.Join(strings.SplitN(p.View.Metadata, " ", 5)[:min(4, strings.Count(p.View.Metadata, " ")+1)], " ")
 	card := s.shown[mark]
 	switch p.View.Callback {

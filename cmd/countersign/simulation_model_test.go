@@ -12,12 +12,12 @@ import (
 )
 
 // newModel is the model: its answer is drawn when its turn comes.
-func (s *sim) newModel() http.Handler {
+func (s *simulation) newModel() http.Handler {
 	return scriptedmodel.New(scriptedmodel.Config{ContextTokens: 1 << 20, Now: time.Now, Responder: scriptedmodel.ResponderFunc(s.respond)})
 }
 
 // drawModel draws the fate of a request to the model.
-func (s *sim) drawModel() lot {
+func (s *simulation) drawModel() lot {
 	v := lot{hold: s.chance(10)}
 	var f scriptedmodel.Fault
 	if s.faulty(12) {
@@ -61,7 +61,7 @@ func (s *sim) drawModel() lot {
 }
 
 // drawCall draws a tool call.
-func (s *sim) drawCall() scriptedmodel.Call {
+func (s *simulation) drawCall() scriptedmodel.Call {
 	s.called++
 	n := fmt.Sprintf("n%d", s.called)
 	amount := []string{"5", "49.99", "120", "700.5"}[s.rnd.IntN(4)]
@@ -85,7 +85,7 @@ func (s *sim) drawCall() scriptedmodel.Call {
 }
 
 // respond returns the model's answer, after the account has read the request.
-func (s *sim) respond(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
+func (s *simulation) respond(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	v, _ := ctx.Value(lotKey{}).(lot)
 	reply := v.more.(scriptedmodel.Reply)
 	s.modelGiven(r)

@@ -17,10 +17,10 @@ import (
 	"countersign/store/bolt"
 )
 
-// sim is the world of one history: everything outside of the bot, and the bot's current process.
-type sim struct {
+// simulation is the world of one history: everything outside of the bot, and the bot's current process.
+type simulation struct {
 	*testing.T
-	tally
+	simulationCounts
 	account
 	rnd  *rand.Rand
 	dir  string
@@ -40,10 +40,10 @@ type sim struct {
 	down       map[string]time.Time // what is out of order until then: slack, model, disk
 	calm       bool                 // nothing goes wrong
 
-	operator simOperator
+	operator simulatedOperator
 	people   map[string]*person
 	order    []*person
-	threads  []simThread
+	threads  []threadOf
 
 	trace     []string
 	nextBooks int
@@ -53,26 +53,26 @@ type sim struct {
 	brokeAt   int    // its place in the trace
 }
 
-func newSim(t *testing.T, dir string, seed uint64) *sim {
-	s := &sim{T: t, account: newAccount(), rnd: testkit.Chance(seed, 0), dir: dir, policyFile: filepath.Join(dir, "policy.yaml"), down: map[string]time.Time{}, nextRest: restEvery}
+func newSimulation(t *testing.T, dir string, seed uint64) *simulation {
+	s := &simulation{T: t, account: newAccount(), rnd: testkit.Chance(seed, 0), dir: dir, policyFile: filepath.Join(dir, "policy.yaml"), down: map[string]time.Time{}, nextRest: restEvery}
 	s.rehearse, s.unlimited = s.chance(3), !s.chance(3)
 	people := workspace.DemoSeed()
 	people.App.Scopes = append(people.App.Scopes, "im:read") // with the app's token the simulation looks at direct messages, too
-	ws, err := workspace.New(workspace.Config{Seed: people, BaseURL: simBase, App: &s.net, Log: slog.New(slog.DiscardHandler)})
+	ws, err := workspace.New(workspace.Config{Seed: people, BaseURL: simulationBase, App: &s.net, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.ws, s.model = ws, s.newModel()
 	s.open()
 	s.hire()
-	s.putPolicy(simPolicy{
+	s.putPolicy(simulationPolicy{
 		discountAsked: true, refundAsked: true, above: 500, quorum: 2, leads: []string{"U0002"}, expires: 5 * time.Minute, escalates: "1m", silence: "reject", cap: 4,
 	})
 	s.start()
 	return s
 }
 
-func (s *sim) open() {
+func (s *simulation) open() {
 	db, err := bolt.Open(filepath.Join(s.dir, "countersign.db"), bolt.Options{Rehearse: s.rehearse})
 	if err != nil {
 		s.violate("the store does not open: %v", err)
@@ -82,19 +82,19 @@ func (s *sim) open() {
 }
 
 // now is the bot's clock.
-func (s *sim) now() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
+func (s *simulation) now() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
 
 // chance is true once in n times.
-func (s *sim) chance(n int) bool { return s.rnd.IntN(n) == 0 }
+func (s *simulation) chance(n int) bool { return s.rnd.IntN(n) == 0 }
 
 // out reports whether a fault lasts.
-func (s *sim) out(what string) bool { return !s.calm && time.Now().Before(s.down[what]) }
+func (s *simulation) out(what string) bool { return !s.calm && time.Now().Before(s.down[what]) }
 
 // faulty is true once in n times, unless faults are turned off.
-func (s *sim) faulty(n int) bool { return !s.calm && s.chance(n) }
+func (s *simulation) faulty(n int) bool { return !s.calm && s.chance(n) }
 
 // step writes a line of the history for something that happens.
-func (s *sim) step(format string, args ...any) {
+func (s *simulation) step(format string, args ...any) {
 	s.steps++
 	if s.calm {
 		s.calmly++
@@ -103,19 +103,19 @@ func (s *sim) step(format string, args ...any) {
 }
 
 // note writes a line of the history.
-func (s *sim) note(format string, args ...any) {
+func (s *simulation) note(format string, args ...any) {
 	s.trace = append(s.trace, fmt.Sprintf("%d %s ", s.steps, time.Now().Format("15:04:05.000"))+fmt.Sprintf(format, args...))
 }
 
 // violate records that an invariant does not hold. The history ends there.
-func (s *sim) violate(format string, args ...any) {
+func (s *simulation) violate(format string, args ...any) {
 	if s.violation == "" {
 		s.violation, s.broke, s.brokeAt = fmt.Sprintf(format, args...), s.steps, len(s.trace)
 	}
 }
 
 // logged checks a line of the bot's log.
-func (s *sim) logged(line string) {
+func (s *simulation) logged(line string) {
 	if strings.Contains(line, "panicked") && !strings.Contains(line, "the tool panic") {
 		s.violate("the bot said: %s", line)
 	}
@@ -125,7 +125,7 @@ func (s *sim) logged(line string) {
 }
 
 // live plays a number of steps, with rests at which everything is checked.
-func (s *sim) live(n int) {
+func (s *simulation) live(n int) {
 	for s.steps < n && s.violation == "" {
 		s.choose()
 		s.settle()
@@ -150,7 +150,7 @@ const (
 
 // settle lets the product run until all of it waits: for the gate, or for time to pass. The scheduler's workers read at
 // once what is due.
-func (s *sim) settle() {
+func (s *simulation) settle() {
 	for {
 		synctest.Wait()
 		s.ended()
@@ -166,7 +166,7 @@ func (s *sim) settle() {
 }
 
 // choose lets one thing happen.
-func (s *sim) choose() {
+func (s *simulation) choose() {
 	_, waiting := s.gate.here()
 	due, _ := s.net.due()
 	n := s.rnd.IntN(1000)
@@ -189,7 +189,7 @@ func (s *sim) choose() {
 }
 
 // rare lets something infrequent happen.
-func (s *sim) rare(n int) {
+func (s *simulation) rare(n int) {
 	switch {
 	case s.bot != nil && !s.operator.busy.Load() && (n == 16 || s.isPaused() && s.chance(2)):
 		s.operates()
@@ -224,7 +224,7 @@ func (s *sim) rare(n int) {
 }
 
 // pass lets time pass. Goroutines at the gate keep waiting: the process is slow, or the network.
-func (s *sim) pass(d time.Duration) {
+func (s *simulation) pass(d time.Duration) {
 	s.step("%s pass", d)
 	time.Sleep(d)
 }

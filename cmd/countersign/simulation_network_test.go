@@ -76,7 +76,7 @@ const (
 type slackWire struct{ p *life }
 
 func (w slackWire) RoundTrip(r *http.Request) (*http.Response, error) {
-	s := w.p.sim
+	s := w.p.simulation
 	body, err := readAll(r)
 	if err != nil {
 		return nil, err
@@ -128,8 +128,8 @@ func (w modelWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.p.sim.operator.paused.Load() {
-		w.p.sim.violate("the model is called while everything is paused")
+	if w.p.simulation.operator.paused.Load() {
+		w.p.simulation.violate("the model is called while everything is paused")
 	}
 	switch v.fault {
 	case faultNoWay:
@@ -138,10 +138,10 @@ func (w modelWire) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
-	resp, err := inProcess{w.p.sim.model}.RoundTrip(r.WithContext(context.WithValue(r.Context(), lotKey{}, v)))
+	resp, err := inProcess{w.p.simulation.model}.RoundTrip(r.WithContext(context.WithValue(r.Context(), lotKey{}, v)))
 	if err == nil && resp.StatusCode == http.StatusBadRequest && v.fault == "" {
 		said, _ := io.ReadAll(resp.Body)
-		w.p.sim.violate("the model was asked something that is not valid: %s", said)
+		w.p.simulation.violate("the model was asked something that is not valid: %s", said)
 	}
 	if v.hold {
 		if _, err := w.p.wait(r.Context(), atBack, atModel); err != nil {

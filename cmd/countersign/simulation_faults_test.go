@@ -3,7 +3,7 @@ package main
 import "strings"
 
 // let releases one goroutine from the gate, with its fate.
-func (s *sim) let(w *waiter) {
+func (s *simulation) let(w *waiter) {
 	v := s.drawFateOf(w)
 	s.step("let %s%s", w.key(), v)
 	s.gate.let(w, v)
@@ -21,7 +21,7 @@ func (v lot) String() string {
 }
 
 // drawFateOf draws the fate of a goroutine at the gate.
-func (s *sim) drawFateOf(w *waiter) lot {
+func (s *simulation) drawFateOf(w *waiter) lot {
 	switch w.kind {
 	case atCommit:
 		return s.drawCommit()
@@ -29,7 +29,7 @@ func (s *sim) drawFateOf(w *waiter) lot {
 		s.slack++
 		return s.drawSlack(w.what)
 	case atModel:
-		s.tally.model++
+		s.simulationCounts.model++
 		return s.drawModel()
 	case atTool:
 		return s.drawTool(w.what)
@@ -37,7 +37,7 @@ func (s *sim) drawFateOf(w *waiter) lot {
 	return lot{}
 }
 
-func (s *sim) drawCommit() lot {
+func (s *simulation) drawCommit() lot {
 	v := lot{hold: s.chance(12)}
 	switch {
 	case s.out("disk"):
@@ -59,7 +59,7 @@ var refusals = map[string][]string{
 	"users.info":         {"internal_error"},
 }
 
-func (s *sim) drawSlack(what string) lot {
+func (s *simulation) drawSlack(what string) lot {
 	v := lot{hold: s.chance(6)}
 	if s.out("slack") {
 		v.fault = []string{faultServer, faultNoWay, faultHang}[s.rnd.IntN(3)]
@@ -85,7 +85,7 @@ func (s *sim) drawSlack(what string) lot {
 	return v
 }
 
-func (s *sim) drawTool(what string) lot {
+func (s *simulation) drawTool(what string) lot {
 	v := lot{hold: s.chance(3)}
 	if s.faulty(8) {
 		s.faults++
@@ -98,7 +98,7 @@ func (s *sim) drawTool(what string) lot {
 }
 
 // drawFate draws the fate of a delivery on its way.
-func (s *sim) drawFate() string {
+func (s *simulation) drawFate() string {
 	if s.calm {
 		return ""
 	}

@@ -127,7 +127,7 @@ func (n *network) again(d *parcel) {
 }
 
 // deliver brings one delivery to the bot.
-func (s *sim) deliver(d *parcel, fate string) {
+func (s *simulation) deliver(d *parcel, fate string) {
 	s.deliveries++
 	s.net.take(d)
 	s.step("deliver %d %s, attempt %d %s", d.n, d.kind, d.attempt, fate)

@@ -22,30 +22,30 @@ import (
 // life is one process of the bot.
 type life struct {
 	parts
-	sim      *sim
-	n        int
-	dead     atomic.Bool // killed: nothing of it reaches anything any more
-	stopping bool
-	receipts transport.ReceiptClock
-	doubts   atomic.Bool // it does not know whether it wrote, and ends
-	ctx      context.Context
-	stop     context.CancelFunc
-	policies *policies
-	hangup   chan os.Signal
-	done     chan struct{}
-	err      error
+	simulation *simulation
+	n          int
+	dead       atomic.Bool // killed: nothing of it reaches anything any more
+	stopping   bool
+	receipts   transport.ReceiptClock
+	doubts     atomic.Bool // it does not know whether it wrote, and ends
+	ctx        context.Context
+	stop       context.CancelFunc
+	policies   *policies
+	hangup     chan os.Signal
+	done       chan struct{}
+	err        error
 }
 
 // lifeKey is the context key of the process.
 type lifeKey struct{}
 
-const simBase = "http://slack.test"
+const simulationBase = "http://slack.test"
 
 // start starts the bot on the current store.
-func (s *sim) start() {
+func (s *simulation) start() {
 	s.lives++
-	p := &life{sim: s, n: s.lives, hangup: make(chan os.Signal, 8), done: make(chan struct{})}
-	log := slog.New(simLog{s: s, p: p})
+	p := &life{simulation: s, n: s.lives, hangup: make(chan os.Signal, 8), done: make(chan struct{})}
+	log := slog.New(simulationLog{s: s, p: p})
 	tools := catalogOf(s.tools(p))
 	policies, err := openPolicies(s.policyFile, tools, log)
 	if err != nil {
@@ -53,9 +53,9 @@ func (s *sim) start() {
 	}
 	policies.hangup, p.policies = p.hangup, policies
 	set := setup{
-		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: simBase + "/api/",
+		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: simulationBase + "/api/",
 		model: agent.Model{
-			BaseURL: "http://model.test/v1", Key: "sim", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: modelWire{p}},
+			BaseURL: "http://model.test/v1", Key: "key", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: modelWire{p}},
 		},
 		policies: policies, store: gatedStore{Store: s.db, p: p}, tools: tools, log: log, now: s.now,
 		unlimited: s.unlimited, http: &http.Client{Transport: slackWire{p}, Timeout: 20 * time.Second},
@@ -77,7 +77,7 @@ func (s *sim) start() {
 }
 
 // kill ends the process at once, wherever it is.
-func (s *sim) kill(why string) {
+func (s *simulation) kill(why string) {
 	p := s.bot
 	s.kills++
 	s.step("process %d is killed: %s", p.n, why)
@@ -92,7 +92,7 @@ func (s *sim) kill(why string) {
 }
 
 // reopen closes the store and opens it again, as a new process does.
-func (s *sim) reopen() {
+func (s *simulation) reopen() {
 	if err := s.db.Close(); err != nil {
 		s.violate("the store does not close: %v", err)
 		return
@@ -101,7 +101,7 @@ func (s *sim) reopen() {
 }
 
 // ended handles a process that ended by itself, or as it was asked to.
-func (s *sim) ended() {
+func (s *simulation) ended() {
 	if s.bot == nil {
 		return
 	}
@@ -122,14 +122,14 @@ func (s *sim) ended() {
 }
 
 // halt asks the process for an orderly stop.
-func (s *sim) halt() {
+func (s *simulation) halt() {
 	s.step("process %d is asked to stop", s.bot.n)
 	s.bot.stopping = true
 	s.bot.stop()
 }
 
 // putPolicy writes the policy file, and tells the process that it is complete.
-func (s *sim) putPolicy(r simPolicy) {
+func (s *simulation) putPolicy(r simulationPolicy) {
 	text := []byte(r.text())
 	s.policyOf[config.Hash(text)] = r
 	if err := os.WriteFile(s.policyFile, text, 0o600); err != nil {
@@ -140,17 +140,17 @@ func (s *sim) putPolicy(r simPolicy) {
 	}
 }
 
-// simLog reads the bot's log.
-type simLog struct {
-	s *sim
+// simulationLog reads the bot's log.
+type simulationLog struct {
+	s *simulation
 	p *life
 }
 
-func (l simLog) Enabled(context.Context, slog.Level) bool { return true }
-func (l simLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l simLog) WithGroup(string) slog.Handler            { return l }
+func (l simulationLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l simulationLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l simulationLog) WithGroup(string) slog.Handler            { return l }
 
-func (l simLog) Handle(_ context.Context, r slog.Record) error {
+func (l simulationLog) Handle(_ context.Context, r slog.Record) error {
 	if l.p.dead.Load() || r.Level < slog.LevelWarn {
 		return nil
 	}

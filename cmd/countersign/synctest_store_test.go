@@ -10,13 +10,13 @@ import (
 	"countersign/store"
 )
 
-func (b *bubble) view(fn func(store.Reader) error) {
+func (b *synctestHarness) view(fn func(store.Reader) error) {
 	b.Helper()
 	b.ok(b.db.View(context.Background(), fn))
 }
 
 // allTurns lists the turns of all conversations in #support.
-func (b *bubble) allTurns(r store.Reader) (turns []string) {
+func (b *synctestHarness) allTurns(r store.Reader) (turns []string) {
 	conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 100_000)
 	b.ok(err)
 	for _, c := range conversations {
@@ -32,7 +32,7 @@ func (b *bubble) allTurns(r store.Reader) (turns []string) {
 }
 
 // surfaces lists the outbox messages that name a request or a turn.
-func (b *bubble) surfaces() (out []store.OutboxMessage) {
+func (b *synctestHarness) surfaces() (out []store.OutboxMessage) {
 	b.Helper()
 	b.view(func(r store.Reader) error {
 		out = nil
@@ -65,7 +65,7 @@ func (b *bubble) surfaces() (out []store.OutboxMessage) {
 }
 
 // books checks the store's records against each other.
-func (b *bubble) books() {
+func (b *synctestHarness) books() {
 	b.Helper()
 	b.view(func(r store.Reader) error {
 		if err := invariants.Faults(r, b.allTurns(r)); err != nil {

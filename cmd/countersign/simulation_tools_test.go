@@ -9,7 +9,7 @@ import (
 	"countersign/agent"
 )
 
-const simSchema = `{"type":"object","additionalProperties":false,"required":["n","amount"],"properties":{
+const simulationSchema = `{"type":"object","additionalProperties":false,"required":["n","amount"],"properties":{
 "n":{"type":"string","description":"which one"},"amount":{"type":"number"},"text":{"type":"string"}}}`
 
 // Faults of a tool.
@@ -23,16 +23,16 @@ const (
 )
 
 // tools are the tools as one process has them.
-func (s *sim) tools(p *life) *agent.Registry {
+func (s *simulation) tools(p *life) *agent.Registry {
 	r := &agent.Registry{}
 	for _, t := range agent.BuiltIns() {
 		if err := r.Register(t); err != nil {
 			s.Fatal(err)
 		}
 	}
-	for name, effect := range simEffects {
+	for name, effect := range simulationEffects {
 		err := r.Register(agent.Tool{
-			Name: name, Description: "Does what its name says.", Schema: json.RawMessage(simSchema), Effect: effect,
+			Name: name, Description: "Does what its name says.", Schema: json.RawMessage(simulationSchema), Effect: effect,
 			Run: func(ctx context.Context, in agent.Invocation) (string, error) { return s.runTool(ctx, p, name, in) },
 		})
 		if err != nil {
@@ -43,7 +43,7 @@ func (s *sim) tools(p *life) *agent.Registry {
 }
 
 // runTool is the behaviour of all tools: wait, act, wait, answer.
-func (s *sim) runTool(ctx context.Context, p *life, name string, in agent.Invocation) (string, error) {
+func (s *simulation) runTool(ctx context.Context, p *life, name string, in agent.Invocation) (string, error) {
 	v, err := p.wait(ctx, atTool, name)
 	deaf := v.fault == faultDeaf
 	if deaf {
