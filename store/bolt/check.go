@@ -10,6 +10,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"countersign/store"
+	"countersign/store/record"
 )
 
 // maxFaults limits the number of faults that one check reports.
@@ -127,7 +128,7 @@ func checkTable[T any](c *checker, t *table[T]) {
 		h, js, err := cutHeader(v)
 		var rec T
 		if err == nil {
-			err = decode(js, &rec)
+			err = record.Decode(js, &rec)
 		}
 		if err != nil {
 			c.fault("%s %q: %v", t.name, k, err)
@@ -169,7 +170,7 @@ func checkRecords[T any](c *checker, in bucket, key func(*T) []byte) {
 			return
 		}
 		var rec T
-		if err := decode(v, &rec); err != nil {
+		if err := record.Decode(v, &rec); err != nil {
 			c.fault("%s: row %x: %v", in, k, err)
 		} else if !bytes.Equal(k, key(&rec)) {
 			c.fault("%s: row %x holds the record of %x", in, k, key(&rec))

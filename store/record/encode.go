@@ -1,4 +1,4 @@
-package bolt
+package record
 
 import (
 	"encoding"
@@ -11,11 +11,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// encode appends a record as JSON. record points to it.
-func encode[T any](b []byte, record *T) ([]byte, error) {
-	b, err := codecOf(reflect.TypeFor[T]()).encode(b, reflect.ValueOf(record).Elem())
+// Append appends a record as JSON.
+func Append[T any](b []byte, rec *T) ([]byte, error) {
+	b, err := codecOf(reflect.TypeFor[T]()).encode(b, reflect.ValueOf(rec).Elem())
 	if err != nil {
-		return nil, fmt.Errorf("store: encode %T: %w", *record, err)
+		return nil, fmt.Errorf("store: encode %T: %w", *rec, err)
 	}
 	return b, nil
 }

@@ -1,4 +1,6 @@
-package bolt
+// Package record is the JSON of stored records, the same in every backend: times are in UTC to the microsecond, raw
+// JSON is kept as base64 of its exact bytes, and U+FFFD replaces what is not UTF-8.
+package record
 
 import (
 	"encoding"
@@ -58,7 +60,7 @@ func makeCodec(t reflect.Type) *codec {
 	case t.Implements(textType):
 		return &codec{encodeText, decodeText}
 	case t.Implements(custom), reflect.PointerTo(t).Implements(custom):
-		panic(fmt.Sprintf("store/bolt: %s has its own JSON, which this codec does not know", t))
+		panic(fmt.Sprintf("store/record: %s has its own JSON, which this codec does not know", t))
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -76,7 +78,7 @@ func makeCodec(t reflect.Type) *codec {
 	case reflect.Pointer:
 		return pointerCodec(makeCodec(t.Elem()))
 	}
-	panic(fmt.Sprintf("store/bolt: this codec does not know the type %s", t))
+	panic(fmt.Sprintf("store/record: this codec does not know the type %s", t))
 }
 
 func fieldsOf(t reflect.Type) []field {
@@ -85,7 +87,7 @@ func fieldsOf(t reflect.Type) []field {
 		tag := strings.Split(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous || !f.IsExported():
-			panic(fmt.Sprintf("store/bolt: the field %s of %s is embedded or not exported, which this codec does not know", f.Name, t))
+			panic(fmt.Sprintf("store/record: the field %s of %s is embedded or not exported, which this codec does not know", f.Name, t))
 		case tag[0] == "-":
 			continue
 		case tag[0] == "":
@@ -101,7 +103,7 @@ func fieldsOf(t reflect.Type) []field {
 			case option == "omitzero" && !f.Type.Implements(zeroTester):
 				x.absent = reflect.Value.IsZero
 			default:
-				panic(fmt.Sprintf("store/bolt: this codec does not know the option %q of the field %s of %s", option, f.Name, t))
+				panic(fmt.Sprintf("store/record: this codec does not know the option %q of the field %s of %s", option, f.Name, t))
 			}
 		}
 		fields = append(fields, x)

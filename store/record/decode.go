@@ -1,4 +1,4 @@
-package bolt
+package record
 
 import (
 	"encoding"
@@ -15,22 +15,22 @@ import (
 	"countersign/store"
 )
 
-// decode reads a record from JSON. The record shares no memory with b; its strings share one copy of it.
-func decode[T any](b []byte, record *T) error {
+// Decode reads a record from JSON. The record shares no memory with b; its strings share one copy of it.
+func Decode[T any](b []byte, rec *T) error {
 	p := parser{s: string(b)}
-	err := codecOf(reflect.TypeFor[T]()).decode(&p, reflect.ValueOf(record).Elem())
+	err := codecOf(reflect.TypeFor[T]()).decode(&p, reflect.ValueOf(rec).Elem())
 	if err == nil && p.i != len(p.s) {
 		err = errSyntax
 	}
 	if err != nil {
-		return fmt.Errorf("%w: decode %T at byte %d of %d: %w", store.ErrDamaged, *record, p.i, len(p.s), err)
+		return fmt.Errorf("%w: decode %T at byte %d of %d: %w", store.ErrDamaged, *rec, p.i, len(p.s), err)
 	}
 	return nil
 }
 
 var errSyntax = errors.New("it is not the JSON that was stored")
 
-// parser is a position in JSON as written by encode, without white space. Names may come in any order, and unknown
+// parser is a position in JSON as written by Append, without white space. Names may come in any order, and unknown
 // names are skipped.
 type parser struct {
 	s string
