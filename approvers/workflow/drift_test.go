@@ -64,7 +64,7 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 }
 
 // Between the change and the check of all waiting requests, a click or a run detects the change first.
-func TestDriftIsFoundByWhoeverComesFirst(t *testing.T) {
+func TestDriftIsFoundByTheFirstReader(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
 	approved := h.requestIn(h.sayIn("200.1", alice, "please").Turn, `issue_refund {"amount":20}`)

@@ -142,7 +142,7 @@ func TestWithdrawAllByNobody(t *testing.T) {
 	}
 }
 
-func TestGoOnPastARunAndAnUnknownOutcome(t *testing.T) {
+func TestWithdrawAllPastARunAndAnUnknownOutcome(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
 	cs := h.propose(turn, `search_orders {}`, `issue_refund {"amount":1}`)

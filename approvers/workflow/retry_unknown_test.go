@@ -312,7 +312,7 @@ func TestAskAgainAfterAnEdit(t *testing.T) {
 }
 
 // If the repeated call is withdrawn, or the earlier run is reported meanwhile, the new request ends like any other.
-func TestAskAgainAndGoOn(t *testing.T) {
+func TestAskAgainAndWithdrawAll(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":1}`, lead)
 	h.ok(h.again(alice, c.Execution))

@@ -78,7 +78,7 @@ func TestBundles(t *testing.T) {
 	cut := bundleOf(hostile, long)
 
 	for name, c := range map[string]struct {
-		sight view.Model
+		model view.Model
 		all   bool // can be approved together
 		shows string
 	}{
@@ -91,7 +91,7 @@ func TestBundles(t *testing.T) {
 		"bundle_cut":     {cut, false, "req_1+ req_2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := drawn(t, c.sight)
+			d := drawn(t, c.model)
 			bottest.Golden(t, name, d.Messages[0])
 			var shows []string
 			for _, one := range d.Shows {

@@ -124,7 +124,7 @@ type moving struct {
 
 func newMoving(t *testing.T) *moving {
 	t.Helper()
-	m := &moving{processHarness: openPremises(t)}
+	m := &moving{processHarness: openProcessHarness(t)}
 	m.store, m.old, m.spare = filepath.Join(m.dir, "data", "bot.db"), filepath.Join(m.dir, "old.db"), filepath.Join(m.dir, "spare.db")
 	m.ok(os.Mkdir(filepath.Dir(m.store), 0o700))
 	m.env = append(m.env, "COUNTERSIGN_STORE=bolt:"+m.store)

@@ -103,7 +103,7 @@ func TestOldStoreIsHeld(t *testing.T) {
 // killed twice, or COUNTERSIGN_HEAD_KILLS times.
 func TestKilledBotIsNotHeld(t *testing.T) {
 	t.Parallel()
-	p := openPremises(t)
+	p := openProcessHarness(t)
 	sam := p.watcher("sam")
 	kills := testkit.Size(t, "COUNTERSIGN_HEAD_KILLS", 2)
 	random := testkit.Chance(testkit.Seed(t), 0)
