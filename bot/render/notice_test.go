@@ -139,7 +139,7 @@ func TestAwayMessages(t *testing.T) {
 	bottest.Golden(t, "modal_away", v)
 }
 
-// broken returns a request with two stages, the second of which an operator skipped.
+// broken returns a request with two stages; an operator skipped the second.
 func broken(state approvers.State) approvers.Request {
 	anna := approvers.Operates(approvers.Operator("anna"))
 	r := bottest.Request(bottest.RefundArgs)

@@ -52,7 +52,7 @@ func TestKills(t *testing.T) {
 	})
 	t.Logf("%s in %s", all, time.Since(began).Round(time.Second))
 	if all.acknowledged < kills/2 || all.calls < kills/2 {
-		t.Errorf("too little went on between %d kills: %d acknowledged clicks, %d calls", kills, all.acknowledged, all.calls)
+		t.Errorf("too little happened between %d kills: %d acknowledged clicks, %d calls", kills, all.acknowledged, all.calls)
 	}
 }
 
@@ -208,7 +208,7 @@ func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 		}
 		select {
 		case <-wakeup:
-		case <-time.After(2 * time.Second): // nothing of the kind is going on: any moment will do
+		case <-time.After(2 * time.Second): // nothing of the kind happens: any moment will do
 		}
 	}
 	<-time.After(late)

@@ -97,7 +97,7 @@ func TestModelOutages(t *testing.T) {
 				b.within(time.Minute, "the answer", func() bool { return b.hears(thread, "You said meanwhile") })
 				b.within(time.Minute, "everything is shown", b.idle)
 				b.books()
-				b.Logf("down for %s: people were told after %s; what waited was decided and ran; the turn went on by its button", lasts, told.Round(time.Second))
+				b.Logf("down for %s: people were told after %s; what waited was decided and ran; the turn continued by its button", lasts, told.Round(time.Second))
 			})
 		})
 	}

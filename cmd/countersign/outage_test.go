@@ -301,7 +301,7 @@ func (o *outage) order() {
 	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
 }
 
-// wanted is the time since when Slack could have shown an outbox message: since it, or the message of which it is a
+// wanted is the time since when Slack could have shown an outbox message: since it, or the message that it is a
 // copy, was created, or since Slack was back.
 func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt
