@@ -18,7 +18,7 @@ func (v View) waitsLine(r approvers.Request) []*RichText {
 		line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
 		c.in(line)
 	}
-	line.also(agreedAt(r)).Say(against(r, ", ")).Say(".").also(v.laterStages(r))
+	line.also(agreedAt(r)).Say(against(r, ", ")).Say(".").also(laterStages(v, r))
 	out := []*RichText{v.handedOn(r), v.escalated(r), v.earlierStages(r), line}
 	for _, d := range r.Against(r.Stage) {
 		no := Say("👎 ").Person(d.By, d.Name).Say(" is against it")
@@ -86,7 +86,7 @@ func (v View) earlierStages(r approvers.Request) *RichText {
 }
 
 // laterStages says which stages follow the current one.
-func (v View) laterStages(r approvers.Request) *RichText {
+func laterStages(v View, r approvers.Request) *RichText {
 	p := new(RichText)
 	for i, next := range r.Plan.Stages[min(r.Stage+1, len(r.Plan.Stages)):] {
 		if i == maxStagesTold {
