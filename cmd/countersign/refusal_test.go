@@ -120,7 +120,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 func TestRefusals(t *testing.T) {
 	long := testkit.Size(t, "COUNTERSIGN_REFUSALS", 1) > 1
 	var sum refusalSum
-	all, refused, pairs := outboxKinds(t), map[string]bool{}, 0
+	all, refused, pairs, tried := outboxKinds(t), map[string]bool{}, 0, 0
 	for _, r := range refusalsOf(long) {
 		t.Run(r.name, func(t *testing.T) {
 			var one refusalSum
@@ -131,6 +131,7 @@ func TestRefusals(t *testing.T) {
 				sum.silent += one.silent
 				maps.Copy(refused, one.kinds)
 				pairs += len(one.kinds)
+				tried++
 			}()
 			inRefusal(t, r, all, &one)
 			if one.lost+one.live+one.silent > 0 {
@@ -139,11 +140,11 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	for _, kind := range all {
-		if long && !refused[string(kind)] {
+		if long && tried == len(refusalsOf(true)) && !refused[string(kind)] {
 			t.Errorf("Slack refused no message of the kind %q", kind)
 		}
 	}
-	t.Logf("ways=%d kinds=%d refusals=%d pairs=%d lost=%d live=%d silent=%d refused=%v", len(refusalsOf(long)), len(all), sum.refusals, pairs, sum.lost, sum.live, sum.silent, slices.Sorted(maps.Keys(refused)))
+	t.Logf("ways=%d kinds=%d refusals=%d pairs=%d lost=%d live=%d silent=%d refused=%v", tried, len(all), sum.refusals, pairs, sum.lost, sum.live, sum.silent, slices.Sorted(maps.Keys(refused)))
 }
 
 // outboxKinds returns the kinds of outbox messages that the code declares.
