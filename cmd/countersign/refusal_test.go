@@ -300,6 +300,57 @@ func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *re
 	})
 }
 
+// TestRefusedKindsAreRemembered: a kind of block that Slack refuses is left out from then on, also after a restart, and
+// tried again after a day. The log says it once, with Slack's reason.
+func TestRefusedKindsAreRemembered(t *testing.T) {
+	proxy := &refusingSlack{kindOf: func(string) store.OutboxKind { return "" }}
+	w := &refusedWorld{proxy: proxy}
+	inBubble(t, func(b *bubble) {
+		w.bubble = b
+		b.instead = func(http.Handler) http.Handler {
+			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)})
+		}
+		b.front = func(h http.Handler) http.Handler { proxy.next = h; return proxy }
+	}, func(b *bubble) {
+		proxy.refuses(refusalRule{name: "tables", methods: sending, kinds: []string{"table"}, code: "invalid_blocks", reason: true})
+		table := func(when string, refusals int) {
+			t.Helper()
+			w.says("table now")
+			b.pass(30 * time.Second)
+			if n := len(proxy.counted()); n != refusals {
+				t.Errorf("%s: Slack refused %d calls, want %d", when, n, refusals)
+			}
+			if n := len(b.log.with("Slack refuses blocks")); n != refusals {
+				t.Errorf("%s: the log says it %d times", when, n)
+			}
+		}
+		table("at first", 1)
+		table("then", 1)
+		b.restart()
+		table("after a restart", 1)
+		if lines := b.log.with("Slack refuses blocks"); !strings.Contains(lines[0], "kinds=[table]") || !strings.Contains(lines[0], "unsupported type: table [json-pointer:/blocks/") {
+			t.Errorf("the log says %s", lines[0])
+		}
+		aDay := func() { // while nothing runs, it passes fast
+			b.ok(b.bot.end())
+			b.pass(25 * time.Hour)
+			b.start()
+			b.pass(10 * time.Second)
+		}
+		aDay()
+		table("a day later", 2)
+		proxy.refuses(refusalRule{})
+		aDay()
+		table("when Slack takes it", 2)
+		table("and afterwards", 2)
+		for _, m := range w.everything() {
+			if strings.Contains(m.Text, "A table") && !strings.Contains(m.Text+workspaceclient.Text(m.Blocks), "cell2") {
+				t.Errorf("the table is lost: %s", m.Text)
+			}
+		}
+	})
+}
+
 // think is the model: that of the bubble, and more.
 func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
