@@ -66,7 +66,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 	}
 	updates := []string{"cant_update_message", "message_not_found", "is_inactive", "edit_window_closed", "invalid_blocks", "block_mismatch", "channel_not_found", "msg_too_long", "as_user_not_supported", "not_allowed_token_type"}
 	for i, code := range updates {
-		if long || i == 1 {
+		if long || i < 1 {
 			add(refusalRule{name: "changes", methods: []string{"chat.update", "response_url"}, code: code})
 		}
 		if long || i < 1 {

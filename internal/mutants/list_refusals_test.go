@@ -51,7 +51,7 @@ var refusalMutants = []mutant{
 	},
 	{
 		name:  "a message whose blocks are refused is lost",
-		edits: []edit{{"bot/refused.go", "		if err == nil || !slackapi.IsBlocksRefused(err) || form >= last {\n", "		if err == nil || !slackapi.IsBlocksRefused(err) || form >= render.SectionsOnly {\n"}},
+		edits: []edit{{"bot/refused.go", "		if err == nil || !slackapi.IsBlocksRefused(err) || form >= last {\n", "		if err == nil || form <= last {\n"}},
 		by:    []campaign{use("^TestRefusals$/^buttons")},
 	},
 	{
@@ -62,7 +62,7 @@ var refusalMutants = []mutant{
 	{
 		name:  "a card that can't be changed keeps its buttons",
 		edits: []edit{{"bot/show.go", "	} else if !isFixed(ctx, s, err) {\n		return err\n", "	} else if !isFixed(ctx, s, err) || slackapi.ErrorCode(err) == \"cant_update_message\" {\n		return err\n"}},
-		by:    []campaign{edge("^TestUneditableCard$"), use("^TestRefusals$/^changes")},
+		by:    []campaign{use("^TestRefusals$/^changes_cant")},
 	},
 	{
 		name: "what anybody writes in the thread is the answer to an approver",
