@@ -35,16 +35,16 @@ const (
 var sentences = map[cause]string{
 	causeDown:     "The language model did not answer, although I tried several times. What was done so far is kept: press \"Try again\" in a minute.",
 	causeBusy:     "The language model is answering too many requests at the moment. What was done so far is kept: press \"Try again\" in a few minutes.",
-	causeQuota:    "The language model's account has used up its credit. Whoever runs this bot has to top it up; then press \"Try again\".",
+	causeQuota:    "The language model's account has used up its credit. The operator of this bot has to top it up; then press \"Try again\".",
 	causeCut:      "The language model's answer broke off several times. Nothing of the broken answers was used: press \"Try again\".",
 	causeEmpty:    "The language model gave me an empty answer several times. Press \"Try again\", or ask in other words.",
-	causeKey:      "The language model refused my access key. Whoever runs this bot has to set OPENAI_API_KEY right; then press \"Try again\".",
-	causeModel:    "The language model that I am set up to use was not found. Whoever runs this bot has to check OPENAI_MODEL and OPENAI_BASE_URL; then press \"Try again\".",
-	causeRequest:  "The language model refused my request as it is. Whoever runs this bot finds the reason in its log. Press \"Try again\", or begin a new conversation.",
-	causeEndpoint: "What answers in place of the language model is something else. Whoever runs this bot has to check OPENAI_BASE_URL; then press \"Try again\".",
+	causeKey:      "The language model refused my access key. The operator of this bot has to correct OPENAI_API_KEY; then press \"Try again\".",
+	causeModel:    "The language model that I am set up to use was not found. The operator of this bot has to check OPENAI_MODEL and OPENAI_BASE_URL; then press \"Try again\".",
+	causeRequest:  "The language model refused my request as it is. The operator of this bot finds the reason in the log. Press \"Try again\", or begin a new conversation.",
+	causeEndpoint: "The address in OPENAI_BASE_URL is not that of a language model. The operator of this bot has to correct it; then press \"Try again\".",
 	causeFilter:   "The language model's provider held its answer back (content filter). Press \"Try again\", or ask in other words.",
 	causeRoom:     "The language model used up its whole answer without saying anything. Press \"Try again\", or ask for less at once.",
-	causeSteps:    "I stopped after %d steps, the most that I take for one message, without coming to an answer. What was done is listed above. Write to me if I should go on.",
+	causeSteps:    "I stopped after %d steps, the most that I take for one message, without coming to an answer. What was done is listed above. Write to me if I should continue.",
 	causeLong:     "This conversation has become longer than the language model can read. Begin a new one, and repeat what is needed.",
 }
 

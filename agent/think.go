@@ -70,7 +70,7 @@ func (a *Agent) finalText(b workflow.Brief, r reply, last bool) string {
 		text += "\n\n(The answer was cut off here, at the model's length limit.)"
 	}
 	if last {
-		text += fmt.Sprintf("\n\n(I stopped here after %d steps, the most that I take for one message. Write to me if I should go on.)", a.maxSteps(b.Agent))
+		text += fmt.Sprintf("\n\n(I stopped here after %d steps, the most that I take for one message. Write to me if I should continue.)", a.maxSteps(b.Agent))
 	}
 	return text
 }

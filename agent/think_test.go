@@ -85,8 +85,8 @@ func TestSteps(t *testing.T) {
 		want string
 		stop string
 	}{
-		{"an answer", stream(delta(says("Half of it is done."), ""), end("stop")), "Half of it is done.\n\n(I stopped here after 3 steps, the most that I take for one message. Write to me if I should go on.)", ""},
-		{"calls all the same", stream(one(0, "c1", "shop_look_up", "{}"), end("tool_calls")), "", "I stopped after 3 steps, the most that I take for one message, without coming to an answer. What was done is listed above. Write to me if I should go on."},
+		{"an answer", stream(delta(says("Half of it is done."), ""), end("stop")), "Half of it is done.\n\n(I stopped here after 3 steps, the most that I take for one message. Write to me if I should continue.)", ""},
+		{"calls all the same", stream(one(0, "c1", "shop_look_up", "{}"), end("tool_calls")), "", "I stopped after 3 steps, the most that I take for one message, without coming to an answer. What was done is listed above. Write to me if I should continue."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := &fakeWorkflow{brief: asked("Do it all")}

@@ -115,7 +115,7 @@ func (p *Policy) AskFor(c Call, limit Limit) Plan {
 // RetryPlan plans a repeated call when the outcome of an earlier run is unknown. It needs approval, even if the policy
 // would run it automatically.
 func (p *Policy) RetryPlan(c Call) Plan {
-	return p.askAnyway(c, "nobody knows whether an earlier run of it happened")
+	return p.askAnyway(c, "it is unknown whether an earlier run happened")
 }
 
 func (p *Policy) askAnyway(c Call, why string) Plan {
@@ -138,7 +138,7 @@ func (plan *Plan) askAfterEdit(p *Policy, t ToolPolicy) {
 	plan.route(p, t.Name, t.Stages, nil)
 }
 
-// route fills in the stages: those named in the policy, or the role with the lowest sufficient ceiling.
+// route fills in the stages: those named in the policy, or the first role that may approve the call.
 func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	if len(named) > 0 {
 		plan.Stages = p.resolve(named, tool, plan.Risk)
@@ -161,9 +161,9 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 			note.role(r, "has only members who asked for it, or whose words the model was given")
 		default:
 			found = true
-			note.role(r, "has the lowest sufficient ceiling (%s)", r.MaxRisk)
+			note.role(r, "is the first role that may approve this at %s risk", plan.Risk)
 			plan.Stages = []Stage{{Approver: r.Name, Quorum: 1}}
-			plan.why("%s has the lowest sufficient ceiling (%s)", r.Title, r.MaxRisk)
+			plan.why("%s is the first role that may approve this at %s risk", r.Title, plan.Risk)
 		}
 		return !found
 	})

@@ -79,7 +79,7 @@ func (r Result) Text() string {
 var guidance = map[Outcome]string{
 	OutcomeRejected:  "It was not run. Do not ask for the same call again; take the reason into account and offer the person an alternative.",
 	OutcomeExpired:   "It was not run: nobody decided, nobody could be shown it, or it could not start in time. Tell the person, and ask whether to request it again later.",
-	OutcomeWithdrawn: "It was not run. The person who asked took it back; go on with what they want now.",
+	OutcomeWithdrawn: "It was not run. The person who asked withdrew it; continue with what they want now.",
 	OutcomeRevoked:   "It was not run. The approval was taken back; tell the person and offer an alternative.",
 	OutcomeVoided:    "It was not run, because the tool or the policy changed while it waited. Tell the person; it may be requested anew.",
 	OutcomeRefused:   "It was not run and cannot be approved by anybody as it is. Offer the person an alternative within the policy.",

@@ -25,7 +25,7 @@ func TestRouting(t *testing.T) {
 		{name: "a read runs", tool: "search_orders", args: `{}`, verdict: approvers.Auto, risk: approvers.Low, why: "search_orders is low risk"},
 		{name: "a reversible write runs", tool: "update_shipping_address", args: `{}`, verdict: approvers.Auto, risk: approvers.Medium},
 		{name: "medium goes to the lowest ceiling", tool: "apply_discount", args: `{}`, verdict: approvers.Ask, risk: approvers.Medium,
-			stages: []approvers.Stage{stage("support-agent", 1)}, why: "Support Agent has the lowest sufficient ceiling (medium)"},
+			stages: []approvers.Stage{stage("support-agent", 1)}, why: "Support Agent is the first role that may approve this at medium risk"},
 		{name: "high goes to the lead", tool: "issue_refund", args: `{"amount":49.99}`, verdict: approvers.Ask, risk: approvers.High,
 			stages: []approvers.Stage{stage("team-lead", 1)}},
 		{name: "exactly the rule's limit does not match", tool: "issue_refund", args: `{"amount":500}`, verdict: approvers.Ask,

@@ -77,7 +77,8 @@ func TestBundleOneByOne(t *testing.T) {
 	}
 	card = h.finds("teo", "#support-approvals", "", "1 of 3 calls waits", "refunded already")
 	h.finds("sam", "#support", root, "refunded already", "Waits for Support Agent")
-	h.clicksOn("teo", "#support-approvals", card, render.ActModify, 0)
+	h.clicksOn("teo", "#support-approvals", card, render.ActArguments, 0)
+	h.clicksInDetails("teo", render.ActModify)
 	form = h.opened("teo", render.ActModify)
 	if out := h.submits("teo", form, map[string]any{"arg.amount": "40"}); out["ok"] != true {
 		t.Fatalf("%v", out)
@@ -154,7 +155,11 @@ func TestBundleApart(t *testing.T) {
 	h.says("sam", "#support", strings.ReplaceAll(threeCalls, "update_shipping_address", "search_orders"))
 	teo := h.finds("teo", "U0BOT", "", "3 calls wait for Team Lead")
 	h.finds("ada", "U0BOT", "", "3 calls wait for Team Lead")
-	h.clicksOn("teo", "U0BOT", teo, render.ActApart, 2)
+	h.clicksOn("teo", "U0BOT", teo, render.ActArguments, 2)
+	h.clicksInDetails("teo", render.ActApart)
+	h.until("the form says what came of it", func() bool {
+		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "It has a card of its own now")
+	})
 	own := h.finds("teo", "U0BOT", "", "Refund for order ORD-4", "Waits for Team Lead (2 people)")
 	h.finds("ada", "U0BOT", "", "2 of 3 calls wait", "It has a card of its own now")
 	if !own.has(render.ActArguments) {
@@ -186,16 +191,16 @@ func TestCardQueueInSlack(t *testing.T) {
 			h.finds("teo", "#support-approvals", "", "Waits for Team Lead", fmt.Sprint("ORD-", i))
 			continue
 		}
-		h.finds("sam", "#support", roots[i], "It waits in line there")
+		h.finds("sam", "#support", roots[i], "It is queued there")
 	}
 	line := h.finds("teo", "#support-approvals", "", "3 more requests wait behind these", "ORD-2", "ORD-3", "ORD-4")
 	h.clicks("teo", "#support-approvals", h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-0"), render.ActApprove)
-	next := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-2", "asks you to type the value of amount", "had to wait in line")
+	next := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-2", "asks you to type the value of amount", "was queued")
 	if again := h.finds("teo", "#support-approvals", "", "2 more requests wait behind these"); again.TS != line.TS {
 		t.Error("the card queue's message was replaced")
 	}
-	h.until("sam is not told any more that it waits in line", func() bool {
-		return !strings.Contains(fmt.Sprint(h.sees("sam", "#support", roots[2])), "waits in line")
+	h.until("sam is not told any more that it is queued", func() bool {
+		return !strings.Contains(fmt.Sprint(h.sees("sam", "#support", roots[2])), "is queued there")
 	})
 	h.clicks("teo", "#support-approvals", next, render.ActTyped)
 	form := h.opened("teo", render.ActTyped)
@@ -215,7 +220,7 @@ func TestCardQueueInSlack(t *testing.T) {
 		}
 	}
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "ORD-4")
-	h.until("the line's message is gone", func() bool {
+	h.until("the queue's message is gone", func() bool {
 		return !slices.ContainsFunc(h.sees("teo", "#support-approvals", ""), func(p posted) bool { return p.TS == line.TS })
 	})
 }
@@ -232,7 +237,7 @@ func TestCardQueueMessageStays(t *testing.T) {
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-2","amount":1}`)
 	h.finds("teo", "#support-approvals", "", "1 more request waits behind")
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
-	h.finds("teo", "#support-approvals", "", "Nobody waits in line here any more")
+	h.finds("teo", "#support-approvals", "", "No requests are queued here any more")
 }
 
 // A request that requires a typed value requires it everywhere: on the card, after long arguments, and with an edit.

@@ -52,7 +52,7 @@ func subcommands() []subcommand {
 		}},
 		{name: "back", run: (*Bot).back, usage: []string{"back · ends it"}},
 		{name: "pause", run: (*Bot).pauseAsked, usage: []string{"pause we are looking into wrong refunds · stops every run and every call of the model at once, if you may; it asks first"}},
-		{name: "resume", run: (*Bot).resumeAsked, usage: []string{"resume · lets everything go on"}},
+		{name: "resume", run: (*Bot).resumeAsked, usage: []string{"resume · resumes everything"}},
 		{name: "grants", run: (*Bot).grants, usage: []string{"grants · lists what may run without asking for a while, by whose permission, and lets you take yours back"}},
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 // Notices for people while the disk is full or the store's file is missing.
 const (
-	fullDisk  = "The disk on which I write everything down is full, and whoever runs me is told so in my log."
-	movedFile = "The file in which I write everything down is gone, and whoever runs me is told so in my log."
+	fullDisk  = "The disk on which I store everything is full. The operator of this bot finds this in the log."
+	movedFile = "The file in which I store everything is missing. The operator of this bot finds this in the log."
 )
 
 // whyRefused returns the notice for a store error.

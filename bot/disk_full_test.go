@@ -51,7 +51,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	out := h.submits("teo", form, map[string]any{render.FieldReason: "too late"})
-	if text := fmt.Sprint(out); !strings.Contains(text, "This was not sent. The disk on which I write everything down is full") {
+	if text := fmt.Sprint(out); !strings.Contains(text, "This was not sent. The disk on which I store everything is full") {
 		t.Errorf("the submitted form says %s", text)
 	}
 	refused("a form", out)
@@ -67,7 +67,7 @@ func TestFullDisk(t *testing.T) {
 	h.finds("sam", "#support", "", "I could not take in what you wrote.")
 	h.says("sam", "#support", "@bot hello?")
 	command := h.call("POST", "/people/sam/commands", map[string]any{"channel": "#support", "command": "/countersign", "text": "pending"})
-	if text := fmt.Sprint(command); !strings.Contains(text, "Nothing was done. The disk on which I write everything down is full") {
+	if text := fmt.Sprint(command); !strings.Contains(text, "Nothing was done. The disk on which I store everything is full") {
 		t.Errorf("a command is answered with %s", text)
 	}
 	if runs := h.runs(); len(runs) != 0 {

@@ -28,7 +28,7 @@ func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render
 	case err != nil:
 		return nil, err
 	case p.On:
-		return render.Paragraph(render.PausedBy(p), new(render.RichText).Code(c.Command+" resume").Say(" lets everything go on.")), nil
+		return render.Paragraph(render.PausedBy(p), new(render.RichText).Code(c.Command+" resume").Say(" resumes everything.")), nil
 	case reason == "":
 		return nil, notClear("Say why, everybody who waits is told: %s pause we are looking into wrong refunds", c.Command)
 	case render.Width(reason) > render.MaxPauseReason:
@@ -69,7 +69,7 @@ func (b *Bot) resumeAsked(ctx context.Context, c command, reason string) (*rende
 	case err != nil:
 		return nil, err
 	}
-	return render.Paragraph(render.Say("▶️ ").Strong("Everything goes on.")), nil
+	return render.Paragraph(render.Say("▶️ ").Strong("Everything is resumed.")), nil
 }
 
 // answerPause tells a person why their click on a pause changed nothing.

@@ -130,7 +130,7 @@ func TestPauseRefused(t *testing.T) {
 	h.isPaused(true)
 	h.pausedBy("team-lead")
 	h.commands("teo", "#general", "resume it was a drill")
-	h.answered("teo", "#general", "Everything goes on.")
+	h.answered("teo", "#general", "Everything is resumed.")
 	h.isPaused(false)
 	h.finds("ingrid", "U0BOT", "", "The pause is over: <@U0002> ended it", "it was a drill")
 }

@@ -92,7 +92,7 @@ func TestAskAgainInSlack(t *testing.T) {
 	inThread := h.finds("sam", "#support", root, "Did this happen?")
 	h.clicks("sam", "#support", inThread, render.ActAskAgain)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "This may have happened already.", "Asked again by <@U0100>", "See the earlier run")
-	h.finds("sam", "#support", root, "Waits for Team Lead", "Asked again by <@U0100>: nobody knows whether an earlier run happened")
+	h.finds("sam", "#support", root, "Waits for Team Lead", "Asked again by <@U0100>: it is unknown whether an earlier run happened")
 	if again := h.finds("teo", "#support-approvals", "", "Did this happen?", "Asked again by <@U0100>", "It waits for Team Lead", "See the card"); again.TS != asked.TS || again.has(render.ActAskAgain) {
 		t.Errorf("it can be requested again twice at once: %s", again.raw)
 	}
@@ -136,7 +136,7 @@ func TestNothingIsAskedAgainOnceTheAgentWasTold(t *testing.T) {
 	root, asked := h.lost("#support")
 	h.clicks("teo", "#support-approvals", asked, render.ActLeave)
 	h.finds("sam", "#support", root, "results: unknown")
-	told := h.finds("teo", "#support-approvals", "", "Did this happen?", "The agent was told that nobody knows", "ask the agent anew in the thread")
+	told := h.finds("teo", "#support-approvals", "", "Did this happen?", "The agent was told that the outcome is unknown", "ask the agent anew in the thread")
 	if told.has(render.ActAskAgain) || told.has(render.ActLeave) {
 		t.Errorf("a button without effect is offered: %s", told.raw)
 	}

@@ -18,7 +18,7 @@ func readStages(v yamldoc.Value) ([]approvers.Stage, bool) {
 		return nil, false
 	}
 	if len(items) == 0 {
-		v.Wrong("has no stage", "name at least one approver, or leave stages out for the lowest sufficient one")
+		v.Wrong("has no stage", "name at least one approver, or leave stages out: then the first role that may approve its risk decides")
 		return nil, false
 	}
 	var out []approvers.Stage

@@ -46,7 +46,7 @@ func (t proposalsTx) overBudget(turn approvers.Turn, agent approvers.Agent) (str
 		return "", err
 	}
 	return fmt.Sprintf("That was all for today: you have used up the %s tokens of the model that one person has for a day. "+
-		"You can go on from %s. If it can't wait, ask whoever runs me.", thousands(budget), ends.Format("Monday 15:04 UTC")), nil
+		"You can continue from %s. If it can't wait, ask the operator of this bot.", thousands(budget), ends.Format("Monday 15:04 UTC")), nil
 }
 
 // spendCall counts a tool call against the asker's budget. If the day's calls are used up, problem is a sentence for
@@ -62,7 +62,7 @@ func (t proposalsTx) spendCall(turn approvers.Turn, call store.Call, asker appro
 		return "", err
 	}
 	if made >= budget {
-		return fmt.Sprintf("the person who asked has used up the %s tool calls that one person has for a day; they can go on from %s. "+
+		return fmt.Sprintf("the person who asked has used up the %s tool calls that one person has for a day; they can continue from %s. "+
 			"Tell them so in a friendly way, and call nothing more for them today", thousands(budget), ends.Format("Monday 15:04 UTC")), nil
 	}
 	return "", t.AddCounter(store.Counter{Key: counterCalls(asker), At: t.now, ID: call.ID, N: 1})

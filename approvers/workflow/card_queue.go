@@ -72,7 +72,7 @@ func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 		return waits, err
 	}
 	if waits && r.StepUp == "" {
-		r.StepUp = fmt.Sprintf("It had to wait in line behind %s", cards(len(l.Open)))
+		r.StepUp = fmt.Sprintf("It was queued behind %s", cards(len(l.Open)))
 	}
 	r.QueuedAt = append(slices.Clone(r.QueuedAt), address)
 	return waits, t.PutRequest(r)

@@ -88,7 +88,7 @@ func TestLine(t *testing.T) {
 	c.Typed = false
 	_, err := h.Requests.Decide(h.ctx(), c)
 	wantDenied(t, err, approvers.DeniedTyped)
-	if r := h.request(rs[2].ID); !strings.Contains(r.StepUp, "wait in line behind 2 other undecided cards") {
+	if r := h.request(rs[2].ID); !strings.Contains(r.StepUp, "queued behind 2 other undecided cards") {
 		t.Errorf("it asks for a typed value because %q", r.StepUp)
 	}
 	h.withdrawn(rs[1].ID)
@@ -259,7 +259,7 @@ func TestBurst(t *testing.T) {
 			posts++
 		}
 	}
-	if posts != 11 { // ten cards, and the line's notice
+	if posts != 11 { // ten cards, and the queue's notice
 		t.Errorf("%d posts to approvers", posts)
 	}
 	for i, r := range rs {
@@ -441,7 +441,7 @@ func TestLineOfStandIns(t *testing.T) {
 	h.reject(deputy, bundle[0].ID)
 	h.reject(deputy, bundle[1].ID)
 	if theirs(rs[1].ID) != 1 || theirs(rs[2].ID) != 0 {
-		t.Error("the next in line did not get to the stand-in")
+		t.Error("the next queued request did not get to the stand-in")
 	}
 	for _, r := range rs {
 		h.reject(deputy, r.ID)
@@ -452,7 +452,7 @@ func TestLineOfStandIns(t *testing.T) {
 }
 
 // Nobody is reminded of a request that they were not shown yet.
-func TestNoRemindersInLine(t *testing.T) {
+func TestNoRemindersWhileQueued(t *testing.T) {
 	h := newHarnessWith(t, reminding(8*time.Minute, 1), func(p *approvers.Policy) {
 		p.Caps.Approver = 1
 		p.Defaults.EscalateAfter = time.Hour

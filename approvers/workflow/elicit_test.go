@@ -144,10 +144,10 @@ func TestElicitationsEnd(t *testing.T) {
 		"a stop": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) {
 			h.ok(h.Turns.Halt(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Turn: e.Turn}))
 		}, approvers.ElicitationCancelled, "the agent was stopped"},
-		"going on": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) {
+		"withdrawing": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) {
 			h.sayIn("", alice, "something else")
 			h.ok(h.Requests.WithdrawAll(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Turn: e.Turn}))
-		}, approvers.ElicitationCancelled, "went on to something else"},
+		}, approvers.ElicitationCancelled, "continued with something else"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -209,7 +209,7 @@ func TestElicitationOfADeadProcess(t *testing.T) {
 				t.Fatalf("claim: %t, %v", ran, err)
 			}
 			q, done := h.asksMore(ctx, call.Execution, trip)
-			h.reopen() // the process is gone with whoever waits
+			h.reopen() // the process is gone with the waiting call
 			stop()
 			<-done
 			if got := h.elicitation(q.ID); got.State != approvers.ElicitationOpen {

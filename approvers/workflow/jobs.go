@@ -96,7 +96,7 @@ func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 		if err != nil || !due {
 			return err
 		}
-		return t.turns.stop(turn, conv, "Something went wrong inside of me while I worked on this. Whoever runs me was told.", true)
+		return t.turns.stop(turn, conv, "An internal error stopped my work on this. The operator of this bot was told.", true)
 	})
 }
 
@@ -140,7 +140,7 @@ func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) 
 	}
 	err := handle(ctx, t)
 	if err == nil && t.Kind == store.TimerInbox {
-		w.Crashes.Forget(string(t.Kind), t.Ref) // it is handled; a turn goes on
+		w.Crashes.Forget(string(t.Kind), t.Ref) // it is handled; a turn continues
 	}
 	return err
 }
@@ -152,7 +152,7 @@ func (t turnsTx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool,
 		return false, nil
 	}
 	t.note(slog.LevelError, "the process died again while it worked on a turn; the turn was stopped", "turn", turn.ID, "conversation", conv.ID, "deaths", n)
-	return true, t.stop(turn, conv, "The bot's process ended twice while it worked on this, so I stopped here. What waits or runs is not touched by it. Whoever runs the bot finds the reason in its log.", true)
+	return true, t.stop(turn, conv, "The bot's process ended twice while it worked on this, so I stopped here. What waits or runs is not affected. The operator of this bot finds the reason in the log.", true)
 }
 
 // Deadly returns how many processes crashed while handling a delivery, if these are too many for another try; otherwise

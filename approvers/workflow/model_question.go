@@ -125,7 +125,7 @@ func (w *Questions) Expire(ctx context.Context, timer store.Timer) error {
 
 // closeModelQuestion ends a question without an answer.
 func (t questionsTx) closeModelQuestion(call store.Call, outcome approvers.Outcome, reason string) error {
-	res := approvers.Result{Status: outcome, Tool: call.Tool, Reason: reason, Guidance: "There is no answer. Don't guess one; say what you would need to go on."}
+	res := approvers.Result{Status: outcome, Tool: call.Tool, Reason: reason, Guidance: "There is no answer. Don't guess one; say what you would need to continue."}
 	return t.settleModelQuestion(call, outcome, res.Text())
 }
 

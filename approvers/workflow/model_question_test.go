@@ -94,7 +94,7 @@ func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	if heard := h.say(alice, "the second one"); !heard.Queued {
 		t.Errorf("%+v", heard)
 	}
-	// "Withdraw and go on" with the message withdraws the question too.
+	// "Withdraw and continue" with the message withdraws the question too.
 	h.ok(h.Requests.WithdrawAll(h.ctx(), workflow.Click{Inbox: "", At: h.clock.Now(), Who: alice, Turn: turn}))
 	for _, c := range cs {
 		if got := h.call(c.ID); got.Outcome != approvers.OutcomeWithdrawn {

@@ -67,7 +67,7 @@ func TestAskAgain(t *testing.T) {
 		t.Errorf("the earlier run is %s", was.State)
 	}
 	if _, left := h.timers(store.TimerLeave)[c.Execution]; left {
-		t.Error("the model would be told that nobody knows")
+		t.Error("the model would be told that it is unknown")
 	}
 	h.only(r.ID, store.OutboxCard)
 	h.notRun(after.Execution)
@@ -100,7 +100,7 @@ func TestAskAgainAlwaysAsks(t *testing.T) {
 	}
 	h.ok(h.again(alice, c.Execution))
 	r := h.request(h.call(c.ID).Request)
-	if r.State != approvers.Pending || r.Plan.Stages[0].Approver != "support-agent" || r.Plan.Why[1] != "nobody knows whether an earlier run of it happened" {
+	if r.State != approvers.Pending || r.Plan.Stages[0].Approver != "support-agent" || r.Plan.Why[1] != "it is unknown whether an earlier run happened" {
 		t.Errorf("%s for %+v because %q", r.State, r.Plan.Stages, r.Plan.Why)
 	}
 	h.notRun(h.call(c.ID).Execution)
@@ -312,7 +312,7 @@ func TestAskAgainAfterAnEdit(t *testing.T) {
 }
 
 // If the repeated call is withdrawn, or the earlier run is reported meanwhile, the new request ends like any other.
-func TestAskAgainAndGoOn(t *testing.T) {
+func TestAskAgainAndWithdrawAll(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":1}`, lead)
 	h.ok(h.again(alice, c.Execution))

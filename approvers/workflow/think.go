@@ -46,7 +46,7 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 		if !ok {
 			due = false
 			t.note(slog.LevelError, "the policy has no such agent any more; its turn was stopped", "agent", b.Turn.Agent, "conversation", b.Conversation.ID)
-			return t.turns.stop(b.Turn, b.Conversation, "The agent that was asked here has been taken out of the policy. Ask whoever runs this bot.", false)
+			return t.turns.stop(b.Turn, b.Conversation, "The agent that was asked here has been removed from the policy. Ask the operator of this bot.", false)
 		}
 		spent, err := t.proposals.overBudget(b.Turn, agent)
 		if err != nil {

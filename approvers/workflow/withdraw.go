@@ -33,7 +33,7 @@ func (w *Requests) Withdraw(ctx context.Context, c Click) (approvers.Request, er
 // WithdrawAll withdraws everything that a turn waits for, and gives the messages that wait behind it to the model. A
 // requester or the author of one of those messages can do it.
 func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
-	return w.click(ctx, "go on", c, func(t *tx) (*approvers.Denied, error) {
+	return w.click(ctx, "withdraw all", c, func(t *tx) (*approvers.Denied, error) {
 		turn, err := t.Turn(c.Turn)
 		if errors.Is(err, store.ErrNotFound) {
 			return &approvers.Denied{Code: approvers.DeniedNotFound}, nil
@@ -66,7 +66,7 @@ func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 			if call.Step != turn.Step || call.Outcome != "" {
 				continue
 			}
-			if denied, err := t.turns.withdrawCall(call, c, "the conversation went on to something else"); denied != nil || err != nil {
+			if denied, err := t.turns.withdrawCall(call, c, "the conversation continued with something else"); denied != nil || err != nil {
 				return denied, err
 			}
 		}

@@ -72,7 +72,7 @@ func Request(args string) approvers.Request {
 			MessageTS: "1772452800.000100", Conversation: approvers.ConversationFacts{ID: "conv_1", Channel: "C0001"}},
 		Plan: approvers.Plan{Verdict: approvers.Ask, Risk: approvers.High, Known: true, Routed: true, PolicyHash: "policy-1",
 			Stages:     []approvers.Stage{{Approver: "team-lead", Quorum: 1}},
-			Why:        []string{"issue_refund is high risk", "Team Lead has the lowest sufficient ceiling (high)"},
+			Why:        []string{"issue_refund is high risk", "Team Lead is the first role that may approve this at high risk"},
 			Requesters: []approvers.PersonID{sam}},
 		CreatedAt: Noon, ExpiresAt: Noon.Add(30 * time.Minute), EscalateAt: Noon.Add(10 * time.Minute),
 	}

@@ -109,7 +109,7 @@ func (v View) ending(r approvers.Request) *RichText {
 	}[r.State]
 	p := new(RichText).Strong(verb)
 	if d, broken := r.BrokenBy(); broken && (r.State == approvers.Approved || r.State == approvers.Consumed) {
-		return p.Say(" at the command line by ").Person(d.By, d.Name).Say(" (break glass), ").At(d.At, DayTime).Say(": ").soft(Clip(OneLine(d.Reason), maxReason)).Say(".")
+		return p.Say(" at the command line by ").Person(d.By, d.Name).Say(" (break glass), ").At(d.At, DayTime).reason(d.Reason, maxReason)
 	}
 	if r.State == approvers.Approved || r.State == approvers.Consumed {
 		p.Say(" by ").also(v.agreed(r))
@@ -128,10 +128,7 @@ func (v View) ending(r approvers.Request) *RichText {
 		}
 	}
 	p.Say(", ").At(r.ClosedAt, DayTime)
-	if r.Reason != "" {
-		p.Say(": ").soft(Clip(OneLine(r.Reason), maxReason))
-	}
-	return p.Say(".")
+	return p.reason(r.Reason, maxReason)
 }
 
 // arguments shows the exact arguments. If they are too long, it shows the beginning and how much is missing.
@@ -239,7 +236,7 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 	value := v.token(r.ID)
 	details := button(ActArguments, "Details…", value, slack.StyleDefault)
 	if v.hadTheirSay(r) {
-		p.Para(Say("☑️ You have agreed. Others are still needed."))
+		p.Para(haveAgreed(v, r))
 		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), details)
 		return
 	}
@@ -249,6 +246,19 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 		row = append(row, details)
 	}
 	p.buttons("", row...)
+}
+
+// haveAgreed tells a person who has agreed who is still needed.
+func haveAgreed(v View, r approvers.Request) *RichText {
+	st := r.CurrentStage()
+	line := Say("☑️ You have agreed. Still needed: ")
+	switch n := st.Quorum - r.At(r.Stage); {
+	case n > 1:
+		line.Say(fmt.Sprintf("%d people of ", n))
+	case st.Quorum > 1:
+		line.Say("one more of ")
+	}
+	return line.Strong(v.stageTitle(st) + v.joined(r)).Say(".")
 }
 
 func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUser) }
@@ -280,7 +290,7 @@ func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []sl
 		row = append(row, button(ActArguments, "Details…", value, style))
 	}
 	row = append(row, button(ActReject, "Reject…", value, slack.StyleDanger))
-	if masked { // Details… has it
+	if masked || r.Bundled() { // Details… has it
 		return row
 	}
 	return append(row, button(ActModify, "Modify…", value, slack.StyleDefault))
@@ -303,7 +313,7 @@ func askApprove(r approvers.Request) *slack.ConfirmationBlockObject {
 func (v View) cardQueue() Rendered {
 	p := new(BlockBuilder)
 	if v.CardQueue == nil {
-		p.Para(Say("Nobody waits in line here any more."))
+		p.Para(Say("No requests are queued here any more."))
 		d := Single(p)
 		d.Expired = true
 		return d
@@ -313,7 +323,7 @@ func (v View) cardQueue() Rendered {
 		wait = "request waits"
 	}
 	p.Para(Say("📚 ").Strong(fmt.Sprintf("%d more %s behind these.", v.CardQueue.Waiting, wait)).
-		Say(fmt.Sprintf(" %s here already; when one is decided, the next in line gets its card. The deadlines stay as they are.", openCards(v.CardQueue.Open))))
+		Say(fmt.Sprintf(" %s here already; when one is decided, the next request gets its card. The deadlines stay as they are.", openCards(v.CardQueue.Open))))
 	var oldest []*RichText
 	for _, r := range v.CardQueue.First {
 		oldest = append(oldest, v.isQueued(r))

@@ -113,6 +113,25 @@ func TestCards(t *testing.T) {
 	}
 }
 
+// A decided card ends its sentences once, whether or not the reason ends with a full stop.
+func TestReasonsEndOnce(t *testing.T) {
+	for reason, want := range map[string]string{
+		"it can't be undone":   ": it can't be undone. It was not run.",
+		"it can't be undone.":  ": it can't be undone. It was not run.",
+		"it can't be undone. ": ": it can't be undone. It was not run.",
+		"why so much?":         ": why so much? It was not run.",
+		"no!":                  ": no! It was not run.",
+		"well…":                ": well… It was not run.",
+		".":                    "12:04 UTC>. It was not run.",
+		"":                     "12:04 UTC>. It was not run.",
+	} {
+		r := bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Rejected, "U0002", "team-lead", reason)
+		if text := drawn(t, bottest.ViewModel(r)).Messages[0].Text; !strings.Contains(text, want+"\nButtons") {
+			t.Errorf("the reason %q reads %q, want %q", reason, text, want)
+		}
+	}
+}
+
 // actionsOf returns the actions of a drawing's buttons, in order.
 func actionsOf(d Rendered) (actions []string) {
 	for _, m := range d.Messages {

@@ -153,7 +153,7 @@ func (v View) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
 	case approvers.Auto:
 		p.Para(Say("✅ ").Strong("It would run without asking anybody."))
 	case approvers.Refuse:
-		p.Para(Say("🚫 ").Strong("It would be refused: nobody could allow it.").Say(" Whoever runs me can change the policy."))
+		p.Para(Say("🚫 ").Strong("It would be refused: nobody could allow it.").Say(" The operator of this bot can change the policy."))
 	case approvers.Observed:
 		p.Para(Say("👁️ ").Strong("It would not be run: the policy only observes it for now."))
 	default:
@@ -245,7 +245,7 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 	case approvers.AuditExecuted:
 		return Say("It ran: " + f["state"] + ".")
 	case approvers.AuditUnknown:
-		return Say("It was started, and nobody knows how it ended. People are asked.")
+		return Say("It was started, and its outcome is unknown. People are asked.")
 	case approvers.AuditReported:
 		return by("said what became of it.")
 	case approvers.AuditReturned:

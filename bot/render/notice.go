@@ -189,13 +189,13 @@ func stageOf(r approvers.Request, user string) int {
 func (v View) problem() *BlockBuilder {
 	p := new(BlockBuilder)
 	if v.Turn.State != approvers.TurnStopped {
-		p.Para(Say("🔁 Somebody asked to try again; the agent went on."))
+		p.Para(Say("🔁 Somebody asked to try again; the agent continued."))
 		return p
 	}
 	p.say(markdown.Parse(v.Message.DraftText), maxSaidText, markdown.MaxBlocks-5) // the part of the answer that people have already seen
 	text := Clip(Visible(v.Turn.Problem), MaxSentence)
 	if text == "" {
-		text = "The agent could not go on."
+		text = "The agent could not continue."
 	}
 	p.Para(Say("⚠️ ").Strong(text))
 	if v.Turn.CanRetry {
@@ -243,8 +243,8 @@ func (v View) queued() Rendered {
 		}
 	}
 	p.Para(line.Say("."), v.paused())
-	again := confirm("Go on without it?", "Everything that still waits for a decision here is taken back and will not run. The agent then reads the new messages.", "Withdraw and go on", "Keep waiting", slack.StyleDanger)
-	p.buttons("", button(ActWithdrawAll, "Withdraw and go on with this", v.token(v.Turn.ID), slack.StyleDefault).WithConfirm(again))
+	again := confirm("Continue without it?", "Everything that still waits for a decision here is taken back and will not run. The agent then reads the new messages.", "Withdraw and continue", "Keep waiting", slack.StyleDanger)
+	p.buttons("", button(ActWithdrawAll, "Withdraw and continue with this", v.token(v.Turn.ID), slack.StyleDefault).WithConfirm(again))
 	return Single(p)
 }
 
@@ -259,7 +259,7 @@ func (v View) reminder(p *BlockBuilder, r approvers.Request, user string) {
 	case slices.ContainsFunc(r.Decisions, had):
 		line = Say("☑️ You have decided: ").Strong(about).Say(". Others are still needed.")
 	case v.Message.CreatedAt.Before(r.StageAt):
-		line = Say("☑️ This went on to the next stage: ").Strong(about).Say(". It waits for " + v.waitsFor(r) + " now.")
+		line = Say("☑️ This moved to the next stage: ").Strong(about).Say(". It waits for " + v.waitsFor(r) + " now.")
 	default:
 		p.Para(Say("⏰ ").Strong("Still waits for you: " + about))
 		if g := r.Gap; g != nil && g.Reminder == v.Message.Step {
@@ -298,7 +298,7 @@ func (v View) broken(p *BlockBuilder, r approvers.Request, user string) {
 	line := Say("▶️ ")
 	switch r.State {
 	case approvers.Approved:
-		line.Say("It has not run yet. Whoever may decide its last stage can take it back on the card.")
+		line.Say("It has not run yet. Until then, those who may decide its last stage can take it back on the card.")
 	case approvers.Consumed:
 		line.Say("It was started.")
 	default:

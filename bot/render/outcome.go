@@ -144,13 +144,13 @@ func lossWords(e approvers.Execution) string {
 func (v View) untilTold() *RichText {
 	switch {
 	case v.Call.Outcome != "" && v.Later == nil:
-		line := Say("The agent was told that nobody knows")
+		line := Say("The agent was told that the outcome is unknown")
 		if by := v.Execution.LeftBy; by != "" {
 			line.Say(": ").Person(by, "").Say(" left it so")
 		}
 		return line.Say(". You can still report it. To have it done after all, ask the agent anew in the thread.")
 	case v.Call.Outcome == "" && v.Later == nil && !v.LeaveAt.IsZero():
-		return Say("⏳ The agent is told that nobody knows ").At(v.LeaveAt, DayTime).Say(", unless somebody says so.")
+		return Say("⏳ Without a report, the agent is told ").At(v.LeaveAt, DayTime).Say(" that it is unknown.")
 	}
 	return new(RichText)
 }
@@ -199,8 +199,8 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	if v.Call.Outcome == "" && v.Later == nil {
 		const twice = "\n\nIf it did happen, it would happen a second time. It is a new request: everybody who has to approve it is asked anew."
 		again := confirm("Ask again?", Clip(what, slackapi.MaxConfirm-Width(twice))+twice, "Ask again", "Cancel", slack.StyleDanger)
-		help = append(help, Say("• ").Strong("Leave it").Say(" tells the agent that nobody knows."),
-			Say("• ").Strong("Ask again").Say(" asks the approvers for a new run. If this one did happen, it happens twice."))
+		help = append(help, Say("• ").Strong("Leave it").Say(" tells the agent that it is unknown."),
+			Say("• ").Strong("Ask again").Say(" asks the approvers for a new run. If this one happened, it happens twice."))
 		row = append(row, button(ActLeave, "Leave it", value, slack.StyleDefault),
 			button(ActAskAgain, "Ask again", value, slack.StyleDefault).WithConfirm(again))
 	}
@@ -269,5 +269,5 @@ func againInStep(r *approvers.Request) *RichText {
 	if r.Retry.Found == approvers.ExecutionFailed {
 		return line.Say(": an earlier run did not happen, as was reported.")
 	}
-	return line.Say(": nobody knows whether an earlier run happened.")
+	return line.Say(": it is unknown whether an earlier run happened.")
 }

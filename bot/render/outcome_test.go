@@ -80,6 +80,27 @@ func TestUnknownOutcomes(t *testing.T) {
 	}
 }
 
+// While people are asked whether a call happened, neither the thread's step nor its status says that the call runs.
+func TestUnknownIsNotRunning(t *testing.T) {
+	s := unknownView()
+	s.Message.Kind, s.Message.Ref, s.Message.Step = store.OutboxStep, "turn_1", 1
+	s.Calls = []view.Call{{Call: *s.Call, Request: s.Request, Execution: s.Execution}}
+	s.Request, s.Execution, s.Call = nil, nil, nil
+	d := drawn(t, s)
+	bottest.Golden(t, "step_unknown", d.Messages[0])
+	if text := d.Messages[0].Text; strings.Contains(strings.ToLower(text), "running") {
+		t.Errorf("the step says that it runs: %s", text)
+	}
+	v := View{Model: s}
+	if got, want := v.Status(), "is waiting to be told whether issue_refund happened"; got != want {
+		t.Errorf("the status is %q, want %q", got, want)
+	}
+	v.Calls[0].Call.Outcome = approvers.OutcomeUnknown
+	if got := v.Status(); got != "" {
+		t.Errorf("after the agent was told, the status is %q", got)
+	}
+}
+
 // The card of a repeated request says that the call may have happened already, when, who repeats it, and where the
 // question about the earlier run is.
 func TestCardsThatAskAgain(t *testing.T) {

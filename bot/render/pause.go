@@ -20,11 +20,7 @@ func (v View) paused() *RichText {
 }
 
 func PausedBy(p settings.Pause) *RichText {
-	line := Say("⏸️ ").Strong("Everything is paused").Say(" by ").Person(p.By, "").Say(" since ").At(p.At, DayTime)
-	if p.Reason != "" {
-		return line.Say(": ").soft(Clip(OneLine(p.Reason), MaxNote)).Say(".")
-	}
-	return line.Say(".")
+	return Say("⏸️ ").Strong("Everything is paused").Say(" by ").Person(p.By, "").Say(" since ").At(p.At, DayTime).reason(p.Reason, MaxNote)
 }
 
 // pausedHere says how a pause affects the waiting calls of a card or turn.

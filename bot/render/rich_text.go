@@ -30,6 +30,20 @@ func (p *RichText) soft(s string) *RichText {
 	return p.styled(s, &slack.RichTextSectionTextStyle{Italic: true})
 }
 
+// reason ends a sentence with a person's reason, if there is one. Most people end theirs with a full stop.
+func (p *RichText) reason(s string, most int) *RichText {
+	s = Clip(strings.TrimRight(OneLine(s), ". "), most)
+	if s != "" {
+		p.Say(": ").soft(s)
+	}
+	for _, end := range []string{"!", "?", "…"} {
+		if strings.HasSuffix(s, end) {
+			return p
+		}
+	}
+	return p.Say(".")
+}
+
 func (p *RichText) Code(s string) *RichText {
 	return p.styled(s, &slack.RichTextSectionTextStyle{Code: true})
 }

@@ -35,7 +35,7 @@ func (v View) step() *BlockBuilder {
 	}
 	v.standings(p, calls)
 	if open && v.Turn.State == approvers.TurnWaiting && v.Turn.Step == v.Message.Step && v.Turn.Halted == "" {
-		sure := confirm("Stop the agent?", "What waits here is taken back, and what runs is interrupted. What has happened already stays.", "Stop", "Go on", slack.StyleDanger)
+		sure := confirm("Stop the agent?", "What waits here is taken back, and what runs is interrupted. What has happened already stays.", "Stop", "Keep working", slack.StyleDanger)
 		p.buttons("stop", button(ActStop, "Stop", v.token(v.Turn.ID), slack.StyleDefault).WithConfirm(sure))
 	}
 	if len(p.Blocks) == 0 { // a step always has calls; Slack rejects an empty message
@@ -74,7 +74,7 @@ func (v View) state(c view.Call) (sign string, line *RichText) {
 	switch {
 	case waits(c):
 		if c.Queued {
-			return "📚", v.waiting(*c.Request).Say(" It waits in line there, behind other cards.")
+			return "📚", v.waiting(*c.Request).Say(" It is queued there, behind other cards.")
 		}
 		return "✋", v.waiting(*c.Request)
 	case c.Call.ModelQuestion != nil:
@@ -82,13 +82,13 @@ func (v View) state(c view.Call) (sign string, line *RichText) {
 	case c.Call.Outcome != "":
 		return v.outcome(c)
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionUnknown:
-		return "❓", v.decided(c).Say("It was started, and nobody knows how it ended. People are asked whether it happened.")
+		return "❓", v.decided(c).Say("It was started, and its outcome is unknown. People are asked whether it happened.")
 	case v.Pause.On:
 		return "⏸️", v.decided(c).also(v.held(c))
 	case c.Request != nil && c.Request.State == approvers.Approved:
 		return "✅", v.decided(c).Say("It is about to run.")
 	case c.Asks:
-		return "❓", v.decided(c).Say("It waits for an answer of whoever asked.")
+		return "❓", v.decided(c).Say("It waits for an answer from the person who asked.")
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
 		return "▶️", v.decided(c).also(v.running(c))
 	}
@@ -135,7 +135,7 @@ func (v View) outcome(c view.Call) (string, *RichText) {
 	case approvers.OutcomeObserved:
 		return "👁️", Say("Not run, because the bot only observes this for now: ").Say(shortReason(c, reasonOf(c))).Say(".")
 	case approvers.OutcomeUnknown:
-		return "❓", v.decided(c).Say("It was started, and nobody knows how it ended. The agent was told so.")
+		return "❓", v.decided(c).Say("It was started, and its outcome is unknown. The agent was told so.")
 	}
 	if c.Request == nil && c.Call.Outcome == approvers.OutcomeVoided {
 		return "🚫", Say("Voided: ").Say(shortReason(c, reasonOf(c)))
@@ -159,7 +159,7 @@ func (v View) report(c view.Call) (string, *RichText) {
 	}
 	p := v.decided(c).also(reportedBy(*c.Execution)).Say(".")
 	if c.Call.Outcome == approvers.OutcomeUnknown {
-		p.Say(" It came after the agent was told that nobody knows.")
+		p.Say(" It came after the agent was told that the outcome is unknown.")
 	}
 	return sign, p.also(v.edited(c))
 }

@@ -19,7 +19,7 @@ func (v View) Status() string {
 	case v.Turn.State != approvers.TurnWaiting:
 		return "is thinking…"
 	}
-	who, running, asks := "", "", false
+	who, lost, running, asks := "", "", "", false
 	more := waiting(v.Calls) - 1
 	for _, c := range v.Calls {
 		switch {
@@ -30,6 +30,8 @@ func (v View) Status() string {
 			}
 		case c.Call.ModelQuestion != nil, c.Asks:
 			asks = true
+		case c.Execution != nil && c.Execution.State == approvers.ExecutionUnknown:
+			lost = "is waiting to be told whether " + Name(c.Call.Tool) + " happened"
 		case running == "":
 			running = "is running " + Name(c.Call.Tool) + "…"
 			if r, there := v.runProgress(c); there {
@@ -44,6 +46,8 @@ func (v View) Status() string {
 		return short(fmt.Sprintf("is waiting for %s, and for %s", who, Plural(more, "more decision")), maxStatus)
 	case who != "":
 		return short("is waiting for "+who, maxStatus)
+	case lost != "":
+		return short(lost, maxStatus)
 	case running != "":
 		return short(running, maxStatus)
 	}

@@ -63,7 +63,7 @@ func (v View) attachment() *BlockBuilder {
 	}
 	p.Para(Say("📎 ").Strong(Name(v.Execution.Tool)).Say(" brought back " + what + ", which could not be put here, because Slack takes no files from this app:"))
 	p.exact(Name(f.Name))
-	p.Para(Say(short(OneLine(f.Type), MaxNameShown) + ", " + sizeOf(f.Size) + ". Whoever runs this bot can add the scope files:write; the file is kept as long as the conversation is."))
+	p.Para(Say(short(OneLine(f.Type), MaxNameShown) + ", " + sizeOf(f.Size) + ". The operator of this bot can add the scope files:write; the file is kept as long as the conversation is."))
 	return p
 }
 

@@ -27,7 +27,7 @@ func auditAcceptLossCommand() *cobra.Command {
 run again. Where nothing newer is left, this command says that what the store lacks is lost. NUMBER is that of the newest head, as the bot and /readyz say it.
 
 The store is checked first. What could act twice is closed as it is by "countersign restore": requests that were open are voided, runs under way count as unknown,
-turns stop, and grants end. It is recorded with your name. The file of signed heads is kept beside, and a new one begins. A bot that is held then goes on by itself.`,
+turns stop, and grants end. It is recorded with your name. The file of signed heads is kept beside, and a new one begins. A bot that is held then continues by itself.`,
 		Example: `  countersign audit accept-loss --head 5120 --reason "the disk is gone, this copy of Monday is all there is"`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

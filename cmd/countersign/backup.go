@@ -26,7 +26,7 @@ func backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "A copy of the store as it is at one moment, while the bot runs",
-		Long: `Copies the store into FILE, for its owner only, while the bot goes on. FILE appears when it is whole: it was opened and checked like the store itself. With - it is
+		Long: `Copies the store into FILE, for its owner only, while the bot works. FILE appears when it is whole: it was opened and checked like the store itself. With - it is
 written to standard output, unchecked, such as for another machine; restore checks it in any case.
 
 The store holds what people wrote and were shown. Keep its copies as safe as the store.`,

@@ -136,21 +136,11 @@ func (b *browser) click(kind, label string) {
 	}))
 }
 
-// opens clicks a button until its form is open. On a busy machine a form can come too late for Slack, and the person has
-// to click again.
+// opens clicks a button that opens a form.
 func (b *browser) opens(label string) {
 	b.Helper()
-	for range 3 {
-		b.click("button", label)
-		ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](formOpen))
-		cancel()
-		if err == nil {
-			return
-		}
-	}
-	b.shot("failed")
-	b.Fatalf("%s opens no form", label)
+	b.click("button", label)
+	b.until("the form opens", formOpen)
 }
 
 const (
@@ -165,7 +155,7 @@ const (
 // The main path in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every
 // message is updated.
 func TestBrowser(t *testing.T) {
-	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
+	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund ORD-123, it arrived broken")
@@ -240,7 +230,6 @@ func TestBrowser(t *testing.T) {
 	b.press("modal-submit")
 	b.until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
 	b.sees(inMessages, "(Finance Director) with changes")
-	b.until("the card is not about to change", onlyDetails)
 	b.opens("Details…")
 	b.sees(inForm, "He asked for it by phone.")
 	b.shot("13-modified-by-the-director")
@@ -253,7 +242,7 @@ func TestBrowser(t *testing.T) {
 // Before anybody decides, the card shows the shop's preview of a refund in a sentence, and Details… shows all of it. The
 // preview is marked as the shop's; the sentence above it is the policy's.
 func TestBrowserPreview(t *testing.T) {
-	h := openHouse(t, t.TempDir(), nil)
+	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
@@ -272,7 +261,7 @@ func TestBrowserPreview(t *testing.T) {
 // meanwhile does not run, and it runs when another person with the permission ends the pause.
 func TestBrowserPause(t *testing.T) {
 	t.Parallel()
-	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
+	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund ORD-123, it arrived broken")
@@ -322,7 +311,7 @@ func TestBrowserPause(t *testing.T) {
 // In the middle of an export that a director has approved, the shop's server asks which data to export. The question
 // goes to Sam, who asked; data that he leaves out are not exported.
 func TestBrowserElicits(t *testing.T) {
-	h := openHouse(t, t.TempDir(), nil)
+	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign export the data of customer USR-456")
@@ -336,8 +325,7 @@ func TestBrowserElicits(t *testing.T) {
 	b.click("replies", "")
 	b.sees(inThread, "Which of the data of USR-456 shall be exported?")
 	b.shot("elicit-01-question")
-	b.click("button", "Answer…")
-	b.until("the form opens", formOpen)
+	b.opens("Answer…")
 	b.sees("[data-testid=modal][open]", "Payments")
 	b.shot("elicit-02-form")
 	b.chooses("payments", "No")

@@ -75,7 +75,7 @@ func decideAtTerminal(cmd *cobra.Command, o operatorDecision) error {
 	o.Digest = strings.ToLower(strings.TrimSpace(o.Digest))
 	switch {
 	case !o.Approve && o.Digest != "":
-		return cli.Misused("--digest goes with approve: a rejection is of the call, whatever its arguments are")
+		return cli.Misused("--digest goes with approve: a rejection does not depend on the arguments")
 	case o.Approve && o.Digest == "" && !atTerminal(cmd.InOrStdin()):
 		return cli.Misused("say which arguments you approve: --digest, as `countersign pending %s` prints it", o.Request)
 	case o.Approve && o.Digest == "":

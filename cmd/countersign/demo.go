@@ -76,7 +76,7 @@ decided what; the exit code is 1 when anything differs from what the file expect
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8484", "where the page is served")
-	f.StringVar(&o.data, "data", "", "directory that keeps everything; started again on it, the demo goes on. Nothing is kept without it")
+	f.StringVar(&o.data, "data", "", "directory that keeps everything; started again on it, the demo continues. Nothing is kept without it")
 	f.StringVar(&o.policy, "policy", "", "another policy file than the demo's")
 	f.StringVar(&o.transport, "transport", string(config.SocketMode), "how the workspace's events reach the bot: socket or http")
 	f.BoolVar(&o.noBrowser, "no-browser", false, "do not open the page in the browser")
@@ -251,12 +251,12 @@ func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 	page := st.base + "/#/U0100/C0001"
 	fmt.Fprintf(out, "Countersign's demo is open.\n\n  The workspace   %s\n  The sample shop %s/shop/\n  The model       %s at %s\n", page, st.base, s.model.Name, modelPlace(s.model))
 	if o.data == "" {
-		fmt.Fprintf(out, "  Kept            nothing; start with --data DIR to go on later\n")
+		fmt.Fprintf(out, "  Kept            nothing; start with --data DIR to continue later\n")
 	} else {
 		fmt.Fprintf(out, "  Kept            in %s\n", o.data)
 	}
 	if a, ok := st.l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		fmt.Fprintf(out, "\nThis address is open to the network: whoever reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
+		fmt.Fprintf(out, "\nThis address is open to the network: anybody who reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
 	}
 	if call := suggestion(s.tools, s.tools.Policy()); call != "" {
 		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign %s\nThen become one of those who are asked, and decide. Ctrl-C ends the demo.\n", call)

@@ -57,7 +57,7 @@ var (
 		if err := wf.Pauses.Resume(ctx, w.who, reason); err != nil {
 			return notPaused(ctx, wf, err, "nothing is paused")
 		}
-		fmt.Fprintf(w.out, "Resumed as %s. Everything goes on.\n", w.who)
+		fmt.Fprintf(w.out, "Resumed as %s. Everything continues.\n", w.who)
 		return nil
 	}}
 )

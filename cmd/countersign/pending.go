@@ -28,7 +28,7 @@ func pendingCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pending [REQUEST]",
 		Short: "Lists what waits for people, and what somebody must check",
-		Long: `Lists what waits for a decision, what was approved and has not run, and runs whose outcome nobody knows. With the id of a request it shows all of it:
+		Long: `Lists what waits for a decision, what was approved and has not run, and runs with an unknown outcome. With the id of a request it shows all of it:
 what somebody has to see who decides it at the command line. What a terminal would hide or obey is written as ⟨…⟩.
 
 It works while the bot runs, and on the store of a bot that does not. docs/operate.md says what to do next.`,
@@ -348,7 +348,7 @@ func (p pending) print(out io.Writer, whole bool) {
 			fmt.Fprintln(out)
 		}
 		fmt.Fprintf(out, "%s · %s · it is unknown whether it happened\n", u.Execution, visible.Line(u.Tool))
-		fmt.Fprintf(out, "  started %s for %s; the agent is told that nobody knows at %s\n", cli.Moment(u.Started), visible.Line(u.Where), cli.Moment(u.Until))
+		fmt.Fprintf(out, "  started %s for %s; the agent is told that the outcome is unknown at %s\n", cli.Moment(u.Started), visible.Line(u.Where), cli.Moment(u.Until))
 		if u.Request != "" {
 			fmt.Fprintf(out, "  of request %s\n", u.Request)
 		}

@@ -124,7 +124,7 @@ func TestRefusals(t *testing.T) {
 	for _, r := range refusalsOf(long) {
 		t.Run(r.name, func(t *testing.T) {
 			var one refusalSum
-			defer func() { // also where the bubble's test has failed
+			defer func() { // also where the test has failed
 				sum.refusals += one.refusals
 				sum.lost += one.lost
 				sum.live += one.live
@@ -211,9 +211,9 @@ func (k *wantedKinds) kindOf(message string) store.OutboxKind {
 	return k.now[message]
 }
 
-// refusedWorld is a bubble whose Slack refuses.
+// refusedWorld is a synctestHarness whose Slack refuses.
 type refusedWorld struct {
-	*bubble
+	*synctestHarness
 	rule    refusalRule
 	proxy   *refusingSlack
 	kinds   *wantedKinds
@@ -222,7 +222,7 @@ type refusedWorld struct {
 	unasked []string // questions that nobody could read while they could be answered
 }
 
-// refusedTools are the tools of the campaign that the bubble's policy lacks, and what it has before its tools.
+// refusedTools are the tools of the campaign that synctestPolicy lacks, and what it has before its tools.
 const refusedTools = `paused_by: [director]
 audit: {channel: "#support-approvals", every: 10m}
 caps: {approver: 4}
@@ -254,8 +254,8 @@ func writesSlowly(next http.Handler) http.Handler {
 func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *refusalSum) {
 	w := &refusedWorld{rule: rule, proxy: &refusingSlack{}}
 	keyFile := filepath.Join(t.TempDir(), "key")
-	inBubble(t, func(b *bubble) {
-		w.bubble = b
+	inBubble(t, func(b *synctestHarness) {
+		w.synctestHarness = b
 		b.instead = func(http.Handler) http.Handler {
 			return writesSlowly(scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)}))
 		}
@@ -283,12 +283,12 @@ func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *re
 		for _, tool := range agent.BuiltIns() {
 			b.ok(b.setup.tools.Register(tool))
 		}
-		policy := strings.Replace(bubblePolicy, "tools:\n", refusedTools, 1)
+		policy := strings.Replace(synctestPolicy, "tools:\n", refusedTools, 1)
 		policy = strings.Replace(policy, "plain: {risk: high, confirm: true", "plain: {risk: high, confirm: true, grants: {uses: 3, within: 30m}", 1)
-		policies, err := newPolicies("bubble.yaml", []byte(policy), b.setup.tools, b.setup.log)
+		policies, err := newPolicies("policy.yaml", []byte(policy), b.setup.tools, b.setup.log)
 		b.ok(err)
 		b.setup.policies = policies
-	}, func(*bubble) {
+	}, func(*synctestHarness) {
 		w.proxy.refuses(rule)
 		w.play()
 		*sum = w.account()
@@ -305,13 +305,13 @@ func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *re
 func TestRefusedKindsAreRemembered(t *testing.T) {
 	proxy := &refusingSlack{kindOf: func(string) store.OutboxKind { return "" }}
 	w := &refusedWorld{proxy: proxy}
-	inBubble(t, func(b *bubble) {
-		w.bubble = b
+	inBubble(t, func(b *synctestHarness) {
+		w.synctestHarness = b
 		b.instead = func(http.Handler) http.Handler {
 			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)})
 		}
 		b.front = func(h http.Handler) http.Handler { proxy.next = h; return proxy }
-	}, func(b *bubble) {
+	}, func(b *synctestHarness) {
 		proxy.refuses(refusalRule{name: "tables", methods: sending, kinds: []string{"table"}, code: "invalid_blocks", reason: true})
 		table := func(when string, refusals int) {
 			t.Helper()
@@ -351,7 +351,7 @@ func TestRefusedKindsAreRemembered(t *testing.T) {
 	})
 }
 
-// think is the model: that of the bubble, and more.
+// think is the model: that of synctestHarness, and more.
 func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" { // no two answers of a thread are the same
@@ -376,12 +376,12 @@ func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scri
 			return scriptedmodel.Reply{}, errors.New("the model is broken")
 		}
 	}
-	return w.bubble.think(ctx, r)
+	return w.synctestHarness.think(ctx, r)
 }
 
 // says is what sam says in a thread of its own.
 func (w *refusedWorld) says(text string) string {
-	thread := w.bubble.says(text)
+	thread := w.synctestHarness.says(text)
 	w.threads = append(w.threads, thread)
 	return thread
 }

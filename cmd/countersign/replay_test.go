@@ -114,7 +114,7 @@ func TestReplayPutsTogetherWhatDiffersAlike(t *testing.T) {
          risk: medium → high
          who: nobody → team-lead
          - issue_refund is high risk
-         - Team Lead has the lowest sufficient ceiling (high)
+         - Team Lead is the first role that may approve this at high risk
          such as ran before 0
                  ran before 1
                  ran before 2

@@ -23,7 +23,7 @@ func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RUN happened|did-not|leave --reason …",
 		Short: "Reports the outcome of a run whose outcome is unknown",
-		Long: `Answers for the people who are asked whether a run happened: it did, with its result as the reason; it did not; or leave it, and the agent is told that nobody knows.
+		Long: `Answers for the people who are asked whether a run happened: it did, with its result as the reason; it did not; or leave it, and the agent is told that the outcome is unknown.
 "countersign pending" lists such runs. It is recorded as operator:LOGIN. A run is not started again by it.`,
 		Example: `  countersign report exec_7ABCDEFGHIJK happened --reason "refund RF-9, seen at the bank"`,
 		Args:    cli.Args(2, 2),

@@ -30,7 +30,7 @@ func restoreCommand() *cobra.Command {
 		Short: "Puts a backup in the place of the store, while no bot runs",
 		Long: `Checks the backup, closes everything in it that could act, and puts it where COUNTERSIGN_STORE says. What was there stays beside it.
 
-Nobody knows any more what happened after the backup was made. So requests that were open in it are voided, runs under way count as unknown, turns stop, and grants
+What happened after the backup was made is unknown. So requests that were open in it are voided, runs under way count as unknown, turns stop, and grants
 end: what was decided and run since is never decided and run again. People are told by their cards and threads when the bot starts.
 
 The file of signed heads goes beside, too: it proves what was there. Where heads are sent elsewhere as well, those that come now begin anew after the backup.`,

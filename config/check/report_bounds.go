@@ -18,7 +18,7 @@ func bounds(p *approvers.Policy) []string {
 		out = append(out, fmt.Sprintf("requests that one person causes: %s; beyond it each asks for a typed value", p.Caps.Requester))
 	}
 	if p.Caps.Approver > 0 {
-		out = append(out, fmt.Sprintf("open cards at one place: %d; what comes on top waits in line, and asks for a typed value", p.Caps.Approver))
+		out = append(out, fmt.Sprintf("open cards at one place: %d; further requests are queued, and ask for a typed value", p.Caps.Approver))
 	}
 	if text := budgetText(p.Budgets); text != "" {
 		out = append(out, "one person and day (UTC): "+text)

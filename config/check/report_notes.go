@@ -87,7 +87,7 @@ func (c *checker) notes(o outcome) []string {
 		out = append(out, text)
 	}
 	if o.policy.SelfApproval {
-		out = append(out, "whoever asked for it may approve it too")
+		out = append(out, "the person who asked for it may approve it too")
 	}
 	if o.policy.Blind {
 		out = append(out, "masked values need not be revealed before an approval (blind)")

@@ -74,7 +74,7 @@ func (s Server) serve(w http.ResponseWriter, r *http.Request) {
 	body := bufio.NewWriterSize(out, 64<<10)
 	f := s.do(r, rc, framed{body}, func(d time.Duration) { out.stall = d })
 	if err := errors.Join(outcome(body, f), body.Flush()); err != nil {
-		s.Log.Warn("the outcome of a task did not reach whoever asked for it", "task", taskOf(r), "error", err)
+		s.Log.Warn("the outcome of a task did not reach the client that asked for it", "task", taskOf(r), "error", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditDecided:
 		return s.decided(f, who)
 	case approvers.AuditAdvanced:
-		return "It went on to stage " + f["stage"] + ", with " + f["risk"] + " risk."
+		return "It moved to stage " + f["stage"] + ", with " + f["risk"] + " risk."
 	case approvers.AuditApproved:
 		return "All stages agreed: one run was allowed."
 	case approvers.AuditClosed:

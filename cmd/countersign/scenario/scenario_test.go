@@ -37,7 +37,7 @@ func TestPressLines(t *testing.T) {
 		"Teo approves issue_refund: 700":                       {who: "Teo", label: "Approve", tool: "issue_refund", text: "700"},
 		"Teo approves issue_refund (ORD-131)":                  {who: "Teo", label: "Approve", tool: "issue_refund", like: "ORD-131"},
 		"Teo tries to modify issue_refund: a=1, b=x: y":        {who: "Teo", label: "Modify", tool: "issue_refund", text: "a=1, b=x: y", tries: true},
-		"Sam tries to go on":                                   {who: "Sam", label: "Withdraw and go on with this", tries: true},
+		"Sam tries to withdraw all":                            {who: "Sam", label: "Withdraw and continue with this", tries: true},
 		"Teo hands issue_refund on to Kenji":                   {who: "Teo", label: "Hand on", tool: "issue_refund", person: "Kenji"},
 		"Sam chooses The blue one":                             {who: "Sam", label: "The blue one"},
 		"Sam answers: yes: both":                               {who: "Sam", label: "Answer", text: "yes: both"},

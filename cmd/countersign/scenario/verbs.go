@@ -24,8 +24,8 @@ var verbs = []verb{
 	{words: "reads and approves TOOL", button: "Details"},
 	{words: "rejects TOOL", button: "Reject", needs: "too much"},
 	{words: "modifies TOOL", button: "Modify", needs: "amount=20", named: true},
+	{words: "withdraws all", button: "Withdraw and continue with this"},
 	{words: "withdraws TOOL", button: "Withdraw"},
-	{words: "goes on", button: "Withdraw and go on with this"},
 	{words: "tries again", button: "Try again"},
 	{words: "asks about TOOL", button: "Ask", needs: "is it the blue one?"},
 	{words: "answers", button: "Answer", needs: "yes, it is"},
@@ -79,11 +79,8 @@ var clickForms = func() (forms []clickForm) {
 
 // infinitive is the form of a verb that follows "tries to".
 func infinitive(third string) string {
-	switch {
-	case strings.HasSuffix(third, "ies"):
-		return strings.TrimSuffix(third, "ies") + "y"
-	case strings.HasSuffix(third, "oes"):
-		return strings.TrimSuffix(third, "es")
+	if stem, ok := strings.CutSuffix(third, "ies"); ok {
+		return stem + "y"
 	}
 	return strings.TrimSuffix(third, "s")
 }
@@ -120,9 +117,9 @@ var verbLines = func() (lines []line) {
 		if f.needs != "" {
 			form += ": " + f.needs
 		}
-		lines = append(lines, line{form, f.match, func(m []string) (scene, error) {
+		lines = append(lines, line{form, f.match, func(m []string) (action, error) {
 			do, err := f.read(m[0])
-			return scene{where: nowhere, play: func(ctx context.Context, p *player) error { return p.click(ctx, do) }}, err
+			return action{where: nowhere, play: func(ctx context.Context, p *player) error { return p.click(ctx, do) }}, err
 		}})
 	}
 	return lines

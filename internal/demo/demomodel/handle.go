@@ -126,7 +126,7 @@ func (d *responder) handleAgain() {
 			d.notes = append(d.notes, "That was "+before.result.status+", so I don't ask for the very same thing again.")
 			d.alternatives(before)
 		case "unknown":
-			d.notes = append(d.notes, "Nobody knows yet whether the first time went through, so I must not do it again. Somebody has to look first.")
+			d.notes = append(d.notes, "It is unknown whether the first time went through, so I must not do it again. Somebody has to look first.")
 		}
 	}
 }

@@ -88,14 +88,14 @@ func (d *responder) refusal(c done) string {
 	case "voided":
 		return what + " fell void while it waited" + why + ". Nothing was changed."
 	case "refused":
-		return what + " is not allowed here, whoever asks" + why + ". Nothing was changed."
+		return what + " is not allowed here" + why + ". Nothing was changed."
 	case "observed":
 		return what + " was not carried out, because for now I only observe" + why + "."
 	case "unknown":
 		if why != "" {
 			why = " (" + strings.TrimPrefix(why, ": ") + ")"
 		}
-		return "Nobody knows yet whether this happened: " + lower(what) + why + ". Somebody has to look; until then I won't try it again."
+		return "It is not known yet whether this happened: " + lower(what) + why + ". Somebody has to look; until then I won't try it again."
 	}
 	return what + " did not work" + why + "."
 }

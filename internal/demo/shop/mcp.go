@@ -151,7 +151,7 @@ func chosen(reply *mcp.ElicitResult) ([]string, error) {
 	case "cancel":
 		return nil, nil // no answer: export all sections, as approved
 	default:
-		return nil, problem(ErrRefused, "Whoever asked for the export does not want it any more, so nothing was exported.")
+		return nil, problem(ErrRefused, "The person who asked for the export does not want it any more, so nothing was exported.")
 	}
 	sections := slices.DeleteFunc(slices.Clone(exportSections), func(section string) bool {
 		ticked, answered := reply.Content[section].(bool)

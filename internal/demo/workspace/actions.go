@@ -48,7 +48,7 @@ func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger 
 	if failed != nil {
 		return nil, "", failed
 	}
-	target, ok := blockkit.Find(where.blocks, p.text("action_id"), p.text("block_id"))
+	target, ok := where.find(p.text("action_id"), p.text("block_id"))
 	if !ok || !shownTo(target.Element, u.ID) {
 		return nil, "", refuse("unknown_action")
 	}
@@ -132,6 +132,7 @@ func (s *Server) choicesOf(u *user, where acted, target blockkit.Placed) blockki
 // acted is the view or the message in which a person acted.
 type acted struct {
 	blocks  []any
+	earlier earlier
 	view    *view
 	channel *channel
 	message *message
@@ -143,7 +144,7 @@ func (s *Server) actedOn(p *personCall, u *user) (acted, *apiError) {
 		if failed != nil {
 			return acted{}, failed
 		}
-		return acted{blocks: v.Blocks, view: v}, nil
+		return acted{blocks: v.Blocks, earlier: v.earlier, view: v}, nil
 	}
 	ch, failed := s.memberChannel(u, p.text("channel"))
 	if failed != nil {
@@ -153,14 +154,28 @@ func (s *Server) actedOn(p *personCall, u *user) (acted, *apiError) {
 	if failed != nil {
 		return acted{}, failed
 	}
-	blocks := slices.Clone(m.Blocks)
-	for _, item := range m.Attachments {
-		if attachment, ok := item.(object); ok {
-			nested, _ := attachment["blocks"].([]any)
-			blocks = append(blocks, nested...)
-		}
+	return acted{blocks: m.allBlocks(), earlier: m.earlier, channel: ch, message: m}, nil
+}
+
+// find returns the element that an action names. Only an action that names its block can be about an earlier version.
+func (a acted) find(actionID, blockID string) (blockkit.Placed, bool) {
+	target, ok := blockkit.Find(a.blocks, actionID, blockID)
+	if !ok && blockID != "" {
+		return blockkit.Find(a.earlier, actionID, blockID)
 	}
-	return acted{blocks: blocks, channel: ch, message: m}, nil
+	return target, ok
+}
+
+// earlier holds the blocks with elements of earlier versions of a message or an App Home, the newest first. A page may
+// still show them at the time of a click: it reads a change after it was made.
+type earlier []any
+
+const maxEarlier = 20
+
+// add adds the blocks of the version that is replaced.
+func (e earlier) add(blocks []any) earlier {
+	all := slices.Concat(blockkit.WithElements(blocks), e)
+	return all[:min(len(all), maxEarlier)]
 }
 
 func shownTo(e object, user string) bool {
@@ -300,7 +315,7 @@ func (s *Server) suggestionPayload(p *personCall) (json.RawMessage, string, *api
 	if failed != nil {
 		return nil, "", failed
 	}
-	target, ok := blockkit.Find(where.blocks, p.text("action_id"), p.text("block_id"))
+	target, ok := where.find(p.text("action_id"), p.text("block_id"))
 	if !ok {
 		return nil, "", refuse("unknown_action")
 	}

@@ -325,3 +325,44 @@ func TestActionsInMessages(t *testing.T) {
 		t.Errorf("the second of two with one action_id: %+v", a)
 	}
 }
+
+// A click reaches the app as the person saw the message, even if the app has changed it since the page read it: Slack
+// gives a changed message's blocks new ids, too.
+func TestClickOnEarlierVersion(t *testing.T) {
+	b := newHarness(t)
+	app := b.connect(nil)
+	blocks := func(value string) arr { return arr{actions(button(obj{"action_id": "go", "value": value}))} }
+	ts := b.must(b.form("chat.postMessage", obj{"channel": "C0001", "text": "x", "blocks": blocks("1")})).text("ts")
+	wait(t, app.events)
+	b.must(b.form("views.publish", obj{"user_id": "U0001", "view": obj{"type": "home", "blocks": blocks("h1")}}))
+	home := b.must(b.get("/people/ada/home?quiet=true")).body["view"]
+	seen := dig(b.messages("ada", "C0001", "")[0], "blocks", "0", "block_id").(string)
+	seenAtHome := dig(home, "blocks", "0", "block_id").(string)
+	for _, value := range []string{"2", "3"} {
+		b.must(b.form("chat.update", obj{"channel": "C0001", "ts": ts, "text": "x", "blocks": blocks(value)}))
+		b.must(b.form("views.publish", obj{"user_id": "U0001", "view": obj{"type": "home", "blocks": blocks("h" + value)}}))
+	}
+	b.must(b.form("chat.update", obj{"channel": "C0001", "ts": ts, "text": "It is over."}))
+	wants := func(want string, click obj) {
+		t.Helper()
+		b.must(b.post("/people/ada/actions", click))
+		for {
+			if got, ok := wait(t, app.events).Data.(slack.InteractionCallback); ok {
+				if a := got.ActionCallback.BlockActions[0]; a.Value != want || a.BlockID != click["block_id"] {
+					t.Errorf("the app got %+v, want the value %s", a, want)
+				}
+				return
+			}
+		}
+	}
+	wants("1", obj{"channel": "C0001", "ts": ts, "action_id": "go", "block_id": seen, "value": "1"})
+	wants("h1", obj{"view_id": "home", "action_id": "go", "block_id": seenAtHome})
+	for _, unseen := range []obj{
+		{"channel": "C0001", "ts": ts, "action_id": "go"}, {"channel": "C0001", "ts": ts, "action_id": "go", "block_id": "other"},
+		{"channel": "C0001", "ts": ts, "action_id": "other", "block_id": seen},
+	} {
+		if r := b.post("/people/ada/actions", unseen); r.code() != "unknown_action" {
+			t.Errorf("%v: %v", unseen, r)
+		}
+	}
+}

@@ -148,6 +148,7 @@ func (s *Server) updateMessage(c *call) (object, *apiError) {
 
 // changed notifies the app and the people of a changed message.
 func (s *Server) changed(ch *channel, before, m *message) {
+	m.earlier = before.earlier.add(before.allBlocks())
 	s.sendMessageChanged(ch, before, m)
 	s.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
 }

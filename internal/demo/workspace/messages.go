@@ -27,7 +27,20 @@ type message struct {
 	// EphemeralTo is the person who sees the message. Such a message is not part of the channel's history.
 	EphemeralTo string `json:"-"`
 
-	profile object // of the app that wrote it
+	profile object  // of the app that wrote it
+	earlier earlier // what pages may still show
+}
+
+// allBlocks returns the blocks of the message and of its attachments.
+func (m *message) allBlocks() []any {
+	blocks := slices.Clone(m.Blocks)
+	for _, item := range m.Attachments {
+		if attachment, ok := item.(object); ok {
+			nested, _ := attachment["blocks"].([]any)
+			blocks = append(blocks, nested...)
+		}
+	}
+	return blocks
 }
 
 // reply reports whether the message is in a thread and is not its parent.

@@ -112,6 +112,7 @@ func (s *Server) replaceOriginal(ch *channel, m *message, ephemeral bool, what c
 	before := *m
 	m.Text, m.Blocks, m.Attachments = what.text, what.blocks, what.attachments
 	if ephemeral {
+		m.earlier = before.earlier.add(before.allBlocks())
 		s.feed.send(change{Type: "ephemeral", User: m.EphemeralTo, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{m.EphemeralTo}})
 		return
 	}

@@ -25,8 +25,9 @@ type view struct {
 	ClearOnClose    bool   `json:"clear_on_close"`
 	NotifyOnClose   bool   `json:"notify_on_close"`
 
-	state  blockkit.State    // what the person entered
-	errors map[string]string // of the last refused submission, by block_id
+	state   blockkit.State    // what the person entered
+	errors  map[string]string // of the last refused submission, by block_id
+	earlier earlier           // of an App Home
 }
 
 // json returns the view as views.open does.
@@ -196,11 +197,11 @@ func (s *Server) replaceView(old, next *view) *apiError {
 		next.ExternalID = old.ExternalID
 	}
 	next.state = blockkit.NewState(next.Blocks, old.state)
-	*old = *next
 	kind := "view"
 	if old.Type == "home" {
-		kind = "home"
+		kind, next.earlier = "home", old.earlier.add(old.Blocks)
 	}
+	*old = *next
 	s.feed.send(change{Type: kind, User: old.User, only: []string{old.User}})
 	return nil
 }

@@ -32,6 +32,17 @@ func Interactive(blocks []any) []Placed {
 	return out
 }
 
+// WithElements returns the blocks that have elements on which people can act.
+func WithElements(blocks []any) []any {
+	var out []any
+	for _, b := range blocks {
+		if len(Interactive([]any{b})) > 0 {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
 // Find returns the element that an action names. Two blocks may have elements with the same action_id; blockID then
 // says which one.
 func Find(blocks []any, actionID, blockID string) (Placed, bool) {
