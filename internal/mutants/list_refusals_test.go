@@ -32,22 +32,22 @@ var refusalMutants = []mutant{
 	{
 		name:  "a request that nobody can be shown says nothing",
 		edits: []edit{{"approvers/workflow/unreached.go", "	if refused == nil {\n		return nil\n", "	if refused == nil || refused != nil {\n		return nil\n"}},
-		by:    []campaign{("^TestNobodyCouldBeShownIt$"), edge("^TestCardThatReachedNobody$")},
+		by:    []campaign{inWorkflow("^TestNobodyCouldBeShownIt$"), edge("^TestCardThatReachedNobody$")},
 	},
 	{
 		name:  "a card that nobody could be shown is not tried again",
 		edits: []edit{{"approvers/workflow/unreached.go", "	for _, s := range t.roots(r, messages) {\n		if err := t.tryAgain(s); err != nil {\n", "	for _, s := range t.roots(r, messages)[:0] {\n		if err := t.tryAgain(s); err != nil {\n"}},
-		by:    []campaign{("^TestACardThatIsShownAgain$"), edge("^TestCardThatReachedNobody$")},
+		by:    []campaign{inWorkflow("^TestACardThatIsShownAgain$"), edge("^TestCardThatReachedNobody$")},
 	},
 	{
 		name:  "the lead of those who can't be shown a card is asked as late as ever",
 		edits: []edit{{"approvers/unreached.go", "		r.EscalateAt = in.Now\n", ""}},
-		by:    []campaign{("^TestTheLeadOfThoseWhoCantBeShownIt$")},
+		by:    []campaign{inWorkflow("^TestTheLeadOfThoseWhoCantBeShownIt$")},
 	},
 	{
 		name:  "a refused question is given up",
 		edits: []edit{{"approvers/workflow/refused_answer.go", "err != nil || !life.relevant {\n			return err\n", "err != nil || life.relevant {\n			return err\n"}},
-		by:    []campaign{("^TestARefusedQuestionIsAskedLater$")},
+		by:    []campaign{inWorkflow("^TestARefusedQuestionIsAskedLater$")},
 	},
 	{
 		name:  "a message whose blocks are refused is lost",
