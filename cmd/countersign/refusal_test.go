@@ -254,7 +254,7 @@ func writesSlowly(next http.Handler) http.Handler {
 func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *refusalSum) {
 	w := &refusedWorld{rule: rule, proxy: &refusingSlack{}}
 	keyFile := filepath.Join(t.TempDir(), "key")
-	inBubble(t, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) {
 		w.synctestHarness = b
 		b.instead = func(http.Handler) http.Handler {
 			return writesSlowly(scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)}))
@@ -305,7 +305,7 @@ func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *re
 func TestRefusedKindsAreRemembered(t *testing.T) {
 	proxy := &refusingSlack{kindOf: func(string) store.OutboxKind { return "" }}
 	w := &refusedWorld{proxy: proxy}
-	inBubble(t, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) {
 		w.synctestHarness = b
 		b.instead = func(http.Handler) http.Handler {
 			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)})
