@@ -42,7 +42,7 @@ func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *ru
 			defer context.AfterFunc(also, func() { end(context.Cause(also)) })()
 		}
 		watch.hold()
-		defer watch.goOn()
+		defer watch.resume()
 		q, err := a.Questions.Elicit(waiting, e.ID, ask, func() string { return whyEnded(waiting) })
 		switch {
 		case errors.Is(err, workflow.ErrNotDue), errors.Is(err, workflow.ErrPaused):
@@ -206,8 +206,8 @@ func (w *runTimer) hold() {
 	}
 }
 
-// goOn resumes the timer when the last hold is released.
-func (w *runTimer) goOn() {
+// resume restarts the timer when the last hold is released.
+func (w *runTimer) resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.holds--; w.holds == 0 && !w.fired {

@@ -18,8 +18,8 @@ import (
 
 var duePreview = store.Timer{Kind: store.TimerPreview, Ref: "req_1"}
 
-// foreteller is an agent whose workflow wants a preview from a companion; look is the companion's function.
-func foreteller(t *testing.T, look func(context.Context, Invocation) (string, error)) (*Agent, *fakeWorkflow) {
+// newPreviewAgent returns an agent whose workflow wants a preview from a companion; look is the companion's function.
+func newPreviewAgent(t *testing.T, look func(context.Context, Invocation) (string, error)) (*Agent, *fakeWorkflow) {
 	t.Helper()
 	var r Registry
 	companion := Tool{Name: "look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object"}`), Effect: approvers.ReadOnly, Run: look, Timeout: time.Hour}
@@ -38,7 +38,7 @@ func foreteller(t *testing.T, look func(context.Context, Invocation) (string, er
 // answer is passed on.
 func TestPreviewCalls(t *testing.T) {
 	var got Invocation
-	a, d := foreteller(t, func(_ context.Context, in Invocation) (string, error) {
+	a, d := newPreviewAgent(t, func(_ context.Context, in Invocation) (string, error) {
 		got = in
 		return "Would refund 1.10", nil
 	})
@@ -59,7 +59,7 @@ func TestPreviewCalls(t *testing.T) {
 
 // TestPreviewItself checks that a tool's own preview function is called, and its Run is not.
 func TestPreviewItself(t *testing.T) {
-	a, d := foreteller(t, nothing)
+	a, d := newPreviewAgent(t, nothing)
 	ran := false
 	tool := Func("look", "Looks.", approvers.Idempotent, func(context.Context, Invocation, struct {
 		Amount Decimal `json:"amount"`
@@ -77,7 +77,7 @@ func TestPreviewItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pinned, _ := r.Tool("look"); !pinned.Previews {
-		t.Error("the desk does not know that it previews itself")
+		t.Error("the workflow does not know that it previews itself")
 	}
 	a.Tools, d.previewing.ToolHash, d.previewing.Own = &r, tool.hash(), true
 	if err := a.Preview(t.Context(), duePreview); err != nil || ran || len(d.previews) != 1 || d.previews[0].Text != "Refund of 1.10" {
@@ -120,7 +120,7 @@ func TestPreviewFails(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, d := foreteller(t, c.look)
+				a, d := newPreviewAgent(t, c.look)
 				began := time.Now()
 				if err := a.Preview(t.Context(), duePreview); err != nil {
 					t.Fatal(err)
@@ -134,7 +134,7 @@ func TestPreviewFails(t *testing.T) {
 			})
 		})
 	}
-	a, d := foreteller(t, nothing)
+	a, d := newPreviewAgent(t, nothing)
 	d.previewing.ToolHash = "another"
 	if err := a.Preview(t.Context(), duePreview); err != nil || d.previews[0].Fault != "look: its definition changed meanwhile" {
 		t.Errorf("%v, %+v", err, d.previews)
@@ -149,7 +149,7 @@ func TestPreviewIsInterrupted(t *testing.T) {
 		back  int
 	}{{workflow.ErrPaused, 1}, {workflow.ErrStopped, 0}, {nil, 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			a, d := foreteller(t, func(ctx context.Context, _ Invocation) (string, error) {
+			a, d := newPreviewAgent(t, func(ctx context.Context, _ Invocation) (string, error) {
 				<-ctx.Done()
 				return "", ctx.Err()
 			})

@@ -122,7 +122,7 @@ func TestAfterTheDeadlineNobodyElseIsTold(t *testing.T) {
 			t.Errorf("%s on: reminded %v", late, told)
 		}
 		if after, m := r.ResolveAvailability(in, nil); len(m) > 0 || !after.EscalateAt.Equal(r.EscalateAt) {
-			t.Errorf("%s on: mustered %+v", late, m)
+			t.Errorf("%s on: resolved %+v", late, m)
 		}
 		if after, _, ok := r.Expire(in); !ok || after.State != approvers.Expired {
 			t.Errorf("%s on: %s", late, after.State)
@@ -159,7 +159,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 func TestHoursOfAStage(t *testing.T) {
 	friday := moment(t, "2026-11-20T16:55:00+01:00")
 	monday := moment(t, "2026-11-23T09:00:00+01:00")
-	p := policyWith(works("support-agent", office(t, "Europe/Berlin", 9*hour, 17*hour)), remindsEvery(10*time.Minute, 1))
+	p := policyWith(works("support-agent", weekdays(t, "Europe/Berlin", 9*hour, 17*hour)), remindsEvery(10*time.Minute, 1))
 	r := openAt(t, p, friday)
 	if want := monday.Add(25 * time.Minute); !r.ExpiresAt.Equal(want) {
 		t.Errorf("expires at %s; want %s", r.ExpiresAt, want)
@@ -177,7 +177,7 @@ func TestHoursOfAStage(t *testing.T) {
 // every lead who is not at work either.
 func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	escalates := func() *approvers.Hours {
-		h := office(t, "Europe/Berlin", 9*hour, 17*hour)
+		h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour)
 		h.Outside = approvers.OutsideEscalates
 		return h
 	}
@@ -201,7 +201,7 @@ func TestOutsideItGoesUpAtOnce(t *testing.T) {
 
 // TestAStageOfSeveralRoles checks that the first clock that runs out counts.
 func TestAStageOfSeveralRoles(t *testing.T) {
-	berlin, tokyo := office(t, "Europe/Berlin", 9*hour, 17*hour), office(t, "Asia/Tokyo", 9*hour, 17*hour)
+	berlin, tokyo := weekdays(t, "Europe/Berlin", 9*hour, 17*hour), weekdays(t, "Asia/Tokyo", 9*hour, 17*hour)
 	p := policyWith(works("team-lead", berlin), works("finance-director", tokyo), func(p *approvers.Policy) {
 		p.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}}
 	})

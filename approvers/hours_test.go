@@ -16,8 +16,8 @@ func zone(t testing.TB, name string) *time.Location {
 	return z
 }
 
-// office are working hours from Monday to Friday.
-func office(t testing.TB, zoneName string, from, to time.Duration, holidays ...string) *approvers.Hours {
+// weekdays returns working hours from Monday to Friday.
+func weekdays(t testing.TB, zoneName string, from, to time.Duration, holidays ...string) *approvers.Hours {
 	return &approvers.Hours{
 		Zone: zone(t, zoneName), Days: [7]bool{time.Monday: true, time.Tuesday: true, time.Wednesday: true, time.Thursday: true, time.Friday: true},
 		From: from, To: to, Holidays: holidays, Outside: approvers.OutsideWaits,
@@ -26,7 +26,7 @@ func office(t testing.TB, zoneName string, from, to time.Duration, holidays ...s
 
 // everyDay are working hours on every day.
 func everyDay(t testing.TB, zoneName string, from, to time.Duration) *approvers.Hours {
-	h := office(t, zoneName, from, to)
+	h := weekdays(t, zoneName, from, to)
 	h.Days = [7]bool{true, true, true, true, true, true, true}
 	return h
 }
@@ -43,7 +43,7 @@ func moment(t testing.TB, s string) time.Time {
 const hour = time.Hour
 
 func TestWorkingTime(t *testing.T) {
-	berlin := office(t, "Europe/Berlin", 9*hour, 17*hour, "2026-12-25", "2026-12-28")
+	berlin := weekdays(t, "Europe/Berlin", 9*hour, 17*hour, "2026-12-25", "2026-12-28")
 	nights := everyDay(t, "Europe/Berlin", 1*hour, 4*hour)
 	tests := []struct {
 		name  string
@@ -71,7 +71,7 @@ func TestWorkingTime(t *testing.T) {
 		{"until midnight", everyDay(t, "Europe/Berlin", 22*hour, 24*hour), "2026-11-20T23:00:00+01:00", 2 * hour, "2026-11-21T23:00:00+01:00"},
 		{"all day long", everyDay(t, "Europe/Berlin", 0, 24*hour), "2026-10-24T12:00:00+02:00", 24 * hour, "2026-10-25T11:00:00+01:00"},
 		// In Havana the clocks change at midnight, so the day of the change has no midnight.
-		{"a day without midnight", office(t, "America/Havana", 9*hour, 17*hour), "2026-03-06T16:00:00-05:00", 2 * hour, "2026-03-09T10:00:00-04:00"},
+		{"a day without midnight", weekdays(t, "America/Havana", 9*hour, 17*hour), "2026-03-06T16:00:00-05:00", 2 * hour, "2026-03-09T10:00:00-04:00"},
 		{"begins on a day without midnight", everyDay(t, "America/Havana", 0, 2*hour), "2026-03-07T20:00:00-05:00", 30 * time.Minute, "2026-03-08T01:30:00-04:00"},
 		{"far longer than a year", berlin, "2026-01-05T09:00:00+01:00", 400 * 8 * hour, "2027-07-20T17:00:00+02:00"},
 	}
@@ -108,7 +108,7 @@ func TestLeftOutHours(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
-	h := office(t, "Asia/Tokyo", 9*hour, 17*hour, "2026-11-23")
+	h := weekdays(t, "Asia/Tokyo", 9*hour, 17*hour, "2026-11-23")
 	for at, want := range map[string]bool{
 		"2026-11-20T08:59:59+09:00": false, "2026-11-20T09:00:00+09:00": true, "2026-11-20T16:59:59+09:00": true, "2026-11-20T17:00:00+09:00": false,
 		"2026-11-21T12:00:00+09:00": false, "2026-11-23T12:00:00+09:00": false, "2026-11-24T01:00:00Z": true,
@@ -125,7 +125,7 @@ func TestOpen(t *testing.T) {
 // TestHoursThatNeverCome checks that if nobody ever works, time passes as without working hours: nothing waits for
 // ever.
 func TestHoursThatNeverCome(t *testing.T) {
-	h := office(t, "UTC", 9*hour, 17*hour)
+	h := weekdays(t, "UTC", 9*hour, 17*hour)
 	h.Days = [7]bool{}
 	if got := h.After(start, hour); !got.Equal(start.Add(hour)) {
 		t.Errorf("an hour is through at %s", got)
@@ -135,7 +135,7 @@ func TestHoursThatNeverCome(t *testing.T) {
 // TestWorkingTimeRises checks that a longer working time never ends sooner, whenever it begins, and that it ends within
 // working hours.
 func TestWorkingTimeRises(t *testing.T) {
-	h := office(t, "Europe/Berlin", 9*hour, 17*hour, "2026-03-31")
+	h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour, "2026-03-31")
 	for at := moment(t, "2026-03-25T00:00:00Z"); at.Before(moment(t, "2026-04-03T00:00:00Z")); at = at.Add(37 * time.Minute) {
 		before := at
 		for d := time.Minute; d < 40*hour; d += 53 * time.Minute {

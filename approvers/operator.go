@@ -67,7 +67,7 @@ func (r Request) BrokenBy() (Decision, bool) {
 	return Decision{}, false
 }
 
-// Concerned returns the roles whose people are notified when an operator breaks the glass: the roles of every stage,
+// Concerned returns the roles whose people are notified when an operator approves in their place (break glass): the roles of every stage,
 // the leads added by escalation, and every lead above them.
 func (r Request) Concerned(p *Policy) []string {
 	var out []string

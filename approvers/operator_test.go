@@ -11,7 +11,7 @@ import (
 var operator = approvers.Operates(approvers.Operator("anna"))
 
 // glassy is the example with a refund that an operator may approve (break_glass).
-func glassy() *approvers.Policy {
+func breakGlassPolicy() *approvers.Policy {
 	p := example()
 	p.Tools[5].BreakGlass = true
 	return p
@@ -26,7 +26,7 @@ func TestOperatorIsNobodyOfSlack(t *testing.T) {
 			t.Errorf("%q has the login %q", id, login)
 		}
 	}
-	p := glassy()
+	p := breakGlassPolicy()
 	r := open(t, p, "issue_refund", large)
 	p.Approvers[1].Members = append(p.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "operator:anna"})
 	for name, move := range map[string]func(approvers.DecisionContext, approvers.Action) (approvers.Request, []approvers.Event, *approvers.Denied){"break glass": r.BreakGlass, "overrule": r.Overrule} {
@@ -40,7 +40,7 @@ func TestOperatorIsNobodyOfSlack(t *testing.T) {
 
 // The operator's approval counts for every remaining stage; earlier approvals of people stay recorded.
 func TestBreakGlass(t *testing.T) {
-	p := glassy()
+	p := breakGlassPolicy()
 	r := open(t, p, "issue_refund", large)
 	r = mustApprove(t, p, r, onLead, start)
 	r = mustApprove(t, p, r, onFin1, start)
@@ -90,7 +90,7 @@ func TestBreakGlassIsDenied(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := glassy()
+			p := breakGlassPolicy()
 			r := open(t, p, "issue_refund", small)
 			if tt.policy != nil {
 				tt.policy(p)
@@ -109,7 +109,7 @@ func TestBreakGlassIsDenied(t *testing.T) {
 }
 
 // An override can allow break_glass for one agent, but not for a protected tool.
-func TestOverridesBreakNoProtectedGlass(t *testing.T) {
+func TestOverridesAllowNoProtectedBreakGlass(t *testing.T) {
 	p, breaks := example(), true
 	p.Agents[0].Overrides = map[string]approvers.Override{"issue_refund": {Glass: &breaks}}
 	if tool, _ := p.Tool("issue_refund", "support"); !tool.BreakGlass {
@@ -125,12 +125,12 @@ func TestOverridesBreakNoProtectedGlass(t *testing.T) {
 
 // A call that an operator approved waits again if the policy became stricter before it ran, even if the policy no
 // longer allows break_glass.
-func TestBrokenGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
+func TestBreakGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 	for name, change := range map[string]func(*approvers.Policy){
-		"no glass":              func(p *approvers.Policy) { p.Tools[5].BreakGlass = false },
+		"break glass is off":    func(p *approvers.Policy) { p.Tools[5].BreakGlass = false },
 		"a stricter last stage": func(p *approvers.Policy) { p.Tools[5].Rules[0].Stages[1].ExpiresAfter = time.Minute },
 	} {
-		p := glassy()
+		p := breakGlassPolicy()
 		r := open(t, p, "issue_refund", large)
 		r, _, denied := r.BreakGlass(deciding(p, start), actionBy(r, operator, start))
 		if denied != nil {
@@ -206,8 +206,8 @@ func TestConcerned(t *testing.T) {
 }
 
 // A call that an operator approved does not count towards trust in the tool.
-func TestBrokenGlassEarnsNoTrust(t *testing.T) {
-	p := glassy()
+func TestBreakGlassEarnsNoTrust(t *testing.T) {
+	p := breakGlassPolicy()
 	p.Tools[5].Rules = nil
 	p.Tools[5].Grants, p.Tools[5].TrustAfter = approvers.GrantTerms{Uses: 1, Within: time.Hour, AtMost: []string{"amount"}}, 5
 	r := open(t, p, "issue_refund", small)

@@ -30,7 +30,7 @@ func away(who approvers.Identity, standIn ...approvers.Presence) approvers.Prese
 
 func TestResolveAvailability(t *testing.T) {
 	second := person("U0005") // another team lead
-	stranger := person("U0300")
+	outsider := person("U0300")
 	p := policyWith(func(p *approvers.Policy) {
 		p.Approvers = append(p.Approvers, approvers.Role{Name: "deputies", Title: "Deputies", Members: users("U0005"), MaxRisk: approvers.High, CanApprove: []string{"*"}})
 	})
@@ -48,13 +48,13 @@ func TestResolveAvailability(t *testing.T) {
 		{"away with a peer", []approvers.Presence{away(onLead, here(second)[0])}, []string{"U0005 for U0002 by deputies"}, false},
 		{"the peer is in do-not-disturb", []approvers.Presence{away(onLead, quiet(second, at.Add(hour)))}, []string{"U0005 for U0002 by deputies"}, true},
 		{"the peer is away too", []approvers.Presence{away(onLead, away(second))}, nil, true},
-		{"the peer is away too, and has a stand-in", []approvers.Presence{away(onLead, away(stranger, here(second)[0]))}, []string{"U0005 for U0002 by deputies"}, false},
+		{"the peer is away too, and has a stand-in", []approvers.Presence{away(onLead, away(outsider, here(second)[0]))}, []string{"U0005 for U0002 by deputies"}, false},
 		{"the stand-in has no such role", []approvers.Presence{away(onLead, here(onSupport)[0])}, nil, true},
 		{"the stand-in asked for it", []approvers.Presence{away(onLead, here(asker)[0])}, nil, true},
 		{"the stand-in is a guest", []approvers.Presence{away(onLead, approvers.Presence{Who: approvers.Identity{ID: second.ID, Guest: true}})}, nil, true},
-		{"somebody who may not decide is away", []approvers.Presence{here(onLead)[0], away(stranger, here(second)[0])}, nil, false},
+		{"somebody who may not decide is away", []approvers.Presence{here(onLead)[0], away(outsider, here(second)[0])}, nil, false},
 		{"nobody is in the role", nil, nil, true},
-		{"only somebody of no role is here", here(stranger), nil, true},
+		{"only somebody of no role is here", here(outsider), nil, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestResolveAvailability(t *testing.T) {
 			}
 			again, n := after.ResolveAvailability(deciding(p, at), append(tt.people, here(identities(after.Invited)...)...))
 			if len(invites(n)) != 0 || len(again.Invited) != len(after.Invited) {
-				t.Errorf("mustered once more, it invites %v", invites(n))
+				t.Errorf("resolved once more, it invites %v", invites(n))
 			}
 		})
 	}
@@ -123,10 +123,10 @@ func TestAStandInHasToBeInTheGroup(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedGroup)
 }
 
-// TestMusterOutsideOfWorkingHours checks that nobody must be reachable at night, and that availability is checked again
+// TestAvailabilityOutsideOfWorkingHours checks that nobody must be reachable at night, and that availability is checked again
 // when the role works.
-func TestMusterOutsideOfWorkingHours(t *testing.T) {
-	p := policyWith(works("support-agent", office(t, "Europe/Berlin", 9*hour, 17*hour)))
+func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
+	p := policyWith(works("support-agent", weekdays(t, "Europe/Berlin", 9*hour, 17*hour)))
 	night, opens := moment(t, "2026-11-20T23:00:00+01:00"), moment(t, "2026-11-23T09:00:00+01:00")
 	r := openAt(t, p, night)
 	asleep := []approvers.Presence{quiet(onSupport, night.Add(9*hour))}
@@ -140,9 +140,9 @@ func TestMusterOutsideOfWorkingHours(t *testing.T) {
 	}
 }
 
-// TestMusterWithoutALead checks that without a lead nobody is told, and that this does not use up the rounds of an
+// TestAvailabilityWithoutALead checks that without a lead nobody is told, and that this does not use up the rounds of an
 // exhausted chain.
-func TestMusterWithoutALead(t *testing.T) {
+func TestAvailabilityWithoutALead(t *testing.T) {
 	p := policyWith(repeats(1))
 	r := open(t, p, "cancel_account", `{}`)
 	after, _ := r.ResolveAvailability(deciding(p, start), []approvers.Presence{away(onFin1), away(onFin2)})

@@ -184,7 +184,7 @@ func drawOverride(t *rapid.T) approvers.Override {
 		mode := one(t, "mode", approvers.Enforce, approvers.Observe)
 		o.Mode = &mode
 	}
-	if oneIn(t, 4, "glassy") {
+	if oneIn(t, 4, "breaks glass") {
 		glass := rapid.Bool().Draw(t, "glass")
 		o.Glass = &glass
 	}

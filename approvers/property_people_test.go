@@ -109,16 +109,16 @@ func (w *propertyFixture) awaited(who approvers.Identity) bool {
 	return len(w.may(w.policy, who)) > 0 && !w.counted(who.ID) && !w.rejected(who.ID)
 }
 
-// muster checks who can be reached. A stand-in joins the stage by a role of their own. If nobody can be reached, the
+// resolveAvailability checks who can be reached. A stand-in joins the stage by a role of their own. If nobody can be reached, the
 // lead is told at once, or when somebody works again.
-func (w *propertyFixture) muster(t *rapid.T) {
+func (w *propertyFixture) resolveAvailability(t *rapid.T) {
 	w.refresh(t)
 	people := w.drawPresence(t)
 	late := !w.now.Before(w.r.ExpiresAt)
 	after, found := w.r.ResolveAvailability(w.deciding(), people)
 	if w.state != approvers.Pending || late {
 		if len(invites(found)) > 0 || !recheckAt(found).IsZero() || !reflect.DeepEqual(after, w.r) {
-			t.Fatalf("mustered a %s request, late %t: %+v", w.state, late, found)
+			t.Fatalf("resolved a %s request, late %t: %+v", w.state, late, found)
 		}
 		return
 	}
@@ -143,7 +143,7 @@ func (w *propertyFixture) muster(t *rapid.T) {
 	if len(invites(found)) != len(invited) {
 		t.Fatalf("invited %+v; the account says %v", invites(found), invited)
 	}
-	w.decidedNothing(t, "mustering", after)
+	w.decidedNothing(t, "resolving availability", after)
 	works := w.worksNow(w.asked())
 	atOnce := !reached && works && len(w.up(w.policy)) > 0
 	switch {
@@ -155,6 +155,6 @@ func (w *propertyFixture) muster(t *rapid.T) {
 		t.Fatalf("reached %t, at work %t, and it is looked at again at %s", reached, works, recheckAt(found))
 	}
 	w.r.EscalateAt = after.EscalateAt
-	w.sameClocks(t, "mustering", after)
+	w.sameClocks(t, "resolving availability", after)
 	w.settle(t, after)
 }

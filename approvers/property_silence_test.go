@@ -17,7 +17,7 @@ func TestSilenceEndsEveryRequest(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {
 		w := newPropertyFixture(t)
-		events := []func(*rapid.T){w.approve, w.approve, w.reject, w.modify, w.handOn, w.muster, w.remind, w.escalate, w.expire, w.pass, w.changePolicy}
+		events := []func(*rapid.T){w.approve, w.approve, w.reject, w.modify, w.handOn, w.resolveAvailability, w.remind, w.escalate, w.expire, w.pass, w.changePolicy}
 		for range rapid.IntRange(0, 12).Draw(t, "events") {
 			if w.over() {
 				break
@@ -53,7 +53,7 @@ func (w *propertyFixture) silence(t *rapid.T) {
 		}
 		asked := len(w.leads)
 		if !again.IsZero() && !again.After(w.now) {
-			again = w.musterAgain(t)
+			again = w.resolveAgain(t)
 		}
 		for _, handle := range rapid.Permutation([]func(*rapid.T){w.escalate, w.remind, w.expire}).Draw(t, "order") {
 			handle(t)
@@ -79,10 +79,10 @@ func (w *propertyFixture) nextDue(again time.Time) (due time.Time) {
 	return due
 }
 
-// musterAgain checks who can be reached, and returns when to check again.
-func (w *propertyFixture) musterAgain(t *rapid.T) time.Time {
+// resolveAgain checks who can be reached, and returns when to check again.
+func (w *propertyFixture) resolveAgain(t *rapid.T) time.Time {
 	_, found := w.r.ResolveAvailability(w.deciding(), nil)
-	w.muster(t)
+	w.resolveAvailability(t)
 	return recheckAt(found)
 }
 
@@ -95,7 +95,7 @@ func (w *propertyFixture) longest() time.Duration {
 	d := w.times().ExpiresAfter
 	slowest := d
 	for _, r := range w.policy.Approvers {
-		if h := r.Hours; h != nil { // at least one working day a week, of which holidays take some away
+		if h := r.Hours; h != nil { // at least one working day a week, fewer with holidays
 			days := int(d/(h.To-h.From)) + 1 + len(h.Holidays)
 			slowest = max(slowest, time.Duration(days+1)*7*24*time.Hour)
 		}

@@ -217,9 +217,9 @@ func TestSetMember(t *testing.T) {
 	}
 }
 
-// FuzzForetell checks, for any preview, that the headline is one line of at most 600 characters, and that no secret
+// FuzzToolPreview checks, for any preview, that the headline is one line of at most 600 characters, and that no secret
 // value of more than two characters is stored.
-func FuzzForetell(f *testing.F) {
+func FuzzToolPreview(f *testing.F) {
 	f.Add("Would charge 4111 1111", "4111 1111")
 	f.Add(`{"message":"a\u0007\nb"}`, "ab\"c")
 	f.Add("\xff\u2028approved by <!channel>", "(masked)")

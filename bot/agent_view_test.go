@@ -47,7 +47,7 @@ func TestStop(t *testing.T) {
 }
 
 // A person who may not ask the agent can't stop it with any button.
-func TestStopByAStranger(t *testing.T) {
+func TestStopByAnotherPerson(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", refundCall)

@@ -77,7 +77,8 @@ func TestBundleOneByOne(t *testing.T) {
 	}
 	card = h.finds("teo", "#support-approvals", "", "1 of 3 calls waits", "refunded already")
 	h.finds("sam", "#support", root, "refunded already", "Waits for Support Agent")
-	h.clicksOn("teo", "#support-approvals", card, render.ActModify, 0)
+	h.clicksOn("teo", "#support-approvals", card, render.ActArguments, 0)
+	h.clicksInDetails("teo", render.ActModify)
 	form = h.opened("teo", render.ActModify)
 	if out := h.submits("teo", form, map[string]any{"arg.amount": "40"}); out["ok"] != true {
 		t.Fatalf("%v", out)
@@ -154,7 +155,11 @@ func TestBundleApart(t *testing.T) {
 	h.says("sam", "#support", strings.ReplaceAll(threeCalls, "update_shipping_address", "search_orders"))
 	teo := h.finds("teo", "U0BOT", "", "3 calls wait for Team Lead")
 	h.finds("ada", "U0BOT", "", "3 calls wait for Team Lead")
-	h.clicksOn("teo", "U0BOT", teo, render.ActApart, 2)
+	h.clicksOn("teo", "U0BOT", teo, render.ActArguments, 2)
+	h.clicksInDetails("teo", render.ActApart)
+	h.until("the form says what came of it", func() bool {
+		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "It has a card of its own now")
+	})
 	own := h.finds("teo", "U0BOT", "", "Refund for order ORD-4", "Waits for Team Lead (2 people)")
 	h.finds("ada", "U0BOT", "", "2 of 3 calls wait", "It has a card of its own now")
 	if !own.has(render.ActArguments) {

@@ -37,7 +37,7 @@ const (
 
 // CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
 // Messages that were received are known by their id, so that the order of histories, deliveries and retries does not
-// matter. It goes on where an earlier process stopped.
+// matter. It continues where an earlier process stopped.
 func (b Reception) CatchUp(ctx context.Context, _ store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *catchUp) skipped(err error) bool {
 	return true
 }
 
-// channels returns the channels and direct messages of which the bot is a member, by id. Where Slack does not list them,
+// channels returns the channels and direct messages that the bot is a member of, by id. Where Slack does not list them,
 // those of recent conversations are known.
 func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 	known := map[string]bool{}

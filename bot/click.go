@@ -95,8 +95,11 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	}
 	a := i.Actions[0]
 	if i.View.modal() {
-		if _, form := render.FormTitles[a.ActionID]; form {
+		switch _, form := render.FormTitles[a.ActionID]; {
+		case form:
 			return b.openWithin(ctx, d, i)
+		case a.ActionID == render.ActApart:
+			return unbundleWithin(ctx, b, d, i)
 		}
 		return b.turnPage(ctx, d, i)
 	}
@@ -131,7 +134,7 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 		return render.ClickTarget{Token: token}, err
 	}
 	named := a.ActionID
-	if named == render.ActFeedback { // an element with two tokens, neither of which occurs elsewhere
+	if named == render.ActFeedback { // an element with two tokens; neither occurs elsewhere
 		named = ""
 	}
 	s, err := b.findClickTarget(ctx, token, named)
@@ -211,7 +214,7 @@ func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.C
 	case render.ActApproveAll:
 		c.Kind = approvers.Approve
 		return b.decideAll(ctx, w, s, c)
-	case render.ActApart:
+	case render.ActApart: // on cards of earlier versions; now it is in Details…
 		c.Request = s.Token.Ref
 		var after approvers.Request
 		after, err = b.Requests.Unbundle(ctx, c)

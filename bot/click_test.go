@@ -284,13 +284,13 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 			t.Errorf("%s: asked again: %t, want %t", what, again, want)
 		}
 	}
-	stranger := "U0004" // is refused, so the request stays unchanged
-	times("medium risk", s.address().press(stranger, render.ActApprove), false)
-	times("high risk", s.refund().press(stranger, render.ActApprove), true)
+	outsider := "U0004" // is refused, so the request stays unchanged
+	times("medium risk", s.address().press(outsider, render.ActApprove), false)
+	times("high risk", s.refund().press(outsider, render.ActApprove), true)
 	address := s.address()
-	times("a change", address.form(stranger, render.ActModify, s.filled(address, 0), map[string]string{"arg.order_id": `"ORD-1"`}), true)
+	times("a change", address.form(outsider, render.ActModify, s.filled(address, 0), map[string]string{"arg.order_id": `"ORD-1"`}), true)
 	s.changes(func(p *approvers.Policy) { p.Caps.Approver = 500 })
-	times("medium risk, by another policy", address.press(stranger, render.ActApprove), true)
+	times("medium risk, by another policy", address.press(outsider, render.ActApprove), true)
 }
 
 // People rate an answer below it. A second click changes the rating. Guests and strangers are told that theirs does not

@@ -171,17 +171,53 @@ func notUpdated(err error) error {
 	return fmt.Errorf("views.update: %w", slackapi.WithDelay(err))
 }
 
-// openWithin replaces the modal of Details… with the form of one of its buttons.
-func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error {
-	r := ephemeralReply{user: i.User.ID}
+// inDetails finds the subject of a click in the modal of Details….
+func inDetails(ctx context.Context, b *Bot, i interaction) (render.ClickTarget, error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if err != nil {
-		return b.rejectClick(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
+		return render.ClickTarget{}, err
 	}
 	s, err := b.formOn(ctx, i, f)
 	if err == nil && (s.Request == nil || i.View.Callback != render.ActArguments) {
 		err = errForged
 	}
+	return s, err
+}
+
+// unbundleWithin moves a call of a bundle to a card of its own, from its Details….
+func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) error {
+	s, err := inDetails(ctx, b, i)
+	r, c := ephemeralReply{user: i.User.ID, channel: s.Message.Channel}, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}
+	if err != nil {
+		return b.rejectClick(ctx, d, r, c, s, err)
+	}
+	who, err := b.authority(ctx, r.user, s, render.ActApart)
+	if err != nil {
+		return b.unknownClicker(ctx, d, r, c, s, err)
+	}
+	c.Inbox, c.At, c.Who, c.User, c.Request = d.id, d.at, who, r.user, s.Token.Ref
+	c.Digest, c.Whole, c.Rendering, c.FirstSeen = s.ShownRequest().Digest, s.ShownRequest().Whole, s.RenderingHash(), s.ShownRequest().Since
+	after, err := b.Requests.Unbundle(ctx, c)
+	words := render.Say("↗️ It has a card of its own now, with everything that you can do about it.")
+	var denied *approvers.Denied
+	switch {
+	case errors.As(err, &denied):
+		words = render.Denied(denied, &after, s.Policy)
+	case err != nil:
+		return err
+	}
+	err = showForm(b, render.Refusal(render.ActArguments, words), func(v slack.ModalViewRequest) error { return updateClicked(ctx, b, v, i) })
+	if err != nil {
+		b.Log.Info("Details… could not show what came of a click", "inbox", d.id, "cause", err)
+		b.replyEphemeral(ctx, r, words)
+	}
+	return nil
+}
+
+// openWithin replaces the modal of Details… with the form of one of its buttons.
+func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error {
+	r := ephemeralReply{user: i.User.ID}
+	s, err := inDetails(ctx, b, i)
 	if err != nil {
 		return b.rejectClick(ctx, d, r, workflow.Click{}, s, err)
 	}

@@ -121,15 +121,21 @@ func (h *harness) clicks(user, channel string, p posted, action string) {
 	h.t.Helper()
 	if !p.has(action) && p.has(render.ActArguments) { // the button is in Details…
 		h.clicks(user, channel, p, render.ActArguments)
-		details := h.opened(user, render.ActArguments)
-		if out := h.call("POST", "/people/"+user+"/actions", map[string]any{"view_id": details["id"], "action_id": action}); out["ok"] != true {
-			h.t.Fatalf("%s could not click %s in the details: %v", user, action, out)
-		}
+		h.clicksInDetails(user, action)
 		return
 	}
 	out := h.call("POST", "/people/"+user+"/actions", map[string]any{"channel": channel, "ts": p.TS, "action_id": action})
 	if out["ok"] != true {
 		h.t.Fatalf("%s could not click %s: %v", user, action, out)
+	}
+}
+
+// clicksInDetails presses a button in the open form of Details….
+func (h *harness) clicksInDetails(user, action string) {
+	h.t.Helper()
+	details := h.opened(user, render.ActArguments)
+	if out := h.call("POST", "/people/"+user+"/actions", map[string]any{"view_id": details["id"], "action_id": action}); out["ok"] != true {
+		h.t.Fatalf("%s could not click %s in the details: %v", user, action, out)
 	}
 }
 

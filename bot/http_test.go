@@ -120,7 +120,7 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 // A request that is not a current one of Slack's is refused with a status that docs/transports.md lists, and a text
 // that reveals nothing. A signed request that is not for the bot is accepted and has no effect. Neither decides
 // anything or posts a message.
-func TestStrangersOverHTTP(t *testing.T) {
+func TestUnsignedRequests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)
 	h.says("sam", "#support", refundCall)

@@ -1,6 +1,6 @@
 // Package store is the contract of Countersign's durable state: the records, one typed transaction, and the errors.
-// Package store/bolt implements it with bbolt. Package store/storetest is the conformance suite that every backend
-// passes.
+// Package store/bolt implements it with bbolt, store/postgres with PostgreSQL. Package store/storetest is the
+// conformance suite that every backend passes.
 //
 // The contract:
 //
@@ -15,7 +15,8 @@
 //   - Ids are non-empty UTF-8, and a message's Seq is at least 1; anything else is refused. A refused Put leaves the
 //     transaction usable. In texts, U+FFFD replaces bytes that are not UTF-8; raw JSON and payloads are kept byte for
 //     byte.
-//   - A write that is refused with ErrFull or ErrMoved changed nothing, and the store stays usable: see Refused.
+//   - A write that is refused with ErrFull, ErrMoved or ErrUnavailable changed nothing, and the store stays usable: see
+//     Refused.
 //   - Any other error of a commit is ErrCommitUnknown: the writes may or may not be there after a restart. The process
 //     must stop and restart from the stored state.
 //

@@ -14,7 +14,7 @@ var (
 	ErrClosed = errors.New("store: closed")
 )
 
-// Errors of a store's file. The wrapping error says what to do.
+// Errors of a store's file or database. The wrapping error says what to do.
 var (
 	// ErrLocked says that another process holds the store.
 	ErrLocked = errors.New("store: in use by another process")
@@ -29,10 +29,15 @@ var (
 	// ErrMoved says that the file of an open store was removed, renamed or replaced. Nothing was written. Reads still
 	// work, and writes work again once that file is back.
 	ErrMoved = errors.New("store: the file is not at its path any more")
+	// ErrUnavailable says that the database can't be reached, or does not take writes. Nothing was written, and reads
+	// and writes work again once the database does.
+	ErrUnavailable = errors.New("store: the database is not available")
 )
 
 // Refused reports whether a write was refused for a temporary reason. Nothing was written, and the store stays open.
-func Refused(err error) bool { return errors.Is(err, ErrFull) || errors.Is(err, ErrMoved) }
+func Refused(err error) bool {
+	return errors.Is(err, ErrFull) || errors.Is(err, ErrMoved) || errors.Is(err, ErrUnavailable)
+}
 
 // IgnoreNotFound returns nil for ErrNotFound, and other errors unchanged.
 func IgnoreNotFound(err error) error {

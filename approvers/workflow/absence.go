@@ -206,10 +206,10 @@ func (movedError) Error() string { return "the request changed while its people 
 func (movedError) After() time.Duration { return 100 * time.Millisecond }
 
 // ResolveAvailability checks who of a stage can be reached. It invites stand-ins, and calls the lead if nobody can be
-// reached. people are the stage's people as of roll.
-func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, roll view.StageSnapshot, people []approvers.Presence) error {
+// reached. people are the stage's people as of snapshot.
+func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
-		r, err := t.requests.pendingRequest(timer, roll)
+		r, err := t.requests.pendingRequest(timer, snapshot)
 		if err != nil || r.ID == "" {
 			return err
 		}
@@ -227,12 +227,12 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, rol
 
 // pendingRequest reads the request that a timer names, and checks that it is unchanged since the look-up of its people.
 // If the request is not pending, it clears the timer and returns no request.
-func (t requestsTx) pendingRequest(timer store.Timer, roll view.StageSnapshot) (approvers.Request, error) {
+func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapshot) (approvers.Request, error) {
 	r, err := t.Request(timer.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && r.State != approvers.Pending {
 		return approvers.Request{}, t.ClearTimer(timer.Kind, timer.Ref)
 	}
-	if err == nil && r.Version != roll.Request.Version {
+	if err == nil && r.Version != snapshot.Request.Version {
 		err = errMoved
 	}
 	return r, err

@@ -28,28 +28,28 @@ func TestAnyOrder(t *testing.T) {
 		defer func() { h.ok(h.store.Close()) }()
 		c := &chaos{harness: h, ran: map[string]int{}}
 		rt.Repeat(map[string]func(*rapid.T){
-			"":          c.check,
-			"say":       c.say,
-			"think":     c.think,
-			"think2":    c.think,
-			"decide":    c.decide,
-			"decide2":   c.decide,
-			"all":       c.decideAllOf,
-			"unbundle":  c.unbundle,
-			"run":       c.run,
-			"run2":      c.run,
-			"finish":    c.finish,
-			"withdraw":  c.withdraw,
-			"go on":     c.goOn,
-			"try again": c.tryAgain,
-			"report":    c.report,
-			"show":      c.show,
-			"pass":      c.pass,
-			"away":      c.leave,
-			"quiet":     c.disturb,
-			"policy":    c.change,
-			"tool":      c.drift,
-			"restart":   c.restart,
+			"":             c.check,
+			"say":          c.say,
+			"think":        c.think,
+			"think2":       c.think,
+			"decide":       c.decide,
+			"decide2":      c.decide,
+			"all":          c.decideAllOf,
+			"unbundle":     c.unbundle,
+			"run":          c.run,
+			"run2":         c.run,
+			"finish":       c.finish,
+			"withdraw":     c.withdraw,
+			"withdraw all": c.withdrawAll,
+			"try again":    c.tryAgain,
+			"report":       c.report,
+			"show":         c.show,
+			"pass":         c.pass,
+			"away":         c.leave,
+			"quiet":        c.disturb,
+			"policy":       c.change,
+			"tool":         c.drift,
+			"restart":      c.restart,
 		})
 	})
 }
@@ -221,7 +221,7 @@ func (c *chaos) someTurn(t *rapid.T) string {
 	return c.turns[rapid.IntRange(0, len(c.turns)-1).Draw(t, "turn")]
 }
 
-func (c *chaos) goOn(t *rapid.T) {
+func (c *chaos) withdrawAll(t *rapid.T) {
 	c.fine(t, c.Requests.WithdrawAll(c.ctx(), workflow.Click{Turn: c.someTurn(t), Who: c.who(t), At: c.clock.Now()}))
 }
 

@@ -50,7 +50,7 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 		t.Errorf("%s by %s as %s", out.State, out.ClosedBy, out.ClosedRole)
 	}
 	if n := len(h.timers(store.TimerAvailability)); n != 0 {
-		t.Errorf("%d musters are left", n)
+		t.Errorf("%d availability timers are left", n)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestNobodyIsHere(t *testing.T) {
 	}
 	h.wantKinds(r.ID, "proposed escalated escalated")
 	if n := len(h.timers(store.TimerAvailability)); n != 0 {
-		t.Errorf("%d musters are left", n)
+		t.Errorf("%d availability timers are left", n)
 	}
 	h.due()
 	h.wantKinds(r.ID, "proposed escalated escalated")
@@ -113,7 +113,7 @@ func TestNobodyIsHereAtNight(t *testing.T) {
 	h.at(morning.Add(-time.Second))
 	h.wantKinds(r.ID, "proposed")
 	h.at(morning)
-	h.wantKinds(r.ID, "proposed escalated") // Ada's do-not-disturb goes on
+	h.wantKinds(r.ID, "proposed escalated") // Ada's do-not-disturb continues
 }
 
 // TestAwayWhileItWaits checks that when an absence begins, now or later, the requests that wait for a role of the
@@ -248,12 +248,12 @@ func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	r := h.ask(`issue_refund {"amount":900}`)
 	timer := h.timers(store.TimerAvailability)[r.ID]
-	roll, people, err := h.company(h.ctx(), r.ID)
+	snapshot, people, err := h.company(h.ctx(), r.ID)
 	h.ok(err)
 	h.approve(lead, r.ID)
 	h.away(fin1, time.Hour)
 	h.away(fin2, time.Hour)
-	if err := h.People.ResolveAvailability(h.ctx(), timer, roll, people); err == nil {
+	if err := h.People.ResolveAvailability(h.ctx(), timer, snapshot, people); err == nil {
 		t.Error("people of an earlier stage were taken for those of this one")
 	}
 	if _, waits := h.timers(store.TimerAvailability)[r.ID]; !waits {
@@ -261,9 +261,9 @@ func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	}
 	h.due()
 	h.withdraw(r.ID)
-	h.ok(h.People.ResolveAvailability(h.ctx(), timer, roll, people))
-	h.ok(h.People.Remind(h.ctx(), store.Timer{Kind: store.TimerRemind, Ref: r.ID}, roll, people))
-	h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: "req_none"}, roll, people))
+	h.ok(h.People.ResolveAvailability(h.ctx(), timer, snapshot, people))
+	h.ok(h.People.Remind(h.ctx(), store.Timer{Kind: store.TimerRemind, Ref: r.ID}, snapshot, people))
+	h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: "req_none"}, snapshot, people))
 }
 
 func (h *harness) withdraw(request string) {

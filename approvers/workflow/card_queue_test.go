@@ -452,7 +452,7 @@ func TestLineOfStandIns(t *testing.T) {
 }
 
 // Nobody is reminded of a request that they were not shown yet.
-func TestNoRemindersInLine(t *testing.T) {
+func TestNoRemindersWhileQueued(t *testing.T) {
 	h := newHarnessWith(t, reminding(8*time.Minute, 1), func(p *approvers.Policy) {
 		p.Caps.Approver = 1
 		p.Defaults.EscalateAfter = time.Hour

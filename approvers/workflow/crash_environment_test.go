@@ -162,9 +162,9 @@ func (w *environment) step() bool {
 		return true
 	}
 	handlers := map[store.TimerKind]jobs.Handler{
-		store.TimerInbox: w.handle, store.TimerThink: w.think, store.TimerRun: w.runTool, store.TimerPreview: w.foretell,
+		store.TimerInbox: w.handle, store.TimerThink: w.think, store.TimerRun: w.runTool, store.TimerPreview: w.makePreview,
 		store.TimerShowFirst: w.showAt, store.TimerShow: w.showAt, store.TimerShowAnswer: w.showAt, store.TimerShowLast: w.showAt,
-		store.TimerAvailability: w.muster, store.TimerRemind: w.remind, store.TimerAway: w.depart,
+		store.TimerAvailability: w.resolveAvailability, store.TimerRemind: w.remind, store.TimerAway: w.depart,
 		store.TimerCatchUp: func(ctx context.Context, _ store.Timer) error { return w.Intake.CaughtUp(ctx, settings.Gap{}) }, // there is no history
 	}
 	for kind, worker := range w.Workers() {
@@ -192,8 +192,8 @@ var stepOrder = func() []store.TimerKind {
 	return append(work, slices.DeleteFunc(slices.Clone(store.TimerKinds), func(k store.TimerKind) bool { return slices.Contains(work, k) })...)
 }()
 
-// foretell asks a companion tool for a preview. The companion only reads, so it may be asked any number of times.
-func (w *environment) foretell(ctx context.Context, t store.Timer) error {
+// makePreview asks a companion tool for a preview. The companion only reads, so it may be asked any number of times.
+func (w *environment) makePreview(ctx context.Context, t store.Timer) error {
 	p, ok, err := w.Runs.BeginPreview(ctx, t.Ref)
 	if err != nil || !ok {
 		return err

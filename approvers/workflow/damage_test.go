@@ -196,7 +196,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 		}
 		ctx, cancel := context.WithCancel(h.ctx())
 		done := make(chan error, 1)
-		duties := map[store.TimerKind]jobs.Worker{
+		workers := map[store.TimerKind]jobs.Worker{
 			store.TimerThink: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
 				b, err := h.Turns.Begin(ctx, timer.Ref)
 				if err == nil {
@@ -230,7 +230,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 			store.TimerInbox: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error { return h.Intake.Done(ctx, timer.Ref, "") }},
 		}
 		for _, kind := range store.ShowTimers {
-			duties[kind] = jobs.Worker{Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
+			workers[kind] = jobs.Worker{Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
 				vm, err := h.Views.Message(ctx, timer.Ref)
 				if err != nil && !errors.Is(err, store.ErrNotFound) {
 					return err
@@ -246,7 +246,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 				return h.Outbox.Delivered(ctx, vm.Message, workflow.SentMessage{Body: []byte("{}")})
 			}}
 		}
-		go func() { done <- h.Work(ctx, duties) }()
+		go func() { done <- h.Work(ctx, workers) }()
 		time.Sleep(3 * time.Second)
 		for _, r := range w.requests {
 			for _, who := range r.people {

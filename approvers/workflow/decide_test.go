@@ -75,7 +75,7 @@ func TestDenialsAreRecorded(t *testing.T) {
 		code   approvers.Code
 	}{
 		{"the requester", alice, nil, approvers.DeniedSelf},
-		{"a stranger to the role", bob, nil, approvers.DeniedNotMember},
+		{"somebody without the role", bob, nil, approvers.DeniedNotMember},
 		{"nobody", approvers.Identity{}, nil, approvers.DeniedUnidentified},
 		{"from a card that does not show it whole", lead, func(c *workflow.Click) { c.Whole = false }, approvers.DeniedUnseen},
 		{"from an old card", lead, func(c *workflow.Click) { c.Digest = "old" }, approvers.DeniedStale},

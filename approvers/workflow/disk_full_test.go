@@ -46,7 +46,7 @@ func (c *cramped) Update(ctx context.Context, fn func(store.Tx) error) error {
 // and the log says the reason from time to time. When there is space again, everything continues by itself, and nothing
 // counts as failed.
 func TestFullDisk(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var log bytes.Buffer
 		c := &cramped{Store: w.store}
 		w.Workflow = workflow.New(workflow.Config{Store: c, Policy: w.policy.Load, Tools: w.tools, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -85,7 +85,7 @@ func TestFullDisk(t *testing.T) {
 
 // If the disk is full again and again, it is checked less often.
 func TestFullDiskAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		c := &cramped{Store: w.store}
 		w.Workflow = workflow.New(workflow.Config{Store: c, Policy: w.policy.Load, Tools: w.tools, Log: slog.New(slog.DiscardHandler)})
 		turn := w.say(alice, "please").Turn

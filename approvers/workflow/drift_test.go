@@ -64,7 +64,7 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 }
 
 // Between the change and the check of all waiting requests, a click or a run detects the change first.
-func TestDriftIsFoundByWhoeverComesFirst(t *testing.T) {
+func TestDriftIsFoundByTheFirstReader(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
 	approved := h.requestIn(h.sayIn("200.1", alice, "please").Turn, `issue_refund {"amount":20}`)
@@ -145,7 +145,7 @@ func TestDriftWhileDown(t *testing.T) {
 	h.wantState(r.ID, approvers.Voided)
 }
 
-// An idempotent tool is run again under the same key only if its definition is the same. Nobody knows whether the
+// An idempotent tool is run again under the same key only if its definition is the same. It is unknown whether the
 // changed tool acts once for each key.
 func TestDriftDuringARunThatWasCut(t *testing.T) {
 	for name, c := range map[string]struct {

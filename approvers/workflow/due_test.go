@@ -66,7 +66,7 @@ func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 			}()
 			expect := func(what string, want int) {
 				t.Helper()
-				time.Sleep(5 * time.Second) // workers look again; the office's clock stands
+				time.Sleep(5 * time.Second) // workers look again; the test's clock stands
 				if synctest.Wait(); calls != want {
 					t.Errorf("%s back: %s: tried %d times; want %d", back, what, calls, want)
 				}
@@ -110,7 +110,7 @@ func TestWhatWasApprovedBeforeTheClockWasSetBack(t *testing.T) {
 		}()
 		for _, set := range []time.Duration{0, -time.Hour, 3 * time.Hour} {
 			h.clock.pass(set)
-			time.Sleep(5 * time.Second) // workers look again; the office's clock stands
+			time.Sleep(5 * time.Second) // workers look again; the test's clock stands
 			if synctest.Wait(); calls != 1 {
 				t.Errorf("set by %s: it was taken up %d times", set, calls)
 			}

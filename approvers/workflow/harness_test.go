@@ -313,7 +313,7 @@ func (h *harness) due() {
 	h.t.Helper()
 	handlers := map[store.TimerKind]jobs.Handler{
 		store.TimerExpire: h.Requests.Expire, store.TimerEscalate: h.Requests.Escalate, store.TimerLeave: h.Runs.LeaveUnknown,
-		store.TimerAvailability: h.muster, store.TimerRemind: h.remind, store.TimerAway: h.depart,
+		store.TimerAvailability: h.resolveAvailability, store.TimerRemind: h.remind, store.TimerAway: h.depart,
 		store.TimerModelQuestion: h.Questions.Expire, store.TimerGrant: h.Grants.Lapse, store.TimerRepost: h.Outbox.Repost, store.TimerChannel: h.Intake.LeaveChannel,
 	}
 	for range 1000 {

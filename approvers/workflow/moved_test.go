@@ -38,7 +38,7 @@ func (m *movable) Update(ctx context.Context, fn func(store.Tx) error) error {
 // While the store's file is gone no due work begins, nothing counts as failed, and the log says so once. When it is
 // back, everything continues by itself.
 func TestMovedStore(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var log bytes.Buffer
 		m := &movable{Store: w.store}
 		w.Workflow = workflow.New(workflow.Config{Store: m, Policy: w.policy.Load, Tools: w.tools, Log: slog.New(slog.NewTextHandler(&log, nil))})

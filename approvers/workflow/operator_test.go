@@ -21,7 +21,7 @@ func (h *harness) order(kind approvers.DecisionKind, request string) workflow.Cl
 }
 
 // glass lets the operator approve refunds (break_glass).
-func (h *harness) glass() {
+func (h *harness) allowBreakGlass() {
 	h.policy.Store(policy("policy-glass", func(p *approvers.Policy) { p.Tools[3].BreakGlass = true }))
 }
 
@@ -39,7 +39,7 @@ func (h *harness) told(request string, note store.Note) (to []string) {
 // are away.
 func TestBreakGlass(t *testing.T) {
 	h := newHarness(t)
-	h.glass()
+	h.allowBreakGlass()
 	r := h.ask(`issue_refund {"amount":900}`)
 	h.approve(lead, r.ID)
 	after, err := h.Requests.BreakGlass(h.ctx(), h.order(approvers.Approve, r.ID))
@@ -87,7 +87,7 @@ func TestBreakGlassObeys(t *testing.T) {
 		code  approvers.Code
 		state approvers.State
 	}{
-		"no glass in the policy of now": {func(h *harness, _ *workflow.Click) { h.policy.Store(policy("policy-2")) }, approvers.DeniedBreakGlass, approvers.Pending},
+		"the policy in force does not allow break glass": {func(h *harness, _ *workflow.Click) { h.policy.Store(policy("policy-2")) }, approvers.DeniedBreakGlass, approvers.Pending},
 		"changed since it was shown": {func(h *harness, c *workflow.Click) {
 			h.approve(lead, c.Request)
 			_, err := h.Requests.Decide(h.ctx(), h.edit(fin1, c.Request, `{"amount":800}`))
@@ -109,7 +109,7 @@ func TestBreakGlassObeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.glass()
+			h.allowBreakGlass()
 			r := h.ask(`issue_refund {"amount":900}`)
 			click := h.order(approvers.Approve, r.ID)
 			c.do(h, &click)
@@ -133,7 +133,7 @@ func TestBreakGlassObeys(t *testing.T) {
 // A call that the operator approved waits again if the policy removes break_glass before the run.
 func TestBrokenGlassIsHeldAgainstThePolicyBeforeTheRun(t *testing.T) {
 	h := newHarness(t)
-	h.glass()
+	h.allowBreakGlass()
 	r := h.ask(`issue_refund {"amount":1}`)
 	_, err := h.Requests.BreakGlass(h.ctx(), h.order(approvers.Approve, r.ID))
 	h.ok(err)
@@ -196,7 +196,7 @@ func TestOperatorReports(t *testing.T) {
 // Nobody on Slack approved the call, so the people of the turn are asked in the conversation whether it happened.
 func TestBreakGlassUnknown(t *testing.T) {
 	h := newHarness(t)
-	h.glass()
+	h.allowBreakGlass()
 	r := h.ask(`issue_refund {"amount":1}`)
 	_, err := h.Requests.BreakGlass(h.ctx(), h.order(approvers.Approve, r.ID))
 	h.ok(err)

@@ -20,7 +20,7 @@ import (
 // A pause cancels the contexts of runs and model calls at once, and no others. Held-back work is not read again and
 // again, and continues at the moment when the pause ends.
 func TestPauseStopsTheWork(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		running := w.propose(w.sayIn("1.1", alice, "please").Turn, `search_orders {}`)[0]
 		thinking := w.sayIn("2.1", alice, "think").Turn
 		var l log
@@ -91,7 +91,7 @@ func TestPauseStopsTheWork(t *testing.T) {
 		w.ok(w.Pauses.Resume(w.ctx(), lead.ID, ""))
 		w.pass(10 * time.Millisecond)
 		if got := l.String(); got != "answered answered" {
-			t.Errorf("right after it goes on: %q", got)
+			t.Errorf("right after the pause: %q", got)
 		}
 		w.wantOutcome(running.ID, approvers.OutcomeExecuted)
 		w.wantTurn(thinking, approvers.TurnAnswered)
@@ -104,7 +104,7 @@ func TestPauseStopsTheWork(t *testing.T) {
 // Whatever the order of a pause and the start of a run: once the pause is durable, no tool runs with an open context.
 func TestNothingSlipsThroughAPause(t *testing.T) {
 	for n := range testkit.Size(t, "COUNTERSIGN_CRASHES", testkit.Scale(20)) {
-		bubble(t, func(t *testing.T, w *workingHarness) {
+		inFakedTime(t, func(t *testing.T, w *workingHarness) {
 			var turns []string
 			for i := range 8 {
 				turns = append(turns, w.sayIn(fmt.Sprintf("%d.1", i), alice, "please").Turn)
@@ -147,7 +147,7 @@ func TestNothingSlipsThroughAPause(t *testing.T) {
 
 // A handler that finds a pause leaves its timer unchanged: nothing has failed.
 func TestPausedIsNoFailure(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		turn := w.say(alice, "think").Turn
 		before := w.timers(store.TimerThink)[turn]
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerThink: {Concurrency: 1, Handle: func(ctx context.Context, _ store.Timer) error {

@@ -12,12 +12,12 @@ import (
 var raceKinds = []raceKind{
 	{
 		name: "all approve", calls: []string{`cancel_account {}`},
-		act:     func(r *ring, ra *race, i int) error { return r.decide(ra, i, 0, approvers.Approve) },
+		act:     func(r *raceHarness, ra *race, i int) error { return r.decide(ra, i, 0, approvers.Approve) },
 		outcome: oneDecided,
 	},
 	{
 		name: "half approve, half reject", calls: []string{`cancel_account {}`},
-		act: func(r *ring, ra *race, i int) error {
+		act: func(r *raceHarness, ra *race, i int) error {
 			return r.decide(ra, i, 0, []approvers.DecisionKind{approvers.Approve, approvers.Reject}[i%2])
 		},
 		outcome: oneDecided,
@@ -29,7 +29,7 @@ var raceKinds = []raceKind{
 	},
 	{
 		name: "the first of two takes it back, fifteen approve", calls: []string{`apply_discount {}`},
-		before: func(r *ring, ra *race) {
+		before: func(r *raceHarness, ra *race) {
 			r.ok(r.decide(ra, 0, 0, approvers.Approve))
 			<-ra.answered
 		},
@@ -42,7 +42,7 @@ var raceKinds = []raceKind{
 }
 
 // oneDecided checks that one person decided, and that all others are told who.
-func oneDecided(r *ring, ra *race) (string, error) {
+func oneDecided(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won()
 	q := r.request(ra.requests[0].ID)
 	if err != nil || won != 1 || len(q.Decisions) != 1 || ra.denied != len(sixteen)-1 {
@@ -63,7 +63,7 @@ func oneDecided(r *ring, ra *race) (string, error) {
 
 // inTheirTurn lets the people of the second stage try again until their stage begins, as they would when the card
 // comes.
-func inTheirTurn(r *ring, ra *race, i int) error {
+func inTheirTurn(r *raceHarness, ra *race, i int) error {
 	for {
 		err := r.decide(ra, i, 0, approvers.Approve)
 		var denied *approvers.Denied
@@ -74,7 +74,7 @@ func inTheirTurn(r *ring, ra *race, i int) error {
 }
 
 // twoOfEach checks that two of the first eight approved, then two of the second.
-func twoOfEach(r *ring, ra *race) (string, error) {
+func twoOfEach(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won(approvers.DeniedNotMember)
 	q := r.request(ra.requests[0].ID)
 	if err != nil || won != 4 || len(q.Decisions) != 4 || q.State != approvers.Consumed || ra.ran != 1 {
@@ -89,7 +89,7 @@ func twoOfEach(r *ring, ra *race) (string, error) {
 }
 
 // takesBack lets the first person revoke their approval while the others approve, or just after some of them did.
-func takesBack(r *ring, ra *race, i int) error {
+func takesBack(r *raceHarness, ra *race, i int) error {
 	if i > 0 {
 		return r.decide(ra, i, 0, approvers.Approve)
 	}
@@ -103,7 +103,7 @@ func takesBack(r *ring, ra *race, i int) error {
 
 // backOrRun checks that the request was revoked and never runs, or that it ran once and the person who revoked it is
 // told that it is too late.
-func backOrRun(r *ring, ra *race) (string, error) {
+func backOrRun(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won(approvers.DeniedStarted)
 	q := r.request(ra.requests[0].ID)
 	if err != nil {
@@ -121,7 +121,7 @@ func backOrRun(r *ring, ra *race) (string, error) {
 }
 
 // allOrOne lets four people approve all calls of the card, and twelve approve one call each.
-func allOrOne(r *ring, ra *race, i int) error {
+func allOrOne(r *raceHarness, ra *race, i int) error {
 	if i%4 > 0 {
 		return r.decide(ra, i, i%len(ra.requests), approvers.Approve)
 	}
@@ -136,7 +136,7 @@ func allOrOne(r *ring, ra *race, i int) error {
 
 // eachOnce checks that each call was decided once and ran once, and that those who approved all decided either all of
 // them or none.
-func eachOnce(r *ring, ra *race) (string, error) {
+func eachOnce(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won()
 	if err != nil {
 		return "", err

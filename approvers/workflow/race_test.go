@@ -26,7 +26,7 @@ func TestSixteenDeciders(t *testing.T) {
 	began, acts := time.Now(), 0
 	for i, kind := range raceKinds {
 		t.Run(kind.name, func(t *testing.T) {
-			r := &ring{harness: newHarness(t), ends: map[string]int{}}
+			r := &raceHarness{harness: newHarness(t), ends: map[string]int{}}
 			r.policy.Store(policy("races", racing))
 			n := (races + i) / len(raceKinds)
 			for done := 0; done < n; done += atOnce {
@@ -74,14 +74,14 @@ func racing(p *approvers.Policy) {
 // raceKind is one way in which the people's actions conflict.
 type raceKind struct {
 	name    string
-	calls   []string                           // of one step
-	before  func(*ring, *race)                 // what happened before; nil: nothing
-	act     func(*ring, *race, int) error      // what the person does
-	outcome func(*ring, *race) (string, error) // which outcome it was, if it is one
+	calls   []string                                  // of one step
+	before  func(*raceHarness, *race)                 // what happened before; nil: nothing
+	act     func(*raceHarness, *race, int) error      // what the person does
+	outcome func(*raceHarness, *race) (string, error) // which outcome it was, if it is one
 }
 
-// ring is the environment of the races.
-type ring struct {
+// raceHarness is the environment of the races.
+type raceHarness struct {
 	*harness
 	n    int
 	acts int
@@ -101,7 +101,7 @@ type race struct {
 }
 
 // round runs some races of a kind concurrently.
-func (r *ring) round(kind raceKind, n int) {
+func (r *raceHarness) round(kind raceKind, n int) {
 	r.t.Helper()
 	var races []*race
 	for range n {
@@ -133,7 +133,7 @@ func (r *ring) round(kind raceKind, n int) {
 }
 
 // gun starts everybody at once.
-func (r *ring) gun(kind raceKind, races []*race) {
+func (r *raceHarness) gun(kind raceKind, races []*race) {
 	var people sync.WaitGroup
 	start := make(chan struct{})
 	for _, ra := range races {
@@ -149,7 +149,7 @@ func (r *ring) gun(kind raceKind, races []*race) {
 }
 
 // claim runs an approved call, as the executor does at once, if it may still be run.
-func (r *ring) claim(ra *race, q approvers.Request) {
+func (r *raceHarness) claim(ra *race, q approvers.Request) {
 	_, run, err := r.Runs.Claim(r.ctx(), q.Execution)
 	if err == nil && run {
 		err = r.Runs.Finish(r.ctx(), q.Execution, true, "ok")
@@ -163,7 +163,7 @@ func (r *ring) claim(ra *race, q approvers.Request) {
 }
 
 // decide makes a person's decision on one of the requests.
-func (r *ring) decide(ra *race, i, request int, kind approvers.DecisionKind) error {
+func (r *raceHarness) decide(ra *race, i, request int, kind approvers.DecisionKind) error {
 	q := ra.requests[request]
 	after, err := r.Requests.Decide(r.ctx(), workflow.Click{
 		At: r.clock.Now(), Who: sixteen[i], Request: q.ID, Kind: kind, Reason: "because", Whole: true, Typed: true, Digest: q.Digest, Rendering: "alone",
@@ -209,7 +209,7 @@ func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 // exact compares the history and the outbox messages of finished requests with the actions: one record for each
 // decision and each denial, one run and one result for an approved call, one result for any other call, one card at
 // each stage that was reached, and nothing else.
-func (r *ring) exact(ra *race) error {
+func (r *raceHarness) exact(ra *race) error {
 	got, want := map[string]int{}, map[string]int{"denied": ra.denied, "executing": ra.ran, "executed": ra.ran}
 	for _, q := range ra.requests {
 		now := r.request(q.ID)

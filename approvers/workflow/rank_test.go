@@ -126,7 +126,7 @@ func TestYielding(t *testing.T) {
 		cause  error
 		want   string
 	}{{true, later(time.Minute), "b"}, {false, later(time.Minute), ""}, {true, errors.New("Slack is down"), ""}} {
-		bubble(t, func(t *testing.T, w *workingHarness) {
+		inFakedTime(t, func(t *testing.T, w *workingHarness) {
 			var l log
 			w.put("a@lane", "b@lane")
 			w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 2, Yields: c.yields, Handle: func(ctx context.Context, timer store.Timer) error {
@@ -148,7 +148,7 @@ func TestYielding(t *testing.T) {
 // messages of higher ranks.
 func TestFirstIsNotBehindTheRest(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		clear := func(ctx context.Context, timer store.Timer) error {
 			return w.store.Update(ctx, func(tx store.Tx) error { return tx.ClearTimer(timer.Kind, timer.Ref) })
 		}
@@ -156,7 +156,7 @@ func TestFirstIsNotBehindTheRest(t *testing.T) {
 			<-time.After(time.Second)
 			return clear(ctx, timer)
 		}
-		duties := map[store.TimerKind]jobs.Worker{
+		workers := map[store.TimerKind]jobs.Worker{
 			store.TimerShowFirst: {Concurrency: 2, Handle: clear}, store.TimerShow: {Concurrency: 2, Handle: clear},
 			store.TimerShowAnswer: {Concurrency: 2, Handle: clear}, store.TimerShowLast: {Concurrency: 2, Handle: slow},
 		}
@@ -171,7 +171,7 @@ func TestFirstIsNotBehindTheRest(t *testing.T) {
 			}))
 		}
 		put(store.TimerShowLast, 1000)
-		w.work(duties)
+		w.work(workers)
 		w.pass(time.Second)
 		put(store.TimerShowFirst, 3)
 		put(store.TimerShow, 3)

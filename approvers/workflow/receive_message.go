@@ -61,21 +61,21 @@ func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
 
 // ReceiveMessage stores a person's message. It starts a turn, or waits for the current turn to end.
 func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (MessageResult, error) {
-	var heard MessageResult
+	var result MessageResult
 	w.slack.saw(u.TS)
 	err := w.update(ctx, "receive message", func(t *tx) error {
-		heard = MessageResult{}
+		result = MessageResult{}
 		if err := t.settle(u.Inbox, ""); err != nil {
 			return err
 		}
-		if err := t.turns.alreadyTold(u, &heard); err != nil || heard.Ignored || heard.Duplicate {
+		if err := t.turns.alreadyTold(u, &result); err != nil || result.Ignored || result.Duplicate {
 			return err
 		}
-		conv, err := t.turns.conversationFor(u, &heard)
-		if err == nil && heard.Ignored {
+		conv, err := t.turns.conversationFor(u, &result)
+		if err == nil && result.Ignored {
 			err = t.reposts.spokenUnder(u.Channel.Channel, u.Thread)
 		}
-		if err != nil || heard.Denied != nil || heard.Ignored {
+		if err != nil || result.Denied != nil || result.Ignored {
 			return err
 		}
 		recent, err := t.Messages(conv.ID, conv.Messages-min(conv.Messages, 200))
@@ -83,28 +83,28 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 			return err
 		}
 		if !u.Start && writtenBefore(recent, u.TS) {
-			heard.Ignored = true
+			result.Ignored = true
 			return t.reposts.spokenUnder(u.Channel.Channel, u.Thread)
 		}
-		heard.Conversation = conv.ID
+		result.Conversation = conv.ID
 		p, _, err := settings.ReadPause(t)
 		if err != nil {
 			return err
 		}
-		heard.Paused = p.On
+		result.Paused = p.On
 		if slices.ContainsFunc(recent, func(m store.Message) bool { return m.TS == u.TS && m.Author == u.Who.ID }) {
-			heard.Duplicate = true
+			result.Duplicate = true
 			return nil
 		}
-		if err := t.turns.acceptMessage(conv, u, &heard); err != nil || heard.Turn == "" {
+		if err := t.turns.acceptMessage(conv, u, &result); err != nil || result.Turn == "" {
 			return err
 		}
-		return t.turns.tellGap(heard, u, recent)
+		return t.turns.tellGap(result, u, recent)
 	})
 	if errors.Is(err, ErrHandled) {
 		return MessageResult{Duplicate: true}, nil
 	}
-	return heard, err
+	return result, err
 }
 
 // writtenBefore reports whether a message of a thread is older than every message that people wrote to the bot there.
@@ -121,19 +121,19 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 
 // alreadyTold checks whether a message is deleted by now, or was stored before it was edited. Deliveries can arrive out
 // of order: the edit of a recent message may come before the message itself, which is then stored with the edited text.
-func (t turnsTx) alreadyTold(u IncomingMessage, heard *MessageResult) (err error) {
-	if heard.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || heard.Ignored || u.Edited == "" {
+func (t turnsTx) alreadyTold(u IncomingMessage, result *MessageResult) (err error) {
+	if result.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || result.Ignored || u.Edited == "" {
 		return err
 	}
-	if heard.Duplicate, err = t.editMessage(u, approvers.MessageEdit{At: u.At, Edit: u.Edited, Text: u.Text}); err != nil || heard.Duplicate {
+	if result.Duplicate, err = t.editMessage(u, approvers.MessageEdit{At: u.At, Edit: u.Edited, Text: u.Text}); err != nil || result.Duplicate {
 		return err
 	}
-	heard.Ignored = u.Text == "" || u.At.Sub(sentAt(u.TS)) > lateEdit
+	result.Ignored = u.Text == "" || u.At.Sub(sentAt(u.TS)) > lateEdit
 	return nil
 }
 
 // conversationFor finds or creates the conversation of a message, if its author may ask there.
-func (t turnsTx) conversationFor(u IncomingMessage, heard *MessageResult) (store.Conversation, error) {
+func (t turnsTx) conversationFor(u IncomingMessage, result *MessageResult) (store.Conversation, error) {
 	place := store.Place(u.Team, u.Channel.Channel, u.Thread)
 	conv, err := t.ConversationAt(place)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -144,7 +144,7 @@ func (t turnsTx) conversationFor(u IncomingMessage, heard *MessageResult) (store
 		known = false
 	}
 	if !known && !u.Start {
-		heard.Ignored = true
+		result.Ignored = true
 		return conv, nil
 	}
 	agent, ok := t.policy.Agent(conv.Agent)
@@ -155,7 +155,7 @@ func (t turnsTx) conversationFor(u IncomingMessage, heard *MessageResult) (store
 	if ok {
 		denied = agent.MayAsk(u.Who)
 	}
-	if heard.deny(denied, u.Start) {
+	if result.deny(denied, u.Start) {
 		return conv, nil
 	}
 	if known {
@@ -170,7 +170,7 @@ func (t turnsTx) conversationFor(u IncomingMessage, heard *MessageResult) (store
 
 // acceptMessage stores the message. It starts a turn, joins one that has not started, stops the current one, answers
 // its question or an approver's, or waits.
-func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard *MessageResult) error {
+func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, result *MessageResult) error {
 	conv.Messages++
 	conv.LastAt, conv.Gone = t.now, false
 	m := store.Message{
@@ -182,7 +182,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard
 			return err
 		}
 		turn, err := t.begin(&conv)
-		heard.Turn = turn
+		result.Turn = turn
 		if err != nil {
 			return err
 		}
@@ -192,12 +192,12 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard
 	if err != nil {
 		return err
 	}
-	heard.Turn = turn.ID
+	result.Turn = turn.ID
 	if err := t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it shows how many messages wait
 		return err
 	}
 	if u.Halt && turn.Halted == "" {
-		heard.Halted = true
+		result.Halted = true
 		m.State, m.Turn = store.MessageTaken, turn.ID
 		if err := t.PutMessage(m); err != nil {
 			return err
@@ -207,13 +207,13 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard
 		}
 		conv.Version++
 		denied, err := t.haltTurn(turn, conv, Click{Who: u.Who, Inbox: u.Inbox, At: u.At})
-		heard.deny(denied, u.Start)
+		result.deny(denied, u.Start)
 		return err
 	}
 	if answered, err := t.questions.answerByWriting(turn, m, u); answered || err != nil {
 		return errors.Join(err, t.PutConversation(conv))
 	}
-	if heard.Passed, err = t.requests.answerByWriting(turn, m, u); heard.Passed != "" || err != nil {
+	if result.Passed, err = t.requests.answerByWriting(turn, m, u); result.Passed != "" || err != nil {
 		return errors.Join(err, t.PutConversation(conv))
 	}
 	if turn.State == approvers.TurnQueued { // the model was not called yet, so the message joins the turn
@@ -222,7 +222,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard
 			return err
 		}
 	} else {
-		heard.Queued = true
+		result.Queued = true
 	}
 	if err := t.PutMessage(m); err != nil {
 		return err
@@ -241,11 +241,11 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, heard
 
 // tellGap tells a conversation, once for each gap, that the bot was away when its message was written. recent has the
 // messages before it.
-func (t turnsTx) tellGap(heard MessageResult, u IncomingMessage, recent []store.Message) error {
+func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store.Message) error {
 	if u.Gap == nil || slices.ContainsFunc(recent, func(m store.Message) bool { return m.Gap != nil && m.Gap.From.Equal(u.Gap.From) }) {
 		return nil
 	}
-	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxGap, Ref: heard.Turn, To: store.ToConversation + heard.Conversation})
+	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxGap, Ref: result.Turn, To: store.ToConversation + result.Conversation})
 }
 
 // begin starts a turn with all messages that wait. The caller puts the conversation.

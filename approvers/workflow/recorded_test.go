@@ -61,7 +61,7 @@ func TestChangedAfterTheApproval(t *testing.T) {
 
 // A handler that panics is tried a few times and set aside; other handlers continue.
 func TestPanicInAHandler(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		w.put("bad", "good")
 		panics, done := 0, 0
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 2, Handle: func(ctx context.Context, timer store.Timer) error {
@@ -124,7 +124,7 @@ func (x tornTx) SetAside(string, string) ([]string, bool, error) { return nil, f
 // A record that can't even be closed fails for everything that needs it, and is set aside after some tries, so that it
 // is not tried for ever.
 func TestDamageThatCannotBeClosed(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		r := w.ask(`issue_refund {"amount":40}`)
 		other := w.request(w.propose(w.sayIn("200.1", alice, "please").Turn, `issue_refund {"amount":41}`)[0].Request)
 		bad := &tornStore{Store: w.store, bad: map[string]bool{"requests " + r.ID: true}}

@@ -13,9 +13,9 @@ import (
 
 // Remind reminds the people of a stage who have not decided. people are those of the stage, as the request of the
 // snapshot had them.
-func (w *People) Remind(ctx context.Context, timer store.Timer, roll view.StageSnapshot, people []approvers.Presence) error {
+func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "remind", func(t *tx) error {
-		r, err := t.requests.pendingRequest(timer, roll)
+		r, err := t.requests.pendingRequest(timer, snapshot)
 		if err != nil || r.ID == "" {
 			return err
 		}

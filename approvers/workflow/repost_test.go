@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// vanishes delivers Slack's event that the message of an outbox message was deleted.
-func (h *harness) vanishes(s store.OutboxMessage) store.OutboxMessage {
+// loses delivers Slack's event that the message of an outbox message was deleted.
+func (h *harness) loses(s store.OutboxMessage) store.OutboxMessage {
 	h.t.Helper()
 	h.erase(workflow.IncomingMessage{Team: "T0001", Channel: approvers.ChannelRef{Channel: s.Channel}, TS: s.TS}, false)
 	return h.surface(s.ID)
@@ -58,11 +58,11 @@ func TestVanishedCards(t *testing.T) {
 			r := h.ask(`apply_discount {}`)
 			card := h.show(h.only(r.ID, store.OutboxCard))
 			h.showThese(r.Turn)
-			gone := h.vanishes(card)
+			gone := h.loses(card)
 			if gone.State != store.OutboxLost || len(h.timers(store.TimerRepost)) != 1 {
 				t.Fatalf("it is %s, with %d timers", gone.State, len(h.timers(store.TimerRepost)))
 			}
-			if got := h.vanishes(card); !reflect.DeepEqual(got, gone) {
+			if got := h.loses(card); !reflect.DeepEqual(got, gone) {
 				t.Errorf("told twice: %+v", got)
 			}
 			h.ok(h.Outbox.MarkLost(h.ctx(), card)) // found out at an update as well
@@ -75,7 +75,7 @@ func TestVanishedCards(t *testing.T) {
 				t.Fatalf("it is %+v", back)
 			}
 			h.say(bob, "and now?")
-			h.vanishes(card) // told late
+			h.loses(card) // told late
 			if now := h.surface(card.ID); now.Round != 1 || now.State != store.OutboxWanted {
 				t.Errorf("it is %+v", now)
 			}
@@ -100,7 +100,7 @@ func TestVanishedCardsOfOthers(t *testing.T) {
 		r := h.ask(`apply_discount {}`)
 		card := h.show(h.only(r.ID, store.OutboxCard))
 		if told {
-			h.vanishes(card)
+			h.loses(card)
 		}
 		h.approve(support, r.ID)
 		if !told {
@@ -124,7 +124,7 @@ func TestWhatVanishesTwice(t *testing.T) {
 		card := h.only(r.ID, store.OutboxCard)
 		card.Channel, card.TS = "C0002", h.id("ts")
 		h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
-		h.vanishes(h.surface(card.ID))
+		h.loses(h.surface(card.ID))
 		timer, ok := h.timers(store.TimerRepost)[card.ID]
 		if !ok {
 			break
@@ -156,7 +156,7 @@ func TestWhatDoesNotMatterStaysAway(t *testing.T) {
 	h.showThese(r.ID, r.Turn)
 	for _, ref := range []string{r.ID, r.Turn} {
 		for _, s := range h.surfacesOf(ref) {
-			if got := h.vanishes(s); got.State != store.OutboxRemoved || got.TS != "" {
+			if got := h.loses(s); got.State != store.OutboxRemoved || got.TS != "" {
 				t.Errorf("%s is %s", s.Kind, got.State)
 			}
 		}
@@ -177,7 +177,7 @@ func TestVanishedInTheThread(t *testing.T) {
 	h.showThese(r.ID, turn)
 	step, question := h.only(turn, store.OutboxStep), h.only(r.ID, store.OutboxQuestion)
 	for _, s := range []store.OutboxMessage{step, question} {
-		if got := h.vanishes(s); got.State != store.OutboxLost {
+		if got := h.loses(s); got.State != store.OutboxLost {
 			t.Errorf("%s is %s", s.Kind, got.State)
 		}
 	}
@@ -192,7 +192,7 @@ func TestVanishedInTheThread(t *testing.T) {
 	h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
 	h.showThese(r.ID, turn, r.Execution)
 	asks := h.surfacesOf(r.Execution)[0]
-	if got := h.vanishes(asks); got.State != store.OutboxLost || len(h.timers(store.TimerRepost)) == 0 {
+	if got := h.loses(asks); got.State != store.OutboxLost || len(h.timers(store.TimerRepost)) == 0 {
 		t.Errorf("the question about the run is %s", got.State)
 	}
 	h.say(bob, "and?")
@@ -200,9 +200,9 @@ func TestVanishedInTheThread(t *testing.T) {
 		t.Errorf("the question about the run is %s", got.State)
 	}
 	h.showThese(r.ID, turn, r.Execution)
-	h.vanishes(h.surface(asks.ID))
+	h.loses(h.surface(asks.ID))
 	h.clock.pass(expiresAfter)
-	h.due() // the model is told that nobody knows; people may still say
+	h.due() // the model is told that it is unknown; people may still report
 	if got := h.surface(asks.ID); got.State != store.OutboxWanted {
 		t.Errorf("the question about the run is %s near its deadline", got.State)
 	}
@@ -218,7 +218,7 @@ func TestTheDeadlineIsPutOff(t *testing.T) {
 	r := h.ask(`apply_discount {}`)
 	h.showThese(r.ID, r.Turn)
 	step := h.only(r.Turn, store.OutboxStep)
-	h.vanishes(step)
+	h.loses(step)
 	h.clock.pass(expiresAfter / 2)
 	h.approve(support, r.ID)
 	h.clock.pass(expiresAfter / 2)
@@ -241,7 +241,7 @@ func TestVanishedMeanwhile(t *testing.T) {
 	r := h.ask(`apply_discount {}`)
 	card := h.only(r.ID, store.OutboxCard)
 	card.Channel, card.TS = "C0002", "300.1"
-	h.vanishes(card) // nobody knows yet what it showed
+	h.loses(card) // it is unknown what it showed
 	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
 	if got := h.surface(card.ID); got.State != store.OutboxLost || got.Round != 1 {
 		t.Fatalf("it is %+v", got)
@@ -251,7 +251,7 @@ func TestVanishedMeanwhile(t *testing.T) {
 	back.Channel, back.TS = "C0002", "300.2"
 	h.ok(h.Outbox.Delivered(h.ctx(), back, h.posted(back)))
 	read := h.surface(card.ID)
-	h.vanishes(read)
+	h.loses(read)
 	h.ok(h.Outbox.Delivered(h.ctx(), read, h.posted(read))) // the answer to an update that was under way
 	h.ok(h.Outbox.Unchanged(h.ctx(), read))
 	if got := h.surface(card.ID); got.State != store.OutboxLost || got.Round != 2 || got.Posts != 3 {

@@ -67,7 +67,7 @@ func TestAskAgain(t *testing.T) {
 		t.Errorf("the earlier run is %s", was.State)
 	}
 	if _, left := h.timers(store.TimerLeave)[c.Execution]; left {
-		t.Error("the model would be told that nobody knows")
+		t.Error("the model would be told that it is unknown")
 	}
 	h.only(r.ID, store.OutboxCard)
 	h.notRun(after.Execution)
@@ -312,7 +312,7 @@ func TestAskAgainAfterAnEdit(t *testing.T) {
 }
 
 // If the repeated call is withdrawn, or the earlier run is reported meanwhile, the new request ends like any other.
-func TestAskAgainAndGoOn(t *testing.T) {
+func TestAskAgainAndWithdrawAll(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":1}`, lead)
 	h.ok(h.again(alice, c.Execution))

@@ -21,8 +21,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// bubble runs a test in faked time, with a workflow whose scheduler is run by Work.
-func bubble(t *testing.T, fn func(*testing.T, *workingHarness)) {
+// inFakedTime runs a test in faked time, with a workflow whose scheduler is run by Work.
+func inFakedTime(t *testing.T, fn func(*testing.T, *workingHarness)) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
 		s, err := bolt.Open(path, bolt.Options{})
@@ -71,10 +71,10 @@ func (w *workingHarness) hook(after func()) {
 	w.after = after
 }
 
-func (w *workingHarness) work(duties map[store.TimerKind]jobs.Worker) {
+func (w *workingHarness) work(workers map[store.TimerKind]jobs.Worker) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel, w.done = cancel, make(chan error, 1)
-	go func() { w.done <- w.Work(ctx, duties) }()
+	go func() { w.done <- w.Work(ctx, workers) }()
 }
 
 // stop ends Work and returns its error.
@@ -125,7 +125,7 @@ func (l *log) String() string {
 }
 
 func TestWorkEscalatesAndExpires(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		r := w.ask(`apply_discount {}`)
 		w.work(nil)
 		w.pass(escalateAfter - time.Second)
@@ -148,7 +148,7 @@ func TestWorkEscalatesAndExpires(t *testing.T) {
 
 // TestWorkWakesForWhatIsNew checks that a timer set for now is handled at once, not at the next poll.
 func TestWorkWakesForWhatIsNew(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 2, Handle: func(ctx context.Context, t store.Timer) error {
 			l.add("%s", t.Ref)
@@ -165,7 +165,7 @@ func TestWorkWakesForWhatIsNew(t *testing.T) {
 }
 
 func TestLanesAndWorkers(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var mu sync.Mutex
 		running, most := map[string]int{}, 0
 		var l log
@@ -219,7 +219,7 @@ func (l later) Error() string        { return "rate limited" }
 func (l later) After() time.Duration { return time.Duration(l) }
 
 func TestFailuresAreTriedAgainLater(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
 		began := time.Now()
 		n := 0
@@ -245,7 +245,7 @@ func TestFailuresAreTriedAgainLater(t *testing.T) {
 }
 
 func TestBackoffEndsAtHalfAMinute(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var n atomic.Int64
 		w.put("a")
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 1, Handle: func(context.Context, store.Timer) error {
@@ -266,7 +266,7 @@ func TestBackoffEndsAtHalfAMinute(t *testing.T) {
 // TestALaneKeepsItsOrderThroughAFailure checks that a message that can't be received yet is not overtaken by the next
 // one of its thread, unless it keeps failing. Other lanes continue.
 func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
 		fails := map[string]int{"a1": 3, "b1": 1_000_000}
 		var mu sync.Mutex
@@ -292,14 +292,14 @@ func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 		}
 		w.pass(5 * time.Minute)
 		if got := l.String(); got != "c1 a1 a2 b2" {
-			t.Errorf("in the end %q; want the lane of the hopeless one to go on", got)
+			t.Errorf("in the end %q; want the lane of the hopeless one to continue", got)
 		}
 	})
 }
 
 // TestALaneGoesOnWhenItsFirstIsGone checks that a lane continues when its first timer was settled by something else.
 func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
 		w.put("a1@a", "a2@a")
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
@@ -316,14 +316,14 @@ func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 		w.ok(w.Intake.Done(context.Background(), "a1", "settled elsewhere"))
 		w.pass(5 * time.Second)
 		if got := l.String(); got != "a2" {
-			t.Errorf("handled %q; want the lane to go on", got)
+			t.Errorf("handled %q; want the lane to continue", got)
 		}
 	})
 }
 
 // TestAStaleTimerIsNotHandled checks that a timer that was put off after it was read as due is not handled.
 func TestAStaleTimerIsNotHandled(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
 		release, reading, read := make(chan bool), make(chan bool), make(chan bool)
 		handle := func(ctx context.Context, timer store.Timer) error {
@@ -363,7 +363,7 @@ func TestAStaleTimerIsNotHandled(t *testing.T) {
 }
 
 func TestACommitInDoubtStopsTheWork(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		w.put("a", "b")
 		begun := make(chan bool)
 		var stopped atomic.Bool
@@ -393,7 +393,7 @@ func TestACommitInDoubtStopsTheWork(t *testing.T) {
 }
 
 func TestStoppingWaitsForHandlers(t *testing.T) {
-	bubble(t, func(t *testing.T, w *workingHarness) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var done atomic.Bool
 		w.put("a")
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 1, Handle: func(ctx context.Context, timer store.Timer) error {

@@ -15,57 +15,57 @@ import (
 
 // company looks up the people of a request's stage.
 func (h *harness) company(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
-	roll, err := h.Views.StageSnapshot(ctx, request)
-	if err != nil || roll.Request.State != approvers.Pending {
-		return roll, nil, err
+	snapshot, err := h.Views.StageSnapshot(ctx, request)
+	if err != nil || snapshot.Request.State != approvers.Pending {
+		return snapshot, nil, err
 	}
 	var names []string
-	for _, name := range roll.Request.Roles() {
-		role, _ := roll.Policy.Role(name)
+	for _, name := range snapshot.Request.Roles() {
+		role, _ := snapshot.Policy.Role(name)
 		for _, m := range role.Members {
 			names = append(names, m.Value)
 		}
 	}
-	for _, i := range roll.Request.Invited {
+	for _, i := range snapshot.Request.Invited {
 		names = append(names, i.Who.User())
 	}
 	slices.Sort(names)
 	var people []approvers.Presence
 	for _, user := range slices.Compact(names) {
-		people = append(people, h.presence(user, roll, 5))
+		people = append(people, h.presence(user, snapshot, 5))
 	}
-	return roll, people, nil
+	return snapshot, people, nil
 }
 
-func (h *harness) presence(user string, roll view.StageSnapshot, line int) approvers.Presence {
+func (h *harness) presence(user string, snapshot view.StageSnapshot, line int) approvers.Presence {
 	p := approvers.Presence{Who: person(user)}
 	if until := h.quiet[user]; until.After(h.clock.Now()) {
 		p.QuietUntil = until
 	}
-	if a, away := roll.Away[user]; away {
+	if a, away := snapshot.Away[user]; away {
 		p.Away = true
 		if a.Delegate != "" && line > 0 {
-			next := h.presence(a.Delegate.User(), roll, line-1)
+			next := h.presence(a.Delegate.User(), snapshot, line-1)
 			p.StandIn = &next
 		}
 	}
 	return p
 }
 
-func (h *harness) muster(ctx context.Context, t store.Timer) error {
-	roll, people, err := h.company(ctx, t.Ref)
+func (h *harness) resolveAvailability(ctx context.Context, t store.Timer) error {
+	snapshot, people, err := h.company(ctx, t.Ref)
 	if err != nil {
 		return err
 	}
-	return h.People.ResolveAvailability(ctx, t, roll, people)
+	return h.People.ResolveAvailability(ctx, t, snapshot, people)
 }
 
 func (h *harness) remind(ctx context.Context, t store.Timer) error {
-	roll, people, err := h.company(ctx, t.Ref)
+	snapshot, people, err := h.company(ctx, t.Ref)
 	if err != nil {
 		return err
 	}
-	return h.People.Remind(ctx, t, roll, people)
+	return h.People.Remind(ctx, t, snapshot, people)
 }
 
 func (h *harness) depart(ctx context.Context, t store.Timer) error {

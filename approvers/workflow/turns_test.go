@@ -22,7 +22,7 @@ func TestTurns(t *testing.T) {
 		}
 		return n
 	}
-	muster := func(people ...approvers.Identity) {
+	resolve := func(people ...approvers.Identity) {
 		t.Helper()
 		h.expandCards(r.ID)
 		var present []approvers.Presence
@@ -31,25 +31,25 @@ func TestTurns(t *testing.T) {
 		}
 		defer h.clock.pass(time.Second)
 		for range 2 { // looking twice tells nobody twice
-			roll, err := h.Views.StageSnapshot(h.ctx(), r.ID)
+			snapshot, err := h.Views.StageSnapshot(h.ctx(), r.ID)
 			h.ok(err)
-			h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: r.ID}, roll, present))
+			h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: r.ID}, snapshot, present))
 		}
 	}
-	muster(lead)
+	resolve(lead)
 	h.approve(lead, r.ID)
-	muster(fin1, fin2)
+	resolve(fin1, fin2)
 	if told(lead)+told(fin1)+told(fin2) != 0 {
 		t.Fatal("somebody whose card came with their turn was told besides")
 	}
 	_, err := h.Requests.Decide(h.ctx(), h.edit(fin1, r.ID, `{"amount":800}`))
 	h.ok(err)
-	muster(lead)
+	resolve(lead)
 	if told(lead) != 1 || told(fin1)+told(fin2) != 0 {
 		t.Errorf("after the edit the lead was told %d times, the directors %d and %d", told(lead), told(fin1), told(fin2))
 	}
 	h.approve(lead, r.ID)
-	muster(fin1, fin2)
+	resolve(fin1, fin2)
 	if told(lead) != 1 || told(fin1) != 1 || told(fin2) != 1 {
 		t.Errorf("at the second stage again: told %d, %d and %d times", told(lead), told(fin1), told(fin2))
 	}

@@ -181,8 +181,8 @@ type Report string
 const (
 	Happened Report = "happened" // with the result in Click.Reason
 	DidNot   Report = "did_not"
-	Leave    Report = "leave" // tell the model that nobody knows
-	Asked    Report = "again" // nobody knows, and it was asked for again: see RetryUnknown
+	Leave    Report = "leave" // tell the model that the outcome is unknown
+	Asked    Report = "again" // the outcome is unknown, and the call was asked for again: see RetryUnknown
 )
 
 // askWhatHappened asks the approvers and the requester about a run whose process stopped.

@@ -70,7 +70,7 @@ func TestNobodyCouldBeShownIt(t *testing.T) {
 	}
 }
 
-// TestACardThatIsShownAgain: whoever joined the role meanwhile gets it too, and silence then means that nobody decided.
+// TestACardThatIsShownAgain checks that people who joined the role meanwhile get it too, and silence then means that nobody decided.
 func TestACardThatIsShownAgain(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))

@@ -41,14 +41,14 @@ func TestIdleAndWake(t *testing.T) {
 	cleared, release, done := make(chan string, 10), make(chan struct{}), make(chan error, 1)
 	ctx, stop := context.WithCancel(h.ctx())
 	go func() {
-		muster := jobs.Worker{Concurrency: 1, Handle: h.muster}
+		availability := jobs.Worker{Concurrency: 1, Handle: h.resolveAvailability}
 		show := jobs.Worker{Concurrency: 10, Handle: func(ctx context.Context, timer store.Timer) error {
 			defer func() { <-release }()
 			defer func() { cleared <- timer.Ref }()
 			return h.store.Update(ctx, func(tx store.Tx) error { return tx.ClearTimer(timer.Kind, timer.Ref) })
 		}}
 		done <- h.Work(ctx, map[store.TimerKind]jobs.Worker{
-			store.TimerAvailability: muster, store.TimerShowFirst: show, store.TimerShow: show, store.TimerShowAnswer: show, store.TimerShowLast: show,
+			store.TimerAvailability: availability, store.TimerShowFirst: show, store.TimerShow: show, store.TimerShowAnswer: show, store.TimerShowLast: show,
 		})
 	}()
 	h.Wake()

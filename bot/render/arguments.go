@@ -31,7 +31,6 @@ type layout struct {
 	secrets []string
 	first   []string          // the top-level members that come first
 	was     map[string]string // top-level members that changed: how their earlier value was laid out
-	narrow  bool              // without a column of values
 
 	dec  *jsontext.Decoder
 	path []string // path of the member being laid out
@@ -62,21 +61,73 @@ func (l layout) whole(raw []byte) string {
 	return Visible(string(raw))
 }
 
-// onOneLine lays out arguments on one line.
+// onOneLine lays out arguments on one line. It omits nothing, as the table does: a text that could be taken for something
+// else, also for another argument, stands in quotes.
 func onOneLine(raw []byte, secrets []string) string {
-	var b strings.Builder
-	for i, line := range strings.Split(layout{secrets: secrets, narrow: true}.of(raw), "\n") {
-		switch before := b.String(); {
-		case i == 0:
-		case strings.HasSuffix(before, ":"), strings.HasSuffix(before, "-"):
-			b.WriteString(" ")
-		default:
-			b.WriteString(", ")
-		}
-		b.WriteString(strings.TrimLeft(line, " "))
+	l := layout{secrets: secrets, dec: jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))}
+	if l.dec.PeekKind() != '{' {
+		return OneLine(l.whole(raw))
 	}
-	return b.String()
+	text, err := l.inline()
+	if err != nil || !l.atEnd() {
+		return OneLine(l.whole(raw))
+	}
+	if text = text[1 : len(text)-1]; text == "" {
+		return "(no arguments)"
+	}
+	return text
 }
+
+// inline lays out a value on one line.
+func (l *layout) inline() (string, error) {
+	kind := l.dec.PeekKind()
+	switch {
+	case len(l.path) > 0 && l.secret():
+		v, err := l.dec.ReadValue()
+		return masked(v), err
+	case kind == '"':
+		tok, err := l.dec.ReadToken()
+		if err != nil {
+			return "", err
+		}
+		if text := tok.String(); !plain(text) || inlineSigns.MatchString(text) {
+			return quoted(text), nil
+		}
+		return tok.String(), nil
+	case kind != '{' && kind != '[':
+		v, err := l.dec.ReadValue()
+		return Visible(string(v)), err
+	}
+	open, err := l.dec.ReadToken()
+	if err != nil {
+		return "", err
+	}
+	var parts []string
+	for end := open.Kind() + 2; l.dec.PeekKind() != end; {
+		name := ""
+		if open.Kind() == '{' {
+			tok, err := l.dec.ReadToken()
+			if err != nil {
+				return "", err
+			}
+			l.path = append(l.path, tok.String())
+			name = memberName(tok.String()) + ": "
+		}
+		value, err := l.inline()
+		if err != nil {
+			return "", err
+		}
+		if name != "" {
+			l.path = l.path[:len(l.path)-1]
+		}
+		parts = append(parts, name+value)
+	}
+	closed, err := l.dec.ReadToken()
+	return open.String() + strings.Join(parts, ", ") + closed.String(), err
+}
+
+// inlineSigns matches the signs between the values of one line.
+var inlineSigns = regexp.MustCompile(`[{}\[\]]|[,:]( |$)`)
 
 // rank returns the position of a top-level member among those that come first. The others follow them.
 func (l layout) rank(m member) int {
@@ -109,7 +160,7 @@ const maxColumn = 20
 func (l layout) table(list []member) string {
 	column := 0
 	for _, m := range list {
-		if n := Width(memberName(m.name)); m.value != "" && n <= maxColumn && !l.narrow {
+		if n := Width(memberName(m.name)); m.value != "" && n <= maxColumn {
 			column = max(column, n)
 		}
 	}
@@ -166,9 +217,14 @@ func memberName(s string) string {
 	return quoted(s)
 }
 
+// secret reports whether the member being laid out is masked.
+func (l *layout) secret() bool {
+	return len(l.secrets) > 0 && approvers.IsSecret(l.secrets, strings.Join(l.path, "."))
+}
+
 // value lays out a value: on the line of its name, or on lines below it.
 func (l *layout) value() (line string, below []string, err error) {
-	if len(l.secrets) > 0 && approvers.IsSecret(l.secrets, strings.Join(l.path, ".")) {
+	if l.secret() {
 		v, err := l.dec.ReadValue()
 		return masked(v), nil, err
 	}

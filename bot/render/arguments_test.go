@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"countersign/approvers"
+	"countersign/bot/bottest"
 	"countersign/bot/render/markdown"
 )
 
@@ -157,4 +158,28 @@ func FuzzSplice(f *testing.F) {
 			t.Fatalf("removing %q from %s gives %s", member, out, gone)
 		}
 	})
+}
+
+// On one line, too, no value can be taken for another argument or for a value of another type.
+func TestOnOneLine(t *testing.T) {
+	for args, want := range map[string]string{
+		`{"order_id":"ORD-123","amount":49.990,"reason":"arrived broken"}`: `order_id: ORD-123, amount: 49.990, reason: arrived broken`,
+		`{"a":"x, amount: 5","b":"1,000 USD"}`:                             `a: "x, amount: 5", b: 1,000 USD`,
+		`{"a":"x,","b":"y:"}`:                                              `a: "x,", b: "y:"`,
+		`{"a":"5","b":"","c":"two\nlines","d":null}`:                       `a: "5", b: "", c: "two\nlines", d: null`,
+		`{"a":{"b":"c","d":[1,"2",{}]},"e":[]}`:                            `a: {b: c, d: [1, "2", {}]}, e: []`,
+		`{"a":"b]","c":"{d"}`:                                              `a: "b]", c: "{d"`,
+		`{"a b":"12:30","c":"http://x.example/y"}`:                         `"a b": 12:30, c: http://x.example/y`,
+		`{}`:        `(no arguments)`,
+		`[1]`:       `[1]`,
+		`{"a":1} {`: `{"a":1} {`,
+	} {
+		if got := onOneLine([]byte(args), nil); got != want {
+			t.Errorf("%s on one line is %q, want %q", args, got, want)
+		}
+	}
+	got := onOneLine([]byte(bottest.SecretArgs), []string{"card.number", "pin"})
+	if want := "order_id: ORD-7, card: {number: ⟨masked, 19 characters, ends in 4242⟩, name: Ann}, pin: ⟨masked, 9 characters⟩, note: hunter2-is-it"; got != want {
+		t.Errorf("with masked values it is %q, want %q", got, want)
+	}
 }

@@ -13,8 +13,9 @@ import (
 	"countersign/store"
 )
 
-// bundle draws the requests of one step that ask the same people. Shared facts appear once. Each call follows with
-// everything needed to decide it alone. A decided call is reduced to its outcome.
+// bundle draws the requests of one step that ask the same people. Shared facts appear once. Each call follows in a few
+// lines: what would happen, its arguments, and what speaks against it; Details… shows the rest. A decided call is reduced
+// to its outcome.
 func (v View) bundle() Rendered {
 	p := new(BlockBuilder)
 	if len(v.Calls) == 0 { // a bundle always has calls; Slack rejects an empty message
@@ -24,15 +25,14 @@ func (v View) bundle() Rendered {
 	open := v.Undecided()
 	first := *v.Calls[0].Request
 	v.bundleHead(p, open)
+	look := newBundleLook(v, open)
 	v.asked(p, first)
 	if len(open) > 0 {
 		p.Para(v.pausedHere())
-		p.Para(v.untilWhen(open), v.standsStill(open[0]))
+		p.Para(look.risk, v.untilWhen(open), v.standsStill(open[0]))
 	}
 	var shows []store.Shown
-	room := maxBundleArgs
 	for i, c := range v.Calls {
-		p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 		title := Say(fmt.Sprintf("%d. ", i+1)).Strong(Clip(whatHappens(c.Request.Preview, c.Request.Tool), maxBundleText))
 		if !undecided(c) {
 			p.Para(title, v.settled(c))
@@ -41,12 +41,12 @@ func (v View) bundle() Rendered {
 			}
 			continue
 		}
-		whole := v.bundled(p, c, title, &room, len(open) > 1 && v.differ(open))
+		v.bundled(p, *c.Request, title, look)
 		if !v.hadTheirSay(*c.Request) {
-			shows = append(shows, store.Shown{Request: c.Request.ID, Digest: c.Request.Digest, Whole: whole})
+			shows = append(shows, store.Shown{Request: c.Request.ID, Digest: c.Request.Digest, Whole: look.args[c.Request.ID].whole})
 		}
 	}
-	v.together(p, open, shows)
+	v.together(p, look, len(shows))
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
@@ -61,6 +61,59 @@ func (v View) Undecided() (open []approvers.Request) {
 		}
 	}
 	return open
+}
+
+// bundleLook is how the calls of a bundle are drawn that are still to be decided.
+type bundleLook struct {
+	args    map[string]bundledArgs // by request
+	risk    *RichText              // of all; empty: each with its own, because these differ
+	ownTime bool                   // each with its deadline, because these differ
+	all     string                 // the question asked before all are approved together; empty: each is approved alone
+	apart   string                 // why each is approved alone; empty if there is only one
+}
+
+// bundledArgs are a call's arguments on a bundle: on one line if they are short, else as a table, which may be cut.
+type bundledArgs struct {
+	line, table string
+	whole       bool // with the sentence about the call
+	missing     int  // characters that are cut
+}
+
+// bundledArguments lays out the arguments of the calls. Together they are limited, the first come first.
+func bundledArguments(open []approvers.Request) map[string]bundledArgs {
+	out, room := map[string]bundledArgs{}, maxBundleArgs
+	for _, r := range open {
+		a := bundledArgs{line: onOneLine(r.Args, r.Secrets), table: argumentsOf(r), whole: true}
+		switch {
+		case Width(a.line) <= min(maxBundleLine, room):
+			a.table = ""
+		case Width(a.table) <= min(maxBundleCall, room) && strings.Count(a.table, "\n") < maxBundleLines:
+			a.line = ""
+		default:
+			a.line, a.whole = "", false
+			a.table, a.missing = head(a.table, min(maxBundleCall/4, max(0, room)), maxBundleLines/2)
+		}
+		a.whole = a.whole && Width(whatHappens(r.Preview, r.Tool)) <= maxBundleText
+		room -= Width(a.line) + Width(a.table)
+		out[r.ID] = a
+	}
+	return out
+}
+
+func newBundleLook(v View, open []approvers.Request) bundleLook {
+	look := bundleLook{args: bundledArguments(open), risk: new(RichText)}
+	if len(open) == 0 {
+		return look
+	}
+	look.ownTime = len(open) > 1 && v.differ(open)
+	if !slices.ContainsFunc(open, func(r approvers.Request) bool { return r.Plan.Risk != open[0].Plan.Risk || r.Effect != open[0].Effect }) {
+		look.risk = riskLine(open[0])
+	}
+	offered := slices.DeleteFunc(slices.Clone(open), v.hadTheirSay)
+	if len(offered) > 1 {
+		look.all, look.apart = allInOne(v.Policy, offered, look.args)
+	}
+	return look
 }
 
 // bundleHead says how many calls wait, and mentions the people they wait for.
@@ -103,34 +156,35 @@ func (v View) untilWhen(open []approvers.Request) *RichText {
 	return v.ifNobody(open[0], "Each is")
 }
 
-// bundled draws one call that is decided here, and reports whether all of it is shown. room is the remaining space for
-// arguments.
-func (v View) bundled(p *BlockBuilder, c view.Call, title *RichText, room *int, ownTime bool) bool {
-	r := *c.Request
-	sign, risk := riskWords(r.Plan.Risk, r.Effect)
-	no := new(RichText)
+// bundled draws one call that is decided here.
+func (v View) bundled(p *BlockBuilder, r approvers.Request, title *RichText, look bundleLook) {
+	lines, notes, args := []*RichText{title}, v.bundleNotes(r), look.args[r.ID]
 	if says := previewSaysNo(r); says != "" {
-		no = Say("⛔ ").Strong(says)
+		lines = append(lines, Say("⛔ ").Strong(says))
 	}
-	p.Para(title, no, Say(sign+" "+risk+" · ").Code(Name(r.Tool)))
-	text := argumentsOf(r)
-	whole := Width(text) <= min(maxBundleCall, *room) && strings.Count(text, "\n") < maxBundleLines && Width(whatHappens(r.Preview, r.Tool)) <= maxBundleText
-	notes := v.bundleNotes(r)
-	if whole {
-		*room -= Width(text)
-		p.exact(text)
-	} else {
-		start, missing := head(text, min(maxBundleCall/4, max(0, *room)), maxBundleLines/2)
-		*room -= Width(start)
-		p.exact(start)
-		notes = append([]*RichText{Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(" Details… shows all of them, and there it can be approved.")}, notes...)
+	if look.risk.empty() {
+		lines = append(lines, riskLine(r))
 	}
-	if ownTime {
+	if args.line != "" {
+		lines = append(lines, Say(args.line))
+	}
+	p.Para(lines...)
+	p.exact(args.table)
+	if !args.whole {
+		cut := "Not all of it is shown here."
+		if args.missing > 0 {
+			cut = fmt.Sprintf("Cut here: %d more characters.", args.missing)
+		}
+		notes = append([]*RichText{Say("✂️ ").Strong(cut).Say(" Details… shows all of it, and there it can be approved.")}, notes...)
+	}
+	if look.ownTime {
 		notes = append(notes, v.ifNobody(r, ""))
 	}
+	if v.hadTheirSay(r) {
+		notes = append(notes, haveAgreed(v, r))
+	}
 	p.Para(notes...)
-	v.bundleMoves(p, r, whole)
-	return whole
+	v.bundleMoves(p, r, look)
 }
 
 // bundleNotes returns the notes on one call of a bundle: misleading text, approvals so far, remarks, and why a value
@@ -152,7 +206,7 @@ func (v View) bundleNotes(r approvers.Request) []*RichText {
 		out = append(out, Say("⚠️ ").Strong(Clip(strings.Join(warnings, " "), maxBundleNote)))
 	}
 	if n := len(SecretsIn(r.Args, r.Secrets)); n > 0 {
-		out = append(out, Say("🔒 ").Strong(Plural(n, "value")+" hidden.").Say(" Open separately, and reveal them there."))
+		out = append(out, Say("🔒 ").Strong(Plural(n, "value")+" hidden.").Say(" Choose Details…, then Open separately, and reveal them there."))
 	}
 	st := r.CurrentStage()
 	if st.Quorum > 1 || len(r.Plan.Stages) > 1 {
@@ -173,23 +227,28 @@ func (v View) bundleNotes(r approvers.Request) []*RichText {
 		m := r.Remarks[n-1]
 		line := Say("🗨️ ").also(v.speaker(m)).Say(": ").soft(Clip(OneLine(m.Text), maxBundleNote/2))
 		if n > 1 {
-			line.Say(fmt.Sprintf(" (and %s before; open separately to read them)", Plural(n-1, "remark")))
+			line.Say(" (and " + Plural(n-1, "remark") + " before, in Details…)")
 		}
 		out = append(out, line)
 	}
 	return append(out, v.wantsTyping(r))
 }
 
-// bundleMoves adds the buttons of one call of a bundle.
-func (v View) bundleMoves(p *BlockBuilder, r approvers.Request, whole bool) {
+// bundleMoves adds the buttons of one call of a bundle. Details… has the others.
+func (v View) bundleMoves(p *BlockBuilder, r approvers.Request, look bundleLook) {
+	details := button(ActArguments, "Details…", v.token(r.ID), slack.StyleDefault)
 	if v.hadTheirSay(r) {
-		p.Para(Say("☑️ You have agreed. Others are still needed."))
-		p.buttons(r.ID, v.takeBack(r))
+		p.buttons(r.ID, v.takeBack(r), details)
 		return
 	}
-	row := append(v.decisions(r, whole, slack.StyleDefault), button(ActApart, "Open separately", v.token(r.ID), slack.StyleDefault))
-	if len(r.Standing()) > 0 && !v.ownCopy() {
-		row = append(row, v.takeBack(r))
+	style := slack.StyleDefault
+	if look.all == "" {
+		style = slack.StylePrimary
+	}
+	whole := look.args[r.ID].whole
+	row := v.decisions(r, whole, style)
+	if whole {
+		row = append(row, details)
 	}
 	p.buttons(r.ID, row...)
 }
@@ -214,27 +273,26 @@ func (v View) settled(c view.Call) *RichText {
 }
 
 // together adds the buttons that act on all waiting calls, and the notes that belong to them.
-func (v View) together(p *BlockBuilder, open []approvers.Request, shows []store.Shown) {
-	if len(shows) < 2 {
+func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
+	if offered < 2 {
 		return
 	}
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	value := v.token(v.Turn.ID)
 	var row []slack.BlockElement
-	question, apart := allInOne(v.Policy, open, shows)
-	if apart == "" {
-		ask := confirm(fmt.Sprintf("Approve all %d?", len(shows)), question, "Approve all", "Not yet", slack.StylePrimary)
+	if look.all != "" {
+		ask := confirm(fmt.Sprintf("Approve all %d?", offered), look.all, "Approve all", "Not yet", slack.StylePrimary)
 		row = append(row, button(ActApproveAll, "Approve all", value, slack.StylePrimary).WithConfirm(ask))
 	}
 	p.buttons("", append(row, button(ActRejectAll, "Reject all…", value, slack.StyleDanger))...)
-	if apart != "" {
-		p.Small(apart)
+	if look.apart != "" {
+		p.Small(look.apart)
 	}
 }
 
 // allInOne returns the question asked before all calls are approved together; it repeats what each of them would do. If
 // they can't be approved together, apart says why.
-func allInOne(p *approvers.Policy, open []approvers.Request, shows []store.Shown) (question, apart string) {
+func allInOne(p *approvers.Policy, open []approvers.Request, args map[string]bundledArgs) (question, apart string) {
 	var lines []string
 	for i, r := range open {
 		switch {
@@ -246,7 +304,7 @@ func allInOne(p *approvers.Policy, open []approvers.Request, shows []store.Shown
 			return "", "One of them asks for a typed value, so each is approved alone."
 		case previewSaysNo(r) != "":
 			return "", "The preview of one of them says no, so each is approved alone."
-		case slices.ContainsFunc(shows, func(o store.Shown) bool { return o.Request == r.ID && !o.Whole }):
+		case !args[r.ID].whole:
 			return "", "One of them is not shown whole here, so each is approved alone."
 		}
 		lines = append(lines, fmt.Sprintf("%d. %s", i+1, inFull(r.Preview, r.Tool, r.Args, r.Secrets)))

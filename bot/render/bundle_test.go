@@ -63,10 +63,13 @@ func TestBundles(t *testing.T) {
 	one, two := refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20")
 	one.Plan.Stages, two.Plan.Stages = quorum, quorum
 	one = bottest.ApprovedBy(one, "U0003", "Ingrid", "finance-director", 0)
+	one.EscalateAt, two.EscalateAt = time.Time{}, time.Time{}
 	two.ExpiresAt = bottest.Noon.Add(time.Hour)
 	two.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: approvers.Who("T0001", "U0004"), Name: "Kenji", Role: "finance-director", Text: "looks fine to me", At: bottest.Noon}}
 	own := bundleOf(one, two)
 	own.Message.To = "user:U0003"
+
+	four := bundleOf(refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20"), refundOf("ORD-125", "5"), refundOf("ORD-126", "7"))
 
 	hostile := bottest.Request(`{"order_id":"ORD-1","note":"ok\u202egpj.exe","amount":1}`)
 	hostile.Preview, hostile.Plan.Known, hostile.PreviewFault = "Pay <!channel> *now*", false, "amount is <missing>"
@@ -75,11 +78,12 @@ func TestBundles(t *testing.T) {
 	cut := bundleOf(hostile, long)
 
 	for name, c := range map[string]struct {
-		sight view.Model
+		model view.Model
 		all   bool // can be approved together
 		shows string
 	}{
 		"bundle_pending": {three, true, "req_1+ req_2+ req_3+"},
+		"bundle_four":    {four, true, "req_1+ req_2+ req_3+ req_4+"},
 		"bundle_mixed":   {mixed, false, "req_2+"},
 		"bundle_over":    {over, false, ""},
 		"bundle_typed":   {steps, false, "req_1+ req_2+"},
@@ -87,7 +91,7 @@ func TestBundles(t *testing.T) {
 		"bundle_cut":     {cut, false, "req_1+ req_2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := drawn(t, c.sight)
+			d := drawn(t, c.model)
 			bottest.Golden(t, name, d.Messages[0])
 			var shows []string
 			for _, one := range d.Shows {

@@ -236,7 +236,7 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 	value := v.token(r.ID)
 	details := button(ActArguments, "Details…", value, slack.StyleDefault)
 	if v.hadTheirSay(r) {
-		p.Para(Say("☑️ You have agreed. Others are still needed."))
+		p.Para(haveAgreed(v, r))
 		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), details)
 		return
 	}
@@ -246,6 +246,19 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 		row = append(row, details)
 	}
 	p.buttons("", row...)
+}
+
+// haveAgreed tells a person who has agreed who is still needed.
+func haveAgreed(v View, r approvers.Request) *RichText {
+	st := r.CurrentStage()
+	line := Say("☑️ You have agreed. Still needed: ")
+	switch n := st.Quorum - r.At(r.Stage); {
+	case n > 1:
+		line.Say(fmt.Sprintf("%d people of ", n))
+	case st.Quorum > 1:
+		line.Say("one more of ")
+	}
+	return line.Strong(v.stageTitle(st) + v.joined(r)).Say(".")
 }
 
 func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUser) }
@@ -277,7 +290,7 @@ func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []sl
 		row = append(row, button(ActArguments, "Details…", value, style))
 	}
 	row = append(row, button(ActReject, "Reject…", value, slack.StyleDanger))
-	if masked { // Details… has it
+	if masked || r.Bundled() { // Details… has it
 		return row
 	}
 	return append(row, button(ActModify, "Modify…", value, slack.StyleDefault))

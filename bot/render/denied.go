@@ -111,7 +111,7 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 	case approvers.DeniedMasked:
 		where := "Choose “Reveal…” on the card"
 		if r != nil && r.Bundled() {
-			where = "Choose “Open separately”, then “Reveal…” there"
+			where = "Choose “Details…”, then “Open separately”, then “Reveal…” there"
 		}
 		return Say("Nothing was decided: some values are hidden, and you have not seen them. " + where + ", and decide then.")
 	case approvers.DeniedPreview:

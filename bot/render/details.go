@@ -71,8 +71,18 @@ func detailsTop(wrong []*RichText, moves []slack.BlockElement, first *BlockBuild
 // otherMoves returns the buttons for what a person may do about a request and the card does not offer.
 func otherMoves(s ClickTarget, who approvers.Identity) (row []slack.BlockElement) {
 	r := *s.Request
-	if r.Bundled() { // there is room for it on a card of its own
-		return nil
+	if r.Bundled() { // there is room for the others on a card of its own
+		if Precheck(r, s, who) != nil {
+			return nil
+		}
+		row = []slack.BlockElement{button(ActApart, "Open separately", r.ID, slack.StyleDefault)}
+		if !r.MustReveal(s.Policy, who.ID) {
+			row = append([]slack.BlockElement{button(ActModify, "Modify…", r.ID, slack.StyleDefault)}, row...)
+		}
+		if PeopleForms[ActTakeBack](s, who).Submit != nil {
+			row = append(row, button(ActTakeBack, "Take back…", r.ID, slack.StyleDefault))
+		}
+		return row
 	}
 	for _, one := range []struct{ action, label string }{
 		{ActAsk, "Ask…"}, {ActComment, "Comment…"}, {ActHandOn, "Hand on…"}, {ActAllow, "Allow more…"}, {ActTakeBack, "Take back…"},
@@ -127,6 +137,10 @@ func buttonHelp(r approvers.Request, allowsMore bool) []*RichText {
 	add := func(label, does string) { help = append(help, Say("• ").Strong(label).Say(" "+does)) }
 	add("Reject…", "ends it with a reason, which the agent and the person who asked are told.")
 	add("Modify…", "changes the arguments before you approve.")
+	if r.Bundled() {
+		add("Open separately", "gives it a card of its own, where you can ask, comment and hand it on.")
+		return help
+	}
 	add("Ask…", "puts a question to the person who asked, in their thread. The deadline stays.")
 	add("Comment…", "writes on every copy of this card, and nowhere else.")
 	add("Hand on…", "asks a colleague whose role may decide this, too.")

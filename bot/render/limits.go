@@ -27,7 +27,8 @@ const (
 	maxStagesTold    = 5
 	maxPeopleTold    = 6
 	maxBundleText    = 200  // what one call of a bundle would do
-	maxBundleCall    = 800  // arguments of one call of a bundle; longer ones open in a modal
+	maxBundleLine    = 160  // arguments of one call of a bundle on one line; longer ones are a table
+	maxBundleCall    = 800  // the table; longer ones open in a modal
 	maxBundleArgs    = 2800 // arguments of all its calls
 	maxBundleNote    = 250  // warnings about misleading text
 	maxBundleWhy     = 400

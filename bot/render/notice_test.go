@@ -113,7 +113,7 @@ func TestStandIns(t *testing.T) {
 	}
 }
 
-// broken returns a request with two stages, the second of which an operator skipped.
+// broken returns a request with two stages; an operator skipped the second.
 func broken(state approvers.State) approvers.Request {
 	anna := approvers.Operates(approvers.Operator("anna"))
 	r := bottest.Request(bottest.RefundArgs)

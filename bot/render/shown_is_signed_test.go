@@ -221,7 +221,13 @@ func TestShownIsSigned(t *testing.T) {
 		} else {
 			cut++
 		}
-		if text := ArgumentText(r.Args); len(text) < 60 && len(shownAs) < 200_000 {
+		for _, text := range []string{ArgumentText(r.Args), onOneLine(r.Args, nil)} {
+			if hidden, raw := rawHidden(text); raw {
+				t.Fatalf("input %d: U+%04X stands in %q", n, hidden, text)
+			}
+			if len(text) >= 60 || len(shownAs) >= 200_000 {
+				continue
+			}
 			if before, known := shownAs[text]; known && !approvers.EqualArgs([]byte(before), r.Args) {
 				t.Fatalf("input %d: %q and %q are both shown as %q", n, before, r.Args, text)
 			}

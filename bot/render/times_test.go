@@ -30,7 +30,7 @@ func TestOtherwise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	office := &approvers.Hours{Zone: berlin, Days: [7]bool{false, true, true, true, true, true, false}, From: 9 * time.Hour, To: 17 * time.Hour}
+	weekdays := &approvers.Hours{Zone: berlin, Days: [7]bool{false, true, true, true, true, true, false}, From: 9 * time.Hour, To: 17 * time.Hour}
 	policy := func(change func(*approvers.Policy)) *approvers.Policy {
 		p := bottest.Policy()
 		change(p)
@@ -57,10 +57,10 @@ func TestOtherwise(t *testing.T) {
 		{"everybody again", policy(func(p *approvers.Policy) { p.Defaults.Repeat = 1 }), bottest.Noon, func(r *approvers.Request) { r.Joined = []string{"finance-director"} },
 			"⏳ Everybody is told once more" + told},
 		{"reminded", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.Reminded, r.Told = 1, 1 }, lead},
-		{"at work", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), bottest.Noon, func(*approvers.Request) {}, lead},
-		{"at night", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), bottest.Noon.Add(-12 * time.Hour), func(*approvers.Request) {}, lead +
+		{"at work", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = weekdays }), bottest.Noon, func(*approvers.Request) {}, lead},
+		{"at night", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = weekdays }), bottest.Noon.Add(-12 * time.Hour), func(*approvers.Request) {}, lead +
 			" | 🕘 Outside working hours of Team Lead (Mon–Fri 09:00–17:00 Europe/Berlin): the clock stands still until <!date^1772438400^{date_short_pretty} at {time}|2 Mar 2026 08:00 UTC>."},
-		{"at night, and the lead who was told always works", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = office }), bottest.Noon.Add(-12 * time.Hour),
+		{"at night, and the lead who was told always works", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = weekdays }), bottest.Noon.Add(-12 * time.Hour),
 			func(r *approvers.Request) { r.Joined, r.EscalateAt = []string{"finance-director"}, time.Time{} }, rejected},
 		{"a deadline on another day", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.EscalateAt, r.ExpiresAt = time.Time{}, r.CreatedAt.Add(50*time.Hour) },
 			"⏳ Rejected at <!date^1772632800^{date_short_pretty} at {time}|4 Mar 2026 14:00 UTC> (50 hours after it was asked) unless decided."},

@@ -27,14 +27,14 @@ var errTooLarge = errors.New("this exceeds Slack's limits")
 
 // RoundTrip makes a call whose sizes Slack accepts.
 func (f sizeGuard) RoundTrip(req *http.Request) (*http.Response, error) {
-	misfits := CheckSizes(shownBy(req))
-	if len(misfits) == 0 {
+	tooLong := CheckSizes(shownBy(req))
+	if len(tooLong) == 0 {
 		return f.next.RoundTrip(req)
 	}
 	if req.Body != nil {
 		req.Body.Close()
 	}
-	first := misfits[0]
+	first := tooLong[0]
 	f.log.Error("a message exceeds Slack's limits and was not sent; this is a fault of the bot, please report it",
 		"method", MethodOf(req), "at", first.At, "reason", first.Reason)
 	return nil, fmt.Errorf("%w: %s %s (%w)", errTooLarge, first.At, first.Reason, slack.SlackErrorResponse{

@@ -187,7 +187,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 		return answer{status: http.StatusOK}
 	}
 	if err != nil {
-		return h.stranger(err)
+		return h.rejectUnsigned(err)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
@@ -195,7 +195,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	}
 	_, _ = verifier.Write(body) // a hash takes everything
 	if err := verifier.Ensure(); err != nil {
-		return h.stranger(err)
+		return h.rejectUnsigned(err)
 	}
 	h.senders.verified(h.Now())
 	return h.deliver(r, media, body)
@@ -220,9 +220,9 @@ func unread(err error) int {
 	return http.StatusBadRequest
 }
 
-// stranger rejects a request that is not from Slack, or whose time is too far off. The operator is told about those
+// rejectUnsigned rejects a request that is not from Slack, or whose time is too far off. The operator is told about those
 // that claim to be from Slack.
-func (h *HTTP) stranger(cause error) answer {
+func (h *HTTP) rejectUnsigned(cause error) answer {
 	why := "its signature does not fit: is SLACK_SIGNING_SECRET the Signing Secret of this app?"
 	switch {
 	case errors.Is(cause, slack.ErrMissingHeaders):

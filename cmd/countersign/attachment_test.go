@@ -21,7 +21,7 @@ import (
 )
 
 // filesIn returns the files that the bot uploaded to a thread, with their bytes, by title.
-func (b *bubble) filesIn(thread string) map[string][]byte {
+func (b *synctestHarness) filesIn(thread string) map[string][]byte {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
 	b.ok(err)
@@ -83,7 +83,7 @@ func TestAttachmentsAreFiles(t *testing.T) {
 		{"Slack takes no files", nth("files.getUploadURLExternal", 0, callUnknown), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inRun(t, []agent.Tool{tool}, func(b *bubble) {
+			inRun(t, []agent.Tool{tool}, func(b *synctestHarness) {
 				b.becomes(c.fate)
 				thread := b.says("run draw")
 				b.within(5*time.Minute, "all is shown", func() bool {
@@ -166,12 +166,12 @@ func TestLongResultsAreReachable(t *testing.T) {
 		return scriptedmodel.Reply{Content: "That is settled."}, nil
 	}
 	tools := []agent.Tool{{Name: "export", Effect: approvers.ReadOnly, Run: func(context.Context, agent.Invocation) (string, error) { return whole, nil }}}
-	change := func(b *bubble) {
+	change := func(b *synctestHarness) {
 		b.instead = func(http.Handler) http.Handler {
 			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(reader)})
 		}
 	}
-	inRunWith(t, tools, change, func(b *bubble) {
+	inRunWith(t, tools, change, func(b *synctestHarness) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		began := time.Now()
@@ -180,7 +180,7 @@ func TestLongResultsAreReachable(t *testing.T) {
 			return strings.Contains(strings.Join(b.replies(thread), "\n"), "That is settled") && b.idle()
 		})
 		runtime.ReadMemStats(&after)
-		t.Logf("a result of 1 MiB: %d MiB allocated in all, %s of the bubble's time", (after.TotalAlloc-before.TotalAlloc)>>20, time.Since(began))
+		t.Logf("a result of 1 MiB: %d MiB allocated in all, %s of the test's time", (after.TotalAlloc-before.TotalAlloc)>>20, time.Since(began))
 		files := b.filesIn(thread)
 		if got := files["export-result.txt"]; len(files) != 1 || string(got) != whole {
 			t.Errorf("%d files, one with %d of %d bytes", len(files), len(got), len(whole))
@@ -239,11 +239,11 @@ func TestResultsThatGiveOrders(t *testing.T) {
 			{Name: "say", Effect: approvers.ReadOnly, Run: func(context.Context, agent.Invocation) (string, error) { return order, nil }},
 			{Name: "fail", Effect: approvers.ReadOnly, Run: func(context.Context, agent.Invocation) (string, error) { return "", fmt.Errorf("%s", order) }},
 		}
-		inRunWith(t, tools, func(b *bubble) {
+		inRunWith(t, tools, func(b *synctestHarness) {
 			b.instead = func(http.Handler) http.Handler {
 				return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(watch)})
 			}
-		}, func(b *bubble) {
+		}, func(b *synctestHarness) {
 			thread := b.says("go")
 			b.within(time.Minute, "it is settled", func() bool {
 				return strings.Contains(strings.Join(b.replies(thread), "\n"), "That is settled") && b.idle()
@@ -293,7 +293,7 @@ func TestLongResultsAreMeasured(t *testing.T) {
 	for _, size := range []int{1 << 10, 64 << 10, 256 << 10, 1 << 20} {
 		text := strings.Repeat("0123456789abcde\n", size/16)
 		tools := []agent.Tool{{Name: "export", Effect: approvers.ReadOnly, Run: func(context.Context, agent.Invocation) (string, error) { return text, nil }}}
-		inRun(t, tools, func(b *bubble) {
+		inRun(t, tools, func(b *synctestHarness) {
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)

@@ -12,7 +12,7 @@ import (
 
 // The introduction can be read to its end, on a laptop and on a phone, also while notes say that others got messages.
 func TestBrowserIntroduction(t *testing.T) {
-	h := openHouse(t, t.TempDir(), nil)
+	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
 	for name, size := range map[string][2]int64{"laptop": {1280, 900}, "phone": {390, 844}} {
 		b.do("resize", chromedp.EmulateViewport(size[0], size[1]))

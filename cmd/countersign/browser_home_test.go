@@ -15,7 +15,7 @@ const (
 // The Home tab in a real browser, for every role: waiting requests are decided there in the form that shows all
 // arguments, a person's own requests are listed until they are decided, and an absence begins and ends there.
 func TestBrowserHome(t *testing.T) {
-	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
+	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
 	b.become("U0002", "home")
 	b.sees(onHome, "Nothing waits for you")
@@ -62,7 +62,7 @@ func TestBrowserHome(t *testing.T) {
 
 // Masked arguments in a real browser: nobody sees them but who may decide and asks for them.
 func TestBrowserMasked(t *testing.T) {
-	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
+	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign change the phone of USR-456 to +1 555 0199")
@@ -98,7 +98,7 @@ func TestBrowserMasked(t *testing.T) {
 
 // A slash command is answered where it was typed, only for the person who typed it.
 func TestBrowserCommands(t *testing.T) {
-	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
+	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund ORD-123, it arrived broken")

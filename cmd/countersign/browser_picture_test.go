@@ -22,7 +22,7 @@ var changing = regexp.MustCompile(`\d{1,2}:\d{2}( ?[AP]M)?|\b\d+ (second|minute|
 // TestPictureOfTheCard draws the card of README's picture in the demo. The picture is stale if the card says something
 // else than the text beside it. Pixels are not compared, because fonts differ. -update takes the picture anew.
 func TestPictureOfTheCard(t *testing.T) {
-	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
+	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund ORD-123, it arrived broken")
 	b.become("U0002", "U0BOT")

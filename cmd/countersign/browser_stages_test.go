@@ -36,7 +36,7 @@ func (b *browser) choosesPerson(name string) {
 // director edits it after two approvals, which lapse; the stages begin again; the bot is down when the lead is due to
 // be told; then three people approve.
 func TestBrowserStages(t *testing.T) {
-	h := openHouse(t, t.TempDir(), func(s *setup) {
+	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
 		if err := s.policies.become("testdata/browser.yaml"); err != nil {
 			t.Fatal(err)
 		}

@@ -155,7 +155,7 @@ const (
 // The main path in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every
 // message is updated.
 func TestBrowser(t *testing.T) {
-	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
+	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund ORD-123, it arrived broken")
@@ -242,7 +242,7 @@ func TestBrowser(t *testing.T) {
 // Before anybody decides, the card shows the shop's preview of a refund in a sentence, and Details… shows all of it. The
 // preview is marked as the shop's; the sentence above it is the policy's.
 func TestBrowserPreview(t *testing.T) {
-	h := openHouse(t, t.TempDir(), nil)
+	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
@@ -261,7 +261,7 @@ func TestBrowserPreview(t *testing.T) {
 // meanwhile does not run, and it runs when another person with the permission ends the pause.
 func TestBrowserPause(t *testing.T) {
 	t.Parallel()
-	b := openBrowserTest(t, openHouse(t, t.TempDir(), nil).base)
+	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund ORD-123, it arrived broken")
@@ -311,7 +311,7 @@ func TestBrowserPause(t *testing.T) {
 // In the middle of an export that a director has approved, the shop's server asks which data to export. The question
 // goes to Sam, who asked; data that he leaves out are not exported.
 func TestBrowserElicits(t *testing.T) {
-	h := openHouse(t, t.TempDir(), nil)
+	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign export the data of customer USR-456")

@@ -26,7 +26,7 @@ func (c *cutRefund) cut(point, ask, preview string) {
 	if c.bot != nil {
 		c.stop()
 	}
-	c.bot = c.world.start(c.Context(), doom{point, 1})
+	c.bot = c.world.start(c.Context(), killPoint{point, 1})
 	c.world.awaitUp(c.bot)
 	c.become("U0100", "C0001")
 	c.write("composer", "@Countersign "+ask)
@@ -40,7 +40,7 @@ func (c *cutRefund) cut(point, ask, preview string) {
 		c.Error("the bot was not killed")
 	}
 	c.world.killed(c.bot)
-	c.bot = c.world.start(c.Context(), doom{})
+	c.bot = c.world.start(c.Context(), killPoint{})
 	c.world.awaitUp(c.bot)
 }
 
@@ -62,7 +62,7 @@ func (c *cutRefund) thread() {
 // the four answers has its effect. A refund that is asked for again is a new request with its stage, and runs when the
 // Team Lead has approved it.
 func TestBrowserUnknown(t *testing.T) {
-	k := newTrial(t, 1, string(demoPolicy), func(*killHarness) scriptedmodel.Responder { return scriptedmodel.Rules() })
+	k := newKillHarness(t, 1, string(demoPolicy), func(*killHarness) scriptedmodel.Responder { return scriptedmodel.Rules() })
 	goods := shop.New(time.Now)
 	web := httptest.NewServer(goods.Handler())
 	defer web.Close()

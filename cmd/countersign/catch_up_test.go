@@ -27,15 +27,15 @@ func TestCatchUp(t *testing.T) {
 				for _, killed := range []bool{false, true} {
 					name := fmt.Sprintf("%s retries=%t %s killed=%t", map[bool]string{true: "http", false: "socket"}[overHTTP], retries, lasts, killed)
 					t.Run(name, func(t *testing.T) {
-						inBubble(t, func(b *bubble) {
+						inBubble(t, func(b *synctestHarness) {
 							b.http, b.setup.unlimited = overHTTP, false
 							b.instead = func(http.Handler) http.Handler {
 								return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(repeats)})
 							}
-						}, func(b *bubble) {
+						}, func(b *synctestHarness) {
 							b.ws.SetRealRates(true)
 							b.setRetries(retries)
-							(&catchUpTrial{bubble: b, lasts: lasts}).play(killed)
+							(&catchUpTrial{synctestHarness: b, lasts: lasts}).play(killed)
 						})
 					})
 				}
@@ -45,7 +45,7 @@ func TestCatchUp(t *testing.T) {
 }
 
 // setRetries says whether Slack sends unacknowledged events again.
-func (b *bubble) setRetries(on bool) {
+func (b *synctestHarness) setRetries(on bool) {
 	b.Helper()
 	answer, err := b.client.Post("http://slack.test/faults", "application/json", strings.NewReader(fmt.Sprintf(`{"fault":"retries","on":%t}`, on)))
 	b.ok(err)
@@ -75,7 +75,7 @@ func repeats(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, e
 
 // catchUpTrial is one time in which the bot is down.
 type catchUpTrial struct {
-	*bubble
+	*synctestHarness
 	lasts time.Duration
 	words []string // that must be repeated once
 	nots  []string // that must never be
@@ -247,7 +247,7 @@ func (c *catchUpTrial) heard(text string) (n int) {
 // TestLostClicks: after a gap in which a click was lost, people are reminded once of what waited, and told why. A short
 // gap, and one that comes again after the next start, remind nobody.
 func TestLostClicks(t *testing.T) {
-	inBubble(t, nil, func(b *bubble) {
+	inBubble(t, nil, func(b *synctestHarness) {
 		b.says("patient waits")
 		b.asked("waits")
 		b.pass(40 * time.Minute) // the policy's reminders are over
@@ -288,7 +288,7 @@ func TestLostClicks(t *testing.T) {
 }
 
 // reminders are the reminders that a person got.
-func (b *bubble) reminders(who string) (texts []string) {
+func (b *synctestHarness) reminders(who string) (texts []string) {
 	b.Helper()
 	messages, err := b.as(who).Messages(b.ctx, "U0BOT", "")
 	b.ok(err)
@@ -303,7 +303,7 @@ func (b *bubble) reminders(who string) (texts []string) {
 // TestQuietRequests: over HTTP nothing arrives although Slack answers. The bot reads what was written after a while,
 // and reminds nobody.
 func TestQuietRequests(t *testing.T) {
-	inBubble(t, func(b *bubble) { b.http = true }, func(b *bubble) {
+	inBubble(t, func(b *synctestHarness) { b.http = true }, func(b *synctestHarness) {
 		b.says("patient waits")
 		b.asked("waits")
 		b.pass(40 * time.Minute)

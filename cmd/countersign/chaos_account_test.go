@@ -242,9 +242,9 @@ func (c *chaos) compareRequest(r store.Reader, want *chaosRequest, n string, req
 	if got, w := req.Facts.MessageEdit, want.reworded; (got == nil) != (w == nil) || got != nil && (got.Deleted != w.Deleted || got.Edit != w.Edit || got.Text != w.Text) {
 		fault("%s: of its words the card says %+v; should say %+v", n, got, w)
 	}
-	c.bubble.mu.Lock()
+	c.synctestHarness.mu.Lock()
 	ran := c.runs[n]
-	c.bubble.mu.Unlock()
+	c.synctestHarness.mu.Unlock()
 	if should := map[bool]int{true: 1}[want.state == approvers.Consumed]; ran != should {
 		fault("%s ran %d times; want %d", n, ran, should)
 	}

@@ -30,8 +30,8 @@ type chaosArrival struct {
 	ts      string // of the message that was clicked
 }
 
-// tallyOf counts mishaps.
-type tallyOf struct{ lost, late, twice, deaf, never int }
+// mishapCounts counts mishaps.
+type mishapCounts struct{ lost, late, twice, deaf, never int }
 
 // mishap draws the fate of an attempt to deliver something, and records when it arrives.
 func (c *chaos) mishap(a delivery.Attempt) (m delivery.Mishap) {

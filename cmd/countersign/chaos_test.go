@@ -41,8 +41,8 @@ func TestChaosOverHTTP(t *testing.T) { runChaos(t, testkit.Size(t, "COUNTERSIGN_
 func runChaos(t *testing.T, events int, overHTTP bool) {
 	seed := testkit.Seed(t)
 	c := &chaos{rnd: testkit.Chance(seed, 1), fates: testkit.Chance(seed, 2), texts: map[string]*chaosMessage{}, posts: map[string]map[chaosPost]int{}, placed: map[string][]chaosPlace{}, lostFor: map[string]bool{}}
-	inBubble(t, func(b *bubble) { b.http = overHTTP; c.prepare(b) }, func(b *bubble) {
-		c.bubble, c.began = b, time.Now()
+	inBubble(t, func(b *synctestHarness) { b.http = overHTTP; c.prepare(b) }, func(b *synctestHarness) {
+		c.synctestHarness, c.began = b, time.Now()
 		for c.sent() < events {
 			c.somebody()
 			b.pass(time.Duration(c.rnd.IntN(4000)) * time.Millisecond)
@@ -54,13 +54,13 @@ func runChaos(t *testing.T, events int, overHTTP bool) {
 
 // chaos is one campaign.
 type chaos struct {
-	*bubble
+	*synctestHarness
 	rnd *rand.Rand // of what people do
 
 	mu       sync.Mutex
 	fates    *rand.Rand // of deliveries
 	attempts int        // to deliver something
-	said     tallyOf
+	said     mishapCounts
 	lostFor  map[string]bool // events that never arrive
 	arrivals []chaosArrival
 	posts    map[string]map[chaosPost]int // messages that Slack took, by outbox message
@@ -76,7 +76,7 @@ type chaos struct {
 }
 
 // prepare sets the bot up.
-func (c *chaos) prepare(b *bubble) {
+func (c *chaos) prepare(b *synctestHarness) {
 	policies, err := newPolicies("chaos.yaml", []byte(chaosPolicy), b.setup.tools, b.setup.log)
 	b.ok(err)
 	b.setup.policies = policies

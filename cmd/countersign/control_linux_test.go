@@ -26,7 +26,7 @@ import (
 	"countersign/store/bolt"
 )
 
-const glassyPolicy = `version: 1
+const breakGlassPolicy = `version: 1
 tools:
   search_orders: {risk: low}
   issue_refund: {risk: high, break_glass: true, preview: "Refund of {{money .amount .currency}} for order {{.order_id}}"}
@@ -77,9 +77,9 @@ func (c commands) does(pattern string, args ...string) string {
 func TestDecideWhileSlackIsDown(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "workspace.json")
-	p := openPremises(t, "--data", data)
+	p := openProcessHarness(t, "--data", data)
 	c := commands{t, p.dir, p.env}
-	write(t, p.policy(), []byte(glassyPolicy+shopEntry))
+	write(t, p.policy(), []byte(breakGlassPolicy+shopEntry))
 	bot, _ := p.serve()
 	sam, teo, ingrid := p.watcher("sam"), p.watcher("teo"), p.watcher("ingrid")
 	root := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
@@ -116,7 +116,7 @@ func TestDecideWhileSlackIsDown(t *testing.T) {
 // The bot is killed during a task: the command says that the outcome is unknown, and leaves no partial file.
 func TestKilledDuringATask(t *testing.T) {
 	t.Parallel()
-	p := openPremises(t)
+	p := openProcessHarness(t)
 	large(t, p.store())
 	bot, _ := p.serve()
 	path, err := built()
@@ -169,12 +169,12 @@ func large(t *testing.T, path string) {
 	}
 }
 
-// desked is a demo harness whose bot has a control socket, with a client of it.
-func desked(t *testing.T) (*demoHarness, func(task string, options any, out io.Writer) error) {
+// withSocket is a demo harness whose bot has a control socket, with a client of it.
+func withSocket(t *testing.T) (*demoHarness, func(task string, options any, out io.Writer) error) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "control.sock")
-	h := openHouse(t, dir, func(s *setup) {
+	h := openDemoHarness(t, dir, func(s *setup) {
 		l, err := control.Listen(path)
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +194,7 @@ func desked(t *testing.T) (*demoHarness, func(task string, options any, out io.W
 // succeeds.
 func TestManyOperators(t *testing.T) {
 	t.Parallel()
-	h, ask := desked(t)
+	h, ask := withSocket(t)
 	sam := workspaceclient.Client{Base: h.base, User: "sam"}
 	root, err := sam.Say(t.Context(), "#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
 	if err != nil {
@@ -257,7 +257,7 @@ func TestManyOperators(t *testing.T) {
 // A command of another version is refused with that reason, and the bot does nothing that it does not understand
 // completely.
 func TestOtherVersions(t *testing.T) {
-	_, ask := desked(t)
+	_, ask := withSocket(t)
 	for task, options := range map[string]any{
 		"teleport": none{}, "pause": 7, "decide": map[string]any{"request": "x", "reason": "y", "gently": true},
 	} {

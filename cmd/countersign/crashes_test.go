@@ -92,7 +92,7 @@ func TestCrashesNowhere(t *testing.T) {
 // dies starts a bot that is killed at a point.
 func (c *killHarness) dies(point string) {
 	c.Helper()
-	bot := c.start(c.Context(), doom{point, 1})
+	bot := c.start(c.Context(), killPoint{point, 1})
 	select {
 	case <-bot.gone:
 	case <-time.After(patience):
@@ -105,23 +105,23 @@ func (c *killHarness) dies(point string) {
 // When they try again, the count starts at 0; an orderly stop does not count.
 func TestTurnThatKills(t *testing.T) {
 	t.Parallel()
-	c := openTrial(t, 2)
+	c := openKillHarness(t, 2)
 	c.faulty = true
 	sam := watcher{t, workspaceclient.Client{Base: c.conf.Base, User: "sam"}}
 	const told = "The bot's process ended twice while it worked on this"
-	bot := c.start(t.Context(), doom{"Begin" + testkit.BehindCommit, 1})
+	bot := c.start(t.Context(), killPoint{"Begin" + testkit.BehindCommit, 1})
 	c.awaitUp(bot)
 	root := sam.says("#support", "", "@Countersign do act #1001")
 	<-bot.gone
 	c.killed(bot)
 	c.dies("Begin" + testkit.BehindCommit)
-	bot = c.start(t.Context(), doom{"Propose" + testkit.BehindCommit, 1}) // of the turn that is tried again
+	bot = c.start(t.Context(), killPoint{"Propose" + testkit.BehindCommit, 1}) // of the turn that is tried again
 	c.awaitUp(bot)
 	sam.sees("#support", root, told)
 	sam.clicks("#support", root, "Try again", told)
 	<-bot.gone
 	c.killed(bot)
-	bot = c.start(t.Context(), doom{})
+	bot = c.start(t.Context(), killPoint{})
 	c.awaitUp(bot)
 	sam.sees("#support", root, finished("1001"))
 	if err := bot.end(syscall.SIGTERM); err != nil {
@@ -136,11 +136,11 @@ func TestTurnThatKills(t *testing.T) {
 // that its sender is told. The request waits as before.
 func TestClickThatKills(t *testing.T) {
 	t.Parallel()
-	c := openTrial(t, 2)
+	c := openKillHarness(t, 2)
 	c.faulty = true
 	person := func(name string) watcher { return watcher{t, workspaceclient.Client{Base: c.conf.Base, User: name}} }
 	sam, teo := person("sam"), person("teo")
-	bot := c.start(t.Context(), doom{"Decide" + testkit.BeforeCommit, 1})
+	bot := c.start(t.Context(), killPoint{"Decide" + testkit.BeforeCommit, 1})
 	c.awaitUp(bot)
 	root := sam.says("#support", "", "@Countersign do ask #1001")
 	card := teo.sees("#support-approvals", "", "Waits for Team Lead")
@@ -151,7 +151,7 @@ func TestClickThatKills(t *testing.T) {
 	for range 4 {
 		c.dies("Decide" + testkit.BeforeCommit)
 	}
-	bot = c.start(t.Context(), doom{})
+	bot = c.start(t.Context(), killPoint{})
 	c.awaitUp(bot)
 	teo.sees("#support-approvals", "", "I stopped each time I worked on this")
 	teo.clicks("#support-approvals", "", "Approve", "Waits for Team Lead")

@@ -21,15 +21,15 @@ type demoHarness struct {
 	setup setup
 	clock clock
 	bot   *running
-	ctx   context.Context // until the house is left
+	ctx   context.Context // until the test ends
 }
 
 // usualTransport is the transport of tests that don't choose one: with COUNTERSIGN_TRANSPORT=http, scenarios, demo
-// harnesses and bubbles use HTTP.
+// harnesses and tests in faked time use HTTP.
 func usualTransport() string { return os.Getenv("COUNTERSIGN_TRANSPORT") }
 
-// openHouse starts everything on dir and stops it with the test. change may change the bot's configuration.
-func openHouse(t *testing.T, dir string, change func(*setup)) *demoHarness {
+// openDemoHarness starts everything on dir and stops it with the test. change may change the bot's configuration.
+func openDemoHarness(t *testing.T, dir string, change func(*setup)) *demoHarness {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	h := &demoHarness{T: t}

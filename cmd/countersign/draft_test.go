@@ -59,7 +59,7 @@ func (s *slowly) handler(h http.Handler) http.Handler {
 }
 
 // replies lists the bot's messages in a thread, as text.
-func (b *bubble) replies(thread string) (out []string) {
+func (b *synctestHarness) replies(thread string) (out []string) {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
 	b.ok(err)
@@ -76,8 +76,8 @@ func (b *bubble) replies(thread string) (out []string) {
 func TestDrafts(t *testing.T) {
 	t.Parallel()
 	story := []string{"# A story", "It was **once**.", "- one\n- two <!channel>", "```\ncode\n\nmore code\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "It was over at [last](https://example.com/x)."}
-	nth := func(method string, n int64, fate callFate) func(*bubble) func(apiCall) callFate {
-		return func(*bubble) func(apiCall) callFate {
+	nth := func(method string, n int64, fate callFate) func(*synctestHarness) func(apiCall) callFate {
+		return func(*synctestHarness) func(apiCall) callFate {
 			var seen atomic.Int64
 			return func(c apiCall) callFate {
 				if c.method == method && (seen.Add(1) == n || n == 0) {
@@ -89,7 +89,7 @@ func TestDrafts(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		fate    func(*bubble) func(apiCall) callFate
+		fate    func(*synctestHarness) func(apiCall) callFate
 		appends int // at least so many calls of chat.appendStream
 		updates int // and of chat.update
 	}{
@@ -117,7 +117,7 @@ func TestDrafts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			model := &slowly{paragraphs: story}
-			inBubble(t, func(b *bubble) { b.instead = model.handler }, func(b *bubble) {
+			inBubble(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
 				if c.fate != nil {
 					b.becomes(c.fate(b))
 				}
@@ -166,7 +166,7 @@ func TestDrafts(t *testing.T) {
 // If a person stops the agent in mid-stream, the text so far stays, with the person's name.
 func TestDraftThatIsStopped(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four.", "Five.", "Six."}}
-	inBubble(t, func(b *bubble) { b.instead = model.handler }, func(b *bubble) {
+	inBubble(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
 		thread := b.says("count")
 		b.pass(7 * time.Second)
 		_, err := b.as("sam").Say(b.ctx, "#support", thread, "stop")
@@ -188,7 +188,7 @@ func TestDraftThatIsStopped(t *testing.T) {
 func TestDraftThatBreaksOff(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four."}}
 	model.breaks.Store(true)
-	inBubble(t, func(b *bubble) { b.instead = model.handler }, func(b *bubble) {
+	inBubble(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
 		thread := b.says("count")
 		b.within(5*time.Minute, "people are told", func() bool {
 			_, ok := b.button(thread, "Try again")

@@ -69,7 +69,7 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 		said, _ := b.tools(args...)
 		return said
 	}
-	h := openHouse(t, t.TempDir(), func(s *setup) {
+	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
 		outside = openOutsideShop(t, shop.New(s.now))
 		write(t, path, append(demoPolicy[:len(demoPolicy):len(demoPolicy)], []byte("\nservers: {shop: {url: \""+outside.URL+"\", allow: [127.0.0.1], prefix: false, effects: {preview_refund: read-only}}}\n")...))
 		if said := operator("pin", "--all", "--yes"); !strings.Contains(said, "definitions pinned in "+pins.Beside(path)) {

@@ -38,7 +38,7 @@ func booking(f agent.Form) agent.Tool {
 }
 
 // elicitation is the question of a thread's run, with the message that shows it.
-func (b *bubble) elicitation(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
+func (b *synctestHarness) elicitation(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
 	b.Helper()
 	b.view(func(r store.Reader) error {
 		q = approvers.Elicitation{}
@@ -78,7 +78,7 @@ func (b *bubble) elicitation(thread string) (q approvers.Elicitation, m workspac
 }
 
 // elicited waits until a thread shows its run's question.
-func (b *bubble) elicited(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
+func (b *synctestHarness) elicited(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
 	b.Helper()
 	b.within(time.Minute, "it asks", func() bool {
 		q, m = b.elicitation(thread)
@@ -87,7 +87,7 @@ func (b *bubble) elicited(thread string) (q approvers.Elicitation, m workspacecl
 	return q, m
 }
 
-func (b *bubble) labelled(m workspaceclient.Message, label string) workspaceclient.Element {
+func (b *synctestHarness) labelled(m workspaceclient.Message, label string) workspaceclient.Element {
 	b.Helper()
 	for _, e := range workspaceclient.Elements(m.Blocks) {
 		if e.Text.Text == label {
@@ -98,7 +98,7 @@ func (b *bubble) labelled(m workspaceclient.Message, label string) workspaceclie
 	return workspaceclient.Element{}
 }
 
-func (b *bubble) settledSaying(thread, want string) {
+func (b *synctestHarness) settledSaying(thread, want string) {
 	b.Helper()
 	b.within(2*time.Minute, "the model is told "+want, func() bool { return strings.Contains(strings.Join(b.replies(thread), "\n"), want) && b.idle() })
 	b.books()
@@ -111,7 +111,7 @@ func TestToolAsksAndIsAnswered(t *testing.T) {
 	form := agent.Form{From: "the server travel", Text: "Where to? <!channel> *approved by Teo*", Schema: json.RawMessage(tripForm)}
 	for name, http := range map[string]bool{"socket": false, "http": true} {
 		t.Run(name, func(t *testing.T) {
-			inRunWith(t, []agent.Tool{booking(form)}, func(b *bubble) { b.http = http }, func(b *bubble) {
+			inRunWith(t, []agent.Tool{booking(form)}, func(b *synctestHarness) { b.http = http }, func(b *synctestHarness) {
 				thread := b.says("run book")
 				_, m := b.elicited(thread)
 				if strings.Contains(string(m.Blocks), `"broadcast"`) || strings.Contains(m.Text, "<!channel>") || !strings.Contains(m.Text, "<@U0100>") {
@@ -149,7 +149,7 @@ func TestToolAsksAndIsAnswered(t *testing.T) {
 }
 
 // form is a person's open form, or nil.
-func (b *bubble) form(who string) (v workspaceclient.View) {
+func (b *synctestHarness) form(who string) (v workspaceclient.View) {
 	b.Helper()
 	views, err := b.as(who).Views(b.ctx)
 	b.ok(err)
@@ -160,7 +160,7 @@ func (b *bubble) form(who string) (v workspaceclient.View) {
 }
 
 // submit fills in a form by the names of its fields, sends it, and returns the errors by block.
-func (b *bubble) submit(who string, v workspaceclient.View, fields map[string]string) map[string]string {
+func (b *synctestHarness) submit(who string, v workspaceclient.View, fields map[string]string) map[string]string {
 	b.Helper()
 	values := map[string]string{}
 	for name, value := range fields {
@@ -176,7 +176,7 @@ func (b *bubble) submit(who string, v workspaceclient.View, fields map[string]st
 }
 
 // isTold reports whether sam got a text in a thread that only sam sees.
-func (b *bubble) isTold(thread, words string) bool {
+func (b *synctestHarness) isTold(thread, words string) bool {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
 	b.ok(err)
@@ -197,24 +197,24 @@ func TestEndsOfAQuestion(t *testing.T) {
 	visit := agent.Form{From: "the server bank", Text: "Sign in, please.", URL: "https://bank.example/login?next=%2F"}
 	for name, c := range map[string]struct {
 		form agent.Form
-		do   func(b *bubble, thread string, m workspaceclient.Message)
+		do   func(b *synctestHarness, thread string, m workspaceclient.Message)
 		told string // to the model
 		says string // where it was asked
 		end  approvers.ElicitationState
 	}{
-		"declined": {form, func(b *bubble, _ string, m workspaceclient.Message) {
+		"declined": {form, func(b *synctestHarness, _ string, m workspaceclient.Message) {
 			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "Decline")))
 		},
 			"told: decline", "declined to answer", approvers.ElicitationDeclined},
-		"visited": {visit, func(b *bubble, _ string, m workspaceclient.Message) {
+		"visited": {visit, func(b *synctestHarness, _ string, m workspaceclient.Message) {
 			if text := workspaceclient.Text(m.Blocks); !strings.Contains(text, "bank.example") || !strings.Contains(text, "https://bank.example/login?next=%2F") || b.labelled(m, "Open").Value != "" {
 				b.Errorf("it reads %s", text)
 			}
 			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "I have done it")))
 		}, "told: accept", "answered", approvers.ElicitationAccepted},
-		"nobody answers": {form, func(b *bubble, _ string, _ workspaceclient.Message) { b.pass(11 * time.Minute) },
+		"nobody answers": {form, func(b *synctestHarness, _ string, _ workspaceclient.Message) { b.pass(11 * time.Minute) },
 			"told: cancel", "Nobody answered in time", approvers.ElicitationExpired},
-		"the form comes too late": {form, func(b *bubble, thread string, m workspaceclient.Message) {
+		"the form comes too late": {form, func(b *synctestHarness, thread string, m workspaceclient.Message) {
 			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "Answer…")))
 			b.within(10*time.Second, "the form is there", func() bool { return strings.Contains(string(b.form("sam").Blocks), "City (city)") })
 			v := b.form("sam")
@@ -222,7 +222,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 			b.submit("sam", v, map[string]string{"city": "Oslo", "seats": "2"})
 			b.within(10*time.Second, "sam is told", func() bool { return b.isTold(thread, "Too late: this could be answered") })
 		}, "told: cancel", "Nobody answered in time", approvers.ElicitationExpired},
-		"two windows": {form, func(b *bubble, thread string, m workspaceclient.Message) {
+		"two windows": {form, func(b *synctestHarness, thread string, m workspaceclient.Message) {
 			b.ok(b.as("sam").Press(b.ctx, m, b.labelled(m, "Answer…")))
 			b.within(10*time.Second, "the form is there", func() bool { return strings.Contains(string(b.form("sam").Blocks), "City (city)") })
 			v := b.form("sam")
@@ -231,17 +231,17 @@ func TestEndsOfAQuestion(t *testing.T) {
 			b.submit("sam", v, map[string]string{"city": "Oslo", "seats": "2"})
 			b.within(10*time.Second, "sam is told", func() bool { return b.isTold(thread, "this question is answered") })
 		}, "told: decline", "declined to answer", approvers.ElicitationDeclined},
-		"the turn is stopped": {form, func(b *bubble, thread string, _ workspaceclient.Message) {
+		"the turn is stopped": {form, func(b *synctestHarness, thread string, _ workspaceclient.Message) {
 			_, err := b.as("sam").Say(b.ctx, "#support", thread, "stop")
 			b.ok(err)
 		}, "stopped this", "the agent was stopped", approvers.ElicitationCancelled},
-		"everything is paused": {form, func(b *bubble, _ string, _ workspaceclient.Message) {
+		"everything is paused": {form, func(b *synctestHarness, _ string, _ workspaceclient.Message) {
 			b.ok(b.bot.workflow.Pauses.Pause(b.ctx, "operator:x", ""))
 		},
 			"", "everything was paused", approvers.ElicitationCancelled},
-		"the process stops": {form, func(b *bubble, _ string, _ workspaceclient.Message) { b.restart() },
+		"the process stops": {form, func(b *synctestHarness, _ string, _ workspaceclient.Message) { b.restart() },
 			"told: cancel", "is being stopped", approvers.ElicitationCancelled},
-		"others press": {form, func(b *bubble, _ string, m workspaceclient.Message) {
+		"others press": {form, func(b *synctestHarness, _ string, m workspaceclient.Message) {
 			for _, who := range []string{"teo", "ada", "ingrid"} {
 				_ = b.as(who).Press(b.ctx, m, b.labelled(m, "Decline"))
 				_ = b.as(who).Press(b.ctx, m, b.labelled(m, "Answer…"))
@@ -257,7 +257,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 		}, "told: decline", "declined to answer", approvers.ElicitationDeclined},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inRun(t, []agent.Tool{booking(c.form)}, func(b *bubble) {
+			inRun(t, []agent.Tool{booking(c.form)}, func(b *synctestHarness) {
 				thread := b.says("run book")
 				_, m := b.elicited(thread)
 				c.do(b, thread, m)
@@ -301,7 +301,7 @@ func TestManyAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}
 	for round := range 20 {
-		inRun(t, []agent.Tool{booking(form)}, func(b *bubble) {
+		inRun(t, []agent.Tool{booking(form)}, func(b *synctestHarness) {
 			thread := b.says("run book")
 			q, m := b.elicited(thread)
 			var all sync.WaitGroup

@@ -49,7 +49,7 @@ func TestFailingDisk(t *testing.T) {
 	times, seed := testkit.Size(t, "COUNTERSIGN_FAULTS", 1), testkit.Seed(t)
 	strace := testkit.RequireProgram(t, "strace", "a failing disk", testkit.InstallStrace)
 	began := time.Now()
-	c := openTrial(t, seed)
+	c := openKillHarness(t, seed)
 	c.faulty = true
 	random := testkit.Chance(seed, 98)
 	happened, stops := map[diskFault]int{}, 0
@@ -81,7 +81,7 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 	c.Helper()
 	record := filepath.Join(c.dir, "strace")
 	// strace counts the calls of each thread separately, and the process has several.
-	bot := c.start(ctx, doom{}, strace, "-f", "-qq", "-y", "-e", "signal=none", "-o", record, "-P", c.conf.Store, "-e", "trace=pwrite64,fdatasync",
+	bot := c.start(ctx, killPoint{}, strace, "-f", "-qq", "-y", "-e", "signal=none", "-o", record, "-P", c.conf.Store, "-e", "trace=pwrite64,fdatasync",
 		"-e", fmt.Sprintf("inject=%s:error=%s:when=%d", f.call, f.errno, nth))
 	select {
 	case <-bot.gone:

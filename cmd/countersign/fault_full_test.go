@@ -31,11 +31,11 @@ func TestFullDisk(t *testing.T) {
 	fills, seed := testkit.Size(t, "COUNTERSIGN_FILLS", 1), testkit.Seed(t)
 	began := time.Now()
 	disk := testkit.MountSmallDisk(t, 24<<20)
-	c := openTrial(t, seed, func(ws *workspace.Config) { ws.AckTimeout = 400 * time.Millisecond })
+	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.AckTimeout = 400 * time.Millisecond })
 	c.faulty = true
 	c.conf.Store = filepath.Join(disk.Dir, "store.db")
 	c.run(func(ctx context.Context) {
-		bot := c.start(ctx, doom{})
+		bot := c.start(ctx, killPoint{})
 		c.awaitUp(bot)
 		for range fills {
 			c.await("people to work", func() bool { return c.acknowledges(3) })
@@ -55,16 +55,16 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("%d tools ran while the disk was full", after-before)
 			}
 			free()
-			c.await("everything to go on", func() bool {
+			c.await("everything to continue", func() bool {
 				status, _ := c.ready(bot)
 				return status == http.StatusOK
 			})
 		}
 		if err := bot.end(syscall.SIGTERM); err != nil {
-			t.Errorf("the bot ended with %v, and should have gone on all the time\n%s", err, c.tail())
+			t.Errorf("the bot ended with %v, and should have run all the time\n%s", err, c.tail())
 		}
 		disk.ReadOnly(true)
-		bot = c.start(ctx, doom{})
+		bot = c.start(ctx, killPoint{})
 		<-bot.gone
 		var exit *exec.ExitError
 		if !errors.As(bot.err, &exit) || exit.ExitCode() != cli.ExitFailed || !strings.Contains(c.tail(), "on a file system that is mounted read-only: name a file elsewhere") {
@@ -105,7 +105,7 @@ func (c *killHarness) turnedAway(ctx context.Context) int64 {
 func (c *killHarness) acknowledges(n int) bool {
 	for range n {
 		select {
-		case <-c.bells["acknowledged"]:
+		case <-c.wakeups["acknowledged"]:
 		case <-time.After(settleTime):
 			return false
 		}

@@ -31,7 +31,7 @@ type grown struct {
 // it long.
 func TestGrowth(t *testing.T) {
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", 500)
-	p := openPremises(t)
+	p := openProcessHarness(t)
 	g := newGrowing(t, p.dir, p.policy())
 	var all []grown
 	for _, n := range steps(most) {

@@ -40,11 +40,11 @@ type witnessConfig struct {
 	Server string // address where a server offers the campaign's tools, which live on when the bot is killed; empty: they are the bot's own
 	Listen string // address for Slack's requests; empty: Socket Mode
 	Slow   time.Duration
-	Doom   doom
+	Doom   killPoint
 }
 
-// doom is a point at which a process kills itself when it reaches it for the nth time. The zero value is none.
-type doom struct {
+// killPoint is a point at which a process kills itself when it reaches it for the nth time. The zero value is none.
+type killPoint struct {
 	Point string
 	Nth   int
 }
@@ -55,9 +55,9 @@ const (
 	toolActed  = "the tool has acted and has not answered"
 )
 
-// fate is the doom of this process.
+// fate is the killPoint of this process.
 type fate struct {
-	doom
+	killPoint
 	count atomic.Int64
 }
 
@@ -94,7 +94,7 @@ func witnessRun(ctx context.Context, conf string) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	end := &fate{doom: c.Doom}
+	end := &fate{killPoint: c.Doom}
 	tools, err := end.tools(c, log)
 	if err != nil {
 		return err

@@ -46,10 +46,10 @@ const (
 // killHarness is the world around the killed bot, which survives the kills: workspace, model and people.
 type killHarness struct {
 	*testing.T
-	conf  witnessConfig
-	dir   string
-	seed  uint64
-	bells map[string]chan struct{} // what the killer can wait for
+	conf    witnessConfig
+	dir     string
+	seed    uint64
+	wakeups map[string]chan struct{} // what the killer can wait for
 	// faulty says that errors in the bot's log are expected.
 	faulty  bool
 	refused atomic.Int64 // acts that were not acknowledged
@@ -60,13 +60,13 @@ type killHarness struct {
 	deeds []deed
 }
 
-func openTrial(t *testing.T, seed uint64, change ...func(*workspace.Config)) *killHarness {
+func openKillHarness(t *testing.T, seed uint64, change ...func(*workspace.Config)) *killHarness {
 	t.Helper()
-	return newTrial(t, seed, killPolicy, func(c *killHarness) scriptedmodel.Responder { return scriptedmodel.ResponderFunc(c.respond) }, change...)
+	return newKillHarness(t, seed, killPolicy, func(c *killHarness) scriptedmodel.Responder { return scriptedmodel.ResponderFunc(c.respond) }, change...)
 }
 
-// newTrial opens a world with the given policy and model.
-func newTrial(t *testing.T, seed uint64, policy string, speaks func(*killHarness) scriptedmodel.Responder, change ...func(*workspace.Config)) *killHarness {
+// newKillHarness opens a world with the given policy and model.
+func newKillHarness(t *testing.T, seed uint64, policy string, speaks func(*killHarness) scriptedmodel.Responder, change ...func(*workspace.Config)) *killHarness {
 	t.Helper()
 	dir := t.TempDir()
 	l, err := listen("the campaign", "", "127.0.0.1:0")
@@ -74,12 +74,12 @@ func newTrial(t *testing.T, seed uint64, policy string, speaks func(*killHarness
 		t.Fatal(err)
 	}
 	base := "http://" + l.Addr().String()
-	c := &killHarness{T: t, dir: dir, seed: seed, bells: map[string]chan struct{}{}, conf: witnessConfig{
+	c := &killHarness{T: t, dir: dir, seed: seed, wakeups: map[string]chan struct{}{}, conf: witnessConfig{
 		Base: base, Policy: filepath.Join(dir, "policy.yaml"), Store: filepath.Join(dir, "store.db"),
 		Seen: filepath.Join(dir, "seen"), Heard: filepath.Join(dir, "heard"), Slow: 20 * time.Millisecond,
 	}}
-	for _, bell := range []string{"model", "tool", "click", "acknowledged"} {
-		c.bells[bell] = make(chan struct{}, 1)
+	for _, wakeup := range []string{"model", "tool", "click", "acknowledged"} {
+		c.wakeups[wakeup] = make(chan struct{}, 1)
 	}
 	if err := os.WriteFile(c.conf.Policy, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
@@ -125,10 +125,10 @@ type process struct {
 }
 
 // start starts the bot. under is a program with arguments that runs it, if any.
-func (c *killHarness) start(ctx context.Context, doom doom, under ...string) *process {
+func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...string) *process {
 	c.Helper()
 	its := c.conf
-	its.Doom = doom
+	its.Doom = killPoint
 	conf, err := json.Marshal(its)
 	if err != nil {
 		c.Fatal(err)
@@ -166,7 +166,7 @@ func (c *killHarness) start(ctx context.Context, doom doom, under ...string) *pr
 			case strings.HasPrefix(lines.Text(), "admin "):
 				p.admin = strings.TrimPrefix(lines.Text(), "admin ")
 			case strings.HasPrefix(lines.Text(), "tool "):
-				c.ring("tool")
+				c.wake("tool")
 			}
 		}
 		p.err = cmd.Wait()
@@ -211,9 +211,9 @@ func (p *process) end(s syscall.Signal) error {
 	return p.err
 }
 
-func (c *killHarness) ring(bell string) {
+func (c *killHarness) wake(wakeup string) {
 	select {
-	case c.bells[bell] <- struct{}{}:
+	case c.wakeups[wakeup] <- struct{}{}:
 	default:
 	}
 }
@@ -230,7 +230,7 @@ func (c *killHarness) tail() string {
 // respond is the model: it asks for the tools that the last message names, with one step for each part between "then",
 // and answers when they have their results.
 func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
-	c.ring("model")
+	c.wake("model")
 	said, steps := "", 0
 	for _, m := range r.Messages {
 		switch {

@@ -205,13 +205,13 @@ func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t cli
 
 // press clicks, and records the deed if it was acknowledged.
 func (c *killHarness) press(ctx context.Context, who workspaceclient.Client, t clickable, d deed) bool {
-	c.ring("click")
+	c.wake("click")
 	answer, err := c.post(ctx, who, "/actions", map[string]string{"channel": t.Channel, "ts": t.TS, "action_id": t.ActionID, "block_id": t.BlockID, "value": t.Value})
 	if err != nil {
 		c.refused.Add(1)
 		return false
 	}
-	c.ring("acknowledged")
+	c.wake("acknowledged")
 	d.trigger = answer.Trigger
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -251,12 +251,12 @@ func (c *killHarness) form(ctx context.Context, who workspaceclient.Client, t cl
 }
 
 func (c *killHarness) submit(ctx context.Context, who workspaceclient.Client, view string, d deed, values map[string]string) {
-	c.ring("click")
+	c.wake("click")
 	if who.Submit(ctx, view, values) != nil {
 		c.refused.Add(1)
 		return
 	}
-	c.ring("acknowledged")
+	c.wake("acknowledged")
 	d.view = view
 	c.mu.Lock()
 	defer c.mu.Unlock()

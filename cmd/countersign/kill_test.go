@@ -52,7 +52,7 @@ func TestKills(t *testing.T) {
 	})
 	t.Logf("%s in %s", all, time.Since(began).Round(time.Second))
 	if all.acknowledged < kills/2 || all.calls < kills/2 {
-		t.Errorf("too little went on between %d kills: %d acknowledged clicks, %d calls", kills, all.acknowledged, all.calls)
+		t.Errorf("too little happened between %d kills: %d acknowledged clicks, %d calls", kills, all.acknowledged, all.calls)
 	}
 }
 
@@ -63,7 +63,7 @@ const roundKills = 100
 // killRound is one round, from an empty store until everything is settled. With an odd seed the tools are those of an
 // MCP server: if the bot is killed during a run, it does not know whether the server does it, or has done it.
 func killRound(t *testing.T, kills int, seed uint64) figures {
-	c := openTrial(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
+	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
 	c.begin()
 	if seed%2 == 1 {
 		c.offerWitnesses()
@@ -116,7 +116,7 @@ func (c *killHarness) begin() {
 		c.conf.Listen = l.Addr().String()
 		l.Close()
 	}
-	bot := c.start(c.Context(), doom{})
+	bot := c.start(c.Context(), killPoint{})
 	c.awaitUp(bot)
 	if c.conf.Listen != "" {
 		body, err := json.Marshal(delivery.URLsAt("http://" + c.conf.Listen + "/slack/"))
@@ -146,7 +146,7 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 		people.Go(func() error { return c.live(busy, who, testkit.Chance(c.seed, uint64(i))) })
 	}
 	bringDown(ctx)
-	bot := c.start(ctx, doom{})
+	bot := c.start(ctx, killPoint{})
 	c.mu.Lock()
 	c.last = true
 	c.mu.Unlock()
@@ -170,7 +170,7 @@ const patienceForPoint = time.Second
 // killAtPoint starts a bot that is killed when it reaches a point for the nth time.
 func (c *killHarness) killAtPoint(ctx context.Context, point string, nth int) {
 	c.Helper()
-	bot := c.start(ctx, doom{Point: point, Nth: nth})
+	bot := c.start(ctx, killPoint{Point: point, Nth: nth})
 	select {
 	case <-bot.gone:
 	case <-time.After(patienceForPoint):
@@ -182,8 +182,8 @@ func (c *killHarness) killAtPoint(ctx context.Context, point string, nth int) {
 func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 	c.Helper()
 	moments := []struct {
-		bell string
-		late time.Duration
+		wakeup string
+		late   time.Duration
 	}{
 		{"", 150 * time.Millisecond},   // while it starts
 		{"up", 300 * time.Millisecond}, // whatever it does
@@ -197,18 +197,18 @@ func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 	}
 	m := moments[random.IntN(len(moments))]
 	late := time.Duration(random.Int64N(int64(m.late)))
-	bot := c.start(ctx, doom{})
-	if m.bell != "" {
+	bot := c.start(ctx, killPoint{})
+	if m.wakeup != "" {
 		c.awaitUp(bot)
 	}
-	if bell := c.bells[m.bell]; bell != nil {
+	if wakeup := c.wakeups[m.wakeup]; wakeup != nil {
 		select { // what rang before doesn't count
-		case <-bell:
+		case <-wakeup:
 		default:
 		}
 		select {
-		case <-bell:
-		case <-time.After(2 * time.Second): // nothing of the kind is going on: any moment will do
+		case <-wakeup:
+		case <-time.After(2 * time.Second): // nothing of the kind happens: any moment will do
 		}
 	}
 	<-time.After(late)

@@ -53,7 +53,7 @@ func openLoadHarness(tb testing.TB, c loadConfig) *loadHarness {
 	tb.Helper()
 	lasting := &http.Transport{MaxIdleConnsPerHost: 128}
 	h := &loadHarness{TB: tb, runs: c.runs, called: c.called, client: &http.Client{Transport: lasting}}
-	l, err := listen("the arena", "", "127.0.0.1:0")
+	l, err := listen("the load test", "", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -71,13 +71,13 @@ func openLoadHarness(tb testing.TB, c loadConfig) *loadHarness {
 	if c.wrap != nil {
 		h.store = c.wrap(db)
 	}
-	policies, err := newPolicies("arena.yaml", []byte(c.policy), catalogOf(h.tools()), log)
+	policies, err := newPolicies("load.yaml", []byte(c.policy), catalogOf(h.tools()), log)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: h.base + "/api/", unlimited: true,
-		model:    agent.Model{BaseURL: h.base + "/v1", Key: "arena", Name: scriptedmodel.DefaultModel},
+		model:    agent.Model{BaseURL: h.base + "/v1", Key: "key", Name: scriptedmodel.DefaultModel},
 		policies: policies, store: h.store, tools: policies.tools, log: log,
 	}
 	p := s.assemble()
@@ -140,7 +140,7 @@ func order(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, err
 		reply.Calls = append(reply.Calls, scriptedmodel.NewCall(loadTool, map[string]string{"n": fmt.Sprintf("%s.%d", what, i)}))
 	}
 	if n == 0 {
-		return reply, fmt.Errorf("the arena's model does not understand %q", said)
+		return reply, fmt.Errorf("the load test's model does not understand %q", said)
 	}
 	return reply, nil
 }

@@ -34,9 +34,9 @@ func TestLoad(t *testing.T) {
 	t.Parallel()
 	minutes, rate := testkit.Size(t, "COUNTERSIGN_LOAD_MINUTES", 1), testkit.Size(t, "COUNTERSIGN_LOAD_RATE", 60)
 	seed := testkit.Seed(t)
-	inBubble(t, func(b *bubble) { b.setup.unlimited = false }, func(b *bubble) {
+	inBubble(t, func(b *synctestHarness) { b.setup.unlimited = false }, func(b *synctestHarness) {
 		b.ws.SetRealRates(true)
-		l := &load{bubble: b, random: testkit.Chance(seed, 1), cards: map[string]workspaceclient.Message{}}
+		l := &load{synctestHarness: b, random: testkit.Chance(seed, 1), cards: map[string]workspaceclient.Message{}}
 		b.note = l.heed
 		l.run(rate, minutes)
 	})
@@ -44,7 +44,7 @@ func TestLoad(t *testing.T) {
 
 // load is a workspace with many requests.
 type load struct {
-	*bubble
+	*synctestHarness
 	random  *rand.Rand
 	mu      sync.Mutex
 	all     []apiCall

@@ -18,7 +18,7 @@ import (
 func TestLostPosts(t *testing.T) {
 	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
-	inBubble(t, nil, func(b *bubble) {
+	inBubble(t, nil, func(b *synctestHarness) {
 		random, pace := testkit.Chance(seed, 2), testkit.Chance(seed, 3)
 		lost, killed := 0, 0
 		b.becomes(func(c apiCall) callFate {
@@ -181,9 +181,9 @@ func TestLostPostsAtRandomClocks(t *testing.T) {
 	})
 }
 
-// jumps is a bubble whose bot has a clock that can be set.
+// jumps is a synctestHarness whose bot has a clock that can be set.
 type jumps struct {
-	*bubble
+	*synctestHarness
 	skew    atomic.Int64
 	planned atomic.Int64 // what is still to happen to calls
 }
@@ -191,10 +191,10 @@ type jumps struct {
 func inJumps(t *testing.T, fn func(*jumps)) {
 	t.Helper()
 	j := &jumps{}
-	inBubble(t, func(b *bubble) {
-		j.bubble = b
+	inBubble(t, func(b *synctestHarness) {
+		j.synctestHarness = b
 		b.setup.now = func() time.Time { return time.Now().Add(time.Duration(j.skew.Load())) }
-	}, func(*bubble) { fn(j) })
+	}, func(*synctestHarness) { fn(j) })
 }
 
 // jump sets the bot's clock.

@@ -251,7 +251,7 @@ func TestToolMetrics(t *testing.T) {
 
 // The bot counts what people and tools do: a request waits, is approved, and runs.
 func TestMetricsOfTheBot(t *testing.T) {
-	h := openHouse(t, t.TempDir(), nil)
+	h := openDemoHarness(t, t.TempDir(), nil)
 	teo := h.watcher("teo")
 	h.watcher("sam").says("#support", "", "@Countersign refund ORD-123, it arrived broken")
 	teo.sees("countersign", "", "ORD-123")

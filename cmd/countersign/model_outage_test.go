@@ -50,7 +50,7 @@ func TestModelOutages(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
 			var asked atomic.Int64
 			var down atomic.Bool
-			inBubble(t, func(b *bubble) {
+			inBubble(t, func(b *synctestHarness) {
 				b.instead = func(h http.Handler) http.Handler {
 					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						if !down.Load() || kind.answer == nil || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
@@ -61,7 +61,7 @@ func TestModelOutages(t *testing.T) {
 						kind.answer(w, r)
 					})
 				}
-			}, func(b *bubble) {
+			}, func(b *synctestHarness) {
 				b.says("patient before")
 				waits := b.asked("before")
 				b.within(time.Minute, "everything is shown", b.idle)
@@ -97,27 +97,27 @@ func TestModelOutages(t *testing.T) {
 				b.within(time.Minute, "the answer", func() bool { return b.hears(thread, "You said meanwhile") })
 				b.within(time.Minute, "everything is shown", b.idle)
 				b.books()
-				b.Logf("down for %s: people were told after %s; what waited was decided and ran; the turn went on by its button", lasts, told.Round(time.Second))
+				b.Logf("down for %s: people were told after %s; what waited was decided and ran; the turn continued by its button", lasts, told.Round(time.Second))
 			})
 		})
 	}
 }
 
-// bubbleButton is a button on a message.
-type bubbleButton struct {
+// synctestButton is a button on a message.
+type synctestButton struct {
 	message workspaceclient.Message
 	button  workspaceclient.Element
 }
 
 // button finds a button in a thread of #support.
-func (b *bubble) button(thread, label string) (found bubbleButton, ok bool) {
+func (b *synctestHarness) button(thread, label string) (found synctestButton, ok bool) {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
 	b.ok(err)
 	for _, m := range messages {
 		for _, e := range workspaceclient.Elements(m.Blocks) {
 			if e.Text.Text == label {
-				found, ok = bubbleButton{message: m, button: e}, true
+				found, ok = synctestButton{message: m, button: e}, true
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func (b *bubble) button(thread, label string) (found bubbleButton, ok bool) {
 }
 
 // hears reports whether a thread of #support has a message with some words.
-func (b *bubble) hears(thread, words string) bool {
+func (b *synctestHarness) hears(thread, words string) bool {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
 	b.ok(err)

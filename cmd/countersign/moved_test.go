@@ -124,7 +124,7 @@ type moving struct {
 
 func newMoving(t *testing.T) *moving {
 	t.Helper()
-	m := &moving{processHarness: openPremises(t)}
+	m := &moving{processHarness: openProcessHarness(t)}
 	m.store, m.old, m.spare = filepath.Join(m.dir, "data", "bot.db"), filepath.Join(m.dir, "old.db"), filepath.Join(m.dir, "spare.db")
 	m.ok(os.Mkdir(filepath.Dir(m.store), 0o700))
 	m.env = append(m.env, "COUNTERSIGN_STORE=bolt:"+m.store)
@@ -255,7 +255,7 @@ func TestStoreOverwritten(t *testing.T) {
 			select {
 			case <-m.bot.gone:
 			case <-time.After(2 * patience):
-				t.Fatal("it goes on")
+				t.Fatal("it keeps running")
 			}
 			var ended *exec.ExitError
 			if !errors.As(m.bot.err, &ended) || ended.ExitCode() != cli.ExitFailed {

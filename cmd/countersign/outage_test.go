@@ -17,28 +17,28 @@ import (
 // outageKinds are the ways in which Slack is down. Each begins an outage and returns a function that ends it.
 var outageKinds = []struct {
 	name  string
-	begin func(*bubble) (end func())
+	begin func(*synctestHarness) (end func())
 	heard bool // events and clicks still come in
 }{
-	{name: "refuses", begin: func(b *bubble) func() { return b.cut(wireRefuses) }},
-	{name: "silent", begin: func(b *bubble) func() { return b.cut(wireSilent) }},
-	{name: "fails", begin: func(b *bubble) func() {
+	{name: "refuses", begin: func(b *synctestHarness) func() { return b.cut(wireRefuses) }},
+	{name: "silent", begin: func(b *synctestHarness) func() { return b.cut(wireSilent) }},
+	{name: "fails", begin: func(b *synctestHarness) func() {
 		b.becomes(func(apiCall) callFate { return callFails })
 		b.ws.DropSockets()
 		return func() { b.becomes(nil) }
 	}},
-	{name: "deaf", begin: func(b *bubble) func() { // it does what is asked as long as anybody asks, and no answer arrives
+	{name: "deaf", begin: func(b *synctestHarness) func() { // it does what is asked as long as anybody asks, and no answer arrives
 		b.becomes(func(apiCall) callFate { return callUnheard })
 		b.ws.DropSockets()
 		return func() { b.becomes(nil) }
 	}},
-	{name: "fails-but-is-heard", heard: true, begin: func(b *bubble) func() {
+	{name: "fails-but-is-heard", heard: true, begin: func(b *synctestHarness) func() {
 		b.becomes(func(apiCall) callFate { return callFails })
 		return func() { b.becomes(nil) }
 	}},
 }
 
-func (b *bubble) cut(s wireState) func() {
+func (b *synctestHarness) cut(s wireState) func() {
 	b.slack.become(s)
 	return func() { b.slack.become(wireWorks) }
 }
@@ -60,9 +60,9 @@ func TestOutages(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
 				backlog := testkit.Size(t, "COUNTERSIGN_BACKLOG", 3)
-				inBubble(t, func(b *bubble) { b.setup.unlimited = false }, func(b *bubble) {
+				inBubble(t, func(b *synctestHarness) { b.setup.unlimited = false }, func(b *synctestHarness) {
 					b.ws.SetRealRates(true)
-					o := &outage{bubble: b, lasts: lasts, backlog: backlog, heard: kind.heard || b.http, restarts: i%2 == 1}
+					o := &outage{synctestHarness: b, lasts: lasts, backlog: backlog, heard: kind.heard || b.http, restarts: i%2 == 1}
 					o.play(kind.begin)
 				})
 			})
@@ -72,7 +72,7 @@ func TestOutages(t *testing.T) {
 
 // outage is an outage of Slack, with the requests that it affects.
 type outage struct {
-	*bubble
+	*synctestHarness
 	lasts    time.Duration
 	backlog  int
 	heard    bool
@@ -83,11 +83,11 @@ type outage struct {
 	meanwhile          string   // thread of what was said and heard while Slack was down
 }
 
-func (o *outage) play(begin func(*bubble) func()) {
+func (o *outage) play(begin func(*synctestHarness) func()) {
 	before := o.before()
 	o.pass(time.Minute)
 	o.began = time.Now()
-	end := begin(o.bubble)
+	end := begin(o.synctestHarness)
 	o.during(before)
 	end()
 	o.ended = time.Now()
@@ -301,7 +301,7 @@ func (o *outage) order() {
 	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
 }
 
-// wanted is the time since when Slack could have shown an outbox message: since it, or the message of which it is a
+// wanted is the time since when Slack could have shown an outbox message: since it, or the message that it is a
 // copy, was created, or since Slack was back.
 func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt

@@ -16,7 +16,7 @@ import (
 // and an approved call runs when somebody ends the pause.
 func TestPauseSurvivesAKill(t *testing.T) {
 	t.Parallel()
-	p := openPremises(t)
+	p := openProcessHarness(t)
 	text, err := os.ReadFile(p.policy())
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestPauseSurvivesAKill(t *testing.T) {
 // during the pause.
 func TestPauseInterruptsATool(t *testing.T) {
 	running := make(chan struct{})
-	h := openHouse(t, t.TempDir(), func(s *setup) {
+	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
 		err := s.tools.Register(agent.Tool{
 			Name: "fragile", Description: "Takes long.", Schema: json.RawMessage(`{"type":"object"}`), Effect: approvers.Unprotected,
 			Run: func(ctx context.Context, _ agent.Invocation) (string, error) {

@@ -48,7 +48,7 @@ func TestReload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, path, demoPolicy)
 	hangup := make(chan os.Signal)
-	h := openHouse(t, t.TempDir(), func(s *setup) {
+	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
 		ps, err := openPolicies(path, s.tools, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestPolicyFileWatched(t *testing.T) {
 // The real program reloads at SIGHUP, and by itself.
 func TestServeReloads(t *testing.T) {
 	t.Parallel()
-	p := openPremises(t)
+	p := openProcessHarness(t)
 	bot, admin := p.serve()
 	sam, teo := p.watcher("sam"), p.watcher("teo")
 	sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")

@@ -27,9 +27,9 @@ type processHarness struct {
 	http  bool     // Slack delivers over HTTP
 }
 
-// openPremises starts a workspace, with further flags, and a model. The bot has the policy of docs/policy.md, as
+// openProcessHarness starts a workspace, with further flags, and a model. The bot has the policy of docs/policy.md, as
 // countersign.yaml.
-func openPremises(t *testing.T, flags ...string) *processHarness {
+func openProcessHarness(t *testing.T, flags ...string) *processHarness {
 	t.Helper()
 	p := &processHarness{T: t, dir: t.TempDir()}
 	model := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{APIKey: "sk-the-key"}))

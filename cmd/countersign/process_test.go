@@ -18,8 +18,8 @@ import (
 // over HTTP.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	t.Run("socket", func(t *testing.T) { testServe(t, openPremises(t), "") })
-	t.Run("http", func(t *testing.T) { testServe(t, openPremises(t).overHTTP(), "requests: ok\n") })
+	t.Run("socket", func(t *testing.T) { testServe(t, openProcessHarness(t), "") })
+	t.Run("http", func(t *testing.T) { testServe(t, openProcessHarness(t).overHTTP(), "requests: ok\n") })
 }
 
 func testServe(t *testing.T, p *processHarness, requests string) {
@@ -56,7 +56,7 @@ func testServe(t *testing.T, p *processHarness, requests string) {
 // The time of a start is time without the bot. The goal is 300 ms; the bound here leaves room for a busy machine.
 func TestStartTime(t *testing.T) {
 	const bound = 2 * time.Second
-	its := openPremises(t)
+	its := openProcessHarness(t)
 	check, serve := time.Hour, time.Hour
 	for range 5 {
 		p := launch(t, its.dir, its.env, "check")

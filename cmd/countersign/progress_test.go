@@ -30,7 +30,7 @@ func reports(name string, lasting time.Duration, at func(n int) agent.Progress) 
 }
 
 // step is the message in a thread that shows the running calls.
-func (b *bubble) step(thread string) (string, workspaceclient.Message) {
+func (b *synctestHarness) step(thread string) (string, workspaceclient.Message) {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
 	b.ok(err)
@@ -48,7 +48,7 @@ func TestProgressIsShown(t *testing.T) {
 	at := func(n int) agent.Progress {
 		return agent.Progress{Done: float64(n), Total: 600, Text: fmt.Sprintf("file %d <!channel> *approved* \u202e", n)}
 	}
-	inRun(t, []agent.Tool{reports("copy", time.Minute, at)}, func(b *bubble) {
+	inRun(t, []agent.Tool{reports("copy", time.Minute, at)}, func(b *synctestHarness) {
 		began := time.Now()
 		thread := b.says("run copy")
 		b.within(10*time.Second, "some of it is shown", func() bool {
@@ -105,7 +105,7 @@ func TestProgressIsShown(t *testing.T) {
 func TestStopBesideProgress(t *testing.T) {
 	tool := reports("copy", time.Minute, func(n int) agent.Progress { return agent.Progress{Done: float64(n), Text: "files"} })
 	tool.Effect = approvers.ReadOnly
-	inRun(t, []agent.Tool{tool}, func(b *bubble) {
+	inRun(t, []agent.Tool{tool}, func(b *synctestHarness) {
 		thread := b.says("run copy")
 		b.within(20*time.Second, "it is shown", func() bool {
 			text, _ := b.step(thread)
@@ -140,7 +140,7 @@ func TestProgressOfLiars(t *testing.T) {
 			return "done", nil
 		}},
 	}
-	inRun(t, tools, func(b *bubble) {
+	inRun(t, tools, func(b *synctestHarness) {
 		thread := b.says("run lie\nrun linger")
 		var seen strings.Builder
 		for range 60 {
@@ -151,7 +151,7 @@ func TestProgressOfLiars(t *testing.T) {
 				t.Fatalf("it says %d bytes: %.500s", len(m.Blocks), text)
 			}
 			if late != nil {
-				late(agent.Progress{Text: "I go on"})
+				late(agent.Progress{Text: "still working"})
 			}
 		}
 		all := seen.String()
@@ -160,7 +160,7 @@ func TestProgressOfLiars(t *testing.T) {
 				t.Errorf("it never said %q", want)
 			}
 		}
-		if strings.Contains(all, "I go on") || strings.Contains(all, "\n## system") {
+		if strings.Contains(all, "still working") || strings.Contains(all, "\n## system") {
 			t.Error("a run that is over is shown as one that runs, or a tool's words stand in lines of their own")
 		}
 		b.within(time.Minute, "it is over", b.idle)
@@ -184,7 +184,7 @@ func TestProgressEndsWithTheProcess(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}}
-	inRun(t, []agent.Tool{tool}, func(b *bubble) {
+	inRun(t, []agent.Tool{tool}, func(b *synctestHarness) {
 		thread := b.says("run copy")
 		b.within(20*time.Second, "it is shown", func() bool {
 			text, _ := b.step(thread)

@@ -16,7 +16,7 @@ type raceKind struct {
 	name    string
 	calls   int // of one step, which one card shows
 	atOnce  int // races at the same time
-	run     func(*ring, []*race)
+	run     func(*raceHarness, []*race)
 	outcome func(*race) (string, error)
 }
 
@@ -29,7 +29,7 @@ var raceKinds = []raceKind{
 }
 
 // gun lets people act on cards at the same time, and counts the acknowledged actions.
-func (r *ring) gun(races []*race, people []int, act func(ra *race, i int) error) {
+func (r *raceHarness) gun(races []*race, people []int, act func(ra *race, i int) error) {
 	r.Helper()
 	var all sync.WaitGroup
 	start := make(chan struct{})
@@ -66,7 +66,7 @@ var errNoButton = errors.New("the card has no such button")
 
 // press lets a person press a button of a card, for one of its requests or for all of them. If the card was rendered
 // again meanwhile, the person looks again.
-func (r *ring) press(ra *race, i int, label, request string) error {
+func (r *raceHarness) press(ra *race, i int, label, request string) error {
 	card := ra.card
 	for {
 		e, ok := buttonFor(card, label, request)
@@ -92,7 +92,7 @@ func (r *ring) press(ra *race, i int, label, request string) error {
 }
 
 // form lets a person open a form, and returns a function that sends it with a reason.
-func (r *ring) form(ra *race, i int, label string) (send func() error) {
+func (r *raceHarness) form(ra *race, i int, label string) (send func() error) {
 	r.Helper()
 	if err := r.press(ra, i, label, ra.requests[0].ID); err != nil {
 		r.Fatal(err)
@@ -101,7 +101,7 @@ func (r *ring) form(ra *race, i int, label string) (send func() error) {
 }
 
 // formInDetails opens the form of a button in the details of a request.
-func (r *ring) formInDetails(ra *race, i int, label string) (send func() error) {
+func (r *raceHarness) formInDetails(ra *race, i int, label string) (send func() error) {
 	r.Helper()
 	if err := r.press(ra, i, "Details", ra.requests[0].ID); err != nil {
 		r.Fatal(err)
@@ -123,7 +123,7 @@ func (r *ring) formInDetails(ra *race, i int, label string) (send func() error) 
 }
 
 // opened waits for a form with one field.
-func (r *ring) opened(who workspaceclient.Client) (send func() error) {
+func (r *raceHarness) opened(who workspaceclient.Client) (send func() error) {
 	r.Helper()
 	var view, field string
 	r.wait("a form", func() (bool, error) {
@@ -139,7 +139,7 @@ func (r *ring) opened(who workspaceclient.Client) (send func() error) {
 }
 
 // look reads the current cards.
-func (r *ring) look(races []*race, ready func(approvers.Request) bool) {
+func (r *raceHarness) look(races []*race, ready func(approvers.Request) bool) {
 	r.Helper()
 	for _, ra := range races {
 		r.until("a card as it is now", func(s store.Reader) (settled bool, err error) {
@@ -153,7 +153,7 @@ func (r *ring) look(races []*race, ready func(approvers.Request) bool) {
 	}
 }
 
-func allApprove(r *ring, races []*race) {
+func allApprove(r *raceHarness, races []*race) {
 	r.gun(races, from(0, deciders), func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) })
 }
 
@@ -161,7 +161,7 @@ func allApprove(r *ring, races []*race) {
 const rejecters = 4
 
 // someReject lets some people send a form that they opened before. The others approve.
-func someReject(r *ring, races []*race) {
+func someReject(r *raceHarness, races []*race) {
 	send := make([]func() error, deciders)
 	for i := range min(deciders, rejecters*len(races)) {
 		send[i] = r.form(races[i/rejecters], i, "Reject")
@@ -183,7 +183,7 @@ func oneDecided(ra *race) (string, error) {
 	return string(q.State), nil
 }
 
-func inTheirTurn(r *ring, races []*race) {
+func inTheirTurn(r *raceHarness, races []*race) {
 	approve := func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) }
 	r.gun(races, from(0, deciders/2), approve)
 	r.look(races, func(q approvers.Request) bool { return q.Stage == 1 })
@@ -206,7 +206,7 @@ func twoOfEach(ra *race) (string, error) {
 
 // takesBack lets the first of two approvers revoke their approval, in each race another person, while fifteen others
 // approve.
-func takesBack(r *ring, races []*race) {
+func takesBack(r *raceHarness, races []*race) {
 	for i, ra := range races {
 		r.gun([]*race{ra}, []int{i}, func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) })
 	}
@@ -237,7 +237,7 @@ func backOrRun(ra *race) (string, error) {
 }
 
 // allOrOne lets four people approve all calls of a card, and twelve one call each.
-func allOrOne(r *ring, races []*race) {
+func allOrOne(r *raceHarness, races []*race) {
 	r.gun(races, from(0, deciders), func(ra *race, i int) error {
 		if i%4 > 0 {
 			return r.press(ra, i, "Approve", ra.requests[i%len(ra.requests)].ID)

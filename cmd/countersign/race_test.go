@@ -55,7 +55,7 @@ func TestRaces(t *testing.T) {
 	}
 	began := time.Now()
 	end := began.Add(time.Duration(testkit.Size(t, "COUNTERSIGN_RACE_MINUTES", 8)) * time.Minute)
-	r := openRing(t)
+	r := openRaceHarness(t)
 	done := 0
 	for done < races && time.Now().Before(end) {
 		for _, kind := range raceKinds {
@@ -68,13 +68,13 @@ func TestRaces(t *testing.T) {
 	t.Logf("races=%d deciders=%d clicks=%d in %s: %v", done, deciders, r.clicks, time.Since(began).Round(time.Second), r.ends)
 }
 
-// ring is the environment of the races.
-type ring struct {
+// raceHarness is the environment of the races.
+type raceHarness struct {
 	*loadHarness
 	names  []string // of the people
 	mu     sync.Mutex
 	runs   map[string]int // by execution
-	api    map[string]int // what the bot sent: "post SURFACE", "update SURFACE", "whisper USER"
+	api    map[string]int // what the bot sent: "post SURFACE", "update SURFACE", "ephemeral USER"
 	late   map[string]int // how often somebody came too late, by user id
 	ends   map[string]int
 	refs   []string // the requests and turns whose messages are counted
@@ -82,8 +82,8 @@ type ring struct {
 	clicks int
 }
 
-func openRing(t *testing.T) *ring {
-	r := &ring{runs: map[string]int{}, api: map[string]int{}, late: map[string]int{}, ends: map[string]int{}}
+func openRaceHarness(t *testing.T) *raceHarness {
+	r := &raceHarness{runs: map[string]int{}, api: map[string]int{}, late: map[string]int{}, ends: map[string]int{}}
 	seed := workspace.DemoSeed()
 	var ids []string
 	for i := range deciders {
@@ -102,14 +102,14 @@ func openRing(t *testing.T) *ring {
 	return r
 }
 
-func (r *ring) ran(key string) {
+func (r *raceHarness) ran(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs[key]++
 }
 
 // called counts the bot's calls of Slack.
-func (r *ring) called(method string, form url.Values) {
+func (r *raceHarness) called(method string, form url.Values) {
 	var meta struct {
 		Payload struct{ Surface string } `json:"event_payload"`
 	}
@@ -122,7 +122,7 @@ func (r *ring) called(method string, form url.Values) {
 		}
 		r.api[strings.TrimPrefix(method, "chat.")+" "+meta.Payload.Surface]++
 	case "chat.postEphemeral":
-		r.api["whisper "+form.Get("user")]++
+		r.api["ephemeral "+form.Get("user")]++
 	}
 }
 
@@ -135,7 +135,7 @@ type race struct {
 }
 
 // round runs some races of a kind concurrently.
-func (r *ring) round(kind raceKind, n int) {
+func (r *raceHarness) round(kind raceKind, n int) {
 	r.Helper()
 	var races []*race
 	r.rounds++
@@ -164,7 +164,7 @@ func (r *ring) round(kind raceKind, n int) {
 
 // over waits until every click on a card was handled and every approved call has run, and counts everything that
 // belongs to the card.
-func (r *ring) over(ra *race, kind raceKind) (end string) {
+func (r *raceHarness) over(ra *race, kind raceKind) (end string) {
 	r.Helper()
 	var records map[string]int
 	r.until("the end of a race", func(s store.Reader) (bool, error) {
@@ -200,14 +200,14 @@ func (r *ring) over(ra *race, kind raceKind) (end string) {
 }
 
 // handled reports whether no action of people waits in the inbox.
-func (r *ring) handled(s store.Reader) (bool, error) {
+func (r *raceHarness) handled(s store.Reader) (bool, error) {
 	left, err := s.Timers(store.TimerInbox, 1)
 	return len(left) == 0, err
 }
 
 // exact compares the history of a card's requests with the acknowledged clicks: each click is a decision, a denial, or
 // a revocation.
-func (r *ring) exact(ra *race, got map[string]int) error {
+func (r *raceHarness) exact(ra *race, got map[string]int) error {
 	want := map[string]int{}
 	clicks := 0
 	for _, q := range ra.requests {
@@ -244,7 +244,7 @@ func (r *ring) exact(ra *race, got map[string]int) error {
 	if clicks != ra.clicks {
 		return fmt.Errorf("%d clicks were acknowledged, and %d have their record", ra.clicks, clicks)
 	}
-	return r.whispered(ra)
+	return r.ephemeralReplies(ra)
 }
 
 // byAll lists the clicks that decided: who, and on which version of a card. A click on Approve all decides all of its
@@ -260,8 +260,8 @@ func byAll(ra *race) map[string]bool {
 	return out
 }
 
-// whispered counts the people of a card who came too late. They are told, once for each time.
-func (r *ring) whispered(ra *race) error {
+// ephemeralReplies counts the people of a card who came too late. They are told, once for each time.
+func (r *raceHarness) ephemeralReplies(ra *race) error {
 	return r.store.View(r.Context(), func(s store.Reader) error {
 		for _, q := range ra.requests {
 			history, err := s.Audit(q.ID)
@@ -280,12 +280,12 @@ func (r *ring) whispered(ra *race) error {
 
 // nothingLeft waits until the bot has nothing to do, and counts all messages: each was posted once and then changed
 // once for each change of the state, and people who came too late were told as often. No button is left.
-func (r *ring) nothingLeft() {
+func (r *raceHarness) nothingLeft() {
 	r.Helper()
 	r.quiet()
 	want := map[string]int{}
 	for user, n := range r.late {
-		want["whisper "+user] = n
+		want["ephemeral "+user] = n
 	}
 	r.until("all messages", func(s store.Reader) (bool, error) {
 		for _, ref := range r.refs {

@@ -15,7 +15,7 @@ import (
 
 // While the model is down a new installation can't start, but waiting requests can be decided.
 func TestReachWithoutModel(t *testing.T) {
-	h := openHouse(t, t.TempDir(), nil)
+	h := openDemoHarness(t, t.TempDir(), nil)
 	away := h.bot.parts
 	away.agent = agent.New(agent.Config{
 		Turns: h.bot.workflow.Turns, Runs: h.bot.workflow.Runs, Questions: h.bot.workflow.Questions, Results: h.bot.workflow.Views, Tools: h.setup.tools.Registry, Log: h.setup.log, Model: agent.Model{BaseURL: "http://127.0.0.1:1/v1", Key: "k", Name: "m"},

@@ -20,8 +20,8 @@ import (
 func TestRefreshedSockets(t *testing.T) {
 	t.Parallel()
 	refreshes, seed := testkit.Size(t, "COUNTERSIGN_REFRESHES", 4), testkit.Seed(t)
-	inBubble(t, func(b *bubble) { b.http = false }, func(b *bubble) {
-		c := &refreshed{bubble: b, rnd: testkit.Chance(seed, 1), threads: map[int]string{}}
+	inBubble(t, func(b *synctestHarness) { b.http = false }, func(b *synctestHarness) {
+		c := &refreshed{synctestHarness: b, rnd: testkit.Chance(seed, 1), threads: map[int]string{}}
 		c.talk(refreshes, func(n int) {
 			if n%2 == 0 {
 				b.ws.Refresh()
@@ -58,7 +58,7 @@ func TestRefreshedSockets(t *testing.T) {
 
 // refreshed counts people's messages and commands meanwhile.
 type refreshed struct {
-	*bubble
+	*synctestHarness
 	rnd     *rand.Rand
 	threads map[int]string // by number of the message
 

@@ -114,7 +114,7 @@ func TestRefusals(t *testing.T) {
 	for _, r := range refusalsOf(long) {
 		t.Run(r.name, func(t *testing.T) {
 			var one refusalSum
-			defer func() { // also where the bubble's test has failed
+			defer func() { // also where the test has failed
 				sum.refusals += one.refusals
 				sum.lost += one.lost
 				sum.live += one.live
@@ -136,9 +136,9 @@ type refusalSum struct {
 	kinds                        map[string]bool // kinds of outbox messages, and methods, that were refused
 }
 
-// refusedWorld is a bubble whose Slack refuses.
+// refusedWorld is a synctestHarness whose Slack refuses.
 type refusedWorld struct {
-	*bubble
+	*synctestHarness
 	rule    refusalRule
 	proxy   *refusingSlack
 	threads []string
@@ -147,8 +147,8 @@ type refusedWorld struct {
 // inRefusal plays one refusal.
 func inRefusal(t *testing.T, rule refusalRule, sum *refusalSum) {
 	w := &refusedWorld{rule: rule, proxy: &refusingSlack{}}
-	inBubble(t, func(b *bubble) {
-		w.bubble = b
+	inBubble(t, func(b *synctestHarness) {
+		w.synctestHarness = b
 		b.instead = func(http.Handler) http.Handler {
 			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)})
 		}
@@ -165,18 +165,18 @@ func inRefusal(t *testing.T, rule refusalRule, sum *refusalSum) {
 				return `{"drawn":true}`, in.Attach(agent.File{Name: "chart.txt", Type: "text/plain", Data: []byte("the chart")})
 			},
 		}))
-		policy := strings.Replace(bubblePolicy, "tools:\n", "paused_by: [director]\ntools:\n  fragile: {risk: high, confirm: true}\n  draw: {risk: low}\n", 1)
-		policies, err := newPolicies("bubble.yaml", []byte(policy), b.setup.tools, b.setup.log)
+		policy := strings.Replace(synctestPolicy, "tools:\n", "paused_by: [director]\ntools:\n  fragile: {risk: high, confirm: true}\n  draw: {risk: low}\n", 1)
+		policies, err := newPolicies("policy.yaml", []byte(policy), b.setup.tools, b.setup.log)
 		b.ok(err)
 		b.setup.policies = policies
-	}, func(*bubble) {
+	}, func(*synctestHarness) {
 		w.proxy.refuses(rule)
 		w.play()
 		*sum = w.account()
 	})
 }
 
-// think is the model: that of the bubble, and more.
+// think is the model: that of synctestHarness, and more.
 func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	words := strings.Fields(last.Content)
@@ -199,12 +199,12 @@ func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scri
 			return scriptedmodel.Reply{}, errors.New("the model is broken")
 		}
 	}
-	return w.bubble.think(ctx, r)
+	return w.synctestHarness.think(ctx, r)
 }
 
 // says is what sam says in a thread of its own.
 func (w *refusedWorld) says(text string) string {
-	thread := w.bubble.says(text)
+	thread := w.synctestHarness.says(text)
 	w.threads = append(w.threads, thread)
 	return thread
 }

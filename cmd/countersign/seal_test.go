@@ -128,7 +128,7 @@ func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 func TestHeadsInAChannel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	h := openHouse(t, dir, func(s *setup) {
+	h := openDemoHarness(t, dir, func(s *setup) {
 		policies, err := newPolicies("demo.yaml", append(bytes.Clone(demoPolicy), "\naudit: {channel: \"#general\", every: 10m}\n"...), s.tools, s.log)
 		if err != nil {
 			t.Fatal(err)

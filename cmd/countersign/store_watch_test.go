@@ -164,7 +164,7 @@ func TestFailedCommitWithToolUnderWay(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}}
-	inRun(t, []agent.Tool{tool}, func(b *bubble) {
+	inRun(t, []agent.Tool{tool}, func(b *synctestHarness) {
 		b.ok(b.bot.end())
 		disk := &failingDisk{Store: b.db, broken: make(chan struct{})}
 		b.setup.store = disk

@@ -26,16 +26,16 @@ func TestStorm(t *testing.T) {
 	for _, kind := range []struct {
 		name   string
 		begin  func(*storm)
-		change func(*bubble)
+		change func(*synctestHarness)
 	}{
-		{"published limits", func(s *storm) { s.ws.SetRealRates(true) }, func(b *bubble) { b.setup.unlimited = false }},
-		{"limits that nobody knows", func(s *storm) { s.ws.SetRealRates(true) }, nil},
-		{"refusals at random", func(s *storm) { s.becomes(s.refuse) }, func(b *bubble) { b.setup.unlimited = false }},
-		{"refusals at random, and limits that nobody knows", func(s *storm) { s.becomes(s.refuse) }, nil},
+		{"published limits", func(s *storm) { s.ws.SetRealRates(true) }, func(b *synctestHarness) { b.setup.unlimited = false }},
+		{"unknown limits", func(s *storm) { s.ws.SetRealRates(true) }, nil},
+		{"refusals at random", func(s *storm) { s.becomes(s.refuse) }, func(b *synctestHarness) { b.setup.unlimited = false }},
+		{"refusals at random, and unknown limits", func(s *storm) { s.becomes(s.refuse) }, nil},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
-			inBubble(t, kind.change, func(b *bubble) {
-				s := &storm{bubble: b, random: testkit.Chance(seed, 1), closed: map[string]time.Time{}}
+			inBubble(t, kind.change, func(b *synctestHarness) {
+				s := &storm{synctestHarness: b, random: testkit.Chance(seed, 1), closed: map[string]time.Time{}}
 				kind.begin(s)
 				s.blow(posts)
 				if kind.name == "published limits" && s.refused > 0 {
@@ -48,7 +48,7 @@ func TestStorm(t *testing.T) {
 
 // storm is a Slack that gets more calls than it accepts.
 type storm struct {
-	*bubble
+	*synctestHarness
 	random  *rand.Rand
 	closed  map[string]time.Time // until when calls are refused, by method and channel
 	alarms  []string

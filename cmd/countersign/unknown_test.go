@@ -18,7 +18,7 @@ import (
 // After an unknown outcome the approvers and the requester are asked; the model is told their report as a report.
 func TestUnknownIsAskedOfApprovers(t *testing.T) {
 	t.Parallel()
-	h := openHouse(t, t.TempDir(), func(s *setup) {
+	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
 		err := s.tools.Register(agent.Tool{
 			Name: "fragile", Description: "Breaks off.", Schema: json.RawMessage(`{"type":"object"}`), Effect: approvers.Unprotected,
 			Run: func(context.Context, agent.Invocation) (string, error) {
@@ -73,13 +73,13 @@ func TestKilledInTheMiddleOfATool(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			k := openTrial(t, 1)
+			k := openKillHarness(t, 1)
 			if n%2 == 1 {
 				k.offerWitnesses()
 			}
 			person := func(name string) watcher { return watcher{t, workspaceclient.Client{Base: k.conf.Base, User: name}} }
 			sam, ingrid := person("sam"), person("ingrid")
-			bot := k.start(t.Context(), doom{c.point, 1})
+			bot := k.start(t.Context(), killPoint{c.point, 1})
 			k.awaitUp(bot)
 			root := sam.says("#support", "", "@Countersign do "+c.order+" #1001")
 			if c.order == "ask" {
@@ -93,7 +93,7 @@ func TestKilledInTheMiddleOfATool(t *testing.T) {
 				t.Error("the bot was not killed")
 			}
 			k.killed(bot)
-			bot = k.start(t.Context(), doom{})
+			bot = k.start(t.Context(), killPoint{})
 			k.awaitUp(bot)
 			sam.sees("#support", root, "Did this happen?", told, "It may or may not have happened.")
 			where, thread := "#support", root

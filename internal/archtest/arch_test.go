@@ -60,7 +60,7 @@ func TestBrokenGraphs(t *testing.T) {
 		{name: "a source under the catalog", pkg: "agent/mcp", imported: us + "agent/catalog"},
 		{name: "the catalog beside the bot", pkg: "agent/catalog", imported: us + "bot/render"},
 		{name: "cmd joins them", pkg: "cmd/countersign", imported: us + "agent", ok: true},
-		{name: "desk knows no backend", pkg: "approvers/workflow", imported: us + "store/bolt"},
+		{name: "workflow knows no backend", pkg: "approvers/workflow", imported: us + "store/bolt"},
 		{name: "nor a later one", pkg: "agent", imported: us + "store/postgres"},
 		{name: "its tests do", pkg: "approvers/workflow", imported: us + "store/bolt", test: true, ok: true},
 		{name: "cmd chooses the backend", pkg: "cmd/countersign", imported: us + "store/bolt", ok: true},
@@ -80,7 +80,7 @@ func TestBrokenGraphs(t *testing.T) {
 		{name: "slack-go elsewhere", pkg: "agent", imported: "github.com/slack-go/slack"},
 		{name: "slack-go in the workspace", pkg: "internal/demo/workspace", imported: "github.com/slack-go/slack"},
 		{name: "slack-go in the workspace's tests", pkg: "internal/demo/workspace", imported: "github.com/slack-go/slack", test: true, ok: true},
-		{name: "slack-go in the desk's tests", pkg: "approvers/workflow", imported: "github.com/slack-go/slack", test: true},
+		{name: "slack-go in the workflow's tests", pkg: "approvers/workflow", imported: "github.com/slack-go/slack", test: true},
 		{name: "a name that only begins like it", pkg: "agent", imported: "github.com/slack-go/slackline", ok: true},
 		{name: "go-openai in the bot", pkg: "bot", imported: "github.com/sashabaranov/go-openai"},
 		{name: "go-openai in cmd", pkg: "cmd/countersign", imported: "github.com/sashabaranov/go-openai"},
@@ -95,14 +95,14 @@ func TestBrokenGraphs(t *testing.T) {
 		{name: "WebSockets in a transport", pkg: "bot/transport", imported: "github.com/gorilla/websocket", ok: true},
 		{name: "WebSockets in the bot", pkg: "bot", imported: "github.com/gorilla/websocket"},
 		{name: "cobra in the bot", pkg: "bot", imported: "github.com/spf13/cobra"},
-		{name: "prometheus in the desk", pkg: "approvers/workflow", imported: "github.com/prometheus/client_golang/prometheus"},
+		{name: "prometheus in the workflow", pkg: "approvers/workflow", imported: "github.com/prometheus/client_golang/prometheus"},
 
 		{name: "chance in the domain", pkg: "approvers", imported: "crypto/rand"},
 		{name: "files in the domain", pkg: "approvers", imported: "os"},
 		{name: "the net in the domain", pkg: "approvers", imported: "net/http"},
 		{name: "locks in the domain", pkg: "approvers", imported: "sync"},
 		{name: "chance in the domain's tests", pkg: "approvers", imported: "crypto/rand", test: true, ok: true},
-		{name: "chance in the desk", pkg: "approvers/workflow", imported: "crypto/rand", ok: true},
+		{name: "chance in the workflow", pkg: "approvers/workflow", imported: "crypto/rand", ok: true},
 	}
 	for _, tt := range tests {
 		broken := check([]source{{pkg: tt.pkg, file: tt.pkg + "/x.go", test: tt.test, imports: []string{tt.imported}}})

@@ -21,13 +21,15 @@ var layers = map[string]int{
 	"approvers":                   0,
 	"agent/egress":                5, // the policy file's reader knows how an entry of allow is written
 	"store":                       10,
+	"store/record":                11, // the JSON of records, for every backend
 	"config/yamldoc":              10,
 	"config/condition":            12,
 	"config/preview":              12,
 	"config":                      14,
 	"config/check":                16,
-	"store/bolt":                  11,
-	"store/storetest":             12,
+	"store/bolt":                  12,
+	"store/postgres":              12,
+	"store/storetest":             13,
 	"bot/transport":               12, // under the workflow: it brings deliveries, and knows nothing of what they mean
 	"store/jobs":                  15, // over the contract, and no backend
 	"approvers/workflow/settings": 18, // what the workflow and its views read of the settings
@@ -57,6 +59,8 @@ var edges = []struct {
 	{module: "github.com/gorilla/websocket", at: "bot/transport", also: "internal/demo/workspace", tests: []string{"internal/demo/workspaceclient"}},
 	{module: "github.com/sashabaranov/go-openai", at: "agent", tests: []string{"internal/demo/scriptedmodel", "cmd"}},
 	{module: "go.etcd.io/bbolt", at: "store/bolt", tests: []string{"store", "approvers/audit", "cmd"}},
+	{module: "github.com/jackc/pgx", at: "store/postgres"},
+	{module: "github.com/pressly/goose", at: "store/postgres"},
 	{module: "github.com/kelseyhightower/envconfig", at: "config"},
 	{module: "github.com/goccy/go-yaml/ast", at: "config/yamldoc"},
 	{module: "github.com/goccy/go-yaml/lexer", at: "config/yamldoc"},
@@ -156,7 +160,7 @@ func within(path, root string) bool { return path == root || strings.HasPrefix(p
 
 // isBackend reports whether a package is a backend of the store.
 func isBackend(pkg string) bool {
-	return within(pkg, "store") && pkg != "store" && !within(pkg, "store/storetest") && !within(pkg, "store/jobs")
+	return within(pkg, "store") && pkg != "store" && !within(pkg, "store/storetest") && !within(pkg, "store/jobs") && !within(pkg, "store/record")
 }
 
 // layerOf returns the layer of a package, which is that of its longest listed prefix.

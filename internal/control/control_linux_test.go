@@ -24,11 +24,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// strangerEnv has the test binary be a client of the socket that it names.
-const strangerEnv = "CONTROL_TEST_STRANGER"
+// otherUserEnv has the test binary be a client of the socket that it names.
+const otherUserEnv = "CONTROL_TEST_OTHER_USER"
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(strangerEnv); path != "" {
+	if path := os.Getenv(otherUserEnv); path != "" {
 		err := Client{Path: path, Trust: []int{0}}.Do(context.Background(), Call{Task: "echo", Out: os.Stdout})
 		fmt.Println(err)
 		return
@@ -256,7 +256,7 @@ func TestPathsThatAreNone(t *testing.T) {
 }
 
 // Another user can't connect; and where somebody opened the file to everybody, is turned away by name.
-func TestStranger(t *testing.T) {
+func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")
 	}
@@ -266,7 +266,7 @@ func TestStranger(t *testing.T) {
 		done.Add(1)
 		return echo(ctx, uid, c)
 	})
-	binary := filepath.Join(filepath.Dir(path), "stranger")
+	binary := filepath.Join(filepath.Dir(path), "client")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -278,9 +278,9 @@ func TestStranger(t *testing.T) {
 	if err := os.WriteFile(binary, content, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	stranger := func() string {
+	otherUser := func() string {
 		cmd := exec.Command(binary)
-		cmd.Env = []string{strangerEnv + "=" + path}
+		cmd.Env = []string{otherUserEnv + "=" + path}
 		cmd.Dir = "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		out, err := cmd.CombinedOutput()
@@ -289,17 +289,17 @@ func TestStranger(t *testing.T) {
 		}
 		return string(out)
 	}
-	if said := stranger(); !strings.Contains(said, "permission denied") {
-		t.Errorf("a stranger is told %q", said)
+	if said := otherUser(); !strings.Contains(said, "permission denied") {
+		t.Errorf("another user is told %q", said)
 	}
 	if err := os.Chmod(path, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if said := stranger(); !strings.Contains(said, "only root and the user with id 0") || !strings.Contains(said, "you have id 65534") {
-		t.Errorf("a stranger is told %q", said)
+	if said := otherUser(); !strings.Contains(said, "only root and the user with id 0") || !strings.Contains(said, "you have id 65534") {
+		t.Errorf("another user is told %q", said)
 	}
 	if n := done.Load(); n != 0 {
-		t.Errorf("%d tasks were done for a stranger", n)
+		t.Errorf("%d tasks were done for another user", n)
 	}
 }
 

@@ -9,7 +9,7 @@ var slackMutants = []mutant{
 	{
 		name:  "requests over HTTP are believed without a signature that fits",
 		edits: []edit{{"bot/transport/http.go", "	if err := verifier.Ensure(); err != nil {\n", "	if err := verifier.Ensure(); err != nil && len(body) == 0 {\n"}},
-		by:    []campaign{edge("^TestStrangersOverHTTP$")},
+		by:    []campaign{edge("^TestUnsignedRequests$")},
 	},
 	{
 		name:  "requests over HTTP do something a second time",

@@ -6,8 +6,8 @@ import "slices"
 
 // The campaigns that most mutants are shown to.
 var (
-	crashPoints = desk("^TestCrashPoints$")
-	crashImages = desk("^TestCrashImages$")
+	crashPoints = inWorkflow("^TestCrashPoints$")
+	crashImages = inWorkflow("^TestCrashImages$")
 	kills       = campaign{pkg: "./cmd/countersign", run: "^TestKills$"}
 	storeSuite  = campaign{pkg: "./store/bolt", run: "^TestConform", rapid: true}
 	anyOrder    = domain("^TestEveryOrderOfEvents$")
@@ -16,7 +16,9 @@ var (
 	tamperings  = campaign{pkg: "./cmd/countersign", run: "^TestTampering$"}
 )
 
-func desk(run string) campaign { return campaign{pkg: "./approvers/workflow", run: run, rapid: true} }
+func inWorkflow(run string) campaign {
+	return campaign{pkg: "./approvers/workflow", run: run, rapid: true}
+}
 func outages(kind string) campaign {
 	return campaign{pkg: "./cmd/countersign", run: "^TestOutages$/^" + kind}
 }
@@ -60,7 +62,7 @@ var stateMutants = []mutant{
 		edits: []edit{{"approvers/execution.go",
 			"		return e, ErrNotStartable\n	}\n	if Digest(e.ID, e.Tool, e.ToolHash, e.Args) != e.Digest {\n		return e, ErrDigest\n	}\n	e.State, e.Owner",
 			"		return e, ErrNotStartable\n	}\n	e.State, e.Owner"}},
-		by: []campaign{desk("^TestStoredBytesThatWereChangedNeverRun$"), domain("^TestExecution")},
+		by: []campaign{inWorkflow("^TestStoredBytesThatWereChangedNeverRun$"), domain("^TestExecution")},
 	},
 	{
 		name: "the audit is written after the commit", first: true,
@@ -130,24 +132,24 @@ var stateMutants = []mutant{
 	{
 		name:  "an expiry does not wait for clicks that were received before it",
 		edits: []edit{{"approvers/workflow/deadlines.go", "	if err != nil || !early {\n		return false, err\n", "	if err != nil || !early || early {\n		return false, err\n"}},
-		by:    []campaign{desk("BeforeTheDeadline")},
+		by:    []campaign{inWorkflow("BeforeTheDeadline")},
 	},
 	{
 		name:  "an approval is not looked at again before the run",
 		edits: []edit{{"approvers/workflow/claim.go", "		cur.now, cur.events = cur.now.Recheck(t.deciding(), args)\n", "		_ = args\n"}},
-		by:    []campaign{desk("ThePolicy")},
+		by:    []campaign{inWorkflow("ThePolicy")},
 	},
 	{
 		name: "a message that was deleted before it came is heard",
 		edits: []edit{{"approvers/workflow/receive_message.go",
-			"	if heard.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || heard.Ignored || u.Edited == \"\" {\n",
+			"	if result.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || result.Ignored || u.Edited == \"\" {\n",
 			"	if err != nil || u.Edited == \"\" {\n"}},
-		by: []campaign{desk("^TestEditsOvertakeTheirMessage$")},
+		by: []campaign{inWorkflow("^TestEditsOvertakeTheirMessage$")},
 	},
 	{
 		name:  "an edit that comes late replaces a later one",
 		edits: []edit{{"approvers/request.go", "w.Edit > was.Edit", "w.Edit != was.Edit"}},
-		by:    []campaign{desk("^TestRewordedAfterItWasRead$")},
+		by:    []campaign{inWorkflow("^TestRewordedAfterItWasRead$")},
 	},
 	{
 		name:  "a message that was lost is taken for the one in its place",
@@ -164,7 +166,7 @@ var stateMutants = []mutant{
 		edits: []edit{{"approvers/workflow/workflow.go",
 			"	if !row.HandledAt.IsZero() {\n		return ErrHandled\n	}\n	row.HandledAt",
 			"	row.HandledAt"}},
-		by: []campaign{desk("^TestDeliveriesAreHandledOnce$"), crashPoints},
+		by: []campaign{inWorkflow("^TestDeliveriesAreHandledOnce$"), crashPoints},
 	},
 	{
 		name:  "what was not shown can be approved",
@@ -183,7 +185,7 @@ var stateMutants = []mutant{
 		edits: []edit{{"approvers/transitions.go",
 			"	if r.counted(m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n	if r.MustReveal(",
 			"	if r.MustReveal("}},
-		by: []campaign{anyOrder, desk("^TestSixteenDeciders$")},
+		by: []campaign{anyOrder, inWorkflow("^TestSixteenDeciders$")},
 	},
 	{
 		name: "a card whose post was not recorded is posted again",
@@ -195,7 +197,7 @@ var stateMutants = []mutant{
 	{
 		name:  "with a full disk everything is tried over and over",
 		edits: []edit{{"store/jobs/pool.go", "p.runner.diskSpace.isFull() || ", ""}},
-		by:    []campaign{desk("^TestFullDiskAgain$"), desk("^TestFullDisk$")},
+		by:    []campaign{inWorkflow("^TestFullDiskAgain$"), inWorkflow("^TestFullDisk$")},
 	},
 	{
 		name: "a process that starts does not look for runs that were cut",
@@ -224,7 +226,7 @@ var stateMutants = []mutant{
 	{
 		name:  "a message that can't be read keeps requests from expiring",
 		edits: []edit{{"store/bolt/inbox.go", "row.Kind == kind {", "row.Kind == kind || true {"}},
-		by:    []campaign{desk("^TestAnUnhandledMessageDelaysNoExpiry$"), outages("fails-but-is-heard")},
+		by:    []campaign{inWorkflow("^TestAnUnhandledMessageDelaysNoExpiry$"), outages("fails-but-is-heard")},
 	},
 	{
 		name:  "what was heard while Slack is down is given up",
@@ -244,7 +246,7 @@ var stateMutants = []mutant{
 	{
 		name:  "a request is believed without its signature",
 		edits: []edit{{"bot/transport/http.go", "err := verifier.Ensure(); err != nil", "err := verifier.Ensure(); err != nil && false"}},
-		by:    []campaign{{pkg: "./bot/transport", run: "^TestRequests$"}, {pkg: "./bot", run: "^TestStrangersOverHTTP$"}},
+		by:    []campaign{{pkg: "./bot/transport", run: "^TestRequests$"}, {pkg: "./bot", run: "^TestUnsignedRequests$"}},
 	},
 	{
 		name:  "a request may come a second time",
@@ -289,7 +291,7 @@ var stateMutants = []mutant{
 	{
 		name:  "a head is posted again although nothing new was recorded",
 		edits: []edit{{"approvers/workflow/seal.go", " || s.Step == int(last.Number)", ""}},
-		by:    []campaign{desk("^TestHeadsArePosted$")},
+		by:    []campaign{inWorkflow("^TestHeadsArePosted$")},
 	},
 	{
 		name:  "how far back a lost post is looked for goes by the machine's clock",
@@ -304,6 +306,6 @@ var stateMutants = []mutant{
 	{
 		name:  "what was put off before the clock was set back waits until then",
 		edits: []edit{{"store/jobs/due.go", "		if !t.PutOff.IsZero() {\n			set = t.PutOff\n", "		if !t.PutOff.IsZero() {\n			set = now\n"}},
-		by:    []campaign{desk("^TestWhatWasPutOffBeforeTheClockWasSetBack$")},
+		by:    []campaign{inWorkflow("^TestWhatWasPutOffBeforeTheClockWasSetBack$")},
 	},
 }

@@ -22,7 +22,7 @@ import (
 type mutant struct {
 	name  string
 	edits []edit
-	by    []campaign // any of which has to notice; they are tried in this order
+	by    []campaign // any of them has to notice; they are tried in this order
 	first bool       // it is one of those that CI tries
 }
 

@@ -36,4 +36,5 @@ const (
 	InstallChromium = "install Debian's package chromium"
 	InstallNode     = "install Node.js 20.19 or newer, with npm"
 	InstallStrace   = "install Debian's package strace"
+	InstallPostgres = "install Debian's package postgresql"
 )

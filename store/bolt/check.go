@@ -10,6 +10,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"countersign/store"
+	"countersign/store/record"
 )
 
 // maxFaults limits the number of faults that one check reports.
@@ -127,7 +128,7 @@ func checkTable[T any](c *checker, t *table[T]) {
 		h, js, err := cutHeader(v)
 		var rec T
 		if err == nil {
-			err = decode(js, &rec)
+			err = record.Decode(js, &rec)
 		}
 		if err != nil {
 			c.fault("%s %q: %v", t.name, k, err)
@@ -169,7 +170,7 @@ func checkRecords[T any](c *checker, in bucket, key func(*T) []byte) {
 			return
 		}
 		var rec T
-		if err := decode(v, &rec); err != nil {
+		if err := record.Decode(v, &rec); err != nil {
 			c.fault("%s: row %x: %v", in, k, err)
 		} else if !bytes.Equal(k, key(&rec)) {
 			c.fault("%s: row %x holds the record of %x", in, k, key(&rec))
@@ -204,7 +205,7 @@ func (c *checker) counters() {
 	for k := range c.rows.sound(counterTime, nil, nil) {
 		at, key, id, ok := cutCounterTime(k)
 		if !ok || c.get(counters, counterKey(key, at, id)) == nil {
-			c.fault("%s: row %x names a tally that is not there", counterTime, k)
+			c.fault("%s: row %x names a counter that is not there", counterTime, k)
 		}
 	}
 }

@@ -55,17 +55,17 @@ func (t reader) CounterSum(key string, after time.Time) (int, error) {
 	return int(sum), nil
 }
 
-func (t *tx) AddCounter(tally store.Counter) error {
-	if err := keyable("tally's key", tally.Key); err != nil {
+func (t *tx) AddCounter(counter store.Counter) error {
+	if err := keyable("counter's key", counter.Key); err != nil {
 		return err
 	}
-	if err := keyable("tally's id", tally.ID); err != nil {
+	if err := keyable("counter's id", counter.ID); err != nil {
 		return err
 	}
-	if tally.N < 1 {
-		return fmt.Errorf("store: the counter %q of %q adds %d: the minimum is 1", tally.ID, tally.Key, tally.N)
+	if counter.N < 1 {
+		return fmt.Errorf("store: the counter %q of %q adds %d: the minimum is 1", counter.ID, counter.Key, counter.N)
 	}
-	return t.rows.addCounter(tally.Key, moment(nil, tally.At), tally.ID, uint64(tally.N))
+	return t.rows.addCounter(counter.Key, moment(nil, counter.At), counter.ID, uint64(counter.N))
 }
 
 func (r *rows) addCounter(key string, at []byte, id string, n uint64) error {

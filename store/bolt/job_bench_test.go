@@ -53,7 +53,7 @@ func benchJobs(b *testing.B, j jobs) {
 		defer debug.SetGCPercent(debug.SetGCPercent(400)) // as serve does
 	}
 	ours, byHand := newBenchFixture(b, j.reopen), newLedger(b, j.reopen)
-	rows := record(b, j.round)
+	rows := recordJobs(b, j.round)
 	var done int
 	var spent, worked [3]time.Duration
 	for b.Loop() {

@@ -16,6 +16,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/store"
+	"countersign/store/record"
 )
 
 // mostAtOpen is the largest file that is examined before use. That takes about a second for each GiB in the page
@@ -308,7 +309,7 @@ func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
 func (s *salvage) timers() {
 	s.sound(timers, func(k string, v []byte) {
 		var t store.Timer
-		if decode(v, &t) != nil {
+		if record.Decode(v, &t) != nil {
 			return
 		}
 		s.keep(timers, k, v)
@@ -328,7 +329,7 @@ func (s *salvage) timers() {
 			return
 		}
 		t := store.Timer{Kind: store.TimerKind(kind), Ref: ref, Due: readMoment(due)}
-		v, err := encode(nil, &t)
+		v, err := record.Append(nil, &t)
 		if err != nil {
 			return
 		}
@@ -372,7 +373,7 @@ func (s *salvage) messages() {
 	s.sound(conversations, func(id string, v []byte) {
 		var c store.Conversation
 		_, js, err := cutHeader(v)
-		if err != nil || decode(js, &c) != nil {
+		if err != nil || record.Decode(js, &c) != nil {
 			return
 		}
 		for seq := uint64(1); seq <= c.Messages; seq++ {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"countersign/store"
+	"countersign/store/record"
 )
 
 var outboxTable = &table[store.OutboxMessage]{
@@ -47,7 +48,7 @@ func (t reader) Rendering(surface string, post uint64) (store.Rendering, error) 
 	if v == nil {
 		return r, fmt.Errorf("rendering %d of surface %q: %w", post, surface, store.ErrNotFound)
 	}
-	return r, decode(v, &r)
+	return r, record.Decode(v, &r)
 }
 
 func (t reader) Renderings(surface string) ([]store.Rendering, error) {

@@ -13,7 +13,7 @@ type queue struct {
 	mu     sync.Mutex
 	jobs   []*job
 	closed bool
-	bell   chan struct{} // signals that there is a job, or that the queue was closed
+	wakeup chan struct{} // signals that there is a job, or that the queue was closed
 }
 
 // job is one closure. done is closed when its outcome is final.
@@ -25,7 +25,7 @@ type job struct {
 	panic any
 }
 
-func newQueue() *queue { return &queue{bell: make(chan struct{}, 1)} }
+func newQueue() *queue { return &queue{wakeup: make(chan struct{}, 1)} }
 
 // add appends a job. It returns false if the queue was closed.
 func (q *queue) add(j *job) bool {
@@ -41,7 +41,7 @@ func (q *queue) add(j *job) bool {
 
 func (q *queue) ring() {
 	select {
-	case q.bell <- struct{}{}:
+	case q.wakeup <- struct{}{}:
 	default: // already signaled
 	}
 }
@@ -77,7 +77,7 @@ func (q *queue) wait() *job {
 		if j, open := q.take(); j != nil || !open {
 			return j
 		}
-		<-q.bell
+		<-q.wakeup
 	}
 }
 

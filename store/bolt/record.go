@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"countersign/store"
+	"countersign/store/record"
 )
 
 // table describes how one kind of guarded record is stored.
@@ -101,7 +102,7 @@ func (t *table[T]) read(r *rows, id string) (rec T, err error) {
 		decoded := new(T)
 		_, b, err := cutHeader(k.row)
 		if err == nil {
-			err = decode(b, decoded)
+			err = record.Decode(b, decoded)
 		}
 		if err != nil {
 			damaged := damagedRow(t.in, []byte(id), "it can't be decoded: "+err.Error())
@@ -155,7 +156,7 @@ func (t *table[T]) write(r *rows, rec T) error {
 	if t.indexes != nil {
 		h.index = t.index(&rec, h.birth)
 	}
-	value, err := encode(h.append(r.scratch.space(max(512, len(stored)+len(stored)/4))), &rec)
+	value, err := record.Append(h.append(r.scratch.space(max(512, len(stored)+len(stored)/4))), &rec)
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", t.name, id, err)
 	}

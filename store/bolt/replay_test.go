@@ -51,8 +51,8 @@ type replay struct {
 	jobs  [][][]rawPut // the transactions of each
 }
 
-// record does jobs one after the other, and records what they write.
-func record(b *testing.B, n int) replay {
+// recordJobs does jobs one after the other, and records what they write.
+func recordJobs(b *testing.B, n int) replay {
 	o := newBenchFixture(b, false)
 	r := &recorder{Store: o.shared}
 	o.over = r

@@ -12,6 +12,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/store"
+	"countersign/store/record"
 )
 
 // appended appends records to a chain, each linked to the head that the transaction reads.
@@ -211,7 +212,7 @@ func TestStrayTimers(t *testing.T) {
 	err = s.Update(t.Context(), func(x store.Tx) error {
 		rows := x.(*tx).rows
 		for _, stray := range []store.Timer{early, gone} {
-			value, err := encode(nil, &stray)
+			value, err := record.Append(nil, &stray)
 			if err == nil {
 				err = rows.set(timers, timerKey(stray.Kind, moment(nil, stray.Due), stray.Ref), nil, value)
 			}

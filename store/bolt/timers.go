@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"countersign/store"
+	"countersign/store/record"
 )
 
 func timerKindRef(kind store.TimerKind, ref string) []byte { return text(text(nil, string(kind)), ref) }
@@ -32,7 +33,7 @@ func (t reader) Timer(kind store.TimerKind, ref string) (store.Timer, error) {
 	case v == nil:
 		return timer, t.rows.missing(timers, key)
 	}
-	return timer, decode(v, &timer)
+	return timer, record.Decode(v, &timer)
 }
 
 func (t reader) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]store.Timer, error) {
@@ -42,7 +43,7 @@ func (t reader) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]sto
 			break
 		}
 		var timer store.Timer
-		if err := decode(v, &timer); err != nil {
+		if err := record.Decode(v, &timer); err != nil {
 			t.rows.note(damagedRow(timers, k, "it can't be decoded: "+err.Error()))
 			continue
 		}
@@ -91,7 +92,7 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 			break
 		}
 		var timer store.Timer
-		if err := decode(v, &timer); err != nil {
+		if err := record.Decode(v, &timer); err != nil {
 			t.rows.note(damagedRow(timers, k, "it can't be decoded: "+err.Error()))
 		} else if t.isSet(k, timer) {
 			out = append(out, timer)
@@ -107,7 +108,7 @@ func (t *tx) SetTimer(timer store.Timer) error {
 	if err := keyable("timer's ref", timer.Ref); err != nil {
 		return err
 	}
-	value, err := encode(t.rows.scratch.space(256), &timer)
+	value, err := record.Append(t.rows.scratch.space(256), &timer)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"countersign/store"
+	"countersign/store/record"
 )
 
 // reader is the read half of a transaction.
@@ -22,8 +23,8 @@ var (
 const noLimit = math.MaxInt
 
 // put writes a record without a version.
-func put[T any](r *rows, in bucket, key []byte, record *T) error {
-	value, err := encode(r.scratch.space(512), record)
+func put[T any](r *rows, in bucket, key []byte, rec *T) error {
+	value, err := record.Append(r.scratch.space(512), rec)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func listTo[T any](found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 			break
 		}
 		var rec T
-		if err := decode(v, &rec); err != nil {
+		if err := record.Decode(v, &rec); err != nil {
 			return nil, err
 		}
 		out = append(out, rec)
@@ -63,7 +64,7 @@ func listSound[T any](r *rows, in bucket, prefix []byte, limit int) ([]T, error)
 			break
 		}
 		var rec T
-		if err := decode(v, &rec); err != nil {
+		if err := record.Decode(v, &rec); err != nil {
 			r.note(damagedRow(in, k, "it can't be decoded: "+err.Error()))
 			continue
 		}
@@ -79,7 +80,7 @@ func (t *table[T]) every(r *rows) ([]T, error) {
 		_, js, err := cutHeader(v)
 		var rec T
 		if err == nil {
-			err = decode(js, &rec)
+			err = record.Decode(js, &rec)
 		}
 		if err != nil {
 			r.note(damagedRow(t.in, id, "it can't be decoded: "+err.Error()))

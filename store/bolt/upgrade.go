@@ -13,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/store"
+	"countersign/store/record"
 )
 
 // The key in the root bucket that holds the old version during an upgrade, and the bucket that only version 1 has.
@@ -261,7 +262,7 @@ func shows(r *rows, v []byte) ([]byte, error) {
 	if request == "" {
 		return nil, nil
 	}
-	return encode(nil, &store.Rendering{
+	return record.Append(nil, &store.Rendering{
 		OutboxMessage: old.Surface, Post: old.Post, Hash: old.Hash, Body: old.Body, At: old.At,
 		Shows: []store.Shown{{Request: request, Digest: old.Digest, Whole: old.Whole}},
 	})
@@ -270,7 +271,7 @@ func shows(r *rows, v []byte) ([]byte, error) {
 // asOld reads an old rendering, with the request that could be decided from it; "" if there is none, or it can't be
 // read.
 func asOld(r *rows, v []byte) (old oldRendering, request string) {
-	if err := decode(v, &old); err != nil || old.Digest == "" {
+	if err := record.Decode(v, &old); err != nil || old.Digest == "" {
 		return old, ""
 	}
 	s, err := outboxTable.read(r, old.Surface)
@@ -281,7 +282,7 @@ func asOld(r *rows, v []byte) (old oldRendering, request string) {
 }
 
 // readable decodes JSON, and reports whether it could. An unreadable row stays unchanged, and the check reports it.
-func readable[T any](js []byte, record *T) bool { return decode(js, record) == nil }
+func readable[T any](js []byte, rec *T) bool { return record.Decode(js, rec) == nil }
 
 // guardedRecord reads the value of a guarded record.
 func guardedRecord[T any](v []byte) (h header, rec T, js []byte, ok bool) {

@@ -51,7 +51,7 @@ func young(t *testing.T, s *Store, from int) {
 			return errors.Join(err, youngRuns(r, same))
 		}
 		n, err6 := r.CounterSum("t", time.Time{})
-		same("the tally", n, 7)
+		same("the counter", n, 7)
 		post, err7 := r.Rendering("card", 1)
 		same("the rendering", post, renderingAs("card", 1, "body", store.Shown{Request: "req_1", Digest: "d1"}))
 		return errors.Join(err, err6, err7)
@@ -183,7 +183,7 @@ func lastTransaction(t *testing.T, path string) (id int) {
 }
 
 // An upgrade that takes several transactions is interrupted after each of them: an older program finds a newer store,
-// and the next start of this one goes on.
+// and the next start of this one continues.
 func TestUpgradeThatIsInterrupted(t *testing.T) {
 	for from := 1; from < schema; from++ {
 		interrupted(t, from)

@@ -28,7 +28,7 @@ func counterSums(h *harness) {
 	counted(h, "big", time.Time{}, math.MaxInt)
 	for _, n := range []int{0, -1, math.MinInt} {
 		if err := h.try(add("t/c", "none", 0, n)); err == nil {
-			h.Errorf("a tally that counts for %d was stored", n)
+			h.Errorf("a counter that counts for %d was stored", n)
 		}
 	}
 	counted(h, "t/c", time.Time{}, 4322)

@@ -170,7 +170,7 @@ func everything(r store.Reader) (out []string) {
 		}
 		for _, when := range moments {
 			count, err := r.CounterSum(n, at(when))
-			see(fmt.Sprintf("tally of %q after %d", n, when), count, err)
+			see(fmt.Sprintf("counter of %q after %d", n, when), count, err)
 		}
 		for _, k := range kinds {
 			timer, err := r.Timer(k, n)

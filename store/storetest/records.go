@@ -202,8 +202,8 @@ func lengths(r store.Reader) (n [16]int, err error) {
 	count(9, len(grants), err)
 	absences, err := r.Absences()
 	count(10, len(absences), err)
-	tally, err := r.CounterSum("x", at(0))
-	count(11, tally, err)
+	counter, err := r.CounterSum("x", at(0))
+	count(11, counter, err)
 	silent, err := r.ConversationsBefore(at(0), 10)
 	count(12, len(silent), err)
 	journal, err := r.Journal(0, 10)
@@ -226,8 +226,8 @@ func withoutID(h *harness) {
 		"call":          func(tx store.Tx) error { return tx.PutCall(store.Call{}) },
 		"request":       func(tx store.Tx) error { return tx.PutRequest(approvers.Request{}) },
 		"execution":     func(tx store.Tx) error { return tx.PutExecution(approvers.Execution{}) },
-		"tally":         func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: "k", N: 1}) },
-		"tally's key":   func(tx store.Tx) error { return tx.AddCounter(store.Counter{ID: "i", N: 1}) },
+		"counter":       func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: "k", N: 1}) },
+		"counter's key": func(tx store.Tx) error { return tx.AddCounter(store.Counter{ID: "i", N: 1}) },
 		"grant":         func(tx store.Tx) error { return tx.PutGrant(approvers.Grant{}) },
 		"absence":       func(tx store.Tx) error { return tx.PutAbsence(approvers.Absence{}) },
 		"timer":         func(tx store.Tx) error { return tx.SetTimer(store.Timer{Kind: store.TimerRun}) },

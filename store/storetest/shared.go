@@ -126,8 +126,8 @@ func neighbours(h *harness) {
 			}
 		}
 		timer, err2 := r.Timer(store.TimerRun, "shared")
-		tally, err3 := r.CounterSum("shared", start.Add(-time.Second))
-		h.same("the shared tally", tally, 1)
+		counter, err3 := r.CounterSum("shared", start.Add(-time.Second))
+		h.same("the shared counter", counter, 1)
 		var i, n int
 		if _, err := fmt.Sscanf(timer.Lane, "own/%d/%d", &i, &n); err != nil || i%4 == 1 || i%4 == 2 {
 			h.Errorf("the shared timer is of %q, which failed", timer.Lane)

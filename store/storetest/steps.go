@@ -26,7 +26,7 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 	}
 	switch rapid.SampledFrom([]string{
 		"conversation", "message", "turn", "call", "request", "request", "execution", "elicitation",
-		"file", "file", "unfile", "tally", "tally", "untally", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
+		"file", "file", "unfile", "counter", "counter", "uncount", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
 		"surface", "surface", "rendering", "audit", "audit", "setting", "due", "open", "of", "at",
 		"erase", "unsay", "unshow", "prune", "head",
 	}).Draw(t, "what") {
@@ -77,11 +77,11 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 		})
 	case "unfile":
 		return step{"erase files of " + id, func(tx store.Tx) (any, error) { return tx.EraseFiles(id) }}
-	case "tally":
-		return put("add tally", func(tx store.Tx) error {
+	case "counter":
+		return put("add counter", func(tx store.Tx) error {
 			return tx.AddCounter(store.Counter{Key: id, At: when, ID: third, N: n + 1})
 		})
-	case "untally":
+	case "uncount":
 		return step{fmt.Sprint("forget tallies ", when, n), func(tx store.Tx) (any, error) { return tx.PruneCounters(when, n) }}
 	case "grant":
 		tool := rapid.SampledFrom(append(names, "")).Draw(t, "tool")

@@ -18,7 +18,7 @@ func describe(r store.Reader, c store.Call) (string, error) {
 		about += ": " + c.Preview
 	}
 	if q := c.ModelQuestion; q != nil {
-		return inquired(*q, c.Outcome), nil
+		return questionState(*q, c.Outcome), nil
 	}
 	if c.Request == "" {
 		if c.Outcome == "" {
@@ -40,8 +40,8 @@ func describe(r store.Reader, c store.Call) (string, error) {
 	return decided(c, req), nil
 }
 
-// inquired is the state of a question from the model.
-func inquired(q approvers.ModelQuestion, outcome approvers.Outcome) string {
+// questionState is the state of a question from the model.
+func questionState(q approvers.ModelQuestion, outcome approvers.Outcome) string {
 	switch outcome {
 	case "":
 		return fmt.Sprintf("the agent asks: %s (%s)", q.Question, strings.Join(q.Options, " · "))

@@ -7,7 +7,7 @@ import (
 
 // pauseLines pause everything: the slash command, and then the button that it shows.
 var pauseLines = []line{
-	{"NAME pauses: an incident", regexp.MustCompile(`^(\w+) (pauses|tries to pause): (.+)$`), func(m []string) (scene, error) {
+	{"NAME pauses: an incident", regexp.MustCompile(`^(\w+) (pauses|tries to pause): (.+)$`), func(m []string) (action, error) {
 		do := click{who: m[1], label: "Pause everything", tries: m[2] != "pauses"}
 		return happens(func(ctx context.Context, p *player) error {
 			if err := p.command(ctx, do.who, "a DM", "/countersign pause "+m[3]); err != nil {

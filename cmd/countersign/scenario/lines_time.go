@@ -11,7 +11,7 @@ import (
 
 // interruptionLines stop the bot in the middle of a tool.
 var interruptionLines = []line{
-	{"The bot will stop while TOOL runs · The bot will stop while TOOL runs, after it acted", regexp.MustCompile(`^The bot will stop while ([\w.-]+) runs(, after it acted)?$`), func(m []string) (scene, error) {
+	{"The bot will stop while TOOL runs · The bot will stop while TOOL runs, after it acted", regexp.MustCompile(`^The bot will stop while ([\w.-]+) runs(, after it acted)?$`), func(m []string) (action, error) {
 		return happens(func(_ context.Context, p *player) error {
 			p.demo.StopDuring(m[1], m[2] != "")
 			return nil
@@ -25,13 +25,13 @@ const span = `(\d+) (second|minute|hour|day)s?`
 
 // worldLines are the lines about what happens by itself.
 var worldLines = []line{
-	{"12 minutes pass", regexp.MustCompile(`^` + span + ` pass(?:es)?$`), func(m []string) (scene, error) {
+	{"12 minutes pass", regexp.MustCompile(`^` + span + ` pass(?:es)?$`), func(m []string) (action, error) {
 		return happens(func(ctx context.Context, p *player) error { return p.pass(ctx, p.demo.Now().Add(lasting(m[1], m[2]))) })
 	}},
-	{"It is Monday 2026-12-21 09:00 Europe/Berlin", itIs, func(m []string) (scene, error) {
+	{"It is Monday 2026-12-21 09:00 Europe/Berlin", itIs, func(m []string) (action, error) {
 		t, err := readTime(m[1])
 		if err != nil {
-			return scene{}, err
+			return action{}, err
 		}
 		return happens(func(ctx context.Context, p *player) error {
 			if now := p.demo.Now(); t.Before(now) {
@@ -40,24 +40,24 @@ var worldLines = []line{
 			return p.pass(ctx, t)
 		})
 	}},
-	{"The bot restarts", regexp.MustCompile(`^The bot restarts$`), func([]string) (scene, error) {
+	{"The bot restarts", regexp.MustCompile(`^The bot restarts$`), func([]string) (action, error) {
 		return happens(func(ctx context.Context, p *player) error { return p.demo.Restart(ctx, 0) })
 	}},
-	{"The bot is down for 2 hours", regexp.MustCompile(`^The bot is down for ` + span + `$`), func(m []string) (scene, error) {
+	{"The bot is down for 2 hours", regexp.MustCompile(`^The bot is down for ` + span + `$`), func(m []string) (action, error) {
 		return happens(func(ctx context.Context, p *player) error { return p.demo.Restart(ctx, lasting(m[1], m[2])) })
 	}},
-	{"NAME pauses notifications for 2 hours", regexp.MustCompile(`^(\w+) pauses notifications for ` + span + `$`), func(m []string) (scene, error) {
+	{"NAME pauses notifications for 2 hours", regexp.MustCompile(`^(\w+) pauses notifications for ` + span + `$`), func(m []string) (action, error) {
 		return happens(func(ctx context.Context, p *player) error {
 			return p.as(m[1]).Snooze(ctx, p.demo.Now().Add(lasting(m[2], m[3])))
 		})
 	}},
-	{"The policy becomes FILE", regexp.MustCompile(`^The policy becomes (\S+)$`), func(m []string) (scene, error) {
+	{"The policy becomes FILE", regexp.MustCompile(`^The policy becomes (\S+)$`), func(m []string) (action, error) {
 		return happens(func(ctx context.Context, p *player) error { return p.reload(ctx, m[1]) })
 	}},
 }
 
-func happens(play func(context.Context, *player) error) (scene, error) {
-	return scene{where: nowhere, play: play}, nil
+func happens(play func(context.Context, *player) error) (action, error) {
+	return action{where: nowhere, play: play}, nil
 }
 
 func lasting(n, unit string) time.Duration {

@@ -16,8 +16,8 @@ import (
 	"countersign/store"
 )
 
-// sceneTimeout limits the time from a scene's action until all of its effects are shown.
-const sceneTimeout = 30 * time.Second
+// actionTimeout limits the time from an action until all of its effects are shown.
+const actionTimeout = 30 * time.Second
 
 // Demo is the running demo that a scenario is played with.
 type Demo interface {
@@ -73,14 +73,14 @@ type talk struct {
 
 // talkLines are the lines for messages of people.
 var talkLines = []line{
-	{"NAME in #channel: text · NAME in a DM: text", regexp.MustCompile(`^(\w+) in (#[\w-]+|a DM): (.+)$`), func(m []string) (scene, error) {
+	{"NAME in #channel: text · NAME in a DM: text", regexp.MustCompile(`^(\w+) in (#[\w-]+|a DM): (.+)$`), func(m []string) (action, error) {
 		return said(m[1], m[2], m[3])
 	}},
-	{"NAME: text", regexp.MustCompile(`^(\w+): (.+)$`), func(m []string) (scene, error) { return said(m[1], "", m[2]) }},
+	{"NAME: text", regexp.MustCompile(`^(\w+): (.+)$`), func(m []string) (action, error) { return said(m[1], "", m[2]) }},
 }
 
-func said(who, where, text string) (scene, error) {
-	return scene{where: where, play: func(ctx context.Context, p *player) error {
+func said(who, where, text string) (action, error) {
+	return action{where: where, play: func(ctx context.Context, p *player) error {
 		if strings.HasPrefix(text, "/") {
 			return p.command(ctx, who, where, text)
 		}
@@ -94,7 +94,7 @@ func Play(ctx context.Context, s Scenario, demo Demo, team string, out io.Writer
 	return (&player{script: s, demo: demo, team: team, out: out}).play(ctx)
 }
 
-// play plays the scenes one after the other.
+// play plays the actions one after the other.
 func (p *player) play(ctx context.Context) (differ int, err error) {
 	if p.people, err = p.as("").People(ctx); err != nil {
 		return 0, cli.CouldNot("the workspace does not say who is in it: %w", err)
@@ -102,13 +102,13 @@ func (p *player) play(ctx context.Context) (differ int, err error) {
 	if _, err := p.news(ctx); err != nil { // existing content is not news
 		return 0, err
 	}
-	for _, sc := range p.script.scene {
-		fmt.Fprintln(p.out, sc.text)
-		seen, err := p.act(ctx, sc)
+	for _, a := range p.script.actions {
+		fmt.Fprintln(p.out, a.text)
+		seen, err := p.act(ctx, a)
 		if err != nil {
-			return differ, cli.AnswerNo("%s:%d: %s: %w", p.script.Name, sc.line, sc.text, err)
+			return differ, cli.AnswerNo("%s:%d: %s: %w", p.script.Name, a.line, a.text, err)
 		}
-		differ += p.compare(sc.expect, seen)
+		differ += p.compare(a.expect, seen)
 	}
 	return differ, nil
 }
@@ -118,12 +118,12 @@ func (p *player) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: p.demo.WorkspaceURL(), User: strings.ToLower(name)}
 }
 
-// act plays a scene, waits until all of its effects are there, and returns what is new.
-func (p *player) act(ctx context.Context, sc scene) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, sceneTimeout)
+// act plays an action, waits until all of its effects are there, and returns what is new.
+func (p *player) act(ctx context.Context, a action) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 	defer cancel()
 	p.asides = nil
-	if err := sc.play(ctx, p); err != nil {
+	if err := a.play(ctx, p); err != nil {
 		return nil, err
 	}
 	if err := p.settle(ctx); err != nil {
@@ -133,7 +133,7 @@ func (p *player) act(ctx context.Context, sc scene) ([]string, error) {
 	return append(p.asides, news...), err
 }
 
-// aside adds a line about the scene itself rather than its effects.
+// aside adds a line about the action itself rather than its effects.
 func (p *player) aside(line string) { p.asides = append(p.asides, line) }
 
 // compare prints the seen lines, and marks the differences from the expected ones.

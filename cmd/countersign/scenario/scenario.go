@@ -55,14 +55,14 @@ import (
 // Teo sees in that place. The card of a request for the role that it waits for is not listed, unless it is one card for
 // several requests.
 type Scenario struct {
-	Name   string
-	Policy string    // a path; empty: the demo's
-	Begins time.Time // zero: now
-	scene  []scene
+	Name    string
+	Policy  string    // a path; empty: the demo's
+	Begins  time.Time // zero: now
+	actions []action
 }
 
-// scene is one thing that is done or happens, and what must be seen afterwards.
-type scene struct {
+// action is one thing that is done or happens, and what must be seen afterwards.
+type action struct {
 	line   int
 	text   string // as written
 	where  string // of something said: a channel, or "" for the same thread; of anything else "-"
@@ -75,9 +75,9 @@ const nowhere = "-"
 
 // line is a kind of line at the margin.
 type line struct {
-	form  string // how it is written, for whoever wrote something else
-	match *regexp.Regexp
-	scene func(m []string) (scene, error)
+	form   string // how it is written, for the error about a line that matches nothing
+	match  *regexp.Regexp
+	action func(m []string) (action, error)
 }
 
 // Parse reads a scenario file.
@@ -93,7 +93,7 @@ func Parse(name string, text string) (Scenario, error) {
 			return s, cli.Misused("%s:%d: %w", name, n, err)
 		}
 	}
-	if len(s.scene) == 0 {
+	if len(s.actions) == 0 {
 		return s, cli.Misused("%s: nobody does anything in it; write a line such as \"Sam in #support: @Countersign where is ORD-123?\"", name)
 	}
 	return s, lines.Err()
@@ -102,26 +102,26 @@ func Parse(name string, text string) (Scenario, error) {
 // add takes one line in.
 func (s *Scenario) add(n int, text string) error {
 	if strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t") {
-		if len(s.scene) == 0 {
+		if len(s.actions) == 0 {
 			return fmt.Errorf("an expectation comes before anybody did anything")
 		}
-		last := &s.scene[len(s.scene)-1]
+		last := &s.actions[len(s.actions)-1]
 		last.expect = append(last.expect, strings.TrimSpace(text))
 		return nil
 	}
 	if taken, err := s.head(text); taken || err != nil {
 		return err
 	}
-	sc, err := parseScene(text)
+	a, err := parseAction(text)
 	if err != nil {
 		return err
 	}
-	begun := func(sc scene) bool { return sc.where != "" && sc.where != nowhere }
-	if sc.where == "" && !slices.ContainsFunc(s.scene, begun) {
+	begun := func(a action) bool { return a.where != "" && a.where != nowhere }
+	if a.where == "" && !slices.ContainsFunc(s.actions, begun) {
 		return fmt.Errorf("the first line must name the place, as in \"Sam in #support: …\"")
 	}
-	sc.line, sc.text = n, text
-	s.scene = append(s.scene, sc)
+	a.line, a.text = n, text
+	s.actions = append(s.actions, a)
 	return nil
 }
 
@@ -129,9 +129,9 @@ func (s *Scenario) add(n int, text string) error {
 func (s *Scenario) head(text string) (taken bool, err error) {
 	file, policy := strings.CutPrefix(text, "Policy: ")
 	switch {
-	case len(s.scene) > 0 && policy:
+	case len(s.actions) > 0 && policy:
 		return false, fmt.Errorf("the policy comes first; later it is \"The policy becomes %s\"", file)
-	case len(s.scene) > 0:
+	case len(s.actions) > 0:
 		return false, nil
 	case policy:
 		s.Policy = s.beside(file)
@@ -152,15 +152,15 @@ func (s *Scenario) beside(file string) string {
 	return filepath.Join(filepath.Dir(s.Name), file)
 }
 
-func parseScene(text string) (scene, error) {
+func parseAction(text string) (action, error) {
 	var forms []string
 	for _, l := range slices.Concat(worldLines, pauseLines, interruptionLines, verbLines, talkLines) {
 		if m := l.match.FindStringSubmatch(text); m != nil {
-			return l.scene(m)
+			return l.action(m)
 		}
 		forms = append(forms, l.form)
 	}
-	return scene{}, fmt.Errorf("%q is none of: %s", text, strings.Join(forms, " · "))
+	return action{}, fmt.Errorf("%q is none of: %s", text, strings.Join(forms, " · "))
 }
 
 // matches reports whether a line that was seen is what was expected: "…" stands for any text.

@@ -117,9 +117,9 @@ var verbLines = func() (lines []line) {
 		if f.needs != "" {
 			form += ": " + f.needs
 		}
-		lines = append(lines, line{form, f.match, func(m []string) (scene, error) {
+		lines = append(lines, line{form, f.match, func(m []string) (action, error) {
 			do, err := f.read(m[0])
-			return scene{where: nowhere, play: func(ctx context.Context, p *player) error { return p.click(ctx, do) }}, err
+			return action{where: nowhere, play: func(ctx context.Context, p *player) error { return p.click(ctx, do) }}, err
 		}})
 	}
 	return lines

@@ -28,12 +28,12 @@ func TestConversations(t *testing.T) {
 		t.Fatal(err)
 	}
 	var played strings.Builder
-	utterances := 0
+	messages := 0
 	for _, scene := range strings.Split(string(data), "\n\n") {
 		title, _, _ := strings.Cut(scene, "\n")
 		t.Run(strings.TrimPrefix(title, "= "), func(t *testing.T) {
-			result, said := playScene(t, scene)
-			utterances += said
+			result, said := playConversation(t, scene)
+			messages += said
 			if diff := cmp.Diff(scene, result); diff != "" && !*update {
 				t.Errorf("the conversation goes otherwise (-file +now):\n%s", diff)
 			}
@@ -43,8 +43,8 @@ func TestConversations(t *testing.T) {
 			played.WriteString(result)
 		})
 	}
-	if utterances < 150 {
-		t.Errorf("only %d utterances are tried", utterances)
+	if messages < 150 {
+		t.Errorf("only %d messages are tried", messages)
 	}
 	if *update {
 		if err := os.WriteFile(conversations, []byte(played.String()), 0o600); err != nil {
@@ -53,8 +53,8 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// playScene returns the scene with the current answers.
-func playScene(t *testing.T, scene string) (result string, utterances int) {
+// playConversation returns the scene with the current answers.
+func playConversation(t *testing.T, scene string) (result string, messages int) {
 	t.Helper()
 	var without []string
 	for line := range strings.Lines(scene) {
@@ -73,7 +73,7 @@ func playScene(t *testing.T, scene string) (result string, utterances int) {
 			c.fates[tool] = fate
 			out = append(out, line)
 		case ">":
-			utterances++
+			messages++
 			out = append(out, line)
 			steps, answer := c.say(strings.ReplaceAll(rest, `\n`, "\n"))
 			for _, step := range steps {
@@ -87,5 +87,5 @@ func playScene(t *testing.T, scene string) (result string, utterances int) {
 			out = append(out, line)
 		}
 	}
-	return strings.Join(out, "\n"), utterances
+	return strings.Join(out, "\n"), messages
 }

@@ -11,8 +11,8 @@ import (
 	"countersign/internal/demo/demomodel"
 )
 
-// utterances returns all messages of people in the file of conversations.
-func utterances(t testing.TB) []string {
+// messages returns all messages of people in the file of conversations.
+func messages(t testing.TB) []string {
 	t.Helper()
 	data, err := os.ReadFile(conversations)
 	if err != nil {
@@ -30,7 +30,7 @@ func utterances(t testing.TB) []string {
 // TestAnyConversationEnds: for any messages in any order, any outcomes of calls and any offered tools, a turn ends
 // within a few steps, calls only offered tools, repeats no call, and says something.
 func TestAnyConversationEnds(t *testing.T) {
-	said := utterances(t)
+	said := messages(t)
 	all := newChat(t).offered
 	kinds := []string{"", "rejected", "expired", "withdrawn", "revoked", "voided", "refused", "unknown", "error", "garbage", "null"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -119,7 +119,7 @@ func offers(tools []demomodel.Tool, name string) bool {
 
 // FuzzReply: no text of a person or a tool may crash the demo model.
 func FuzzReply(f *testing.F) {
-	for _, said := range utterances(f) {
+	for _, said := range messages(f) {
 		f.Add(said, "yes", `{"found":1,"orders":[{"order_id":"ORD-1","total":5}]}`)
 	}
 	f.Add("Refund ORD-1 to \xff\xfe", "half", `{"status":"rejected","tool":"x","reason":"\u0000","modified":7}`)

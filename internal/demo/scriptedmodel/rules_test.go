@@ -65,7 +65,7 @@ func TestEveryAnswerParses(t *testing.T) {
 		}
 	}
 	if tried < 150 {
-		t.Errorf("only %d utterances were tried", tried)
+		t.Errorf("only %d messages were tried", tried)
 	}
 }
 

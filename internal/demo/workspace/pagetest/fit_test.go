@@ -17,14 +17,10 @@ var (
 
 // taller are the cards that don't fit, and why.
 var taller = map[string]string{
-	"bundle_cut":        "several calls, each with its own buttons",
-	"bundle_mixed":      "several calls, each with its own buttons",
-	"bundle_own":        "several calls, each with its own buttons",
-	"bundle_pending":    "several calls, each with its own buttons",
-	"bundle_typed":      "several calls, each with its own buttons",
+	"bundle_cut":        "arguments that are cut, and warnings about another call",
+	"bundle_four":       "four calls, each with its own buttons, on a phone",
 	"card_hostile":      "four warnings and eight lines of arguments",
 	"card_long":         "an argument of several thousand characters, cut",
-	"reader_09_bundle":  "several calls, each with its own buttons",
 	"tool_preview_long": "a preview of hundreds of characters",
 }
 

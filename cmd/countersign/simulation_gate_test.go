@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// The kinds of gates.
+const (
+	atLook   = "look"   // the scheduler reads what is due, and what it is about
+	atCommit = "commit" // a transaction, before it runs
+	atSlack  = "slack"  // a call to Slack
+	atModel  = "model"  // a call to the model
+	atTool   = "tool"   // a tool, before it acts
+	atBack   = "back"   // an answer on its way back: what was done is done, and who asked for it does not know yet
+)
+
+// errKilled is the error of every operation that continues in a killed process. Such an operation has no effect.
+var errKilled = errors.New("the process was killed")
+
+// gate is where all goroutines of the product wait before they act outside of it.
+type gate struct {
+	mu      sync.Mutex
+	waiting []*waiter
+}
+
+// waiter is one goroutine at the gate.
+type waiter struct {
+	kind string
+	what string // for the trace, and for an order that does not depend on who came first
+	by   *life
+	pass chan lot // one place
+}
+
+// lot is the fate of a waiting goroutine. The zero lot lets it through.
+type lot struct {
+	fault string
+	more  any  // what the fault needs to know, or what the model says
+	hold  bool // what is done is done, and its answer waits at the gate too
+}
+
+func (w *waiter) key() string { return w.kind + " " + w.what }
+
+// wait lets the goroutine wait for its turn.
+func (p *life) wait(ctx context.Context, kind, what string) (lot, error) {
+	if p.dead.Load() {
+		return lot{}, errKilled
+	}
+	w := &waiter{kind: kind, what: labelled(ctx) + what, by: p, pass: make(chan lot, 1)}
+	g := &p.simulation.gate
+	g.mu.Lock()
+	g.waiting = append(g.waiting, w)
+	g.mu.Unlock()
+	var v lot
+	var err error
+	select {
+	case v = <-w.pass:
+	case <-ctx.Done():
+		err = ctx.Err()
+		g.remove(w)
+	}
+	if p.dead.Load() {
+		return lot{}, errKilled
+	}
+	return v, err
+}
+
+// labelled returns what a goroutine is doing, by its labels.
+func labelled(ctx context.Context) string {
+	var at []string
+	for _, key := range []string{"scheduler", "ref"} {
+		if v, ok := pprof.Label(ctx, key); ok {
+			at = append(at, v)
+		}
+	}
+	return strings.Join(append(at, ""), " ")
+}
+
+// labels names one of the simulation's own goroutines at the gate.
+func labels(ctx context.Context, ref string) context.Context {
+	return pprof.WithLabels(ctx, pprof.Labels("ref", ref))
+}
+
+func (g *gate) remove(w *waiter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = slices.DeleteFunc(g.waiting, func(o *waiter) bool { return o == w })
+}
+
+// here lists who waits, in a reproducible order, with reads separate from everything else.
+func (g *gate) here() (looks, others []*waiter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	slices.SortStableFunc(g.waiting, func(a, b *waiter) int { return cmp.Compare(a.key(), b.key()) })
+	for _, w := range g.waiting {
+		if w.kind == atLook {
+			looks = append(looks, w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	return looks, others
+}
+
+// let lets one through.
+func (g *gate) let(w *waiter, v lot) {
+	g.remove(w)
+	w.pass <- v
+}
+
+// clear refuses everybody from a process, or everybody.
+func (g *gate) clear(p *life) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = slices.DeleteFunc(g.waiting, func(w *waiter) bool {
+		if p != nil && w.by != p {
+			return false
+		}
+		w.pass <- lot{}
+		return true
+	})
+}

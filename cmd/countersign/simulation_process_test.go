@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"countersign/agent"
+	"countersign/bot"
+	"countersign/bot/transport"
+	"countersign/config"
+	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/workspace"
+)
+
+// life is one process of the bot.
+type life struct {
+	parts
+	simulation *simulation
+	n          int
+	dead       atomic.Bool // killed: nothing of it reaches anything any more
+	stopping   bool
+	receipts   transport.ReceiptClock
+	doubts     atomic.Bool // it does not know whether it wrote, and ends
+	ctx        context.Context
+	stop       context.CancelFunc
+	policies   *policies
+	hangup     chan os.Signal
+	done       chan struct{}
+	err        error
+}
+
+// lifeKey is the context key of the process.
+type lifeKey struct{}
+
+const simulationBase = "http://slack.test"
+
+// start starts the bot on the current store.
+func (s *simulation) start() {
+	s.lives++
+	p := &life{simulation: s, n: s.lives, hangup: make(chan os.Signal, 8), done: make(chan struct{})}
+	log := slog.New(simulationLog{s: s, p: p})
+	tools := catalogOf(s.tools(p))
+	policies, err := openPolicies(s.policyFile, tools, log)
+	if err != nil {
+		s.Fatal(err)
+	}
+	policies.hangup, p.policies = p.hangup, policies
+	set := setup{
+		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: simulationBase + "/api/",
+		model: agent.Model{
+			BaseURL: "http://model.test/v1", Key: "key", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: modelWire{p}},
+		},
+		policies: policies, store: gatedStore{Store: s.db, p: p}, tools: tools, log: log, now: s.now,
+		unlimited: s.unlimited, http: &http.Client{Transport: slackWire{p}, Timeout: 20 * time.Second},
+		receive: func(ctx context.Context, _ *bot.Bot) error {
+			<-ctx.Done() // deliveries are brought by the simulation
+			return nil
+		},
+	}
+	p.parts = set.assemble()
+	ctx := context.WithValue(context.Background(), lifeKey{}, p)
+	p.ctx, p.stop = context.WithCancel(labels(ctx, "main"))
+	s.bot = p
+	s.operator.paused.Store(s.isPaused())
+	s.step("process %d starts", p.n)
+	go func() {
+		defer close(p.done)
+		p.err = set.run(p.ctx, p.parts)
+	}()
+}
+
+// kill ends the process at once, wherever it is.
+func (s *simulation) kill(why string) {
+	p := s.bot
+	s.kills++
+	s.step("process %d is killed: %s", p.n, why)
+	p.dead.Store(true)
+	p.stop()
+	s.gate.clear(p)
+	s.bot = nil
+	s.settle()
+	if s.chance(3) {
+		s.reopen()
+	}
+}
+
+// reopen closes the store and opens it again, as a new process does.
+func (s *simulation) reopen() {
+	if err := s.db.Close(); err != nil {
+		s.violate("the store does not close: %v", err)
+		return
+	}
+	s.open()
+}
+
+// ended handles a process that ended by itself, or as it was asked to.
+func (s *simulation) ended() {
+	if s.bot == nil {
+		return
+	}
+	select {
+	case <-s.bot.done:
+	default:
+		return
+	}
+	p := s.bot
+	s.note("process %d has ended: %v", p.n, p.err)
+	if p.err == nil && !p.stopping {
+		s.violate("the process ended by itself, and does not say why")
+	}
+	s.bot, s.upAt = nil, time.Now().Add(time.Duration(s.rnd.IntN(3000))*time.Millisecond)
+	p.dead.Store(true)
+	p.stop()
+	s.gate.clear(p)
+}
+
+// halt asks the process for an orderly stop.
+func (s *simulation) halt() {
+	s.step("process %d is asked to stop", s.bot.n)
+	s.bot.stopping = true
+	s.bot.stop()
+}
+
+// putPolicy writes the policy file, and tells the process that it is complete.
+func (s *simulation) putPolicy(r simulationPolicy) {
+	text := []byte(r.text())
+	s.policyOf[config.Hash(text)] = r
+	if err := os.WriteFile(s.policyFile, text, 0o600); err != nil {
+		s.Fatal(err)
+	}
+	if s.bot != nil {
+		s.bot.hangup <- syscall.SIGHUP
+	}
+}
+
+// simulationLog reads the bot's log.
+type simulationLog struct {
+	s *simulation
+	p *life
+}
+
+func (l simulationLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l simulationLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l simulationLog) WithGroup(string) slog.Handler            { return l }
+
+func (l simulationLog) Handle(_ context.Context, r slog.Record) error {
+	if l.p.dead.Load() || r.Level < slog.LevelWarn {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", r.Level, r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		fmt.Fprintf(&b, " %s=%.200v", a.Key, a.Value)
+		return true
+	})
+	l.s.logged(b.String())
+	return nil
+}

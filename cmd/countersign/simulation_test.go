@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"countersign/internal/testkit"
+)
+
+// A simulation of the whole product: the real bot, agent, workflow and store, with people, a model, Slack, tools,
+// crashes and a clock that a seed determines.
+//
+// Everything runs in a bubble of testing/synctest, where time passes when nothing else can happen. Every operation that
+// leaves the product waits at a gate: each commit, each call of Slack or the model, each tool. The scheduler lets one
+// of them through at a time, or lets something else happen: a delivery arrives, a person acts, time passes, the process
+// is killed. So one seed is one history, and it replays exactly.
+//
+// The invariants (simulation_account_test.go, simulation_check_test.go and package approvers/workflow/invariants) are
+// checked against the simulation's own account of what people were shown and clicked, which deliveries were
+// acknowledged, how tools were called, and what the model was given.
+
+// episodeSteps is the length of one history. The next one begins with an empty store.
+const episodeSteps = 4000
+
+// TestSimulation plays one history after the other. COUNTERSIGN_STEPS sets the total number of steps, COUNTERSIGN_SEED
+// repeats a run, and a short run is the same each time. A violation is printed with the seed of its history, which
+// replays that history alone.
+func TestSimulation(t *testing.T) {
+	steps, seed := testkit.Size(t, "COUNTERSIGN_STEPS", testkit.Scale(2500)), uint64(1)
+	if os.Getenv("COUNTERSIGN_STEPS") != "" || os.Getenv(testkit.SeedVariable) != "" {
+		seed = testkit.Seed(t)
+	}
+	began, total, episodes := time.Now(), simulationCounts{kinds: map[string]int{}}, 0
+	for done := 0; done < steps && !t.Failed(); {
+		h := simulate(t, seed+uint64(episodes), min(episodeSteps, steps-done))
+		done += h.steps
+		total.add(h.simulationCounts)
+		episodes++
+	}
+	took := time.Since(began)
+	t.Logf("steps=%d histories=%d violated=%d %s in %s (%.0f steps/s)", total.steps, episodes, total.violated, total, took.Round(time.Second),
+		float64(total.steps)/took.Seconds())
+	t.Logf("records: %v", total.kinds)
+}
+
+// TestSimulationReplays plays one history twice. Differences are allowed with the race detector, which randomises the
+// order of goroutines on purpose: two that wake at the same moment may then act in another order.
+func TestSimulationReplays(t *testing.T) {
+	seed := uint64(1)
+	a, b := simulate(t, seed, testkit.Scale(400)), simulate(t, seed, testkit.Scale(400))
+	if a.hash == b.hash || testkit.RaceEnabled {
+		return
+	}
+	for i := range min(len(a.trace), len(b.trace)) {
+		if a.trace[i] != b.trace[i] {
+			t.Fatalf("the histories part after\n%s\nwith\n%s\nand\n%s", strings.Join(a.trace[max(0, i-5):i], "\n"), a.trace[i], b.trace[i])
+		}
+	}
+	t.Fatalf("one history has %d steps, the other %d", len(a.trace), len(b.trace))
+}
+
+// history is the record of what was played.
+type history struct {
+	simulationCounts
+	hash  uint64
+	trace []string
+}
+
+// simulate plays one history, and fails the test if it violates an invariant.
+func simulate(t *testing.T, seed uint64, steps int) (h history) {
+	t.Helper()
+	t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, seed)
+		dir := quickDir(t)
+		synctest.Test(t, func(t *testing.T) {
+			s := newSimulation(t, dir, seed)
+			s.live(steps)
+			s.end()
+			h.simulationCounts, h.trace = s.simulationCounts, s.trace
+			if os.Getenv("COUNTERSIGN_TRACE") == "always" {
+				t.Log(strings.Join(s.trace, "\n"))
+			}
+			if s.violation != "" {
+				h.violated = 1
+				t.Errorf("step %d: %s\nlast steps:\n%s\nreplay: COUNTERSIGN_SEED=%d COUNTERSIGN_STEPS=%d go test ./cmd/countersign -run 'Simulation$' -v",
+					s.broke, s.violation, strings.Join(s.trace[max(0, s.brokeAt-traceTail()):s.brokeAt], "\n"), seed, episodeSteps)
+			}
+		})
+	})
+	sum := fnv.New64a()
+	for _, line := range h.trace {
+		sum.Write([]byte(line))
+	}
+	h.hash = sum.Sum64()
+	return h
+}
+
+// traceTail is the number of lines of a failed history that are printed. COUNTERSIGN_TRACE=all prints all lines.
+func traceTail() int {
+	if os.Getenv("COUNTERSIGN_TRACE") == "all" {
+		return 1 << 30
+	}
+	return 60
+}
+
+// quickDir is a directory for a store, in memory if the machine has such a place: commits are as real as on a disk, but
+// nothing waits for a disk.
+func quickDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "countersign-sim-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(filepath.Clean(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// simulationCounts counts what happened.
+type simulationCounts struct {
+	steps, calmly, violated                         int
+	messages, clicks, runs, kills, faults, policies int
+	commits, slack, model, deliveries, rests        int
+	kinds                                           map[string]int // of audit records
+}
+
+func (a *simulationCounts) add(b simulationCounts) {
+	a.steps += b.steps
+	a.violated += b.violated
+	a.calmly += b.calmly
+	a.messages += b.messages
+	a.clicks += b.clicks
+	a.runs += b.runs
+	a.kills += b.kills
+	a.faults += b.faults
+	a.policies += b.policies
+	a.commits += b.commits
+	a.slack += b.slack
+	a.model += b.model
+	a.deliveries += b.deliveries
+	a.rests += b.rests
+	for kind, n := range b.kinds {
+		a.kinds[kind] += n
+	}
+}
+
+func (a simulationCounts) String() string {
+	return fmt.Sprintf("calm=%d messages=%d clicks=%d runs=%d kills=%d faults=%d policies=%d commits=%d slack=%d model=%d deliveries=%d rests=%d",
+		a.calmly, a.messages, a.clicks, a.runs, a.kills, a.faults, a.policies, a.commits, a.slack, a.model, a.deliveries, a.rests)
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"time"
+
+	"countersign/internal/demo/workspace/delivery"
+)
+
+// apiCall is one call of the bot that reached Slack.
+type apiCall struct {
+	method, channel string
+	surface         string // that a message shows
+	part            int
+	at, answered    time.Time
+	ts              string // of the message, where Slack says so
+	status          int
+	retryAfter      string
+	done            bool // Slack did it
+	form            url.Values
+}
+
+// callFate is how a call ends.
+type callFate int
+
+const (
+	callFine    callFate = iota
+	callFails            // Slack answers that it can't, and does nothing
+	callUnheard          // Slack does it, and the answer is lost
+	callRefused          // 429
+	callFatal            // Slack does it, and then the bot is killed
+	callUnknown          // there is no such method
+	callOver             // the message is not being streamed any more
+	callMissing          // HTTP 404
+	callHTML             // a page of a proxy, with status 200
+	callEmpty            // nothing, with status 200
+)
+
+// watched records each call of the bot, and gives it the fate that the test wants.
+func (b *synctestHarness) watched(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method, ok := strings.CutPrefix(r.URL.Path, "/api/")
+		if !ok {
+			h.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		form, _ := url.ParseQuery(string(body))
+		c := apiCall{method: method, channel: form.Get("channel"), at: time.Now(), form: form}
+		c.surface, c.part = surfaceOf(form)
+		b.mu.Lock()
+		decide := b.decide
+		b.mu.Unlock()
+		what := callFine
+		if decide != nil {
+			what = decide(c)
+		}
+		answer := httptest.NewRecorder()
+		switch what {
+		case callFails:
+			http.Error(answer, "Slack is down", http.StatusServiceUnavailable)
+		case callRefused:
+			answer.Header().Set("Retry-After", "30")
+			http.Error(answer, `{"ok":false,"error":"ratelimited"}`, http.StatusTooManyRequests)
+		case callMissing:
+			http.NotFound(answer, r)
+		case callHTML:
+			fmt.Fprint(answer, "<html>a proxy</html>")
+		case callEmpty:
+		case callUnknown, callOver:
+			fmt.Fprintf(answer, `{"ok":false,"error":%q}`, map[callFate]string{callUnknown: "unknown_method", callOver: "message_not_in_streaming_state"}[what])
+		default:
+			h.ServeHTTP(answer, r)
+			c.done = bytes.Contains(answer.Body.Bytes(), []byte(`"ok":true`))
+		}
+		c.answered, c.status, c.retryAfter = time.Now(), answer.Code, answer.Header().Get("Retry-After")
+		b.noted(c, answer.Body.Bytes())
+		switch what {
+		case callUnheard:
+			panic(http.ErrAbortHandler)
+		case callFatal:
+			b.death <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		for k, v := range answer.Header() {
+			w.Header()[k] = v
+		}
+		w.WriteHeader(answer.Code)
+		w.Write(answer.Body.Bytes())
+	})
+}
+
+// noted records a call.
+func (b *synctestHarness) noted(c apiCall, answer []byte) {
+	if b.note == nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.calls = append(b.calls, c)
+		return
+	}
+	var posted struct{ TS string }
+	_ = json.Unmarshal(answer, &posted)
+	c.ts = posted.TS
+	b.note(c)
+}
+
+// mishap is how a delivery ends.
+func (b *synctestHarness) mishap(a delivery.Attempt) delivery.Mishap {
+	if b.fates == nil {
+		return delivery.Mishap{}
+	}
+	return b.fates(a)
+}
+
+// surfaceOf returns the outbox message that a message shows, by its metadata.
+func surfaceOf(form url.Values) (surface string, part int) {
+	var meta struct {
+		Payload struct {
+			Surface string
+			Part    int
+		} `json:"event_payload"`
+	}
+	if json.Unmarshal([]byte(form.Get("metadata")), &meta) != nil {
+		return "", 0
+	}
+	return meta.Payload.Surface, meta.Payload.Part
+}
+
+// becomes sets the fate of the bot's calls from now on; nil means that they succeed. It is called concurrently.
+func (b *synctestHarness) becomes(of func(apiCall) callFate) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.decide = of
+}
+
+// made lists the bot's matching calls since a time.
+func (b *synctestHarness) made(since time.Time, fits func(apiCall) bool) (out []apiCall) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.calls {
+		if !c.at.Before(since) && fits(c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}

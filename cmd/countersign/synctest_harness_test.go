@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"countersign/agent"
+	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/workspace"
+	"countersign/internal/demo/workspace/delivery"
+	"countersign/store/bolt"
+)
+
+// synctestHarness is workspace, model, people and the bot in faked time, where hours pass in moments. It is the whole product:
+// its parts speak HTTP and WebSockets over pipes, and the store is a real one.
+type synctestHarness struct {
+	*testing.T
+	ws     *workspace.Server
+	db     *bolt.Store
+	setup  setup
+	client *http.Client // the people's
+	slack  *wire        // between the bot and Slack
+	model  *wire        // between the bot and the model
+	http   bool         // Slack delivers over HTTP, and not through sockets
+	log    *lineLog
+	ctx    context.Context
+	bot    *running
+	death  chan struct{} // a call killed the bot
+
+	instead func(http.Handler) http.Handler // stands before the model; nil: nothing does
+	front   func(http.Handler) http.Handler // stands before Slack; nil: nothing does
+
+	mu     sync.Mutex
+	door   *wire                  // where the bot takes Slack's requests over HTTP
+	decide func(apiCall) callFate // what becomes of the bot's calls
+	calls  []apiCall
+	note   func(apiCall)                          // is told of each call instead of remembering it
+	fates  func(delivery.Attempt) delivery.Mishap // of deliveries
+	runs   map[string]int                         // by the argument n
+
+	requests map[string]string // by the argument n
+}
+
+const synctestPolicy = `version: 1
+defaults: {expires_after: 30m, escalate_after: 10m, remind_after: 8m, reminders: 3}
+tools:
+  plain: {risk: high, confirm: true}
+  grave: {risk: critical, confirm: true, stages: [director]}
+  alarm: {risk: critical, confirm: true, stages: [duty]}
+  vote: {risk: high, confirm: true, stages: [{approver: crowd, quorum: 4}]}
+  patient:
+    risk: high
+    confirm: true
+    stages: [{approver: lead, expires_after: 24h, escalate_after: 23h}]
+approvers:
+  lead: {title: Lead, members: [U0002], max_risk: high, can_approve: ["*"], cards: "#support-approvals", lead: director}
+  crowd: {title: Everybody, members: [U0001, U0002, U0003, U0004, U0101], max_risk: high, can_approve: [vote], cards: "#support-approvals"}
+  duty: {title: On duty, members: [U0003], max_risk: critical, can_approve: [alarm], cards: "#support", lead: director}
+  director: {title: Director, members: [U0003, U0004], max_risk: critical, can_approve: ["*"], cards: dm}
+agents:
+  support: {channels: ["#support", "#general"], prompt: Do as you are told., tools: ["*"]}
+`
+
+// inBubble runs a test in faked time. change may change the bot's configuration.
+func inBubble(t *testing.T, change func(*synctestHarness), fn func(*synctestHarness)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store.db")
+	synctest.Test(t, func(t *testing.T) {
+		b := &synctestHarness{T: t, slack: newWire(), model: newWire(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: usualTransport() == "http"}
+		ctx, stop := context.WithCancel(context.Background())
+		b.ctx = ctx
+		people := newWire()
+		b.client = &http.Client{Transport: &http.Transport{DialContext: people.dial, MaxIdleConnsPerHost: 16}}
+		log := slog.New(slog.NewTextHandler(b.log, nil))
+		var err error
+		requests := &http.Transport{DialContext: b.knock, MaxIdleConnsPerHost: 64}
+		b.ws, err = workspace.New(workspace.Config{
+			Seed: workspace.DemoSeed(), BaseURL: "http://slack.test", Log: slog.New(slog.DiscardHandler), Mishaps: b.mishap, HTTP: &http.Client{Transport: requests},
+		})
+		b.ok(err)
+		b.db, err = openStore(path)
+		b.ok(err)
+		tools := catalogOf(b.tools())
+		policies, err := newPolicies("policy.yaml", []byte(synctestPolicy), tools, log)
+		b.ok(err)
+		slack, model := &http.Transport{DialContext: b.slack.dial, MaxIdleConnsPerHost: 64}, &http.Transport{DialContext: b.model.dial}
+		b.setup = setup{
+			botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: "http://slack.test/api/", unlimited: true,
+			http:     &http.Client{Transport: slack, Timeout: 20 * time.Second},
+			model:    agent.Model{BaseURL: "http://model.test/v1", Key: "key", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: model}},
+			policies: policies, store: b.db, tools: tools, log: log,
+		}
+		if change != nil {
+			change(b)
+		}
+		if b.http {
+			b.setup.listen, b.setup.signingSecret = b.listen, workspace.DemoSigningSecret
+		}
+		var script http.Handler = scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(b.think)})
+		if b.instead != nil {
+			script = b.instead(script)
+		}
+		slackSide := b.ws.Handler()
+		if b.front != nil {
+			slackSide = b.front(slackSide)
+		}
+		servers := map[*wire]http.Handler{people: b.ws.Handler(), b.slack: b.watched(slackSide), b.model: script}
+		var serving sync.WaitGroup
+		var closing []func() error
+		for w, h := range servers {
+			srv := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+			closing = append(closing, srv.Close)
+			serving.Go(func() { srv.Serve(w) })
+		}
+		b.start()
+		defer func() { // also where fn ends the test: nothing may be left in the bubble
+			err := b.bot.end()
+			stop()
+			err = errors.Join(err, b.ws.Close())
+			for _, end := range closing {
+				err = errors.Join(err, end())
+			}
+			for _, t := range []*http.Transport{slack, model, requests, b.client.Transport.(*http.Transport)} {
+				t.CloseIdleConnections()
+			}
+			serving.Wait()
+			if err := errors.Join(err, b.db.Check(context.Background()), b.db.Close()); err != nil {
+				t.Error(err)
+			}
+			if t.Failed() && testing.Verbose() {
+				t.Log(strings.Join(b.log.all(), "\n"))
+			}
+		}()
+		b.pass(2 * time.Second)
+		if b.http {
+			b.ok(b.ws.SetRequestURLs(ctx, delivery.URLsAt("http://bot.test/slack/")))
+		}
+		fn(b)
+	})
+}
+
+func (b *synctestHarness) ok(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// listen opens the listener on which a bot receives Slack's requests.
+func (b *synctestHarness) listen() (net.Listener, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.door = newWire()
+	return b.door, nil
+}
+
+// knock connects Slack with the current bot.
+func (b *synctestHarness) knock(ctx context.Context, network, addr string) (net.Conn, error) {
+	b.mu.Lock()
+	door := b.door
+	b.mu.Unlock()
+	return door.dial(ctx, network, addr)
+}
+
+// start starts a bot, a new process on the same store.
+func (b *synctestHarness) start() { b.bot = b.setup.begin(b.ctx) }
+
+// restart lets a new process continue.
+func (b *synctestHarness) restart() {
+	b.Helper()
+	b.ok(b.bot.end())
+	b.start()
+}
+
+// pass lets time pass.
+func (b *synctestHarness) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// within waits until a condition holds, up to a limit, and returns how long it took.
+func (b *synctestHarness) within(most time.Duration, what string, is func() bool) time.Duration {
+	b.Helper()
+	began := time.Now()
+	for !is() {
+		if time.Since(began) > most {
+			b.Fatalf("it did not come to this within %s: %s", most, what)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// idle reports whether everything is done and shown.
+func (b *synctestHarness) idle() bool {
+	_, all := b.ws.Delivered()
+	idle, err := b.bot.workflow.Idle(b.ctx)
+	b.ok(err)
+	return idle && all
+}

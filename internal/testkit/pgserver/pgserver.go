@@ -1,0 +1,182 @@
+// Package pgserver starts a PostgreSQL server for tests, in a temporary directory.
+package pgserver
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"countersign/internal/testkit"
+)
+
+// Server is a running server. Its superuser is "postgres"; over the socket it needs no password.
+type Server struct {
+	Port     int    // on 127.0.0.1
+	Password string // of the superuser, over TCP
+
+	bin, dir string
+	as       *syscall.Credential // nil: the tests' own user
+	settings []string
+	done     chan struct{} // closed when the process has ended
+	pid      int
+}
+
+// Find returns the directory of PostgreSQL's programs. If there is none, it fails the test in CI and skips it elsewhere.
+func Find(t testing.TB) string {
+	t.Helper()
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is valid
+	if len(found) > 0 {
+		slices.Sort(found)
+		return filepath.Dir(found[len(found)-1])
+	}
+	return filepath.Dir(testkit.RequireProgram(t, "postgres", "the store over PostgreSQL", testkit.InstallPostgres))
+}
+
+// Start makes a new database cluster and starts a server on it. Settings are of the form name=value. The server ends
+// with the process.
+func Start(bin string, settings ...string) (*Server, error) {
+	dir, err := os.MkdirTemp("", "pgserver")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{bin: bin, dir: dir, Password: "correct horse", settings: settings}
+	if os.Getuid() == 0 { // which PostgreSQL refuses
+		if s.as, err = another(); err != nil {
+			return nil, err
+		}
+		if err := os.Chown(dir, int(s.as.Uid), int(s.as.Gid)); err != nil {
+			return nil, err
+		}
+	}
+	secret := filepath.Join(dir, "password")
+	if err := os.WriteFile(secret, []byte(s.Password), 0o644); err != nil {
+		return nil, err
+	}
+	if out, err := s.command("initdb", "-D", s.data(), "-U", "postgres", "--pwfile", secret, "--auth-local=trust", "--auth-host=scram-sha-256",
+		"-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	if s.Port, err = freePort(); err != nil {
+		return nil, err
+	}
+	return s, s.Run()
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, program), args...)
+	cmd.Dir = s.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as}
+	return cmd
+}
+
+// Run starts the server again after Kill or Stop.
+func (s *Server) Run() error {
+	args := []string{"-D", s.data(), "-k", s.dir, "-p", strconv.Itoa(s.Port), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=300",
+		"-c", "shared_buffers=64MB", "-c", "wal_level=minimal", "-c", "max_wal_senders=0", "-c", "log_min_messages=fatal", "-c", "log_min_error_statement=panic"}
+	for _, setting := range s.settings {
+		args = append(args, "-c", setting)
+	}
+	cmd := s.command("postgres", args...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGQUIT
+	started, done := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the signal comes when the thread ends
+		defer runtime.UnlockOSThread()
+		defer close(done)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is not asked
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	s.pid, s.done = cmd.Process.Pid, done
+	for end := time.Now().Add(time.Minute); ; {
+		if s.command("pg_isready", "-q", "-h", s.dir, "-p", strconv.Itoa(s.Port)).Run() == nil {
+			return nil
+		}
+		select {
+		case <-done:
+			return fmt.Errorf("the server ended: %s", said.String())
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("the server does not become ready: %s", said.String())
+		}
+	}
+}
+
+// Kill ends the server like a crash: what is not in its log on disk is lost.
+func (s *Server) Kill() { s.signal(syscall.SIGQUIT) }
+
+// Stop ends the server and its connections in order.
+func (s *Server) Stop() { s.signal(syscall.SIGINT) }
+
+func (s *Server) signal(sig syscall.Signal) {
+	_ = syscall.Kill(s.pid, sig) // it may have ended
+	<-s.done
+}
+
+// Remove ends the server and deletes its files.
+func (s *Server) Remove() {
+	s.Kill()
+	os.RemoveAll(s.dir)
+}
+
+// URL returns the address of a database over the server's socket.
+func (s *Server) URL(database string) string {
+	q := url.Values{"host": {s.dir}, "port": {strconv.Itoa(s.Port)}}
+	return "postgres://postgres@/" + database + "?" + q.Encode()
+}
+
+// TCP returns the address of a database over TCP, with the password.
+func (s *Server) TCP(database string) string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", s.Password), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)), Path: "/" + database, RawQuery: "sslmode=disable"}
+	return u.String()
+}
+
+// another returns a user that the server can run as.
+func another() (*syscall.Credential, error) {
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		gid, err := strconv.ParseUint(u.Gid, 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	}
+	return nil, fmt.Errorf("PostgreSQL does not run as root, and there is no user postgres or nobody")
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

@@ -1,0 +1,237 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+const selectRecords = "SELECT sum, record FROM audit_records WHERE chain = $1 "
+
+// scanRecord reads a record with its stored hash. It does not check the hash against the bytes; verification does.
+func scanRecord(found pgx.Row) (a approvers.AuditRecord, err error) {
+	var sum, bytes []byte
+	if err := found.Scan(&sum, &bytes); err != nil {
+		return a, err
+	}
+	if a, err = approvers.ParseAuditRecord(bytes); err != nil {
+		return a, fmt.Errorf("%w: %w", store.ErrDamaged, err)
+	}
+	a.Hash = sumOf(sum).String()
+	return a, nil
+}
+
+// sumOf reads a hash; one of another length becomes zero, which matches no record.
+func sumOf(b []byte) (s approvers.Sum) {
+	if len(b) == len(s) {
+		s = approvers.Sum(b)
+	}
+	return s
+}
+
+func (t reader) Audit(chain string) ([]approvers.AuditRecord, error) {
+	if _, ok := t.run.lists.chains[chain]; !ok {
+		if err := t.run.query(t.run.lookUpChain(chain)); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Clone(t.run.lists.chains[chain]), t.run.failure
+}
+
+func (t reader) AuditHead(chain string) (approvers.AuditRecord, error) {
+	head, err := t.head(chain)
+	if err == nil && head.Seq == 0 {
+		err = fmt.Errorf("audit chain %q: %w", chain, store.ErrNotFound)
+	}
+	return head, err
+}
+
+func chainKey(chain string) key { return key{table: "audit_records", id: chain} }
+
+// lookUpHead returns a read of a chain's last record, which ends up in known.
+func (t reader) lookUpHead(chain string) queryable {
+	t.run.known[chainKey(chain)] = known{value: approvers.AuditRecord{}}
+	return row(selectRecords+"ORDER BY seq DESC LIMIT 1", []any{text(chain)}, func(found pgx.Row) error {
+		a, err := scanRecord(found)
+		if err == nil {
+			t.run.known[chainKey(chain)] = known{value: a}
+		}
+		return err
+	})
+}
+
+// head returns a chain's last record; zero if the chain does not exist.
+func (t reader) head(chain string) (approvers.AuditRecord, error) {
+	if _, ok := t.run.known[chainKey(chain)]; !ok {
+		if err := t.run.query(t.lookUpHead(chain)); err != nil {
+			return approvers.AuditRecord{}, err
+		}
+	}
+	return t.run.known[chainKey(chain)].value.(approvers.AuditRecord), t.run.failure
+}
+
+func (t reader) AuditChains(after string, limit int) (chains []string, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	// A skip through the index: one step for each chain, not for each record.
+	err = t.run.query(rows(`
+WITH RECURSIVE chains AS (
+    (SELECT chain FROM audit_records WHERE chain > $1 ORDER BY chain LIMIT 1)
+    UNION ALL
+    SELECT (SELECT r.chain FROM audit_records r WHERE r.chain > c.chain ORDER BY r.chain LIMIT 1) FROM chains c WHERE c.chain IS NOT NULL
+)
+SELECT chain FROM chains WHERE chain IS NOT NULL LIMIT $2`, []any{text(after), limit}, func(found pgx.Rows) error {
+		var chain string
+		err := found.Scan(&chain)
+		chains = append(chains, readText(chain))
+		return err
+	}))
+	return chains, err
+}
+
+func (t reader) AuditPayload(chain string, seq uint64) (p approvers.AuditPayload, err error) {
+	var body []byte
+	err = t.run.query(row("SELECT payload FROM audit_payloads WHERE chain = $1 AND seq = $2", []any{text(chain), number(seq)}, func(found pgx.Row) error {
+		return found.Scan(&body)
+	}))
+	switch {
+	case err != nil:
+		return p, err
+	case body == nil:
+		return p, fmt.Errorf("payload of audit record %d of chain %q: %w", seq, chain, store.ErrNotFound)
+	}
+	if p, err = approvers.ParseAuditPayload(chain, seq, body); err != nil {
+		return p, fmt.Errorf("%w: payload of audit record %d of chain %q: %w", store.ErrDamaged, seq, chain, err)
+	}
+	return p, nil
+}
+
+// AppendAudit refuses a record that would fail verification later: an append can't be corrected.
+func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayload) error {
+	if err := keyable("audit chain's id", a.Chain); err != nil {
+		return err
+	}
+	head, err := t.head(a.Chain)
+	if err != nil {
+		return err
+	}
+	if a.Seq != head.Seq+1 || a.Prev != head.Hash {
+		return fmt.Errorf("audit chain %q ends with record %d; record %d does not follow it: %w", a.Chain, head.Seq, a.Seq, store.ErrConflict)
+	}
+	record := a.Bytes()
+	sum := approvers.SumOf(record)
+	for _, s := range []string{string(a.Actor), string(a.Kind), a.PayloadHash} {
+		if !utf8.ValidString(s) {
+			sum = approvers.Sum{} // it is not kept byte for byte
+		}
+	}
+	if !sum.Is(a.Hash) {
+		return fmt.Errorf("store: record %d of audit chain %q would not match its hash when it is read again", a.Seq, a.Chain)
+	}
+	var body []byte
+	if payload != nil {
+		body = payload.Bytes()
+		if payload.Chain != a.Chain || payload.Seq != a.Seq || !approvers.SumOf(body).Is(a.PayloadHash) {
+			return fmt.Errorf("store: the payload of record %d of audit chain %q does not match the record's hash", a.Seq, a.Chain)
+		}
+	}
+	chain, seq := text(a.Chain), number(a.Seq)
+	t.run.always(key{"audit_records", a.Chain, seq}, "INSERT INTO audit_records (chain, seq, at, kind, actor, sum, record) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+		chain, seq, moment(a.At), text(a.Kind), text(a.Actor), sum[:], record)
+	t.run.always(key{"audit_journal", a.Chain, seq}, "INSERT INTO audit_journal (chain, seq, sum) VALUES ($1, $2, $3)", chain, seq, sum[:])
+	t.run.known[chainKey(a.Chain)] = known{value: a}
+	if list, ok := t.run.lists.chains[a.Chain]; ok {
+		t.run.lists.chains[a.Chain] = append(list, a)
+	}
+	if payload != nil {
+		t.run.always(key{"audit_payloads", a.Chain, seq}, "INSERT INTO audit_payloads (chain, seq, payload) VALUES ($1, $2, $3) ON CONFLICT (chain, seq) DO UPDATE SET payload = excluded.payload",
+			chain, seq, body)
+	}
+	return nil
+}
+
+func (t *tx) ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error) {
+	sql, args := "DELETE FROM audit_payloads WHERE chain = $1 RETURNING seq", []any{text(chain)}
+	if len(only) > 0 {
+		numbers := make([]int64, len(only))
+		for i, n := range only {
+			numbers[i] = number(n)
+		}
+		sql, args = "DELETE FROM audit_payloads WHERE chain = $1 AND seq = ANY($2) RETURNING seq", append(args, numbers)
+	}
+	t.run.wrote = true
+	err = t.run.query(rows(sql, args, func(found pgx.Rows) error {
+		var seq int64
+		err := found.Scan(&seq)
+		seqs = append(seqs, uint64(seq))
+		return err
+	}))
+	slices.Sort(seqs)
+	return seqs, err
+}
+
+func (t *tx) PruneChain(chain string) (int, error) {
+	return t.run.exec("WITH payloads AS (DELETE FROM audit_payloads WHERE chain = $1) DELETE FROM audit_records WHERE chain = $1", text(chain))
+}
+
+func (t reader) LastHead() (store.Head, error) {
+	heads, err := t.heads("ORDER BY number DESC LIMIT 1")
+	if err != nil {
+		return store.Head{}, err
+	}
+	if len(heads) == 0 {
+		return store.Head{}, fmt.Errorf("signed head: %w", store.ErrNotFound)
+	}
+	return heads[0], nil
+}
+
+func (t reader) Heads(after uint64, limit int) ([]store.Head, error) {
+	if limit <= 0 || after >= math.MaxInt64 {
+		return nil, nil
+	}
+	return t.heads("WHERE number > $1 ORDER BY number LIMIT $2", number(after), limit)
+}
+
+func (t reader) heads(where string, args ...any) (out []store.Head, err error) {
+	err = t.run.query(rows("SELECT number, size, note FROM audit_heads "+where, args, func(found pgx.Rows) error {
+		var number, size int64
+		var note []byte
+		err := found.Scan(&number, &size, &note)
+		out = append(out, store.Head{Number: uint64(number), Size: uint64(size), Note: string(note)})
+		return err
+	}))
+	return out, err
+}
+
+// PutHead gives the entries that the head covers their leaves.
+func (t *tx) PutHead(h store.Head) error {
+	last, err := t.LastHead()
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if h.Number != last.Number+1 || h.Size <= last.Size {
+		return fmt.Errorf("the last signed head is number %d over %d records; number %d over %d does not follow it: %w", last.Number, last.Size, h.Number, h.Size, store.ErrConflict)
+	}
+	want, there := number(h.Size-last.Size), int64(0)
+	const unsealed = "SELECT position FROM audit_journal WHERE leaf IS NULL ORDER BY position"
+	err = t.run.query(row("SELECT count(*) FROM ("+unsealed+" LIMIT $1) x", []any{want}, func(found pgx.Row) error { return found.Scan(&there) }))
+	if err != nil {
+		return err
+	}
+	if there < want {
+		return fmt.Errorf("store: head %d covers %d records, but there are fewer", h.Number, h.Size)
+	}
+	k := key{"audit_heads", "", number(h.Number)}
+	t.run.always(key{"audit_leaves", "", number(h.Number)}, "UPDATE audit_journal j SET leaf = x.leaf FROM"+
+		" (SELECT position, $1::bigint - 1 + row_number() OVER (ORDER BY position) AS leaf FROM ("+unsealed+" LIMIT $2) y) x WHERE j.position = x.position", number(last.Size), want)
+	t.run.always(k, "INSERT INTO audit_heads (number, size, note) VALUES ($1, $2, $3)", number(h.Number), number(h.Size), []byte(h.Note))
+	return nil
+}

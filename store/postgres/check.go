@@ -1,0 +1,302 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/approvers"
+	"countersign/store"
+	"countersign/store/record"
+)
+
+// maxFaults limits the number of faults that one check reports.
+const maxFaults = 20
+
+// checkPage is how many rows are read at once.
+const checkPage = 500
+
+// checker collects faults.
+type checker struct {
+	ctx    context.Context
+	reader reader
+	faults []error
+	more   int
+}
+
+func (c *checker) fault(format string, args ...any) {
+	if len(c.faults) == maxFaults {
+		c.more++
+		return
+	}
+	c.faults = append(c.faults, fmt.Errorf(format, args...))
+}
+
+func check(ctx context.Context, r reader) error {
+	c := &checker{ctx: ctx, reader: r}
+	for _, part := range []func() error{
+		func() error { return checkTable(c, conversationTable) },
+		func() error { return checkTable(c, turnTable) },
+		func() error { return checkTable(c, callTable) },
+		func() error { return checkTable(c, requestTable) },
+		func() error { return checkTable(c, executionTable) },
+		func() error { return checkTable(c, elicitationTable) },
+		func() error { return checkTable(c, inboxTable) },
+		func() error { return checkTable(c, outboxTable) },
+		func() error { return checkTable(c, settingTable) },
+		func() error { return checkTable(c, grantTable) },
+		func() error { return checkTable(c, absenceTable) },
+		func() error {
+			return checkRecords(c, "messages", "conversation", "seq", func(m *store.Message) (string, int64) { return m.Conversation, number(m.Seq) })
+		},
+		func() error {
+			return checkRecords(c, "renderings", "message", "post", func(x *store.Rendering) (string, int64) { return x.OutboxMessage, number(x.Post) })
+		},
+		c.files, c.people, c.audit,
+	} {
+		if err := errors.Join(part(), ctx.Err()); err != nil {
+			return err
+		}
+	}
+	if len(c.faults) == 0 {
+		return nil
+	}
+	if c.more > 0 {
+		c.faults = append(c.faults, fmt.Errorf("and %d more", c.more))
+	}
+	return fmt.Errorf("store: the check found faults: %w", errors.Join(c.faults...))
+}
+
+// checkTable compares the columns of each row with its record.
+func checkTable[T any](c *checker, t *table[T]) error {
+	columns := "id, version, record"
+	for _, column := range t.columns {
+		columns += fmt.Sprintf(", %q", column)
+	}
+	after := ""
+	for {
+		n := 0
+		err := c.reader.run.query(rows(fmt.Sprintf("SELECT %s FROM %s WHERE id > $1 ORDER BY id LIMIT $2", columns, t.in), []any{after, checkPage}, func(found pgx.Rows) error {
+			n++
+			into := make([]any, 3+len(t.columns))
+			var js []byte
+			var version int64
+			into[0], into[1], into[2] = &after, &version, &js
+			for i := range t.columns {
+				into[3+i] = new(any)
+			}
+			if err := found.Scan(into...); err != nil {
+				return err
+			}
+			rec, err := t.decode(js)
+			if err != nil {
+				c.fault("%s %q: %w", t.name, readText(after), err)
+				return nil
+			}
+			if id, v := t.id(&rec); text(id) != after || number(*v) != version {
+				c.fault("%s %q: its record is %q at version %d, the column says %d", t.name, readText(after), id, *v, version)
+			}
+			for i, want := range t.values(&rec) {
+				if got := *into[3+i].(*any); !sameValue(got, want) {
+					c.fault("%s %q: its column %s is %v, and by the record it should be %v", t.name, readText(after), t.columns[i], got, want)
+				}
+			}
+			return nil
+		}))
+		if err != nil {
+			return err
+		}
+		if n < checkPage {
+			return nil
+		}
+	}
+}
+
+func sameValue(got, want any) bool {
+	a, ok := got.(time.Time)
+	b, ok2 := want.(time.Time)
+	if ok && ok2 {
+		return a.Equal(b)
+	}
+	return reflect.DeepEqual(got, want)
+}
+
+// checkRecords verifies that each record without a version is stored under its own key.
+func checkRecords[T any](c *checker, in, text1, number1 string, keyOf func(*T) (string, int64)) error {
+	after, n := "", int64(-1)
+	for {
+		count := 0
+		err := c.reader.run.query(rows(fmt.Sprintf("SELECT %s, %s, record FROM %s WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2 LIMIT $3", text1, number1, in, text1, number1),
+			[]any{after, n, checkPage}, func(found pgx.Rows) error {
+				count++
+				var js []byte
+				if err := found.Scan(&after, &n, &js); err != nil {
+					return err
+				}
+				var rec T
+				if err := record.Decode(js, &rec); err != nil {
+					c.fault("%s %q %d: %w", in, readText(after), n, err)
+				} else if id, i := keyOf(&rec); text(id) != after || i != n {
+					c.fault("%s %q %d holds the record of %q %d", in, readText(after), n, id, i)
+				}
+				return nil
+			}))
+		if err != nil {
+			return err
+		}
+		if count < checkPage {
+			return nil
+		}
+	}
+}
+
+// files verifies that each file has its own bytes. They are read one by one, because they may be large.
+func (c *checker) files() error {
+	type one struct {
+		execution string
+		index     int64
+	}
+	var all []one
+	err := checkRecords(c, "files", "execution", "index", func(f *store.File) (string, int64) {
+		all = append(all, one{f.Execution, int64(f.Index)})
+		return f.Execution, int64(f.Index)
+	})
+	for _, x := range all {
+		if err != nil {
+			return err
+		}
+		var list []store.File
+		var data []byte
+		if list, err = c.reader.Files(x.execution); err != nil {
+			return err
+		}
+		if data, err = c.reader.FileData(x.execution, int(x.index)); err != nil {
+			return err
+		}
+		for _, f := range list {
+			if int64(f.Index) != x.index {
+				continue
+			}
+			if wrong := f.Holds(data); wrong != nil {
+				c.fault("files: %w", wrong)
+			}
+		}
+	}
+	return err
+}
+
+// people verifies that request_people has what the requests say.
+func (c *checker) people() error {
+	after := ""
+	for {
+		page, err := requestTable.list(c.reader.run, "WHERE id > $1 ORDER BY id LIMIT $2", after, checkPage)
+		if err != nil {
+			return err
+		}
+		var ids []string
+		want := map[string]bool{}
+		for _, q := range page {
+			ids = append(ids, text(q.ID))
+			for _, p := range q.People() {
+				want[fmt.Sprintf("%q of %q at %s", readText(text(p)), q.ID, moment(q.CreatedAt))] = true
+			}
+		}
+		err = c.reader.run.query(rows("SELECT person, created_at, request FROM request_people WHERE request = ANY($1)", []any{ids}, func(found pgx.Rows) error {
+			var person, request string
+			var at time.Time
+			err := found.Scan(&person, &at, &request)
+			row := fmt.Sprintf("%q of %q at %s", readText(person), readText(request), at.UTC())
+			if !want[row] {
+				c.fault("request_people: %s is not in the request", row)
+			}
+			delete(want, row)
+			return err
+		}))
+		if err != nil {
+			return err
+		}
+		for row := range want {
+			c.fault("request_people: %s is missing", row)
+		}
+		if len(page) < checkPage {
+			break
+		}
+		after = ids[len(ids)-1]
+	}
+	return c.reader.run.query(rows("SELECT person, request FROM request_people p WHERE NOT EXISTS (SELECT FROM requests WHERE id = p.request) LIMIT $1", []any{maxFaults}, func(found pgx.Rows) error {
+		var person, request string
+		err := found.Scan(&person, &request)
+		c.fault("request_people: %q is of a request %q that is not there", readText(person), readText(request))
+		return err
+	}))
+}
+
+// audit verifies every chain with its payloads, and that the records, the journal and the heads agree. It does not
+// verify the signatures of the heads, which needs the key.
+func (c *checker) audit() error {
+	type place struct {
+		chain string
+		seq   uint64
+	}
+	rowsAt := map[place]approvers.AuditRow{}
+	var prev approvers.AuditRow
+	err := c.reader.EachAuditRow(func(x approvers.AuditRow) error {
+		if _, err := x.Check(prev); err != nil {
+			c.fault("audit_records: %w", err)
+		}
+		if x.Record != nil {
+			prev = x
+			rowsAt[place{x.Chain, x.Seq}] = approvers.AuditRow{Leaf: x.Leaf, Sum: x.Sum}
+		}
+		return c.ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	named := map[place]bool{}
+	next := uint64(0)
+	for {
+		page, err := c.reader.Journal(next, checkPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if e.Leaf != next {
+				c.fault("audit_journal: leaf %d stands where leaf %d should", e.Leaf, next)
+			}
+			next++
+			at := place{e.Chain, e.Seq}
+			x, there := rowsAt[at]
+			first, begun := rowsAt[place{e.Chain, 1}]
+			switch {
+			case there && x.Leaf == e.Leaf:
+				named[at] = true
+				if x.Sum != e.Sum {
+					c.fault("audit_journal: leaf %d has another hash than record %d of chain %s", e.Leaf, e.Seq, e.Chain)
+				}
+			// Pruning removes a whole chain, and a new chain may have started since under its name.
+			case begun && first.Leaf <= e.Leaf:
+				c.fault("audit_journal: leaf %d names record %d of chain %s, which is not there", e.Leaf, e.Seq, e.Chain)
+			}
+		}
+		if len(page) < checkPage {
+			break
+		}
+	}
+	if len(named) != len(rowsAt) {
+		c.fault("audit_journal: it names %d of %d records", len(named), len(rowsAt))
+	}
+	heads, err := c.reader.heads("ORDER BY number")
+	before := store.Head{}
+	for _, h := range heads {
+		if h.Number != before.Number+1 || h.Size <= before.Size || h.Size > next {
+			c.fault("audit_heads: head %d covers %d of %d records, and comes after head %d over %d", h.Number, h.Size, next, before.Number, before.Size)
+		}
+		before = h
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/store"
+)
+
+// A commit whose answer was lost is looked up. Each connection has a row in the table connections, and the last
+// statement of each transaction that writes numbers the commit there (number_commit). After a loss, settle marks the
+// row as fenced, over another connection, and reads the number of the last commit:
+//
+//   - It is that of the lost commit: it was committed.
+//   - It is lower: it was not, and it never will be, even if its statements are still on their way, because
+//     number_commit fails for a fenced connection.
+//   - The row is locked: the transaction is still open. Its server process is ended.
+//
+// PostgreSQL's own pg_xact_status is no substitute. It needs the transaction's id before the COMMIT is sent, which is
+// one round trip more. And after a crash the server assigns ids again that it had assigned before, so that it may
+// answer for another transaction.
+
+// connection identifies a connection among all that ever wrote.
+type connection struct {
+	id      string
+	commits int64
+}
+
+const connectionKey = "countersign"
+
+// connectionOf returns the identity of a connection of the pool.
+func connectionOf(conn *pgx.Conn) *connection {
+	return conn.PgConn().CustomData()[connectionKey].(*connection)
+}
+
+// register gives a new connection of the pool its row, and removes rows of connections that ended long ago.
+func register(ctx context.Context, conn *pgx.Conn) error {
+	own := &connection{id: rand.Text()}
+	conn.PgConn().CustomData()[connectionKey] = own
+	b := &pgx.Batch{}
+	b.Queue("DELETE FROM connections c WHERE used < now() - interval '1 day' AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = c.backend AND a.backend_start = c.began)")
+	b.Queue("INSERT INTO connections (id, backend, began, used) SELECT $1, pid, backend_start, now() FROM pg_stat_activity WHERE pid = pg_backend_pid()", own.id)
+	return conn.SendBatch(ctx, b).Close()
+}
+
+// How long settle tries to reach the database, and how long the transaction may go on by itself.
+const (
+	settleFor = 10 * time.Minute
+	untilEnd  = time.Second
+)
+
+// settle finds out whether a commit that was not answered was carried out. It tries until the database answers, the
+// store is closed, or for ten minutes.
+func (s *Store) settle(ctx context.Context, lost *connection, cause error) (committed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, settleFor)
+	defer cancel()
+	began := time.Now()
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		number, err := s.fence(ctx, lost, time.Since(began) > untilEnd)
+		switch {
+		case err == nil:
+			return number >= lost.commits, nil
+		case errors.Is(err, pgx.ErrNoRows):
+			return false, fmt.Errorf("%w: the database does not know the connection any more (%w)", store.ErrCommitUnknown, cause)
+		}
+		select {
+		case <-time.After(wait):
+			continue
+		case <-ctx.Done():
+		case <-s.closing:
+		}
+		return false, fmt.Errorf("%w: the connection was lost (%w), and the database could not be asked (%w)", store.ErrCommitUnknown, cause, err)
+	}
+}
+
+// fence marks a connection as given up, and returns the number of its last commit.
+func (s *Store) fence(ctx context.Context, lost *connection, end bool) (number int64, err error) {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if end {
+		_, err := conn.Exec(ctx, "SELECT pg_terminate_backend(a.pid) FROM connections c JOIN pg_stat_activity a ON a.pid = c.backend AND a.backend_start = c.began WHERE c.id = $1", lost.id)
+		if err != nil {
+			return 0, err
+		}
+	}
+	if _, err := conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
+		return 0, err
+	}
+	err = conn.QueryRow(ctx, "UPDATE connections SET fenced = true WHERE id = $1 RETURNING last", lost.id).Scan(&number)
+	return number, err
+}

@@ -1,0 +1,209 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+	"countersign/store/postgres"
+)
+
+// once cuts the first commit.
+func once(how cutting) func(string) cutting {
+	var cut atomic.Bool
+	return func(statement string) cutting {
+		if statement == "commit" && cut.CompareAndSwap(false, true) {
+			return how
+		}
+		return pass
+	}
+}
+
+// A commit whose answer is lost happens exactly once, wherever the connection is cut, and Update says so.
+func TestLostCommit(t *testing.T) {
+	for name, c := range map[string]struct {
+		how  cutting
+		runs int // of the closure
+	}{
+		"the server never got it":                           {before, 2},
+		"the server never got it, and does not notice":      {holding, 2},
+		"the server carried it out, and its answer is lost": {after, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, url := through(t, empty(t))
+			s := open(t, url)
+			count := func() (runs int, err error) {
+				err = s.Update(t.Context(), func(tx store.Tx) error {
+					runs++
+					turn, err := tx.Turn("t")
+					if store.IgnoreNotFound(err) != nil {
+						return err
+					}
+					turn.ID, turn.Step = "t", turn.Step+1
+					return tx.PutTurn(turn)
+				})
+				return runs, err
+			}
+			for i := range 3 {
+				p.when(once(c.how))
+				if runs, err := count(); err != nil || runs != c.runs {
+					t.Errorf("commit %d: the closure ran %d times, want %d; error %v", i, runs, c.runs, err)
+				}
+			}
+			p.when(nil)
+			if _, err := count(); err != nil {
+				t.Error(err)
+			}
+			var got approvers.Turn
+			if err := s.View(t.Context(), func(r store.Reader) (err error) { got, err = r.Turn("t"); return err }); err != nil || got.Step != 4 {
+				t.Errorf("it counts %d, want 4; error %v", got.Step, err)
+			}
+			if err := s.Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A commit that reaches the server after it was given up is refused.
+func TestLateCommit(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	s := open(t, at(name))
+	if err := s.Update(t.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: "t"}) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := execIn(name, "UPDATE countersign.connections SET fenced = true"); err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	err := s.Update(t.Context(), func(tx store.Tx) error { runs++; return tx.PutTurn(approvers.Turn{ID: "u"}) })
+	if err != nil || runs != 2 { // over the given-up connection, and over another one
+		t.Errorf("the closure ran %d times, want 2; error %v", runs, err)
+	}
+}
+
+// While the database can't be reached, a commit without an answer stays undecided; Close ends the waiting.
+func TestCommitUnknown(t *testing.T) {
+	t.Parallel()
+	p, url := through(t, empty(t))
+	s, err := postgres.Open(t.Context(), url, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.when(func(statement string) cutting {
+		if statement == "commit" {
+			p.listener.Close() // nobody can ask
+			return before
+		}
+		return pass
+	})
+	told := make(chan error)
+	go func() {
+		told <- s.Update(context.Background(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: "t"}) })
+	}()
+	select {
+	case err := <-told:
+		t.Fatalf("Update returned before anybody knew: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	if err := <-told; !errors.Is(err, store.ErrCommitUnknown) {
+		t.Errorf("got error %v, want ErrCommitUnknown", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// Transactions that read what the other one writes can't both be right: one of them runs again.
+func TestSerialization(t *testing.T) {
+	t.Parallel()
+	s := open(t, at(empty(t)))
+	total := func(tx store.Tx) (sum int, err error) {
+		for _, id := range []string{"a", "b"} {
+			n, err := tx.CounterSum(id, time.Time{})
+			if err != nil {
+				return 0, err
+			}
+			sum += n
+		}
+		return sum, nil
+	}
+	// Each adds to its own counter while the sum of both is zero. One after the other, only one may.
+	met := make(chan struct{})
+	var arrived, runs, added atomic.Int64
+	results := make(chan error, 2)
+	for _, id := range []string{"a", "b"} {
+		go func() {
+			first := true
+			results <- s.Update(t.Context(), func(tx store.Tx) error {
+				runs.Add(1)
+				sum, err := total(tx)
+				if err != nil {
+					return err
+				}
+				if first {
+					first = false
+					if arrived.Add(1) == 2 {
+						close(met)
+					}
+					<-met // both have read
+				}
+				if sum > 0 {
+					return nil
+				}
+				return tx.AddCounter(store.Counter{Key: id, ID: "x", At: time.Unix(1, 0), N: 1})
+			})
+		}()
+	}
+	for range 2 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.Update(t.Context(), func(tx store.Tx) error {
+		sum, err := total(tx)
+		added.Store(int64(sum))
+		return err
+	}); err != nil || added.Load() != 1 {
+		t.Errorf("%d were added, want 1; error %v", added.Load(), err)
+	}
+	if runs.Load() < 3 {
+		t.Errorf("the closures ran %d times: neither ran again", runs.Load())
+	}
+}
+
+// Connections that died while they were idle are replaced, for updates and for views.
+func TestDeadConnections(t *testing.T) {
+	t.Parallel()
+	p, url := through(t, empty(t))
+	s := open(t, url)
+	for i := range 3 {
+		id := fmt.Sprint("t", i)
+		p.cutAll()
+		if err := s.View(t.Context(), func(r store.Reader) error { _, err := r.Turn(id); return store.IgnoreNotFound(err) }); err != nil {
+			t.Errorf("view: %v", err)
+		}
+		p.cutAll()
+		if err := s.Update(t.Context(), func(tx store.Tx) error {
+			if _, err := tx.Turn(id); store.IgnoreNotFound(err) != nil {
+				return err
+			}
+			return tx.PutTurn(approvers.Turn{ID: id})
+		}); err != nil {
+			t.Errorf("update: %v", err)
+		}
+		p.cutAll()
+		if err := s.Update(t.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: id + "blind"}) }); err != nil {
+			t.Errorf("update without a read: %v", err)
+		}
+	}
+}

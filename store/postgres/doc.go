@@ -1,0 +1,37 @@
+// Package postgres keeps Countersign's durable state in a PostgreSQL database. It implements the contract of package
+// store over jackc/pgx, and adds:
+//   - Transactions are serializable: what was committed is as if one closure had run after the other, by this process
+//     or another. Several rules read what they do not write: a budget sums counters, a claim reads the pause, a grant
+//     is looked for. With repeatable read two such closures could both be right alone and wrong together, and each rule
+//     would need a lock that somebody can forget. The price is that a closure may run again (40001, 40P01), sometimes
+//     only because rows are neighbours in an index. From the third time on it runs alone in its process.
+//   - A View is one repeatable-read snapshot, read only. It takes no locks.
+//   - Nothing is sent before the first read. Writes are gathered, and go with the next read that needs the server, or
+//     with the COMMIT: one round trip. A record that was read or written is not read again, and what a click is likely
+//     to read next comes with the request (together.go).
+//   - A new record is taken to be absent without a look, because ids are random. If it is there, the insert fails, the
+//     transaction is rolled back, and the closure runs again and looks first.
+//   - A commit whose answer was lost is looked up over another connection (commit.go). Update returns once that is
+//     known. ErrCommitUnknown remains if the database can't be asked for ten minutes, or until Close.
+//   - A connection that is lost earlier costs one more run of the closure. While the database is away, calls fail with
+//     ErrUnavailable, and nothing is written; a full disk of the server is ErrFull. No restart is needed.
+//   - Hold keeps other processes away, with an advisory lock.
+//
+// Statements may take 30 s, waiting for a lock 10 s, and a transaction may be idle for 60 s. The password is never part
+// of an error.
+//
+// # The tables
+//
+// They are in one schema: countersign, or the search_path of the address. migrations/*.sql makes them and says what each
+// is for; docs/postgres.md has them for administrators. Migrations are numbered and only go forward, under an advisory
+// lock (pressly/goose, which brings three small modules; tern would bring a dozen with its templates).
+//
+// A guarded record has its id, its version, the record as JSON (store/record), and columns for what is looked up,
+// ordered or due. The columns follow from the record, and Check compares them. born is the order of creation. The JSON
+// is kept as text (type json), not jsonb, because its exact bytes are kept, and because jsonb has no U+0000.
+//
+// Texts sort by their bytes. PostgreSQL's text has no byte 00: in a column it is written 01 01, and 01 is written 01 02.
+//
+// The journal's entries get their leaf when a head covers them. Before that their order is that of position, a sequence,
+// so that transactions of different chains don't wait for each other.
+package postgres

@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"countersign/store"
+)
+
+// codes of PostgreSQL's errors (Appendix A of its documentation), and our own.
+const (
+	codeSerialization = "40001"
+	codeDeadlock      = "40P01"
+	codeUnique        = "23505"
+	codeLockTimeout   = "55P03"
+	codeTimeout       = "57014"
+	codeReadOnly      = "25006"
+	codeDiskFull      = "53100"
+	codePrivilege     = "42501"
+	codeNoDatabase    = "3D000"
+	codeGivenUp       = "CS001" // number_commit: the connection was fenced
+)
+
+// code returns the code of an error that the server sent; empty: it sent none.
+func code(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// isAnswer reports whether the server answered with an error that ended only the transaction.
+func isAnswer(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.SeverityUnlocalized == "ERROR"
+}
+
+// lostError is an error after which the connection is closed: the network failed, or the server ended it.
+type lostError struct{ error }
+
+func (e lostError) Unwrap() error { return e.error }
+
+func isLost(err error) bool {
+	var l lostError
+	return errors.As(err, &l) || code(err) == codeGivenUp
+}
+
+// isContended reports whether the transaction met others and may succeed when it runs again.
+func isContended(err error) bool {
+	switch code(err) {
+	case codeSerialization, codeDeadlock, codeUnique:
+		return true
+	}
+	return false
+}
+
+// explain returns the error of a transaction that was not committed.
+func explain(err error) error {
+	c := code(err)
+	switch {
+	case errors.Is(err, store.ErrDamaged):
+		return err
+	case c == codeDiskFull:
+		return fmt.Errorf("%w: the database server's disk: free some space (%w)", store.ErrFull, err)
+	case c == codeReadOnly:
+		return fmt.Errorf("%w: the server only reads, as a standby does: connect to the primary (%w)", store.ErrUnavailable, err)
+	case c == codeTimeout, c == codeLockTimeout:
+		return fmt.Errorf("%w: a statement took too long (%w)", store.ErrUnavailable, err)
+	case isContended(err):
+		return fmt.Errorf("%w: too many transactions change the same rows (%w)", store.ErrUnavailable, err)
+	case c == codePrivilege:
+		return fmt.Errorf("store: the database's user lacks a right: see docs/postgres.md for the grants (%w)", err)
+	case strings.HasPrefix(c, "53"):
+		return fmt.Errorf("%w: the server is out of connections or memory (%w)", store.ErrUnavailable, err)
+	case isLost(err):
+		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("store: %w", err)
+}

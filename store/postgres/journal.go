@@ -1,0 +1,187 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Journal lists the entries with a leaf, and after them those that no head covers yet, in the order of their positions.
+func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	sealed, err := t.sealed()
+	if err != nil {
+		return nil, err
+	}
+	scan := func(leaf func(i int) uint64) func(pgx.Rows) error {
+		i := 0
+		return func(found pgx.Rows) error {
+			var chain string
+			var seq int64
+			var sum []byte
+			err := found.Scan(&chain, &seq, &sum)
+			out = append(out, approvers.JournalEntry{Leaf: leaf(i), Chain: readText(chain), Seq: uint64(seq), Sum: sumOf(sum)})
+			i++
+			return err
+		}
+	}
+	if from < sealed {
+		err := t.run.query(rows("SELECT chain, seq, sum FROM audit_journal WHERE leaf >= $1 ORDER BY leaf LIMIT $2", []any{number(from), limit},
+			scan(func(i int) uint64 { return from + uint64(i) })))
+		if err != nil {
+			return nil, err
+		}
+		from, limit = sealed, limit-len(out)
+	}
+	if limit <= 0 {
+		return out, nil
+	}
+	err = t.run.query(rows("SELECT chain, seq, sum FROM audit_journal WHERE leaf IS NULL ORDER BY position OFFSET $1 LIMIT $2", []any{number(from - sealed), limit},
+		scan(func(i int) uint64 { return from + uint64(i) })))
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// sealed returns the number of entries that the last head covers.
+func (t reader) sealed() (uint64, error) {
+	last, err := t.LastHead()
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, nil
+	}
+	return last.Size, err
+}
+
+func (t reader) AuditRow(chain string, seq uint64) (x approvers.AuditRow, err error) {
+	sealed, err := t.sealed()
+	if err != nil {
+		return x, err
+	}
+	var sum []byte
+	var leaf, rank *int64
+	err = t.run.query(row(`
+SELECT r.sum, r.record, j.leaf, CASE WHEN j.leaf IS NULL THEN (SELECT count(*) FROM audit_journal u WHERE u.leaf IS NULL AND u.position < j.position) END
+FROM audit_records r
+LEFT JOIN LATERAL (SELECT position, leaf FROM audit_journal WHERE chain = r.chain AND seq = r.seq ORDER BY position DESC LIMIT 1) j ON true
+WHERE r.chain = $1 AND r.seq = $2`, []any{text(chain), number(seq)}, func(found pgx.Row) error {
+		return found.Scan(&sum, &x.Record, &leaf, &rank)
+	}))
+	switch {
+	case err != nil:
+		return x, err
+	case sum == nil:
+		return x, fmt.Errorf("audit record %d of chain %q: %w", seq, chain, store.ErrNotFound)
+	case leaf != nil:
+		x.Leaf = uint64(*leaf)
+	case rank != nil:
+		x.Leaf = sealed + uint64(*rank)
+	}
+	x.Chain, x.Seq, x.Sum = chain, seq, sumOf(sum)
+	return x, nil
+}
+
+// auditPage is how many rows EachAuditRow reads at once.
+const auditPage = 500
+
+// EachAuditRow reads pages of records, each with the payloads in its range: those without a record, too.
+func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
+	leaves, err := t.unsealed()
+	if err != nil {
+		return err
+	}
+	chain, seq := "", int64(0) // the last row of the page before
+	for {
+		var page, beside []approvers.AuditRow
+		err := t.run.query(rows(`
+SELECT r.chain, r.seq, r.sum, r.record, j.position, j.leaf
+FROM (SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq LIMIT $3) r
+LEFT JOIN LATERAL (SELECT position, leaf FROM audit_journal WHERE chain = r.chain AND seq = r.seq ORDER BY position DESC LIMIT 1) j ON true
+ORDER BY r.chain, r.seq`, []any{chain, seq, auditPage}, func(found pgx.Rows) error {
+			var x approvers.AuditRow
+			var sum []byte
+			var number int64
+			var position, leaf *int64
+			err := found.Scan(&x.Chain, &number, &sum, &x.Record, &position, &leaf)
+			x.Seq, x.Sum = uint64(number), sumOf(sum)
+			switch {
+			case leaf != nil:
+				x.Leaf = uint64(*leaf)
+			case position != nil:
+				x.Leaf = leaves[*position]
+			}
+			page = append(page, x)
+			return err
+		}))
+		if err != nil {
+			return err
+		}
+		until, args := "", []any{chain, seq}
+		if len(page) == auditPage {
+			last := page[len(page)-1]
+			until, args = "AND (chain, seq) <= ($3, $4) ", append(args, last.Chain, int64(last.Seq))
+		}
+		err = t.run.query(rows("SELECT chain, seq, payload FROM audit_payloads WHERE (chain, seq) > ($1, $2) "+until+"ORDER BY chain, seq", args, func(found pgx.Rows) error {
+			var x approvers.AuditRow
+			var number int64
+			err := found.Scan(&x.Chain, &number, &x.Payload)
+			x.Seq = uint64(number)
+			beside = append(beside, x)
+			return err
+		}))
+		if err != nil {
+			return err
+		}
+		for _, x := range merge(page, beside) {
+			x.Chain = readText(x.Chain)
+			if err := fn(x); err != nil {
+				return err
+			}
+		}
+		if len(page) < auditPage {
+			return nil
+		}
+		last := page[len(page)-1]
+		chain, seq = last.Chain, int64(last.Seq)
+	}
+}
+
+// merge adds payloads to their records, both in order. A payload without a record gets a row of its own.
+func merge(records, payloads []approvers.AuditRow) []approvers.AuditRow {
+	out := make([]approvers.AuditRow, 0, len(records))
+	for _, x := range records {
+		for len(payloads) > 0 && (payloads[0].Chain < x.Chain || payloads[0].Chain == x.Chain && payloads[0].Seq < x.Seq) {
+			out = append(out, payloads[0])
+			payloads = payloads[1:]
+		}
+		if len(payloads) > 0 && payloads[0].Chain == x.Chain && payloads[0].Seq == x.Seq {
+			x.Payload = payloads[0].Payload
+			payloads = payloads[1:]
+		}
+		out = append(out, x)
+	}
+	return append(out, payloads...)
+}
+
+// unsealed returns the leaves of the entries that no head covers yet, by position.
+func (t reader) unsealed() (map[int64]uint64, error) {
+	next, err := t.sealed()
+	if err != nil {
+		return nil, err
+	}
+	leaves := map[int64]uint64{}
+	err = t.run.query(rows("SELECT position FROM audit_journal WHERE leaf IS NULL ORDER BY position", nil, func(found pgx.Rows) error {
+		var position int64
+		err := found.Scan(&position)
+		leaves[position] = next
+		next++
+		return err
+	}))
+	return leaves, err
+}

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+	"github.com/pressly/goose/v3/lock"
+
+	"countersign/store"
+)
+
+//go:embed migrations/*.sql
+var embedded embed.FS
+
+// versionTable lists the migrations that were applied.
+const versionTable = "migrations"
+
+func migrations() fs.FS {
+	sub, err := fs.Sub(embedded, "migrations")
+	if err != nil {
+		panic(err) // the directory is embedded
+	}
+	return sub
+}
+
+// newest returns the version of the tables that this program needs.
+func newest() (int64, error) {
+	var last int64
+	err := fs.WalkDir(migrations(), ".", func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		n, err := goose.NumericComponent(entry.Name())
+		last = max(last, n)
+		return err
+	})
+	return last, err
+}
+
+// Migrate brings the tables up to date, or only lists what it would do. It returns the names of the migrations. Only
+// one process at a time migrates a database.
+func Migrate(ctx context.Context, url string, dry bool) ([]string, error) {
+	c, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.prepare(ctx, Options{}); err == nil || !errors.Is(err, ErrOlder) && !errors.Is(err, ErrEmpty) {
+		return nil, err
+	}
+	return c.migrate(ctx, dry)
+}
+
+func (c *config) migrate(ctx context.Context, dry bool) (names []string, err error) {
+	settings := c.pool.ConnConfig.Copy()
+	delete(settings.RuntimeParams, "statement_timeout") // changing a large table may take long
+	db := stdlib.OpenDB(*settings)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if dry {
+		found, err := c.look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all, err := fs.Glob(migrations(), "*.sql")
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range all {
+			if n, err := goose.NumericComponent(name); err == nil && n > found.version {
+				names = append(names, name)
+			}
+		}
+		return names, nil
+	}
+	if _, err := db.ExecContext(ctx, "DO $$ BEGIN IF to_regnamespace('"+c.schema+"') IS NULL THEN CREATE SCHEMA "+c.schema+"; END IF; END $$"); err != nil {
+		return nil, c.sentence(err)
+	}
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
+	if err != nil {
+		return nil, err
+	}
+	provider, err := goose.NewProvider(database.DialectPostgres, db, migrations(), goose.WithSessionLocker(locker), goose.WithTableName(versionTable))
+	if err != nil {
+		return nil, err
+	}
+	results, err := provider.Up(ctx)
+	for _, r := range results {
+		names = append(names, r.Source.Path)
+	}
+	if code(err) == codePrivilege {
+		return names, c.sentence(err)
+	}
+	if err != nil {
+		return names, fmt.Errorf("%w: the tables of %s could not be brought up to date; what had begun is undone (%w)", store.ErrUnavailable, c.name(), err)
+	}
+	return names, nil
+}

@@ -1,0 +1,244 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"countersign/store"
+)
+
+// Options say how a database is opened.
+type Options struct {
+	Create  bool // make the tables in an empty database
+	Migrate bool // bring older tables up to date
+}
+
+// Limits of the server. A transaction of the bot takes milliseconds.
+const (
+	statementTimeout = 30 * time.Second
+	lockTimeout      = 10 * time.Second
+	idleTimeout      = 60 * time.Second // of a transaction that does nothing, because its client hangs
+	acquireTimeout   = 10 * time.Second
+	connectTimeout   = 5 * time.Second
+	oldest           = 14 // major version
+	poolSize         = 16 // unless the URL has pool_max_conns
+	defaultSchema    = "countersign"
+)
+
+// config is what the URL says.
+type config struct {
+	pool   *pgxpool.Config
+	schema string
+}
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// parse reads a URL. Errors never show its password.
+func parse(url string) (*config, error) {
+	pool, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrURL, err)
+	}
+	c := &config{pool: pool, schema: defaultSchema}
+	params := pool.ConnConfig.RuntimeParams
+	if s := params["search_path"]; s != "" {
+		if !schemaName.MatchString(s) {
+			return nil, fmt.Errorf("%w: search_path is %q: give one schema, of lower-case letters, digits and _", ErrURL, s)
+		}
+		c.schema = s
+	}
+	if params["application_name"] == "" {
+		params["application_name"] = "countersign"
+	}
+	params["search_path"] = c.schema
+	params["timezone"] = "UTC"
+	params["statement_timeout"] = milliseconds(statementTimeout)
+	params["lock_timeout"] = milliseconds(lockTimeout)
+	params["idle_in_transaction_session_timeout"] = milliseconds(idleTimeout)
+	// A sequential scan takes a lock on the whole table, and every writer then seems to be in the reader's way.
+	params["enable_seqscan"] = "off"
+	params["jit"] = "off"
+	if pool.ConnConfig.ConnectTimeout == 0 {
+		pool.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	if !poolConns.MatchString(url) {
+		pool.MaxConns = poolSize
+	}
+	pool.AfterConnect = register
+	// A connection that was idle is not tried out, which would take a round trip: see run.query.
+	pool.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	return c, nil
+}
+
+var poolConns = regexp.MustCompile(`\bpool_max_conns=`)
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// ErrURL says that the address can't be used.
+var ErrURL = errors.New("store: the database's address can't be used")
+
+// ErrOlder says that the tables are of an older version, and were not to be changed.
+var ErrOlder = errors.New("store: the database's tables are of an older version")
+
+// ErrEmpty says that there are no tables, and none were to be made.
+var ErrEmpty = errors.New("store: the database has no tables of Countersign")
+
+// Name returns an address without its password and its parameters, for people.
+func Name(url string) string {
+	c, err := pgx.ParseConfig(url)
+	if err != nil {
+		return "postgres://…"
+	}
+	return name(c)
+}
+
+func name(c *pgx.ConnConfig) string {
+	return fmt.Sprintf("postgres://%s@%s/%s", c.User, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))), c.Database)
+}
+
+// Open opens a database. Its errors say what to do.
+func Open(ctx context.Context, url string, opts Options) (*Store, error) {
+	c, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.prepare(ctx, opts); err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), c.pool)
+	if err != nil {
+		return nil, c.sentence(err)
+	}
+	s := &Store{config: c, pool: pool, closing: make(chan struct{})}
+	conn, err := s.acquire(ctx) // the first one shows what the user may do
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	conn.Release()
+	return s, nil
+}
+
+// connect makes a connection of its own.
+func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, c.pool.ConnConfig.Copy())
+	if err != nil {
+		return nil, c.sentence(err)
+	}
+	return conn, nil
+}
+
+// prepare looks at the server and the tables, and makes or changes them as the options say.
+func (c *config) prepare(ctx context.Context, opts Options) error {
+	found, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	target, err := newest()
+	if err != nil {
+		return err
+	}
+	switch {
+	case found.foreign:
+		return fmt.Errorf("%w: the schema %s of %s has tables, and they are not Countersign's. Name another database, or another schema with search_path in the address",
+			store.ErrForeign, c.schema, c.name())
+	case found.version > target:
+		return fmt.Errorf("%w: the tables in %s have version %d, and this program knows versions up to %d. Start the newer program again", store.ErrNewer, c.name(), found.version, target)
+	case found.version == target:
+		return nil
+	case found.version == 0 && !opts.Create && !opts.Migrate:
+		return fmt.Errorf("%w: %s, schema %s. Set COUNTERSIGN_STORE to the address that serve uses; serve makes the tables when it starts", ErrEmpty, c.name(), c.schema)
+	case found.version > 0 && !opts.Migrate:
+		return fmt.Errorf("%w: the tables in %s have version %d, and this program needs %d. Run countersign store migrate, or start serve with COUNTERSIGN_MIGRATE=auto",
+			ErrOlder, c.name(), found.version, target)
+	}
+	_, err = c.migrate(ctx, false)
+	return err
+}
+
+func (c *config) name() string { return name(c.pool.ConnConfig) }
+
+// looked is what a server has.
+type looked struct {
+	version int64 // of the tables; 0: there are none
+	foreign bool  // there are others in the schema
+}
+
+// look reads what the server has, and changes nothing.
+func (c *config) look(ctx context.Context) (found looked, err error) {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return found, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
+	var server int
+	var encoding string
+	var standby, ours, theirs bool
+	err = conn.QueryRow(ctx, `
+SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'), pg_is_in_recovery(),
+       EXISTS (SELECT FROM pg_tables WHERE schemaname = $1 AND tablename = $2),
+       EXISTS (SELECT FROM pg_tables WHERE schemaname = $1)`, c.schema, versionTable).Scan(&server, &encoding, &standby, &ours, &theirs)
+	switch {
+	case err != nil:
+		return found, c.sentence(err)
+	case server < oldest:
+		return found, fmt.Errorf("%w: %s is PostgreSQL %d: version %d or newer is needed", ErrServer, c.name(), server, oldest)
+	case encoding != "UTF8":
+		return found, fmt.Errorf("%w: the database %s has the encoding %s: make one with the encoding UTF8", ErrServer, c.name(), encoding)
+	case standby:
+		return found, fmt.Errorf("%w: %s is a standby, which only reads: connect to the primary", store.ErrUnavailable, c.name())
+	case !ours:
+		return looked{foreign: theirs}, nil
+	}
+	err = conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+c.schema+"."+versionTable+" WHERE is_applied").Scan(&found.version)
+	if err != nil {
+		return found, c.sentence(err)
+	}
+	return found, nil
+}
+
+// ErrServer says that the server or the database can't be used.
+var ErrServer = errors.New("store: this database server can't be used")
+
+// sentence returns an error of connecting that says what to do.
+func (c *config) sentence(err error) error {
+	at := c.name()
+	switch code(err) {
+	case "28P01", "28000":
+		return fmt.Errorf("%w: %s refuses the user %s: check the user and the password (%w)", ErrAccess, at, c.pool.ConnConfig.User, err)
+	case codeNoDatabase:
+		return fmt.Errorf("%w: %s does not exist: make it first, with createdb (%w)", ErrAccess, at, err)
+	case codePrivilege:
+		return fmt.Errorf("%w: the user %s lacks a right in %s: see docs/postgres.md for the grants (%w)", ErrAccess, c.pool.ConnConfig.User, at, err)
+	case "53300":
+		return fmt.Errorf("%w: %s has no connection left: raise max_connections there, or lower pool_max_conns in the address (%w)", store.ErrUnavailable, at, err)
+	case codeReadOnly:
+		return fmt.Errorf("%w: %s only reads, as a standby does: connect to the primary (%w)", store.ErrUnavailable, at, err)
+	case "":
+		var dns *net.DNSError
+		switch {
+		case errors.As(err, &dns):
+			return fmt.Errorf("%w: there is no host %s: check the address (%w)", store.ErrUnavailable, c.pool.ConnConfig.Host, err)
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+			return fmt.Errorf("%w: %s does not answer: check the address and the network (%w)", store.ErrUnavailable, at, err)
+		}
+		var pg *pgconn.ConnectError
+		if errors.As(err, &pg) {
+			return fmt.Errorf("%w: %s can't be reached: check the address, and that the server runs (%w)", store.ErrUnavailable, at, err)
+		}
+	}
+	return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, at, err)
+}
+
+// ErrAccess says that the server does not let the user in, or not do what is needed.
+var ErrAccess = errors.New("store: the database refuses access")

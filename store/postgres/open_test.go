@@ -1,0 +1,207 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/store"
+	"countersign/store/postgres"
+)
+
+// tryOpen opens a database that can't be opened. The error has all words, and never the password.
+func tryOpen(t *testing.T, address string, want error, words ...string) {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), address, postgres.Options{})
+	if err == nil {
+		s.Close()
+		t.Errorf("%s was opened", address)
+		return
+	}
+	if !errors.Is(err, want) {
+		t.Errorf("got error %v, want %v", err, want)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("the error %q does not say %q", err, w)
+		}
+	}
+	if strings.Contains(err.Error(), "horse") {
+		t.Errorf("the error %q shows the password", err)
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	if server.own == nil {
+		t.Skip("needs a server of its own")
+	}
+	good, err := url.Parse(server.own.TCP(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(change func(u *url.URL)) string {
+		u := *good
+		change(&u)
+		return u.String()
+	}
+	tryOpen(t, with(func(u *url.URL) { u.User = url.UserPassword("postgres", "wrong horse") }), postgres.ErrAccess, "check the user and the password", "127.0.0.1", name)
+	tryOpen(t, with(func(u *url.URL) { u.Path = "/nothing" }), postgres.ErrAccess, "does not exist", "createdb")
+	tryOpen(t, with(func(u *url.URL) { u.Host = "127.0.0.1:1" }), store.ErrUnavailable, "can't be reached", "127.0.0.1:1")
+	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=require" }), store.ErrUnavailable, "TLS")
+	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=a,b" }), postgres.ErrURL, "search_path")
+	tryOpen(t, "postgres://postgres:wrong horse@[::1/x", postgres.ErrURL)
+	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=elsewhere" }), postgres.ErrEmpty, "elsewhere")
+}
+
+// A user with too few rights is told so when the store is opened.
+func TestOpenWithoutRights(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	role := strings.Replace(name, "test", "role", 1)
+	if err := admin("CREATE ROLE " + role + " LOGIN"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := admin("DROP ROLE " + role); err != nil {
+			t.Error(err)
+		}
+	}()
+	u, err := url.Parse(at(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(role)
+	tryOpen(t, u.String(), postgres.ErrAccess, role, "docs/postgres.md")
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	t.Run("newer tables", func(t *testing.T) {
+		name := database(t, template)
+		if err := execIn(name, "INSERT INTO countersign.migrations (version_id, is_applied) VALUES (99, true)"); err != nil {
+			t.Fatal(err)
+		}
+		tryOpen(t, at(name), store.ErrNewer, "version 99", "newer program")
+		if _, err := postgres.Migrate(t.Context(), at(name), false); !errors.Is(err, store.ErrNewer) {
+			t.Errorf("migrate: got error %v, want ErrNewer", err)
+		}
+	})
+	t.Run("tables of others", func(t *testing.T) {
+		name := database(t, "template0")
+		if err := execIn(name, "CREATE SCHEMA countersign; CREATE TABLE countersign.orders (id int)"); err != nil {
+			t.Fatal(err)
+		}
+		tryOpen(t, at(name), store.ErrForeign, "another database")
+		if _, err := postgres.Migrate(t.Context(), at(name), false); !errors.Is(err, store.ErrForeign) {
+			t.Errorf("migrate: got error %v, want ErrForeign", err)
+		}
+	})
+	t.Run("an empty database", func(t *testing.T) {
+		name := database(t, "template0")
+		tryOpen(t, at(name), postgres.ErrEmpty, "serve makes the tables")
+		would, err := postgres.Migrate(t.Context(), at(name), true)
+		if err != nil || len(would) == 0 {
+			t.Fatalf("it would apply %v; error %v", would, err)
+		}
+		tryOpen(t, at(name), postgres.ErrEmpty)
+		// Several that start at once wait for each other.
+		results := make(chan error)
+		for range 3 {
+			go func() {
+				s, err := postgres.Open(context.Background(), at(name), postgres.Options{Create: true})
+				if err == nil {
+					err = s.Close()
+				}
+				results <- err
+			}()
+		}
+		for range 3 {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+		if again, err := postgres.Migrate(t.Context(), at(name), false); err != nil || len(again) != 0 {
+			t.Errorf("it applied %v again; error %v", again, err)
+		}
+	})
+	t.Run("an encoding that can't hold every text", func(t *testing.T) {
+		name := fmt.Sprintf("countersign_test_latin_%d", databases.Add(1))
+		begin(t)
+		if err := admin("CREATE DATABASE " + name + " TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'"); err != nil {
+			t.Fatal(err)
+		}
+		defer admin("DROP DATABASE " + name)
+		tryOpen(t, at(name), postgres.ErrServer, "UTF8")
+	})
+}
+
+// One process at a time holds a database.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	first, second := open(t, at(name)), open(t, at(name))
+	if err := first.Hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := second.Hold(t.Context())
+	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "held by countersign on") {
+		t.Errorf("got error %v, want ErrLocked and who it is", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Hold(t.Context()); err != nil {
+		t.Errorf("after the first was closed: %v", err)
+	}
+}
+
+// The check compares columns with records, and the history with itself.
+func TestCheckFindsFaults(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	s := open(t, at(name))
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		a := approvers.AuditRecord{Chain: "q", Kind: approvers.AuditProposed}
+		first := a.Link(approvers.AuditRecord{})
+		second := a.Link(first)
+		q := approvers.Request{ID: "q", State: approvers.Pending}
+		q.Facts.Requesters = []approvers.PersonID{"T/U"}
+		return errors.Join(tx.PutRequest(q), tx.PutMessage(store.Message{Conversation: "c", Seq: 1}), tx.AppendAudit(first, nil), tx.AppendAudit(second, nil))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, damage := range []struct{ do, undo, want string }{
+		{"UPDATE requests SET state = 'approved'", "UPDATE requests SET state = 'pending'", "column state"},
+		{"UPDATE requests SET version = 7", "UPDATE requests SET version = 1", "version"},
+		{"DELETE FROM request_people", "INSERT INTO request_people VALUES ('T/U', '0001-01-01 00:00:00Z', 'q')", "is missing"},
+		{"INSERT INTO request_people VALUES ('T/V', '0001-01-01 00:00:00Z', 'q')", "DELETE FROM request_people WHERE person = 'T/V'", "not in the request"},
+		{"UPDATE messages SET seq = 2", "UPDATE messages SET seq = 1", "holds the record"},
+		{"UPDATE audit_records SET sum = substr(sum, 2) || '\\x00' WHERE seq = 2", "", "audit"},
+	} {
+		if err := execIn(name, "SET search_path = countersign; "+damage.do); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), damage.want) {
+			t.Errorf("%s: the check says %v, want %q", damage.do, err, damage.want)
+		}
+		if damage.undo == "" {
+			continue
+		}
+		if err := execIn(name, "SET search_path = countersign; "+damage.undo); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(t.Context()); err != nil {
+			t.Errorf("after %s: %v", damage.undo, err)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/internal/testkit/pgserver"
+	"countersign/store"
+	"countersign/store/postgres"
+	"countersign/store/storetest"
+)
+
+// server is started by the first test that needs it. COUNTERSIGN_TEST_POSTGRES names another one.
+var server struct {
+	once sync.Once
+	own  *pgserver.Server // nil: another one
+	base string           // address of a database that can make others
+	err  error
+}
+
+const template = "countersign_template"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "5"); err != nil { // each reads everything again and again; the command line may ask for more
+		panic(err)
+	}
+	code := m.Run()
+	switch {
+	case server.own != nil:
+		server.own.Remove()
+	case server.base != "":
+		for _, name := range append(spare.names, template) {
+			if err := admin("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}
+	}
+	os.Exit(code)
+}
+
+// begin starts the server and makes the database that others are copied from.
+func begin(t testing.TB) {
+	t.Helper()
+	other := os.Getenv("COUNTERSIGN_TEST_POSTGRES")
+	bin := ""
+	if other == "" {
+		bin = pgserver.Find(t)
+	}
+	server.once.Do(func() {
+		if server.base = other; other == "" {
+			if server.own, server.err = pgserver.Start(bin, "fsync=off", "full_page_writes=off", "autovacuum=off"); server.err != nil {
+				return
+			}
+			server.base = server.own.URL("postgres")
+		}
+		if server.err = admin("DROP DATABASE IF EXISTS "+template, "CREATE DATABASE "+template); server.err != nil {
+			return
+		}
+		s, err := postgres.Open(context.Background(), at(template), postgres.Options{Create: true})
+		if err != nil {
+			server.err = err
+			return
+		}
+		server.err = s.Close()
+	})
+	if server.err != nil {
+		t.Fatal(server.err)
+	}
+}
+
+// at returns the address of a database of the server.
+func at(database string) string {
+	u, err := url.Parse(server.base)
+	if err != nil {
+		panic(err)
+	}
+	u.Path = "/" + database
+	return u.String()
+}
+
+// admin runs statements as the superuser.
+func admin(statements ...string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, server.base)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for _, s := range statements {
+		if _, err := conn.Exec(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+var databases atomic.Int64
+
+// database makes an empty database from a template, with the tables or without any, and returns its name.
+func database(t testing.TB, from string) string {
+	t.Helper()
+	begin(t)
+	name := fmt.Sprintf("countersign_test_%d_%d", os.Getpid(), databases.Add(1))
+	if err := admin("CREATE DATABASE " + name + " TEMPLATE " + from); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := admin("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// open opens a store that is closed with the test.
+func open(t testing.TB, url string) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), url, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// spare are databases with empty tables. Making a database takes much longer than emptying one.
+var spare struct {
+	sync.Mutex
+	names []string
+}
+
+// empty returns the name of a database with empty tables.
+func empty(t testing.TB) string {
+	t.Helper()
+	begin(t)
+	spare.Lock()
+	defer spare.Unlock()
+	var name string
+	if n := len(spare.names); n > 0 {
+		name, spare.names = spare.names[n-1], spare.names[:n-1]
+	} else {
+		name = fmt.Sprintf("countersign_spare_%d_%d", os.Getpid(), databases.Add(1))
+		if err := admin("CREATE DATABASE " + name + " TEMPLATE " + template); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := clearTables(name); err != nil {
+			t.Error(err)
+			return
+		}
+		spare.Lock()
+		defer spare.Unlock()
+		spare.names = append(spare.names, name)
+	})
+	return name
+}
+
+// clearTables deletes the rows of a database's tables.
+func clearTables(database string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, at(database))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, `DO $$ DECLARE name text; BEGIN
+FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'countersign' AND tablename <> 'migrations' LOOP EXECUTE 'DELETE FROM countersign.' || name; END LOOP;
+END $$`)
+	return err
+}
+
+// fresh makes an opener of an empty database.
+func fresh(t *testing.T) storetest.Opener {
+	name := empty(t)
+	return func() (store.Store, error) { return postgres.Open(context.Background(), at(name), postgres.Options{}) }
+}
+
+func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
+
+// Every second call goes to another store on the same database.
+func TestConformanceTwoStores(t *testing.T) {
+	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
+		open := fresh(t)
+		return func() (store.Store, error) {
+			a, err := open()
+			b, err2 := open()
+			return &pair{stores: [2]store.Store{a, b}}, errors.Join(err, err2)
+		}
+	})
+}
+
+// pair gives the calls to two stores in turn.
+type pair struct {
+	stores [2]store.Store
+	calls  atomic.Int64
+}
+
+func (p *pair) next() store.Store { return p.stores[p.calls.Add(1)%2] }
+
+func (p *pair) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return p.next().Update(ctx, fn)
+}
+
+func (p *pair) View(ctx context.Context, fn func(store.Reader) error) error {
+	return p.next().View(ctx, fn)
+}
+
+func (p *pair) Check(ctx context.Context) error { return p.next().Check(ctx) }
+
+func (p *pair) Close() error { return errors.Join(p.stores[0].Close(), p.stores[1].Close()) }
+
+// execIn runs a statement in a database.
+func execIn(database, statement string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, at(database))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, statement)
+	return err
+}

@@ -1,0 +1,255 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"countersign/store"
+)
+
+// Store is an open database. It is safe for concurrent use.
+type Store struct {
+	config  *config
+	pool    *pgxpool.Pool
+	gate    sync.RWMutex // held to write by a transaction that runs again and again: no other one of this process meets it
+	mu      sync.Mutex   // guards closed, and the adding to running
+	closed  bool
+	closing chan struct{}
+	running sync.WaitGroup
+	once    sync.Once
+	hold    *hold // nil: nothing is held
+}
+
+var _ store.Store = (*Store)(nil)
+
+// enter begins a call; false: the store is closed.
+func (s *Store) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running.Add(1)
+	return true
+}
+
+// Close waits for running transactions and closes the connections.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+	s.once.Do(func() {
+		s.pool.Close()
+		if s.hold != nil {
+			s.hold.end()
+		}
+	})
+	return nil
+}
+
+// acquire takes a connection.
+func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, acquireTimeout)
+	defer cancel()
+	conn, err := s.pool.Acquire(limited)
+	switch {
+	case err == nil:
+		return conn, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case limited.Err() != nil:
+		return nil, fmt.Errorf("%w: no connection became free within %s (%w)", store.ErrUnavailable, acquireTimeout, err)
+	}
+	return nil, s.config.sentence(err)
+}
+
+// View runs fn over one snapshot. It takes no locks, and nobody waits for it.
+func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !s.enter() {
+		return store.ErrClosed
+	}
+	defer s.running.Done()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	r := newRun(context.WithoutCancel(ctx), s, conn, beginView)
+	defer func() {
+		r.rollback()
+		r.conn.Release()
+	}()
+	err = fn(reader{r})
+	if r.failure != nil {
+		return explain(r.failure)
+	}
+	return err
+}
+
+// outcome says what follows from one run of a closure.
+type outcome int
+
+const (
+	done      outcome = iota
+	contended         // others changed the same rows
+	mistaken          // a record that was taken to be absent is there
+	lost              // the connection was lost, and nothing is committed
+)
+
+// How often a closure runs, at most, for each of these reasons, and from which run on it runs alone.
+const (
+	maxContended = 50
+	maxLost      = 3
+	aloneFrom    = 3
+)
+
+// Update runs fn in a serializable transaction, again if others got in its way. If the context ends before fn starts,
+// fn does not run; once started, it runs to its end.
+func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !s.enter() {
+		return store.ErrClosed
+	}
+	defer s.running.Done()
+	careful := false
+	var met, failed int
+	for {
+		out, err := s.attempt(ctx, fn, careful, met >= aloneFrom)
+		switch out {
+		case done:
+			return err
+		case mistaken:
+			careful = true
+		case contended:
+			if met++; met == maxContended {
+				return explain(err)
+			}
+			pause(time.Duration(min(met, 10)) * time.Millisecond)
+		case lost:
+			if failed++; failed == maxLost {
+				return explain(err)
+			}
+			pause(time.Duration(failed) * 50 * time.Millisecond)
+		}
+		ctx = context.WithoutCancel(ctx) // fn has started
+	}
+}
+
+// pause waits for about the given time, so that transactions that met don't meet again.
+func pause(about time.Duration) { time.Sleep(about/2 + rand.N(about)) }
+
+// attempt runs fn once and commits.
+func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, alone bool) (out outcome, err error) {
+	if alone {
+		s.gate.Lock()
+		defer s.gate.Unlock()
+	} else {
+		s.gate.RLock()
+		defer s.gate.RUnlock()
+	}
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return done, err
+	}
+	r := newRun(context.WithoutCancel(ctx), s, conn, beginUpdate)
+	r.careful = careful
+	committed := false
+	defer func() {
+		if !committed { // also if fn panicked or ended the goroutine
+			r.rollback()
+		}
+		r.conn.Release()
+	}()
+	err = fn(&tx{reader{r}})
+	switch {
+	case r.failure != nil:
+		return r.judge(r.failure)
+	case err != nil && r.assumed:
+		return mistaken, err // what it returned may follow from a wrong assumption
+	case err != nil:
+		return done, err
+	}
+	out, err = r.commit()
+	committed = out == done && err == nil
+	return out, err
+}
+
+// judge says what follows from an error of a transaction that is not committed.
+func (r *run) judge(err error) (outcome, error) {
+	switch {
+	case code(err) == codeUnique && !r.careful:
+		return mistaken, err
+	case isContended(err):
+		return contended, err
+	case isLost(err):
+		r.store.pool.Reset() // others may have been lost with it
+		return lost, err
+	}
+	return done, explain(err)
+}
+
+// commit sends what is pending and the COMMIT in one round trip.
+func (r *run) commit() (outcome, error) {
+	if !r.begun && len(r.pending) == 0 {
+		return done, nil // nothing was read or written
+	}
+	b := r.batch()
+	own := connectionOf(r.conn.Conn())
+	if r.wrote {
+		own.commits++
+		b.Queue("SELECT number_commit($1, $2)", own.id, own.commits)
+	}
+	b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() != "COMMIT" {
+			return fmt.Errorf("store: COMMIT was answered with %s", tag)
+		}
+		return nil
+	})
+	err := r.send(b)
+	r.ended = true
+	switch {
+	case err == nil:
+		return done, nil
+	case !r.wrote, isAnswer(err), pgconn.SafeToRetry(err):
+		return r.judge(err)
+	}
+	committed, err := r.store.settle(r.ctx, own, err)
+	switch {
+	case err != nil:
+		return done, err
+	case committed:
+		return done, nil
+	}
+	r.store.pool.Reset()
+	return lost, errNotCommitted
+}
+
+var errNotCommitted = errors.New("the connection was lost while a transaction was committed, and it was not committed")
+
+// Check verifies the columns against the records, and every audit chain.
+func (s *Store) Check(ctx context.Context) error {
+	return s.View(ctx, func(r store.Reader) error { return check(ctx, r.(reader)) })
+}
+
+// connect makes a connection outside of the pool.
+func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
+	defer cancel()
+	return s.config.connect(ctx)
+}

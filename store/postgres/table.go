@@ -1,0 +1,188 @@
+package postgres
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/store"
+	"countersign/store/record"
+)
+
+// table describes how one kind of guarded record is stored: id, version and record, and the columns that are looked
+// up, ordered or due.
+type table[T any] struct {
+	in      string
+	name    string
+	id      func(*T) (id string, version *uint64)
+	columns []string
+	values  func(*T) []any
+	// also writes rows in other tables that follow from a change; old is nil for a new record. Nil: there are none.
+	also func(r *run, old, now *T)
+
+	selects, inserts, updates string
+}
+
+// define completes the description of a table.
+func define[T any](t table[T]) *table[T] {
+	all := append([]string{"id", "version", "record"}, t.columns...)
+	params := make([]string, len(all))
+	sets := make([]string, 0, len(all))
+	for i, c := range all {
+		params[i] = fmt.Sprintf("$%d", i+1)
+		if i > 0 {
+			sets = append(sets, fmt.Sprintf("%q = $%d", c, i+1))
+		}
+		all[i] = fmt.Sprintf("%q", c)
+	}
+	t.selects = fmt.Sprintf("SELECT record FROM %s", t.in)
+	t.inserts = fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", t.in, strings.Join(all, ", "), strings.Join(params, ", "))
+	t.updates = fmt.Sprintf("UPDATE %s SET %s WHERE id = $1", t.in, strings.Join(sets, ", "))
+	if t.values == nil {
+		t.values = func(*T) []any { return nil }
+	}
+	return &t
+}
+
+func (t *table[T]) key(id string) key { return key{table: t.in, id: id} }
+
+// decode reads a record.
+func (t *table[T]) decode(b []byte) (rec T, err error) {
+	if err := record.Decode(b, &rec); err != nil {
+		return rec, fmt.Errorf("store: a row of %s: %w", t.in, err)
+	}
+	return rec, nil
+}
+
+// learn remembers a record as it is stored.
+func (t *table[T]) learn(r *run, rec *T, js []byte) {
+	id, version := t.id(rec)
+	r.known[t.key(id)] = known{js, *version}
+}
+
+// lookUp returns a read of a record by its id, which ends up in known.
+func (t *table[T]) lookUp(r *run, id string) queryable {
+	r.known[t.key(id)] = known{}
+	return row(t.selects+" WHERE id = $1", []any{text(id)}, func(found pgx.Row) error {
+		var js []byte
+		if err := found.Scan(&js); err != nil {
+			return err
+		}
+		rec, err := t.decode(js)
+		if err == nil {
+			t.learn(r, &rec, js)
+		}
+		return err
+	})
+}
+
+// lookUpBy returns a read of the records that the rest of a SELECT finds, which end up in known.
+func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
+	return rows(t.selects+" "+where, args, func(found pgx.Rows) error {
+		var js []byte
+		if err := found.Scan(&js); err != nil {
+			return err
+		}
+		rec, err := t.decode(js)
+		if err == nil {
+			t.learn(r, &rec, js)
+		}
+		return err
+	})
+}
+
+// find returns what is known of a record, or asks.
+func (t *table[T]) find(r *run, id string) (known, error) {
+	if k, ok := r.known[t.key(id)]; ok || r.failure != nil {
+		return k, r.failure
+	}
+	err := r.query(t.lookUp(r, id))
+	return r.known[t.key(id)], err
+}
+
+// read reads a record by its id.
+func (t *table[T]) read(r *run, id string) (rec T, err error) {
+	k, err := t.find(r, id)
+	if err != nil {
+		return rec, err
+	}
+	if k.value == nil {
+		return rec, fmt.Errorf("%s %q: %w", t.name, id, store.ErrNotFound)
+	}
+	return t.decode(k.value.([]byte))
+}
+
+// list reads the records that the rest of a SELECT finds.
+func (t *table[T]) list(r *run, where string, args ...any) (out []T, err error) {
+	err = r.query(rows(t.selects+" "+where, args, func(found pgx.Rows) error {
+		var js []byte
+		if err := found.Scan(&js); err != nil {
+			return err
+		}
+		rec, err := t.decode(js)
+		if err == nil {
+			t.learn(r, &rec, js)
+			out = append(out, rec)
+		}
+		return err
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// one reads the first record that the rest of a SELECT finds.
+func (t *table[T]) one(r *run, what, where string, args ...any) (rec T, err error) {
+	list, err := t.list(r, where, args...)
+	if err != nil {
+		return rec, err
+	}
+	if len(list) == 0 {
+		return rec, fmt.Errorf("%s: %w", what, store.ErrNotFound)
+	}
+	return list[0], nil
+}
+
+// write puts a record. Its version must be the stored one, or zero if there is none.
+func (t *table[T]) write(r *run, rec T) error {
+	id, version := t.id(&rec)
+	if err := keyable(t.name+"'s id", id); err != nil {
+		return err
+	}
+	k, there := r.known[t.key(id)]
+	switch {
+	case there:
+	case *version == 0 && !r.careful: // ids are random: most are new. If not, the insert fails, and the closure runs again
+		r.assumed = true
+	default:
+		var err error
+		if k, err = t.find(r, id); err != nil {
+			return err
+		}
+	}
+	if *version != k.version {
+		return fmt.Errorf("%s %q: version %d is stored, %d was given: %w", t.name, id, k.version, *version, store.ErrConflict)
+	}
+	*version++
+	js, err := record.Append(nil, &rec)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", t.name, id, err)
+	}
+	if t.also != nil {
+		var old *T
+		if k.value != nil {
+			before, err := t.decode(k.value.([]byte))
+			if err != nil {
+				return err
+			}
+			old = &before
+		}
+		t.also(r, old, &rec)
+	}
+	r.known[t.key(id)] = known{js, *version}
+	args := append([]any{text(id), number(*version), js}, t.values(&rec)...)
+	r.put(t.key(id), t.inserts, t.updates, k.value != nil, args...)
+	return nil
+}

@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// PostgreSQL's text has no byte 00. In a column it is written 01 01, and a byte 01 is written 01 02, so that texts sort
+// like what they stand for.
+var (
+	escaper   = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
+	unescaper = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
+)
+
+// text returns a text as it is stored in a column. U+FFFD replaces invalid UTF-8, as in the record's JSON.
+func text[S ~string](s S) string {
+	t := string(s)
+	if !utf8.ValidString(t) {
+		t = string([]rune(t))
+	}
+	if strings.IndexByte(t, 0) < 0 && strings.IndexByte(t, 1) < 0 {
+		return t
+	}
+	return escaper.Replace(t)
+}
+
+// readText returns the text that a column stands for.
+func readText(s string) string {
+	if strings.IndexByte(s, 1) < 0 {
+		return s
+	}
+	return unescaper.Replace(s)
+}
+
+// maxKey is the largest number of bytes of an id. A row of an index holds two of them at most, and has to fit in a
+// third of a page.
+const maxKey = 1200
+
+// keyable returns an error if a string can't be an id.
+func keyable(what, s string) error {
+	switch {
+	case s == "":
+		return fmt.Errorf("store: a %s must not be empty", what)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("store: the %s %q is not valid UTF-8", what, s)
+	case len(s) > maxKey:
+		return fmt.Errorf("store: the %s %.40q… has %d bytes; the most is %d", what, s, len(s), maxKey)
+	}
+	return nil
+}
+
+// moment returns a time in the precision of every backend.
+func moment(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// orNull returns nil for the zero time.
+func orNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return moment(t)
+}
+
+// number returns a number as it is stored: PostgreSQL's have a sign.
+func number(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/store"
+)
+
+const selectTimers = "SELECT kind, ref, due, lane, tries, put_off FROM timers "
+
+func timerKey(kind store.TimerKind, ref string) key {
+	return key{table: "timers", id: string(kind) + "\x00" + ref}
+}
+
+// scanTimer reads a timer from its columns.
+func scanTimer(found pgx.Row) (t store.Timer, err error) {
+	var kind, ref, lane string
+	var tries int64
+	var putOff *time.Time
+	if err := found.Scan(&kind, &ref, &t.Due, &lane, &tries, &putOff); err != nil {
+		return t, err
+	}
+	t.Kind, t.Ref, t.Lane, t.Tries, t.Due = store.TimerKind(readText(kind)), readText(ref), readText(lane), int(tries), t.Due.UTC()
+	if putOff != nil {
+		t.PutOff = putOff.UTC()
+	}
+	return t, nil
+}
+
+func (t reader) Timer(kind store.TimerKind, ref string) (timer store.Timer, err error) {
+	k := timerKey(kind, ref)
+	found, ok := t.run.known[k]
+	if !ok && !t.run.lists.timers[ref] {
+		err = t.run.query(row(selectTimers+"WHERE kind = $1 AND ref = $2", []any{text(kind), text(ref)}, func(row pgx.Row) error {
+			timer, err := scanTimer(row)
+			if err == nil {
+				found.value = timer
+			}
+			return err
+		}))
+		if err != nil {
+			return timer, err
+		}
+		t.run.known[k] = found
+	}
+	if found.value == nil {
+		return timer, fmt.Errorf("timer %s of %q: %w", kind, ref, store.ErrNotFound)
+	}
+	return found.value.(store.Timer), nil
+}
+
+// timers lists the timers that the rest of a SELECT finds.
+func (t reader) timers(where string, args ...any) (out []store.Timer, err error) {
+	err = t.run.query(rows(selectTimers+where, args, func(found pgx.Rows) error {
+		timer, err := scanTimer(found)
+		out = append(out, timer)
+		return err
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (t reader) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]store.Timer, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	return t.timers("WHERE kind = $1 AND due <= $2 ORDER BY due, ref LIMIT $3", text(kind), moment(now), limit)
+}
+
+func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	return t.timers("WHERE kind = $1 ORDER BY due, ref LIMIT $2", text(kind), limit)
+}
+
+func (t reader) NextTimer(kind store.TimerKind) (store.Timer, error) {
+	next, err := t.Timers(kind, 1)
+	if err != nil {
+		return store.Timer{}, err
+	}
+	if len(next) == 0 {
+		return store.Timer{}, fmt.Errorf("timers %s: %w", kind, store.ErrNotFound)
+	}
+	return next[0], nil
+}
+
+func (t *tx) SetTimer(timer store.Timer) error {
+	if err := keyable("timer's kind", string(timer.Kind)); err != nil {
+		return err
+	}
+	if err := keyable("timer's ref", timer.Ref); err != nil {
+		return err
+	}
+	timer.Due, timer.Lane = moment(timer.Due), readText(text(timer.Lane))
+	if !timer.PutOff.IsZero() {
+		timer.PutOff = moment(timer.PutOff)
+	}
+	k := timerKey(timer.Kind, timer.Ref)
+	t.run.known[k] = known{value: timer}
+	t.run.always(k, "INSERT INTO timers (kind, ref, due, lane, tries, put_off) VALUES ($1, $2, $3, $4, $5, $6)"+
+		" ON CONFLICT (kind, ref) DO UPDATE SET due = excluded.due, lane = excluded.lane, tries = excluded.tries, put_off = excluded.put_off",
+		text(timer.Kind), text(timer.Ref), timer.Due, text(timer.Lane), int64(timer.Tries), orNull(timer.PutOff))
+	return nil
+}
+
+func (t *tx) ClearTimer(kind store.TimerKind, ref string) error {
+	k := timerKey(kind, ref)
+	if found, ok := t.run.known[k]; ok && found.value == nil {
+		return t.run.failure
+	}
+	t.run.known[k] = known{}
+	t.run.always(k, "DELETE FROM timers WHERE kind = $1 AND ref = $2", text(kind), text(ref))
+	return nil
+}

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// A transaction of a click reads a request, its history, its call, and the messages that show it, each with its timer.
+// What is likely to be read next comes in the same round trip and is kept until the closure asks for it.
+
+// lists are lists that the closure has read, or will probably read, as it sees them.
+type lists struct {
+	outbox map[string][]string                // ids of outbox messages by ref
+	timers map[string]bool                    // refs whose timers are all known
+	chains map[string][]approvers.AuditRecord // audit chains
+}
+
+func newLists() lists {
+	return lists{outbox: map[string][]string{}, timers: map[string]bool{}, chains: map[string][]approvers.AuditRecord{}}
+}
+
+// lookUpOutbox returns reads of the outbox messages with a ref, and of the timers of each. where finds the ref; ref is
+// asked for it once an answer is there.
+func (r *run) lookUpOutbox(where string, arg any, ref func() (string, bool)) queryable {
+	return func(b *pgx.Batch) {
+		rows(outboxTable.selects+" WHERE ref = "+where+" ORDER BY born", []any{arg}, func(found pgx.Rows) error {
+			var js []byte
+			if err := found.Scan(&js); err != nil {
+				return err
+			}
+			s, err := outboxTable.decode(js)
+			if err != nil {
+				return err
+			}
+			outboxTable.learn(r, &s, js)
+			r.lists.timers[s.ID] = true
+			if name, ok := ref(); ok {
+				r.lists.outbox[name] = append(r.lists.outbox[name], s.ID)
+			}
+			return nil
+		})(b)
+		rows("SELECT t.kind, t.ref, t.due, t.lane, t.tries, t.put_off FROM outbox_messages o JOIN timers t ON t.ref = o.id WHERE o.ref = "+where, []any{arg}, func(found pgx.Rows) error {
+			timer, err := scanTimer(found)
+			r.known[timerKey(timer.Kind, timer.Ref)] = known{value: timer}
+			return err
+		})(b)
+	}
+}
+
+// lookUpChain returns a read of a chain.
+func (r *run) lookUpChain(chain string) queryable {
+	r.lists.chains[chain] = []approvers.AuditRecord{}
+	r.known[chainKey(chain)] = known{value: approvers.AuditRecord{}}
+	return rows(selectRecords+"ORDER BY seq", []any{text(chain)}, func(found pgx.Rows) error {
+		a, err := scanRecord(found)
+		r.lists.chains[chain] = append(r.lists.chains[chain], a)
+		r.known[chainKey(chain)] = known{value: a}
+		return err
+	})
+}
+
+// lookUpRequest reads a request with its history, its call, and the messages that show it or its turn.
+func (r *run) lookUpRequest(id string) error {
+	turn := func() (string, bool) {
+		k := r.known[requestTable.key(id)]
+		if k.value == nil {
+			return "", false
+		}
+		q, err := requestTable.decode(k.value.([]byte))
+		return q.Turn, err == nil
+	}
+	own := func() (string, bool) { return id, true }
+	r.lists.outbox[id] = []string{}
+	err := r.query(
+		requestTable.lookUp(r, id),
+		r.lookUpChain(id),
+		r.lookUpOutbox("$1", text(id), own),
+		r.lookUpOutbox("(SELECT turn FROM requests WHERE id = $1)", text(id), turn),
+		callTable.lookUpBy(r, "WHERE id = (SELECT call FROM requests WHERE id = $1)", text(id)),
+	)
+	if name, ok := turn(); ok && r.lists.outbox[name] == nil && name != id {
+		r.lists.outbox[name] = []string{} // there are none
+	}
+	return err
+}
+
+// noteOutbox keeps the lists of outbox messages as they are after a write.
+func noteOutbox(r *run, old, now *store.OutboxMessage) {
+	switch {
+	case old == nil:
+		if list, ok := r.lists.outbox[now.Ref]; ok {
+			r.lists.outbox[now.Ref] = append(list, now.ID)
+		}
+	case old.Ref != now.Ref:
+		delete(r.lists.outbox, old.Ref)
+		delete(r.lists.outbox, now.Ref)
+	}
+}
