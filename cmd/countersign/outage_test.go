@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/bot/render"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit"
 	"countersign/store"
@@ -357,4 +358,10 @@ func (o *outage) decideAll() {
 	}
 	o.within(5*time.Minute+time.Duration(o.backlog)*30*time.Second, "everything is shown", o.idle)
 	o.nothingLive()
+}
+
+// onlyWaiting are the buttons that only a waiting request may have.
+var onlyWaiting = map[string]bool{
+	render.ActApprove: true, render.ActTyped: true, render.ActReject: true, render.ActModify: true, render.ActAsk: true, render.ActAnswer: true,
+	render.ActHandOn: true, render.ActWithdraw: true, render.ActApart: true,
 }
