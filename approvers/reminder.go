@@ -72,7 +72,7 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 		i := slices.IndexFunc(before, func(o DeferredReminder) bool { return o.Who == p.Who.ID })
 		switch {
 		case p.Away || !r.awaits(in.Policy, p.Who):
-		case all && r.askedSinceGap(in.Policy, p.Who):
+		case all && askedSinceGap(r, in.Policy, p.Who):
 		case !all && i < 0:
 		case !all && before[i].At.After(in.Now):
 			r.DeferredReminders = append(r.DeferredReminders, before[i])
@@ -86,7 +86,7 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 }
 
 // askedSinceGap reports whether the last reminder is because of a gap, and a person was asked only after it began.
-func (r Request) askedSinceGap(p *Policy, who Identity) bool {
+func askedSinceGap(r Request, p *Policy, who Identity) bool {
 	if r.Gap == nil || r.Gap.Reminder != r.Reminded+r.Told {
 		return false
 	}
