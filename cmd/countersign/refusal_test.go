@@ -602,6 +602,9 @@ func (w *refusedWorld) account() (sum refusalSum) {
 	} else if said := w.rule.said(); !w.rule.unheard && len(w.log.with(said)) == 0 {
 		sum.silent++
 		w.Errorf("the log does not say %q, which Slack answered %d times", said, len(hits))
+	} else if w.rule.reason && len(w.log.with("unsupported type")) == 0 {
+		sum.silent++
+		w.Errorf("the log does not have Slack's reason")
 	}
 	w.books()
 	return sum
