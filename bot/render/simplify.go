@@ -72,7 +72,7 @@ func (m Message) Kinds() (kinds []string) {
 const (
 	noButtons     = "\nSlack refuses the buttons of this message. "
 	insteadDecide = "Decide on my Home tab, or write /countersign pending."
-	insteadResume = "Write /countersign resume to let everything go on."
+	insteadResume = "Write /countersign resume to resume everything."
 	insteadTool   = "So it can't be answered here; when its time is over, the tool is told that nobody answered."
 )
 

@@ -135,7 +135,7 @@ func TestInsteadOfButtons(t *testing.T) {
 		{[]string{ActArguments}, ""},
 		{[]string{ActApprove, ActReject, ActArguments}, "Decide on my Home tab, or write /countersign pending."},
 		{[]string{ActChoose + "0", ActChoose + "1"}, "Write one of these, or an answer of your own: Red · Blue"},
-		{[]string{ActResume}, "Write /countersign resume to let everything go on."},
+		{[]string{ActResume}, "Write /countersign resume to resume everything."},
 		{[]string{ActFillIn, ActNoAnswer}, "So it can't be answered here; when its time is over, the tool is told that nobody answered."},
 	} {
 		p := new(BlockBuilder)

@@ -411,7 +411,7 @@ func (w *refusedWorld) play() {
 		w.Errorf("kenji can't be away: %v", err)
 	}
 	grants := w.says("plain m1")
-	w.asked("m1") // before others wait in line
+	w.asked("m1") // before others are queued
 	w.says("say hello")
 	w.says("tell long")
 	w.says("table now")

@@ -26,7 +26,7 @@ type run struct {
 	wrote    bool           // something was put
 	careful  bool           // look before a record is created
 	assumed  bool           // a record was taken to be absent without a look
-	failure  error          // the transaction can't go on: what the closure returns does not count
+	failure  error          // the transaction can't continue: what the closure returns does not count
 	swapped  bool           // the connection was replaced
 	ended    bool           // the closure has returned
 }

@@ -254,7 +254,7 @@ SELECT id AS message, kind, ref, "to", created_at AS since
 FROM outbox_messages
 WHERE state = 'wanted';
 
--- Runs whose outcome nobody knows, and runs that have begun.
+-- Runs with an unknown outcome, and runs that have begun.
 CREATE VIEW unfinished_runs AS
 SELECT id AS execution, state, tool, conversation
 FROM executions
