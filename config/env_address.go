@@ -40,6 +40,16 @@ func withoutPassword(text string) string {
 	return u.Redacted()
 }
 
+// withoutSecrets returns a URL without its password and its parameters, which may have one, too.
+func withoutSecrets(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return redacted
+	}
+	u.RawQuery, u.Fragment = "", ""
+	return u.Redacted()
+}
+
 // address checks a listen address.
 func (r *envReader) address(name, text string) string {
 	host, port, err := net.SplitHostPort(text)

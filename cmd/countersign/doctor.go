@@ -63,8 +63,8 @@ func offlineTools(file *config.File, path string) ([]check.Tool, error) {
 }
 
 // openForCheck opens the store for the doctor.
-func openForCheck(path string) (doctor.Store, error) {
-	db, err := openStore(path)
+func openForCheck(ctx context.Context, env config.Env) (doctor.Store, error) {
+	db, err := openExisting(ctx, env)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,16 +26,20 @@ func (s *Store) Hold(ctx context.Context) error {
 		return err
 	}
 	h := &hold{conn: conn}
-	// The connection is idle from now on; nothing may end it.
-	var held bool
-	err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, to_regnamespace($2)::oid::int)", holdClass, s.config.schema).Scan(&held)
-	if err != nil {
-		h.end()
-		return s.config.sentence(err)
-	}
-	if held {
-		s.hold = h
-		return nil
+	for end := time.Now().Add(lingering); ; pause(20 * time.Millisecond) {
+		var held bool
+		err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, to_regnamespace($2)::oid::int)", holdClass, s.config.schema).Scan(&held)
+		if err != nil {
+			h.end()
+			return s.config.sentence(err)
+		}
+		if held {
+			s.hold = h
+			return nil
+		}
+		if time.Now().After(end) {
+			break
+		}
 	}
 	defer h.end()
 	who := "another process"
@@ -50,6 +55,12 @@ WHERE l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHER
 	return fmt.Errorf("%w: %s is held by %s. Stop it first, or name another database. One process at a time works on a database", store.ErrLocked, s.config.name(), who)
 }
 
+// lingering is how long the server may need to notice that a process has ended.
+const lingering = 300 * time.Millisecond
+
 func (h *hold) end() {
-	_ = h.conn.Close(context.Background()) // the lock ends with the connection
+	ctx, cancel := context.WithTimeout(context.Background(), lingering)
+	defer cancel()
+	_, _ = h.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()") // else the lock ends a little after the connection
+	_ = h.conn.Close(ctx)
 }

@@ -93,13 +93,18 @@ var ErrOlder = errors.New("store: the database's tables are of an older version"
 // ErrEmpty says that there are no tables, and none were to be made.
 var ErrEmpty = errors.New("store: the database has no tables of Countersign")
 
-// Name returns an address without its password and its parameters, for people.
-func Name(url string) string {
-	c, err := pgx.ParseConfig(url)
+// ID returns what identifies a database, whoever connects to it.
+func ID(url string) string {
+	c, err := parse(url)
 	if err != nil {
-		return "postgres://…"
+		return ""
 	}
-	return name(c)
+	return c.id()
+}
+
+func (c *config) id() string {
+	to := c.pool.ConnConfig
+	return fmt.Sprintf("postgres:%s/%s/%s", net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))), to.Database, c.schema)
 }
 
 func name(c *pgx.ConnConfig) string {
@@ -119,7 +124,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, c.sentence(err)
 	}
-	s := &Store{config: c, pool: pool, closing: make(chan struct{})}
+	s := &Store{config: c, pool: pool, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
 	conn, err := s.acquire(ctx) // the first one shows what the user may do
 	if err != nil {
 		pool.Close()

@@ -30,9 +30,10 @@ type Store interface {
 // writers would have to wait.
 func (d *Doctor) store(ctx context.Context, env config.Env) {
 	d.begin("Store")
-	path := env.Store.Path
-	d.diskSpace(filepath.Dir(path))
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	path, put := env.Store.Path, "put a backup in its place: countersign restore"
+	if env.Store.Backend == config.Postgres {
+		path, put = env.Store.String(), "restore a backup: docs/postgres.md"
+	} else if d.diskSpace(filepath.Dir(path)); missing(path) {
 		if err := writable(filepath.Dir(path)); err != nil {
 			d.fail(cli.ExitUsage, fmt.Sprintf("%s is not there and can't be made: %s", path, err), "make the directory, or name another file with COUNTERSIGN_STORE")
 			return
@@ -44,7 +45,7 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 		d.ok("%s is not there yet: serve makes it", path)
 		return
 	}
-	db, err := d.OpenStore(path)
+	db, err := d.OpenStore(ctx, env)
 	switch {
 	case errors.Is(err, store.ErrLocked):
 		d.held(ctx, env)
@@ -58,7 +59,7 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 		}))
 		older, unread := audit.FindOlder(ctx, path, env.Audit.Heads, db)
 		if err := errors.Join(err, db.Close()); err != nil {
-			d.fail(cli.ExitNo, path+": "+err.Error(), "put a backup in its place: countersign restore")
+			d.fail(cli.ExitNo, path+": "+err.Error(), put)
 			return
 		}
 		if unread != nil {
@@ -72,6 +73,11 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 		d.ok("%s is whole, and nobody holds it", path)
 		d.refused(refused)
 	}
+}
+
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // held asks the bot that holds the store.
