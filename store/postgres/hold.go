@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,38 +12,98 @@ import (
 	"countersign/store"
 )
 
-// hold is a connection with the advisory lock that keeps other processes away from a database.
+// hold keeps a connection with the advisory lock that keeps other processes away from a database.
 type hold struct {
-	conn *pgx.Conn
+	store *Store
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
 }
 
 // holdClass tells our advisory locks from those of others. The second half of the lock is the schema.
 const holdClass = 0x43534e
 
+const (
+	lingering = 300 * time.Millisecond // how long the server may need to notice that a process has ended
+	holdAgain = 500 * time.Millisecond // between attempts to get a lost lock back
+)
+
 // Hold keeps other processes away that hold the database, too, until Close. If one is there already, it returns
-// store.ErrLocked with a sentence that names it.
+// store.ErrLocked with a sentence that names it. If the connection is lost, the lock is taken again as soon as the
+// database answers; if another process was faster, the store stops.
 func (s *Store) Hold(ctx context.Context) error {
-	conn, err := s.connect(ctx)
+	conn, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
-	h := &hold{conn: conn}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	h := &hold{store: s, stop: stop}
+	h.wg.Go(func() { h.keep(ctx, conn) })
+	s.hold = h
+	return nil
+}
+
+// keep waits for the loss of the connection, and takes the lock again.
+func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
+	for {
+		for err := error(nil); err == nil; { // nothing notifies; it returns when the connection is lost, or at the end
+			_, err = conn.WaitForNotification(ctx)
+		}
+		if ctx.Err() != nil {
+			unlock(conn)
+			return
+		}
+		_ = conn.Close(ctx)
+		for {
+			var err error
+			if conn, err = h.store.lock(ctx); err == nil {
+				break
+			}
+			if errors.Is(err, store.ErrLocked) {
+				h.store.stopped(fmt.Errorf("the connection to the database was lost, and another process has taken it over: %w", err))
+				return
+			}
+			select {
+			case <-time.After(holdAgain):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// unlock ends a connection with the lock.
+func unlock(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), lingering)
+	defer cancel()
+	_, _ = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()") // else the lock ends a little after the connection
+	_ = conn.Close(ctx)
+}
+
+func (h *hold) end() {
+	h.stop()
+	h.wg.Wait()
+}
+
+// lock makes a connection that has the lock.
+func (s *Store) lock(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for end := time.Now().Add(lingering); ; pause(20 * time.Millisecond) {
 		var held bool
 		err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, to_regnamespace($2)::oid::int)", holdClass, s.config.schema).Scan(&held)
-		if err != nil {
-			h.end()
-			return s.config.sentence(err)
+		if err == nil && held {
+			return conn, nil
 		}
-		if held {
-			s.hold = h
-			return nil
-		}
-		if time.Now().After(end) {
+		if err != nil || time.Now().After(end) {
 			break
 		}
 	}
-	defer h.end()
+	defer unlock(conn)
+	if err != nil {
+		return nil, s.config.sentence(err)
+	}
 	who := "another process"
 	var program, pid, address string
 	err = conn.QueryRow(ctx, `
@@ -52,15 +114,5 @@ WHERE l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHER
 	if err == nil {
 		who = fmt.Sprintf("%s on %s (process %s of the server)", program, address, pid)
 	}
-	return fmt.Errorf("%w: %s is held by %s. Stop it first, or name another database. One process at a time works on a database", store.ErrLocked, s.config.name(), who)
-}
-
-// lingering is how long the server may need to notice that a process has ended.
-const lingering = 300 * time.Millisecond
-
-func (h *hold) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), lingering)
-	defer cancel()
-	_, _ = h.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()") // else the lock ends a little after the connection
-	_ = h.conn.Close(ctx)
+	return nil, fmt.Errorf("%w: %s is held by %s. Stop it first, or name another database. One process at a time works on a database", store.ErrLocked, s.config.name(), who)
 }

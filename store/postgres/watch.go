@@ -45,16 +45,20 @@ func (s *Store) Failure() error {
 
 // fail stops the store if the process must not go on with it.
 func (s *Store) fail(err error) error {
-	if !errors.Is(err, store.ErrCommitUnknown) {
-		return err
+	if errors.Is(err, store.ErrCommitUnknown) {
+		s.stopped(err)
 	}
+	return err
+}
+
+// stopped stops the store.
+func (s *Store) stopped(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failure == nil && !s.closed {
 		s.failure = err
 		close(s.broken)
 	}
-	return err
 }
 
 // Holds reports whether the store is the one with an id.
