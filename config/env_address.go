@@ -40,14 +40,14 @@ func withoutPassword(text string) string {
 	return u.Redacted()
 }
 
-// withoutSecrets returns a URL without its password and its parameters, which may have one, too.
+// withoutSecrets returns a URL without its user and its parameters, which may have a password, too.
 func withoutSecrets(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return redacted
 	}
-	u.RawQuery, u.Fragment = "", ""
-	return u.Redacted()
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
 }
 
 // address checks a listen address.
