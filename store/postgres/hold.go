@@ -25,6 +25,7 @@ const holdClass = 0x43534e
 const (
 	lingering = 300 * time.Millisecond // how long the server may need to notice that a process has ended
 	holdAgain = 500 * time.Millisecond // between attempts to get a lost lock back
+	usurped   = 5 * time.Second        // how long another process may have it meanwhile: a command is shorter
 )
 
 // Hold keeps other processes away that hold the database, too, until Close. If one is there already, it returns
@@ -53,12 +54,18 @@ func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
 			return
 		}
 		_ = conn.Close(ctx)
+		var other time.Time // when another process was first seen with the lock
 		for {
 			var err error
 			if conn, err = h.store.lock(ctx); err == nil {
 				break
 			}
-			if errors.Is(err, store.ErrLocked) {
+			switch {
+			case !errors.Is(err, store.ErrLocked):
+				other = time.Time{}
+			case other.IsZero():
+				other = time.Now()
+			case time.Since(other) > usurped:
 				h.store.stopped(fmt.Errorf("the connection to the database was lost, and another process has taken it over: %w", err))
 				return
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -319,5 +320,60 @@ func TestViews(t *testing.T) {
 		if err := conn.QueryRow(t.Context(), query).Scan(&got); err != nil || got != want {
 			t.Errorf("%s: got %q (%v), want %q", query, got, err, want)
 		}
+	}
+}
+
+// The hold survives the loss of its connection. If another process is there afterwards and stays, the store stops.
+func TestHoldLost(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	p, through := through(t, name)
+	first, second := open(t, through), open(t, at(name))
+	if err := first.Hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.cutAll()
+	for end := time.Now().Add(time.Minute); ; { // until it has the lock again
+		held := 0
+		conn, err := pgx.Connect(t.Context(), at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close(t.Context())
+		if held == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the lock was not taken again")
+		}
+	}
+	if err := second.Hold(t.Context()); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("got error %v, want ErrLocked", err)
+	}
+	p.listener.Close() // the first can't come back
+	p.cutAll()
+	for end := time.Now().Add(time.Minute); second.Hold(t.Context()) != nil; {
+		if time.Now().After(end) {
+			t.Fatal("the lock of the lost connection stays")
+		}
+	}
+	if err := first.Failure(); err != nil {
+		t.Errorf("the first stopped before it knew of the second: %v", err)
+	}
+	l, err := net.Listen("tcp", p.listener.Addr().String()) // the first comes back
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.listen(t, l)
+	<-first.Broken()
+	if err := first.Failure(); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("the first stopped with %v, want ErrLocked", err)
+	}
+	if err := first.Update(t.Context(), func(store.Tx) error { t.Error("a closure ran"); return nil }); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("got error %v, want ErrLocked", err)
 	}
 }
