@@ -373,7 +373,7 @@ func TestAToolThatDoesNotAnswer(t *testing.T) {
 			<-ctx.Done()
 			return errors.New("the bank hung up")
 		}
-		w := newHarness(t, act, scriptedmodel.Reply{Calls: []scriptedmodel.Call{call("send", `{"n":3}`)}}, scriptedmodel.Reply{Content: "Nobody knows."})
+		w := newHarness(t, act, scriptedmodel.Reply{Calls: []scriptedmodel.Call{call("send", `{"n":3}`)}}, scriptedmodel.Reply{Content: "It is unknown."})
 		turnID := w.hear(ana, "1.0", "Send it")
 		time.Sleep(31 * time.Second)
 		synctest.Wait()

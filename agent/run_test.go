@@ -205,7 +205,7 @@ func TestRecording(t *testing.T) {
 	}{
 		{"a few failures", []error{fails, fails, fails}, true, true},
 		{"many failures", []error{fails, fails, fails, fails, fails}, false, true},
-		{"failures that go on", []error{fails, fails, fails, fails, fails, fails, fails, fails, fails, fails}, false, false},
+		{"failures that continue", []error{fails, fails, fails, fails, fails, fails, fails, fails, fails, fails}, false, false},
 		{"a disk that is full for long", slices.Repeat([]error{store.ErrFull}, 1000), true, true},
 		{"an unknown commit stops at once", []error{store.ErrCommitUnknown}, false, true},
 	} {

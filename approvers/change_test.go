@@ -67,7 +67,7 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 		{name: "somebody else joined the role", args: large, passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
 			p.Approvers[1].Members = users("U0005", "U0002")
 		}, state: approvers.Pending, risk: approvers.Critical, stages: []string{"team-lead", "finance-director"}, stands: 1},
-		{name: "the role of whoever approved lost the tool, and another of the stage has it", args: small,
+		{name: "the role of the approver lost the tool, and another of the stage has it", args: small,
 			before: func(p *approvers.Policy) {
 				p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2}}
 			},
@@ -75,7 +75,7 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 				p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2}}
 				p.Approvers[1].CanApprove = []string{"send_email"}
 			}, state: approvers.Pending, risk: approvers.High, stages: []string{"team-lead"}, stands: 0},
-		{name: "the ceiling of whoever approved the last stage was lowered", args: small,
+		{name: "the ceiling of the last stage's approver was lowered", args: small,
 			before: func(p *approvers.Policy) {
 				p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2}}
 			},

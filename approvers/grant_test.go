@@ -364,7 +364,7 @@ func TestGrantIsRevoked(t *testing.T) {
 		who  approvers.Identity
 		code approvers.Code
 	}{
-		"whoever gave it":      {in: deciding(p, start), who: onLead},
+		"its giver":            {in: deciding(p, start), who: onLead},
 		"the same role":        {in: deciding(p, start), who: colleague},
 		"another role":         {in: deciding(p, start), who: onFin1, code: approvers.DeniedNotMember},
 		"the asker":            {in: deciding(p, start), who: asker, code: approvers.DeniedNotMember},

@@ -213,7 +213,7 @@ func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.R
 		a.leads = append(a.leads, up...)
 	}
 	for _, r := range p.Approvers {
-		peer := c.unasked && r.MaxRisk >= lowest(p, a.need.stages[0]) // whoever approved before the policy changed, and could have been handed it now
+		peer := c.unasked && r.MaxRisk >= lowest(p, a.need.stages[0]) // somebody who approved before the policy changed, and could have been handed it now
 		if lists(r, c.call.Tool) && (slices.Contains(rolesOf(a.need.stages[0]), r.Name) || slices.Contains(a.leads, r.Name) || peer) {
 			out = append(out, r)
 		}

@@ -95,7 +95,7 @@ func (w *propertyFixture) longest() time.Duration {
 	d := w.times().ExpiresAfter
 	slowest := d
 	for _, r := range w.policy.Approvers {
-		if h := r.Hours; h != nil { // at least one working day a week, of which holidays take some away
+		if h := r.Hours; h != nil { // at least one working day a week, fewer with holidays
 			days := int(d/(h.To-h.From)) + 1 + len(h.Holidays)
 			slowest = max(slowest, time.Duration(days+1)*7*24*time.Hour)
 		}

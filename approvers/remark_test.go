@@ -59,7 +59,7 @@ func TestWhoMaySay(t *testing.T) {
 		code approvers.Code // empty: may
 	}{
 		{"an approver comments", say(p, asked, says(asked, onLead, "looks fine"), approvers.Comment), ""},
-		{"whoever agreed at an earlier stage comments", say(p, second, says(second, onLead, "I know the customer"), approvers.Comment), ""},
+		{"an approver of an earlier stage comments", say(p, second, says(second, onLead, "I know the customer"), approvers.Comment), ""},
 		{"and asks", say(p, second, says(second, onLead, "one more thing"), approvers.Question), ""},
 		{"not once they are deactivated", say(p, second, says(second, deactivated, "one more thing"), approvers.Question), approvers.DeniedDeactivated},
 		{"a later stage's people wait their turn", say(p, asked, says(asked, onFin1, "hm"), approvers.Comment), approvers.DeniedNotMember},

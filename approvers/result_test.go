@@ -55,8 +55,8 @@ func TestRunResult(t *testing.T) {
 		{"edited, no words", done(approvers.ExecutionSucceeded, ""), edited, approvers.OutcomeExecuted, []string{`"result":""`}},
 		{"the tool said no", done(approvers.ExecutionFailed, "card expired"), edited, approvers.OutcomeError, []string{`"status":"error"`, "card expired", `"args":{"amount":20}`}},
 		{"a person's report on an edited call", reportedBy(done(approvers.ExecutionSucceeded, "seen in the bank")), edited, approvers.OutcomeExecuted, []string{"seen in the bank", `"args":{"amount":20}`}},
-		{"nobody knows, of an edited call", done(approvers.ExecutionUnknown, ""), edited, approvers.OutcomeUnknown, []string{`"status":"unknown"`, `"args":{"amount":20}`}},
-		{"nobody knows", done(approvers.ExecutionUnknown, ""), nil, approvers.OutcomeUnknown, []string{`"status":"unknown"`, "Do not call it again"}},
+		{"unknown, of an edited call", done(approvers.ExecutionUnknown, ""), edited, approvers.OutcomeUnknown, []string{`"status":"unknown"`, `"args":{"amount":20}`}},
+		{"unknown", done(approvers.ExecutionUnknown, ""), nil, approvers.OutcomeUnknown, []string{`"status":"unknown"`, "Do not call it again"}},
 	}
 	for _, tt := range tests {
 		outcome, text := approvers.RunResult(p, tt.e, tt.r)

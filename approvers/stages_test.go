@@ -125,7 +125,7 @@ func TestRejectsOfSeveral(t *testing.T) {
 			t.Errorf("%s with %d", r.State, len(r.Standing()))
 		}
 	})
-	t.Run("whoever was against may change their mind", func(t *testing.T) {
+	t.Run("somebody who was against may change their mind", func(t *testing.T) {
 		r := mustApprove(t, p, one, onLead, start)
 		if len(r.Against(0)) != 0 || r.At(0) != 1 || !r.Decisions[0].Fallen || one.Decisions[0].Fallen {
 			t.Errorf("%d against, %d for: %+v", len(r.Against(0)), r.At(0), r.Decisions)

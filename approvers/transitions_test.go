@@ -381,8 +381,8 @@ func TestRevoke(t *testing.T) {
 	}{
 		{"an approval of an earlier stage", p, one, actionBy(one, onLead, start), "", "team-lead"},
 		{"an approval of this stage", p, one, actionBy(one, onFin1, start), "", "finance-director"},
-		{"before it ran, whoever was first", p, approved, actionBy(approved, onLead, start), "", "team-lead"},
-		{"before it ran, whoever was last", p, approved, actionBy(approved, onFin2, start), "", "finance-director"},
+		{"before it ran, the first approver", p, approved, actionBy(approved, onLead, start), "", "team-lead"},
+		{"before it ran, the last approver", p, approved, actionBy(approved, onFin2, start), "", "finance-director"},
 		{"an old card is good enough", p, approved, without(actionBy(approved, onLead, start), func(m *approvers.Action) { m.Digest = "old" }), "", "team-lead"},
 		{"who has left the role may still take back what they gave", fired, approved, actionBy(approved, onLead, start), "", "team-lead"},
 		{"while it waits, nobody who has not approved", p, one, actionBy(one, onFin2, start), approvers.DeniedNotApprover, ""},

@@ -46,7 +46,7 @@ func TestTrustIsEarned(t *testing.T) {
 			t.Errorf("bounds %+v", g.Bounds)
 		}
 		if trust.Row != 0 {
-			t.Error("the row goes on after the offer")
+			t.Error("the row continues after the offer")
 		}
 	}
 }

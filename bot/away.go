@@ -28,7 +28,7 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 		if err != nil {
 			return nil, err
 		}
-		return render.Paragraph(b.describeAbsence(a, policy, c, reads)...), nil
+		return render.Paragraph(render.AbsenceOf(a, policy, c.Command, b.Now(), reads)...), nil
 	}
 	said, err := parseAway(text, b.Now().In(reads.Zone))
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 	if err != nil {
 		return nil, err
 	}
-	return render.Paragraph(b.describeAbsence(a, policy, c, reads)...), nil
+	return render.Paragraph(render.AbsenceOf(a, policy, c.Command, b.Now(), reads)...), nil
 }
 
 // back ends a person's absence.
@@ -68,31 +68,6 @@ func (b *Bot) back(ctx context.Context, c command, _ string) (*render.BlockBuild
 		return nil, err
 	}
 	return render.Paragraph(render.Say("Welcome back. You are asked again from now on. What was put before others meanwhile stays with them, and you can decide it too.")), nil
-}
-
-// describeAbsence describes an absence and its stand-in.
-func (b *Bot) describeAbsence(a approvers.Absence, p *approvers.Policy, c command, reads render.Reader) []*render.RichText {
-	now := b.Now()
-	if a.Over(now) {
-		return []*render.RichText{render.Say("You are not away. To say that you are, write ").Code(c.Command + " away until monday").Say(".")}
-	}
-	line := render.Say("🌴 You are away ")
-	if !a.During(now) {
-		line = render.Say("🌴 You will be away ").Say("from ").Strong(reads.Spoken(a.From)).Say(" ")
-	}
-	line.Say("until ").Strong(reads.Spoken(a.Until)).Say(". From then on you are asked again.")
-	out := []*render.RichText{line}
-	if a.Delegate == "" {
-		out = append(out, render.Say("Nobody stands in for you: your cards go to the others in your roles, and if nobody else is here, to the lead at once. "+
-			"To name somebody, add “, delegate to @colleague”."))
-	} else {
-		out = append(out, new(render.RichText).Person(a.Delegate, a.DelegateName).Say(" stands in for you, and is told so. They decide in their own name, by their own roles:"))
-		out = append(out, render.Coverage(p, a.Covers, "they", "theirs")...)
-		if len(a.Covers) == 0 {
-			out = append(out, render.Say("You have no role that decides, so they get nothing to decide."))
-		}
-	}
-	return append(out, new(render.RichText).Code(c.Command+" back").Say(" ends it."))
 }
 
 // parseAwayForm reads the submitted form.

@@ -154,12 +154,16 @@ func TestBundleApart(t *testing.T) {
 	})
 	h.says("sam", "#support", strings.ReplaceAll(threeCalls, "update_shipping_address", "search_orders"))
 	teo := h.finds("teo", "U0BOT", "", "3 calls wait for Team Lead")
-	h.finds("ada", "U0BOT", "", "3 calls wait for Team Lead")
+	ada := h.finds("ada", "U0BOT", "", "3 calls wait for Team Lead")
+	h.clicksOn("ada", "U0BOT", ada, render.ActArguments, 2)
 	h.clicksOn("teo", "U0BOT", teo, render.ActArguments, 2)
-	h.clicksInDetails("teo", render.ActApart)
-	h.until("the form says what came of it", func() bool {
-		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "It has a card of its own now")
-	})
+	h.opened("ada", render.ActArguments)
+	for _, c := range []struct{ user, says string }{{"teo", "It has a card of its own now"}, {"ada", "There is nothing left to do here"}} {
+		h.clicksInDetails(c.user, render.ActApart)
+		h.until("the form of "+c.user+" says what came of it", func() bool {
+			return strings.Contains(fmt.Sprint(h.call("GET", "/people/"+c.user+"/views", nil)), c.says)
+		})
+	}
 	own := h.finds("teo", "U0BOT", "", "Refund for order ORD-4", "Waits for Team Lead (2 people)")
 	h.finds("ada", "U0BOT", "", "2 of 3 calls wait", "It has a card of its own now")
 	if !own.has(render.ActArguments) {
@@ -171,7 +175,7 @@ func TestBundleApart(t *testing.T) {
 	if n := strings.Count(teo.raw, `"action_id":"approve"`); n != 1 {
 		t.Errorf("%d calls can be approved by a person who has agreed to one of two", n)
 	}
-	ada := h.finds("ada", "U0BOT", "", "2 of 3 calls wait", "1 of 2 agreed")
+	ada = h.finds("ada", "U0BOT", "", "2 of 3 calls wait", "1 of 2 agreed")
 	h.clicks("ada", "U0BOT", ada, render.ActApproveAll)
 	h.finds("ada", "U0BOT", "", "1 of 3 calls waits", "Done.", "You have agreed")
 	if got := h.runs(); len(got) != 2 { // with the search, which needs no approval

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -37,7 +38,7 @@ const (
 
 // CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
 // Messages that were received are known by their id, so that the order of histories, deliveries and retries does not
-// matter. It goes on where an earlier process stopped.
+// matter. It continues where an earlier process stopped.
 func (b Reception) CatchUp(ctx context.Context, _ store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
@@ -46,7 +47,7 @@ func (b Reception) CatchUp(ctx context.Context, _ store.Timer) error {
 	if now.Gap == nil {
 		return b.Intake.CaughtUp(ctx, settings.Gap{})
 	}
-	c := &catchUp{Bot: b.Bot, gap: *now.Gap}
+	c := &catchUp{Bot: b.Bot, gap: *now.Gap, unread: map[string]int{}}
 	if err := b.Intake.StillWaits(ctx, c.gap); err != nil {
 		return err
 	}
@@ -64,6 +65,7 @@ type catchUp struct {
 	oldest time.Time           // messages from this time are read
 	talks  map[string][]string // threads of recent conversations, by channel
 	found  int                 // messages that had not been received
+	unread map[string]int      // channels whose history Slack does not show, by its reason
 }
 
 // history is a channel with a history.
@@ -99,6 +101,9 @@ func (c *catchUp) run(ctx context.Context) error {
 	if c.found > 0 {
 		c.Log.Info("messages were read that had not been received", "from", c.gap.From, "to", c.gap.To, "messages", c.found)
 	}
+	for _, cause := range slices.Sorted(maps.Keys(c.unread)) {
+		c.Log.Warn("channels can't be read after a gap; what people wrote there in it is not answered", "channels", c.unread[cause], "cause", cause)
+	}
 	return c.Intake.CaughtUp(ctx, c.gap)
 }
 
@@ -121,7 +126,7 @@ func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out 
 	}
 }
 
-// skipped reports whether Slack refused to let the bot read something. Permissions tells the operator of missing scopes.
+// skipped reports whether Slack refused to let the bot read something.
 func (c *catchUp) skipped(err error) bool {
 	code := slackapi.ErrorCode(err)
 	if code == "" || slackapi.IsServerFailure(code) || slackapi.IsTokenRefusal(code) || slackapi.RetryDelay(err) > 0 {
@@ -131,7 +136,7 @@ func (c *catchUp) skipped(err error) bool {
 	return true
 }
 
-// channels returns the channels and direct messages of which the bot is a member, by id. Where Slack does not list them,
+// channels returns the channels and direct messages that the bot is a member of, by id. Where Slack does not list them,
 // those of recent conversations are known.
 func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 	known := map[string]bool{}
@@ -181,6 +186,7 @@ func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 func (c *catchUp) read(ctx context.Context, ch history) error {
 	said, threads, err := c.topLevel(ctx, ch)
 	if c.skipped(err) {
+		c.unread[slackapi.Explain(err)]++
 		return nil
 	}
 	if err != nil {

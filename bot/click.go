@@ -134,7 +134,7 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 		return render.ClickTarget{Token: token}, err
 	}
 	named := a.ActionID
-	if named == render.ActFeedback { // an element with two tokens, neither of which occurs elsewhere
+	if named == render.ActFeedback { // an element with two tokens; neither occurs elsewhere
 		named = ""
 	}
 	s, err := b.findClickTarget(ctx, token, named)

@@ -255,7 +255,7 @@ func TestCriticalStages(t *testing.T) {
 		t.Error("a critical card has a plain Approve")
 	}
 	approve("teo", "#support-approvals", card)
-	ingrid := h.finds("ingrid", "U0BOT", "", "Waits for Finance Director (2 people). Team Lead agreed: <@U0002> ")
+	ingrid := h.finds("ingrid", "U0BOT", "", "Team Lead agreed: <@U0002> ", "Waits for Finance Director (2 people).")
 	approve("ingrid", "U0BOT", ingrid)
 	if ingrid = h.finds("ingrid", "U0BOT", "", "1 of 2 agreed", "You have agreed"); ingrid.has(render.ActTyped) {
 		t.Error("a person who has agreed can agree again")
@@ -345,7 +345,7 @@ func TestStaleCard(t *testing.T) {
 	if out := h.submits("ada", edit, map[string]any{"arg.amount": "10"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	h.finds("teo", "#support-approvals", "", "Waits for Finance Director. Team Lead agreed: <@U0001>", " → 10\n")
+	h.finds("teo", "#support-approvals", "", "Team Lead agreed: <@U0001>", "Waits for Finance Director.", " → 10\n")
 	if out := h.submits("teo", old, map[string]any{render.FieldReason: "late"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}

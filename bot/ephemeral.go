@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"countersign/bot/render"
@@ -31,12 +32,13 @@ func (b *Bot) sendEphemeral(ctx context.Context, r ephemeralReply, p *render.Blo
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityUrgent})
 	m := p.Message()
 	b.known(r.user).Localize(&m)
-	if err := b.replyIn(ctx, r, m); err == nil {
+	err := b.replyIn(ctx, r, m)
+	if err == nil {
 		return
-	} else if r.channel != "" {
-		b.Log.Debug("an ephemeral message was refused; sending a direct one", "error", err)
 	}
-	var err error
+	if !errors.Is(err, errElsewhere) {
+		b.Log.Info("Slack refused an ephemeral message; it is sent as a direct one", "user", r.user, "cause", slackapi.Explain(err))
+	}
 	for _, fresh := range []bool{false, true} { // Slack may have given the direct messages another channel
 		dm := ""
 		if dm, err = b.channels.DirectMessages(ctx, r.user, fresh); err == nil {

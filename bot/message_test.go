@@ -216,18 +216,18 @@ func TestWhatOthersDoAmongThemselves(t *testing.T) {
 		event string
 		kept  bool
 	}{
-		"an edit among people":            {change("message_changed", message("U0100", "b", edited), message("U0100", "a", "")), false},
-		"an edit with a mention":          {change("message_changed", message("U0100", "<@U0BOT> b", edited), message("U0100", "a", "")), true},
-		"an edit that takes it out":       {change("message_changed", message("U0100", "b", edited), message("U0100", "<@U0BOT> a", "")), true},
-		"an edit in a thread":             {change("message_changed", message("U0100", "b", edited+`,"thread_ts":"4.1"`), message("U0100", "a", `,"thread_ts":"4.1"`)), true},
-		"a preview":                       {change("message_changed", message("U0100", "<@U0BOT> a", `,"attachments":[{}]`), message("U0100", "<@U0BOT> a", "")), false},
-		"a preview after an edit":         {change("message_changed", message("U0100", "<@U0BOT> a", edited+`,"attachments":[{}]`), message("U0100", "<@U0BOT> a", edited)), false},
-		"the bot's own update":            {change("message_changed", message("U0BOT", "b", `,"bot_id":"B0001","thread_ts":"4.1"`), message("U0BOT", "a", `,"bot_id":"B0001","thread_ts":"4.1"`)), false},
-		"a deletion among people":         {change("message_deleted", "", message("U0100", "a", "")), false},
-		"a deletion of a mention":         {change("message_deleted", "", message("U0100", "<@U0BOT> a", "")), true},
-		"a deletion of the bot's own":     {change("message_deleted", "", message("U0BOT", "a", `,"bot_id":"B0001"`)), true},
-		"a deletion of nobody knows what": {`{"type":"message","subtype":"message_deleted","channel":"C0001","channel_type":"channel","ts":"6.1","deleted_ts":"5.1"}`, true},
-		"Slackbot":                        {`{"type":"message","user":"USLACKBOT","text":"You have been removed from #support","channel":"D9","channel_type":"im","ts":"7.1"}`, false},
+		"an edit among people":             {change("message_changed", message("U0100", "b", edited), message("U0100", "a", "")), false},
+		"an edit with a mention":           {change("message_changed", message("U0100", "<@U0BOT> b", edited), message("U0100", "a", "")), true},
+		"an edit that takes it out":        {change("message_changed", message("U0100", "b", edited), message("U0100", "<@U0BOT> a", "")), true},
+		"an edit in a thread":              {change("message_changed", message("U0100", "b", edited+`,"thread_ts":"4.1"`), message("U0100", "a", `,"thread_ts":"4.1"`)), true},
+		"a preview":                        {change("message_changed", message("U0100", "<@U0BOT> a", `,"attachments":[{}]`), message("U0100", "<@U0BOT> a", "")), false},
+		"a preview after an edit":          {change("message_changed", message("U0100", "<@U0BOT> a", edited+`,"attachments":[{}]`), message("U0100", "<@U0BOT> a", edited)), false},
+		"the bot's own update":             {change("message_changed", message("U0BOT", "b", `,"bot_id":"B0001","thread_ts":"4.1"`), message("U0BOT", "a", `,"bot_id":"B0001","thread_ts":"4.1"`)), false},
+		"a deletion among people":          {change("message_deleted", "", message("U0100", "a", "")), false},
+		"a deletion of a mention":          {change("message_deleted", "", message("U0100", "<@U0BOT> a", "")), true},
+		"a deletion of the bot's own":      {change("message_deleted", "", message("U0BOT", "a", `,"bot_id":"B0001"`)), true},
+		"a deletion of an unknown message": {`{"type":"message","subtype":"message_deleted","channel":"C0001","channel_type":"channel","ts":"6.1","deleted_ts":"5.1"}`, true},
+		"Slackbot":                         {`{"type":"message","user":"USLACKBOT","text":"You have been removed from #support","channel":"D9","channel_type":"im","ts":"7.1"}`, false},
 	} {
 		raw, err := json.Marshal(map[string]any{"type": "event_callback", "event_id": "Ev-" + name, "event": json.RawMessage(c.event)})
 		if err != nil {

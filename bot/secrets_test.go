@@ -29,7 +29,7 @@ func TestSecretsStayMasked(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, keepingSecrets)
 	root := h.says("sam", "#support", "@bot please\ncall charge_card "+bottest.SecretArgs)
-	card := h.finds("teo", "#support-approvals", "", "Charge ", "(masked)", "3 values are hidden: card.number, pin, note. Reveal them before you approve.")
+	card := h.finds("teo", "#support-approvals", "", "Charge ", "(masked)", "3 values are hidden: card.number, pin, note. Reveal them first, then you can approve.")
 	r := h.asked("C0002", card)
 	if r.Digest != approvers.Digest(r.Execution, r.Tool, r.ToolHash, []byte(bottest.SecretArgs)) {
 		t.Error("the digest does not cover the exact bytes")

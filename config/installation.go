@@ -15,7 +15,7 @@ const (
 	oneDay     = 24 * time.Hour
 	oneYear    = 365 * oneDay
 	leastKept  = oneDay
-	leastSaved = 30 * oneDay // of the history: whoever looks into something does so within weeks
+	leastSaved = 30 * oneDay // of the history: people look into something within weeks
 	mostKept   = 100 * oneYear
 )
 

@@ -8,7 +8,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// OpenAPI is a file that describes an HTTP API, each operation of which becomes a tool.
+// OpenAPI is a file that describes an HTTP API. Each operation becomes a tool.
 type OpenAPI struct {
 	Name       string
 	File       string   // path, relative to the working directory

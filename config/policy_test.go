@@ -135,7 +135,7 @@ agents: {a: {tools: ["*"], overrides: {low: {risk: critical}, high: {risk: low}}
 		{"high", "", approvers.Ask},
 		{"critical", "", approvers.Ask},
 		{"named", "", approvers.Auto}, // the operator named what loosens it
-		{"staged", "", approvers.Ask}, // whoever names stages wants to be asked
+		{"staged", "", approvers.Ask}, // a policy that names stages wants to ask
 		{"ruled", "", approvers.Ask},  // a rule that raises to high makes it wait
 		{"low", "a", approvers.Ask},   // so does an override
 		{"high", "a", approvers.Ask},  // a lower risk alone does not take the gate away

@@ -110,7 +110,7 @@ type OutboxMessage struct {
 	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
 	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps of its turn without a message of their own, which it describes
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"` // for an answer: how often Slack refused it everywhere at its time; the pauses grow with it
+	Refusals      int         `json:"refused,omitempty"` // for an answer or a question: how often Slack refused it everywhere at its time; the pauses grow with it
 	Home          *Home       `json:"home,omitempty"`    // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`
 	Process       string      `json:"maker"`          // the process that created it; another process must check whether it was already posted

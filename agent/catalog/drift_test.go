@@ -42,12 +42,12 @@ func TestDriftIsTold(t *testing.T) {
 		t.Errorf("%v", said)
 	}
 
-	s.describe("send", "Sends a letter to whoever pays.")
+	s.describe("send", "Sends a letter to the customer.")
 	f.until("it drifts", func() bool { return f.states() == "crm.look same, crm.send drifted" })
 	f.ReportDrift()
 	f.ReportDrift()
 	said := f.log.with("the definition of a tool changed, so it is blocked")
-	if len(said) != 1 || !strings.Contains(said[0], `- description: \"Does send.\"`) || !strings.Contains(said[0], `+ description: \"Sends a letter to whoever pays.\"`) {
+	if len(said) != 1 || !strings.Contains(said[0], `- description: \"Does send.\"`) || !strings.Contains(said[0], `+ description: \"Sends a letter to the customer.\"`) {
 		t.Errorf("%v", said)
 	}
 	s.mcp.RemoveTools("look")

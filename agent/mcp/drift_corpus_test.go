@@ -90,7 +90,7 @@ var driftCorpus = []struct{ what, from, to string }{
 	{"it says that a second run does nothing", `"idempotentHint":false`, `"idempotentHint":true`},
 	{"it says that it stays at home", `"openWorldHint":true`, `"openWorldHint":false`},
 	{"it does not say whether it only reads", `"readOnlyHint":false,`, ``},
-	{"an annotation that nobody knows", `"openWorldHint":true`, `"openWorldHint":true,"safeHint":true`},
+	{"an unknown annotation", `"openWorldHint":true`, `"openWorldHint":true,"safeHint":true`},
 	{"no annotations", `"annotations":{"title":"Acts","readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true},`, ``},
 	{"where the icon is", `/i.png`, `/j.png`},
 	{"the icon's kind", `image/png`, `image/svg+xml`},

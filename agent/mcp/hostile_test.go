@@ -71,7 +71,7 @@ func TestHostileServers(t *testing.T) {
 		{"answers with parts that are none", answers, "but also this"},
 		{"answers content that is not a list", fails, "act ran, but"},
 		{"fails inside", unclear, "the disk is on fire"},
-		{"fails in its own way", unclear, "nobody knows"},
+		{"fails in its own way", unclear, "out of paper"},
 		{"refuses arguments", fails, "amount is missing"},
 		{"knows no such tool", fails, "no such tool"},
 		{"says that it failed", fails, "the account is closed"},
@@ -140,7 +140,7 @@ func TestHostileServers(t *testing.T) {
 	settled(t, before)
 }
 
-// misbehaving is how long a server that does not answer may go on.
+// misbehaving is how long a server may fail to answer.
 const misbehaving = 300 * time.Millisecond
 
 // endOnceSent ends a call a while after it was sent.

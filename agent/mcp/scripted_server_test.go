@@ -233,7 +233,7 @@ var scriptedServers = map[string]acts{
 	"answers content that is not a list": answering(func(p *scriptedServer, m wire) { p.result(m, `{"content":"done"}`) }),
 
 	"fails inside":         answering(func(p *scriptedServer, m wire) { p.fail(m, -32603, "the disk is on fire") }),
-	"fails in its own way": answering(func(p *scriptedServer, m wire) { p.fail(m, -1, "nobody knows") }),
+	"fails in its own way": answering(func(p *scriptedServer, m wire) { p.fail(m, -1, "out of paper") }),
 	"refuses arguments":    answering(func(p *scriptedServer, m wire) { p.fail(m, -32602, "amount is missing") }),
 	"knows no such tool":   answering(func(p *scriptedServer, m wire) { p.fail(m, -32601, "no such tool") }),
 	"says that it failed": answering(func(p *scriptedServer, m wire) {

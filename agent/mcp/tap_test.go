@@ -102,7 +102,7 @@ func TestTapBounds(t *testing.T) {
 		}
 	}
 	if went != maxPassed {
-		t.Errorf("%d notifications went on", went)
+		t.Errorf("%d notifications were passed on", went)
 	}
 	many := make([]string, 0, 30)
 	for i := range 30 {

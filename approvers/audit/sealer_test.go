@@ -214,7 +214,7 @@ func TestHeadsThatTheStoreLacks(t *testing.T) {
 		}
 		err = StillNewest(old, path, earlier.db)
 		if (err != nil) != (c.lacks > 0) {
-			t.Errorf("%s: a store that comes back may go on: %v", c.what, err)
+			t.Errorf("%s: a store that comes back may continue: %v", c.what, err)
 		}
 	}
 }

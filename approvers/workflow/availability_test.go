@@ -113,7 +113,7 @@ func TestNobodyIsHereAtNight(t *testing.T) {
 	h.at(morning.Add(-time.Second))
 	h.wantKinds(r.ID, "proposed")
 	h.at(morning)
-	h.wantKinds(r.ID, "proposed escalated") // Ada's do-not-disturb goes on
+	h.wantKinds(r.ID, "proposed escalated") // Ada's do-not-disturb continues
 }
 
 // TestAwayWhileItWaits checks that when an absence begins, now or later, the requests that wait for a role of the

@@ -314,7 +314,7 @@ func TestDecideAllAfterOne(t *testing.T) {
 	}
 }
 
-// A request that is edited, or goes on to other people, leaves the bundle and gets its own card.
+// A request that is edited, or moves to other people, leaves the bundle and gets its own card.
 func TestBundleParts(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {

@@ -327,11 +327,11 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 	return t.giveUp(s, cause)
 }
 
-// giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place. An answer without one is
-// tried again later.
+// giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place. An answer or a question
+// without one is tried again later.
 func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
-	if isAnswer(s) {
+	if isAnswer(s) || isQuestion(s) {
 		s.Refusals++
 	}
 	if err := t.PutOutboxMessage(s); err != nil {

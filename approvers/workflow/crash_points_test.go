@@ -95,7 +95,7 @@ func TestCrashPoints(t *testing.T) {
 	}
 	t.Log(sum)
 	if sum.unknown == 0 || sum.again == 0 || sum.once == 0 {
-		t.Error("too little went on")
+		t.Error("too little happened")
 	}
 }
 

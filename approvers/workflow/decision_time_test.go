@@ -121,7 +121,7 @@ func TestTookAtALaterStage(t *testing.T) {
 	h.wantTook(r.ID, 5*time.Second, "5000")
 }
 
-// TestTookIsNotKnown checks that a decision has no time if nobody knows when its card was shown, and a short time if it
+// TestTookIsNotKnown checks that a decision has no time if it is unknown when its card was shown, and a short time if it
 // was received before the showing of the card was recorded.
 func TestTookIsNotKnown(t *testing.T) {
 	h := newHarness(t)

@@ -20,7 +20,7 @@ func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string
 	return times
 }
 
-// TestClicksWithoutEnd checks that a person who goes on clicking on a decided request is told each time, but does not
+// TestClicksWithoutEnd checks that a person who keeps clicking on a decided request is told each time, but does not
 // fill the store: the first clicks have a record each, later only each power of ten. The count continues for another
 // person, another reason and a new process.
 func TestClicksWithoutEnd(t *testing.T) {

@@ -145,7 +145,7 @@ func TestDriftWhileDown(t *testing.T) {
 	h.wantState(r.ID, approvers.Voided)
 }
 
-// An idempotent tool is run again under the same key only if its definition is the same. Nobody knows whether the
+// An idempotent tool is run again under the same key only if its definition is the same. It is unknown whether the
 // changed tool acts once for each key.
 func TestDriftDuringARunThatWasCut(t *testing.T) {
 	for name, c := range map[string]struct {

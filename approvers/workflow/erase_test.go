@@ -158,7 +158,7 @@ func TestErase(t *testing.T) {
 	if _, err := h.History.Erase(h.ctx(), "req_none", approvers.Operator("root"), "x"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("what is not there: %v", err)
 	}
-	h.begin(h.say(alice, "and go on").Turn) // the conversation works with what is left
+	h.begin(h.say(alice, "and continue").Turn) // the conversation continues with what is left
 }
 
 // A call that ran without approval is erased by its execution, a question of the model by its call.

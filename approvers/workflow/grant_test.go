@@ -203,7 +203,7 @@ func TestAGrantStaysWhereItWasGiven(t *testing.T) {
 	h.policy.Store(policy("policy-1", granting))
 	h.granted(3)
 	h.wantAsked(h.propose(h.sayIn("900.1", alice, "me too").Turn, oneRefund)[0])
-	h.wantAsked(h.propose(h.say(lead, "and one for me").Turn, oneRefund)[0]) // whoever granted it asks
+	h.wantAsked(h.propose(h.say(lead, "and one for me").Turn, oneRefund)[0]) // the giver of the grant asks
 }
 
 // TestAChangedToolEndsWhatWaitsUnderAGrant checks that the call is voided, and that the grant is valid for the old
@@ -272,7 +272,7 @@ func TestGrantMoreIsDenied(t *testing.T) {
 		change func(*workflow.Click, *approvers.Allowance)
 		code   approvers.Code
 	}{
-		"by whoever asks":     {func(c *workflow.Click, _ *approvers.Allowance) { c.Who = alice }, approvers.DeniedSelf},
+		"by the requester":    {func(c *workflow.Click, _ *approvers.Allowance) { c.Who = alice }, approvers.DeniedSelf},
 		"by others":           {func(c *workflow.Click, _ *approvers.Allowance) { c.Who = bob }, approvers.DeniedNotMember},
 		"not shown whole":     {func(c *workflow.Click, _ *approvers.Allowance) { c.Whole = false }, approvers.DeniedUnseen},
 		"over something else": {func(c *workflow.Click, _ *approvers.Allowance) { c.Digest = "other" }, approvers.DeniedStale},

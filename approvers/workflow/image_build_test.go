@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// disk is the content of the disk at one moment of a recorded run: what was synced, and later writes. Nobody knows
+// disk is the content of the disk at one moment of a recorded run: what was synced, and later writes. It is unknown
 // which of the later writes arrived, and in which order.
 type disk struct {
 	synced []byte

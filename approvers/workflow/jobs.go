@@ -140,7 +140,7 @@ func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) 
 	}
 	err := handle(ctx, t)
 	if err == nil && t.Kind == store.TimerInbox {
-		w.Crashes.Forget(string(t.Kind), t.Ref) // it is handled; a turn goes on
+		w.Crashes.Forget(string(t.Kind), t.Ref) // it is handled; a turn continues
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// lateEdit limits the age of a message of which the workflow learns first by an edit, because the message event is late
+// lateEdit limits the age of a message that the workflow first learns of by an edit, because the message event is late
 // or was lost. The edit of an older message starts nothing.
 const lateEdit = time.Hour
 

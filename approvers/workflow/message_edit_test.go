@@ -206,7 +206,7 @@ func TestTheThreadGoes(t *testing.T) {
 	b := h.begin(heard.Turn)
 	h.erase(u, true)
 	if h.conversation(heard.Conversation).Gone {
-		t.Error("a thread that goes on without its first message is gone")
+		t.Error("a thread that continues without its first message is gone")
 	}
 	h.ok(h.Intake.Deleted(h.ctx(), workflow.Deletion{At: h.clock.Now(), Team: u.Team, Channel: u.Channel, Thread: u.TS, TS: u.TS})) // with its last reply
 	if !h.conversation(heard.Conversation).Gone {

@@ -26,7 +26,7 @@ func wantPaused(t testing.TB, err error) {
 	}
 }
 
-// During a pause nothing starts, whoever approved it, and no model is called; decisions are accepted and deadlines run
+// During a pause nothing starts, even if it was approved, and no model is called; decisions are accepted and deadlines run
 // on. An approved call expires if it can't start in time. After the pause everything continues where it was.
 func TestPauseHoldsEverything(t *testing.T) {
 	h := newHarness(t)
@@ -207,7 +207,7 @@ func TestWhatRestsIsNotDue(t *testing.T) {
 	}
 	h.ok(h.Pauses.Resume(h.ctx(), lead.ID, ""))
 	if idle, err := h.Idle(h.ctx()); err != nil || idle {
-		t.Errorf("idle after it goes on: %t (%v)", idle, err)
+		t.Errorf("idle after the pause: %t (%v)", idle, err)
 	}
 }
 

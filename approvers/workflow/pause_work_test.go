@@ -91,7 +91,7 @@ func TestPauseStopsTheWork(t *testing.T) {
 		w.ok(w.Pauses.Resume(w.ctx(), lead.ID, ""))
 		w.pass(10 * time.Millisecond)
 		if got := l.String(); got != "answered answered" {
-			t.Errorf("right after it goes on: %q", got)
+			t.Errorf("right after the pause: %q", got)
 		}
 		w.wantOutcome(running.ID, approvers.OutcomeExecuted)
 		w.wantTurn(thinking, approvers.TurnAnswered)

@@ -419,7 +419,7 @@ func TestCardsOfAStage(t *testing.T) {
 			t.Errorf("cards at %s", got)
 		}
 	})
-	t.Run("what nobody knows the end of is put to all of them", func(t *testing.T) {
+	t.Run("a run with an unknown outcome is put to all of them", func(t *testing.T) {
 		h := newHarness(t)
 		h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
 			several(p)

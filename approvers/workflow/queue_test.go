@@ -196,7 +196,7 @@ func TestTryAgain(t *testing.T) {
 	wantDenied(t, h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: bob}), approvers.DeniedNothing)
 	b = h.begin(turn)
 	if b.Turn.Step != 1 || len(b.Calls[turn]) != 1 || len(b.Turn.Requesters) != 2 {
-		t.Errorf("goes on at step %d with %d results, asked by %v", b.Turn.Step, len(b.Calls[turn]), b.Turn.Requesters)
+		t.Errorf("continues at step %d with %d results, asked by %v", b.Turn.Step, len(b.Calls[turn]), b.Turn.Requesters)
 	}
 	h.ok(h.Turns.Stop(h.ctx(), turn, b.Turn.Step, "Out of steps.", false))
 	wantDenied(t, h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: alice}), approvers.DeniedNothing)
@@ -277,7 +277,7 @@ func TestDirectMessagesBeginAnew(t *testing.T) {
 	h.clock.pass(9 * time.Hour)
 	third := say(false)
 	if third.Conversation == first.Conversation {
-		t.Error("a direct message after a long silence went on with the old conversation")
+		t.Error("a direct message after a long silence continued the old conversation")
 	}
 	h.answer(third.Turn)
 	if h := say(true); h.Conversation == third.Conversation {

@@ -8,12 +8,13 @@ import (
 	"countersign/store"
 )
 
-// What a requester waits for is never given up at once. If Slack refuses it everywhere, it is tried again after growing
-// pauses, and when the bot starts: somebody may have corrected the cause.
+// What a requester waits for, and what people are asked, is never given up at once. If Slack refuses it everywhere, it
+// is tried again after growing pauses, and when the bot starts: somebody may have corrected the cause.
 const (
-	firstAnswerRetry = 10 * time.Minute
-	lastAnswerRetry  = 24 * time.Hour
-	answersKept      = 7 * 24 * time.Hour
+	firstAnswerRetry   = 10 * time.Minute
+	firstQuestionRetry = time.Minute // a question has a deadline
+	lastAnswerRetry    = 24 * time.Hour
+	answersKept        = 7 * 24 * time.Hour
 )
 
 // isAnswer reports whether a requester waits for an outbox message.
@@ -25,9 +26,26 @@ func isAnswer(s store.OutboxMessage) bool {
 	return false
 }
 
-// retryLater schedules another try of an answer that Slack refuses and that has no other place, unless it is too old.
+// isQuestion reports whether an outbox message asks people something other than for a decision.
+func isQuestion(s store.OutboxMessage) bool {
+	switch s.Kind {
+	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxQuestion, store.OutboxUnknown:
+		return true
+	}
+	return false
+}
+
+// retryLater schedules another try of an answer or a question that Slack refuses and that has no other place, unless it
+// is too old or nobody needs to answer it any more.
 func (t outboxTx) retryLater(s store.OutboxMessage) error {
-	if !isAnswer(s) || t.now.Sub(s.CreatedAt) > answersKept {
+	first := firstAnswerRetry
+	switch {
+	case isQuestion(s):
+		if life, err := t.reposts.relevance(s); err != nil || !life.relevant {
+			return err
+		}
+		first = firstQuestionRetry
+	case !isAnswer(s) || t.now.Sub(s.CreatedAt) > answersKept:
 		return nil
 	}
 	if places, err := t.otherPlaces(s); err != nil || len(places) > 0 {
@@ -35,16 +53,26 @@ func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	}
 	pause := lastAnswerRetry
 	if s.Refusals < 8 {
-		pause = min(pause, firstAnswerRetry<<(s.Refusals-1))
+		pause = min(pause, first<<max(0, s.Refusals-1))
 	}
-	t.note(slog.LevelWarn, "Slack refuses an answer everywhere; it is kept and tried again", "message", string(s.Kind), "to", s.To, "cause", s.LastError, "after", pause)
+	t.note(slog.LevelWarn, "Slack refuses a message everywhere; it is kept and tried again", "message", string(s.Kind), "to", s.To, "cause", s.LastError, "after", pause)
 	return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: t.now.Add(pause)})
+}
+
+// retryAnswer tries a refused answer or question again. A question that is over is not shown any more.
+func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
+	if isQuestion(s) {
+		if life, err := t.reposts.relevance(s); err != nil || !life.relevant {
+			return errors.Join(err, t.ClearTimer(store.TimerRepost, s.ID))
+		}
+	}
+	return t.tryAgain(s)
 }
 
 // maxRetried bounds the outbox messages that are examined.
 const maxRetried = 10_000
 
-// retryAnswers tries the refused answers again, because the cause may be gone. Another refusal does not make the pause
+// retryAnswers tries the refused answers and questions again, because the cause may be gone. Another refusal does not make the pause
 // longer, or an answer would come hours after Slack accepts it.
 func (t cardsTx) retryAnswers() error {
 	timers, err := t.Timers(store.TimerRepost, maxRetried)
@@ -53,14 +81,14 @@ func (t cardsTx) retryAnswers() error {
 	}
 	for _, timer := range timers {
 		s, err := t.OutboxMessage(timer.Ref)
-		if errors.Is(err, store.ErrNotFound) || err == nil && (s.State != store.OutboxUnreachable || !isAnswer(s)) {
+		if errors.Is(err, store.ErrNotFound) || err == nil && (s.State != store.OutboxUnreachable || !isAnswer(s) && !isQuestion(s)) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		s.Refusals = max(0, s.Refusals-1)
-		if err := t.tryAgain(s); err != nil {
+		if err := t.retryAnswer(s); err != nil {
 			return err
 		}
 	}

@@ -202,7 +202,7 @@ func TestVanishedInTheThread(t *testing.T) {
 	h.showThese(r.ID, turn, r.Execution)
 	h.loses(h.surface(asks.ID))
 	h.clock.pass(expiresAfter)
-	h.due() // the model is told that nobody knows; people may still say
+	h.due() // the model is told that it is unknown; people may still report
 	if got := h.surface(asks.ID); got.State != store.OutboxWanted {
 		t.Errorf("the question about the run is %s near its deadline", got.State)
 	}
@@ -241,7 +241,7 @@ func TestVanishedMeanwhile(t *testing.T) {
 	r := h.ask(`apply_discount {}`)
 	card := h.only(r.ID, store.OutboxCard)
 	card.Channel, card.TS = "C0002", "300.1"
-	h.loses(card) // nobody knows yet what it showed
+	h.loses(card) // it is unknown what it showed
 	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
 	if got := h.surface(card.ID); got.State != store.OutboxLost || got.Round != 1 {
 		t.Fatalf("it is %+v", got)

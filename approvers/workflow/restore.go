@@ -28,7 +28,7 @@ type Loss struct {
 	Reason  string
 }
 
-// Restored closes everything in a restored store that could act, because nobody knows what happened after the backup:
+// Restored closes everything in a restored store that could act, because what happened after the backup is unknown:
 // requests and calls that have not run are voided, interrupted runs get an unknown outcome, turns stop, deliveries are
 // set aside, and grants end. Nothing that people wrote since the backup is read again, because it may have been answered.
 // Then it records the restoration. It must be called before anything else runs on the store.

@@ -111,7 +111,7 @@ func TestRetentionKeepsWhatWaits(t *testing.T) {
 	}
 	other.ok(other.Runs.MarkUnknown(other.ctx(), r.Execution))
 	other.clock.pass(expiresAfter)
-	other.due() // the model is told that nobody knows
+	other.due() // the model is told that it is unknown
 	other.answer(r.Turn)
 	other.clock.pass(91 * aDay)
 	other.retain(0, 0)

@@ -67,7 +67,7 @@ func TestAskAgain(t *testing.T) {
 		t.Errorf("the earlier run is %s", was.State)
 	}
 	if _, left := h.timers(store.TimerLeave)[c.Execution]; left {
-		t.Error("the model would be told that nobody knows")
+		t.Error("the model would be told that it is unknown")
 	}
 	h.only(r.ID, store.OutboxCard)
 	h.notRun(after.Execution)

@@ -292,7 +292,7 @@ func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 		}
 		w.pass(5 * time.Minute)
 		if got := l.String(); got != "c1 a1 a2 b2" {
-			t.Errorf("in the end %q; want the lane of the hopeless one to go on", got)
+			t.Errorf("in the end %q; want the lane of the hopeless one to continue", got)
 		}
 	})
 }
@@ -316,7 +316,7 @@ func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 		w.ok(w.Intake.Done(context.Background(), "a1", "settled elsewhere"))
 		w.pass(5 * time.Second)
 		if got := l.String(); got != "a2" {
-			t.Errorf("handled %q; want the lane to go on", got)
+			t.Errorf("handled %q; want the lane to continue", got)
 		}
 	})
 }

@@ -99,7 +99,7 @@ func TestHeadsArePosted(t *testing.T) {
 	}
 	o.wants("nothing new", 1, 3)
 	journal := readStore(o.harness, func(r store.Reader) ([]approvers.JournalEntry, error) { return r.Journal(0, 100) })
-	same(t, "records, of which none is about a head", len(journal), 5)
+	same(t, "records; none is about a head", len(journal), 5)
 	o.reopen()
 	step(time.Second, 1)
 	o.wants("in a new process", 1, 3, 4)

@@ -163,7 +163,7 @@ func TestSealWithAnotherKey(t *testing.T) {
 	if _, err := h.History.Seal(h.ctx(), newSealKey(t, "countersign-there")); !errors.Is(err, workflow.ErrSeal) {
 		t.Errorf("the key of another installation: %v", err)
 	}
-	same(t, "with its own key it goes on", h.sealAll(three), []int{1})
+	same(t, "with its own key it continues", h.sealAll(three), []int{1})
 }
 
 // If the rows that the next head is computed from are missing or wrong, they are computed anew.

@@ -59,7 +59,7 @@ func TestAGrantIsOffered(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	if got := h.wanted(g.ID); got != "grant role:finance-director" || h.row() != 0 {
-		t.Errorf("shown: %s; the row goes on with %d", got, h.row())
+		t.Errorf("shown: %s; the row continues with %d", got, h.row())
 	}
 	r := h.wantAsked(h.next(`issue_refund {"amount":1,"currency":"USD"}`))
 	h.reject(lead, r.ID)

@@ -126,7 +126,7 @@ func (t runsTx) markUnknown(e approvers.Execution, why approvers.Loss) error {
 	return t.askWhatHappened(lost)
 }
 
-// PutBack schedules a repeatable run again that a pause interrupted. It waits until the pause ends.
+// PutBack reschedules a repeatable run that a pause interrupted. It runs when the pause ends.
 func (w *Runs) PutBack(ctx context.Context, execution string) error {
 	return w.update(ctx, "put back", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -181,8 +181,8 @@ type Report string
 const (
 	Happened Report = "happened" // with the result in Click.Reason
 	DidNot   Report = "did_not"
-	Leave    Report = "leave" // tell the model that nobody knows
-	Asked    Report = "again" // nobody knows, and it was asked for again: see RetryUnknown
+	Leave    Report = "leave" // tell the model that the outcome is unknown
+	Asked    Report = "again" // the outcome is unknown, and the call was asked for again: see RetryUnknown
 )
 
 // askWhatHappened asks the approvers and the requester about a run whose process stopped.

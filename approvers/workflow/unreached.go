@@ -115,7 +115,7 @@ func (t cardsTx) roots(r approvers.Request, messages []store.OutboxMessage) (roo
 	return roots
 }
 
-// tryAgain shows a refused card or answer again. One for a role or a group goes to its members of this time.
+// tryAgain shows a refused card, answer or question again. One for a role or a group goes to its members of this time.
 func (t cardsTx) tryAgain(s store.OutboxMessage) error {
 	s.State = store.OutboxWanted
 	s.Revision++
@@ -128,10 +128,11 @@ func (t cardsTx) tryAgain(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
-// retryCard tries the card of a timer again, if still nobody can be shown its request, or the answer of a timer.
+// retryCard tries the card of a timer again, if still nobody can be shown its request, or the answer or question of a
+// timer.
 func (t cardsTx) retryCard(s store.OutboxMessage) error {
-	if isAnswer(s) {
-		return t.tryAgain(s)
+	if isAnswer(s) || isQuestion(s) {
+		return t.retryAnswer(s)
 	}
 	unreached, err := t.isUnreached(s)
 	if err != nil || !unreached {
@@ -153,8 +154,8 @@ func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	return r.ReachesNobody(), err
 }
 
-// RetryUnreached tries the cards again of all requests that nobody can be shown, and refused answers, because the cause
-// may be gone.
+// RetryUnreached tries the cards again of all requests that nobody can be shown, and refused answers and questions,
+// because the cause may be gone.
 func (w *Outbox) RetryUnreached(ctx context.Context) error {
 	var unreached []approvers.Request
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
@@ -70,7 +71,7 @@ func TestNobodyCouldBeShownIt(t *testing.T) {
 	}
 }
 
-// TestACardThatIsShownAgain: whoever joined the role meanwhile gets it too, and silence then means that nobody decided.
+// TestACardThatIsShownAgain checks that people who joined the role meanwhile get it too, and silence then means that nobody decided.
 func TestACardThatIsShownAgain(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
@@ -134,5 +135,36 @@ func TestTheLeadOfThoseWhoCantBeShownIt(t *testing.T) {
 	h.refuse(r.ID, fin1.ID.User())
 	if got := h.request(r.ID); !got.ReachesNobody() || !got.Unreached.Added(got, got.Joined[0]) {
 		t.Errorf("unreached: %+v", got.Unreached)
+	}
+}
+
+// TestARefusedQuestionIsAskedLater: a question that Slack refuses in the thread and by direct message is tried again
+// while it can be answered, and not longer.
+func TestARefusedQuestionIsAskedLater(t *testing.T) {
+	h := newHarness(t)
+	_, c := h.askPeople()
+	h.refuse(c.ID)
+	if got := h.where(c.ID); got != "" {
+		t.Fatalf("it is shown: %s", got)
+	}
+	for i, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+		h.clock.pass(pause - time.Second)
+		h.due()
+		if got := h.where(c.ID); got != "" {
+			t.Fatalf("%d: tried too early: %s", i, got)
+		}
+		h.clock.pass(time.Second)
+		h.due()
+		if got := h.where(c.ID); got != "inquiry user:"+alice.ID.User() {
+			t.Fatalf("%d: not tried again: %q", i, got)
+		}
+		h.refuse(c.ID)
+	}
+	h.ok(h.Questions.Answer(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Call: c.ID}, 0))
+	h.clock.pass(time.Hour)
+	h.due()
+	h.ok(h.Outbox.RetryUnreached(h.ctx()))
+	if got, timers := h.where(c.ID), h.timers(store.TimerRepost); got != "" || len(timers) != 0 {
+		t.Errorf("after the answer: shown %q, %d timers", got, len(timers))
 	}
 }

@@ -24,8 +24,33 @@ func (v View) standIn() *BlockBuilder {
 		return p
 	}
 	p.Para(Say("You get what waits for them by direct message, if your own roles may decide it. You decide in your own name, and never about what you asked for."))
-	p.Para(Coverage(v.Policy, a.Covers, "you", "yours")...)
+	p.Para(coverage(v.Policy, a.Covers, "you", "yours")...)
 	return p
+}
+
+// AbsenceOf tells a person in an answer to their command whether they are away, until when, and who stands in.
+func AbsenceOf(a approvers.Absence, p *approvers.Policy, command string, now time.Time, reads Reader) []*RichText {
+	if a.Over(now) {
+		return []*RichText{Say("You are not away. To say that you are, write ").Code(command + " away until monday").Say(".")}
+	}
+	line := Say("🌴 You are away ")
+	if !a.During(now) {
+		line = Say("🌴 You will be away ").Say("from ").Strong(reads.Spoken(a.From)).Say(" ")
+	}
+	line.Say("until ").Strong(reads.Spoken(a.Until)).Say(". From then on you are asked again.")
+	out := []*RichText{line}
+	standIn := new(RichText).Person(a.Delegate, a.DelegateName).Say(" stands in for you, and is told so. ")
+	switch {
+	case a.Delegate == "":
+		out = append(out, Say("Nobody stands in for you: your cards go to the others in your roles, and if nobody else is here, to the lead at once. "+
+			"To name somebody, add “, delegate to @colleague”."))
+	case len(a.Covers) == 0:
+		out = append(out, standIn.Say("You have no role that decides, so they get nothing to decide."))
+	default:
+		out = append(out, standIn.Say("They decide in their own name, by their own roles:"))
+		out = append(out, coverage(p, a.Covers, "they", "theirs")...)
+	}
+	return append(out, new(RichText).Code(command+" back").Say(" ends it."))
 }
 
 // Limits on named roles and tools keep the message short even with a long policy.
@@ -34,9 +59,9 @@ const (
 	maxToolsNamed = 6
 )
 
-// Coverage says for each role of an absent person which requests the stand-in can decide. who and whose address the
+// coverage says for each role of an absent person which requests the stand-in can decide. who and whose address the
 // stand-in: "you" and "yours", or "they" and "theirs".
-func Coverage(p *approvers.Policy, covers []approvers.Cover, who, whose string) []*RichText {
+func coverage(p *approvers.Policy, covers []approvers.Cover, who, whose string) []*RichText {
 	var out []*RichText
 	for i, c := range covers {
 		if i == maxCovers {

@@ -38,7 +38,7 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 	v.edits(p, r)
 	if note := maskedNote(r); !note.empty() {
 		if v.mustReveal(r) {
-			note.Say(" Reveal them before you approve.")
+			note.Strong(" Reveal them first, then you can approve.")
 		}
 		p.Para(note)
 	}
@@ -282,6 +282,7 @@ func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []sl
 		style = slack.StyleDefault
 	}
 	switch {
+	case masked && v.ownCopy(): // when they are revealed, this copy has the button
 	case whole && r.WantsTyping():
 		row = append(row, button(ActTyped, "Approve…", value, style))
 	case whole:

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// waitsLine says whom a request waits for and who has agreed, and above that why this copy came to its reader, if that
-// is not because of the stage itself.
+// waitsLine says which stages have agreed and whom a request waits for, and above that why this copy came to its reader,
+// if that is not because of the stage itself.
 func (v View) waitsLine(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
@@ -18,8 +18,8 @@ func (v View) waitsLine(r approvers.Request) []*RichText {
 		line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
 		c.in(line)
 	}
-	line.also(agreedAt(r)).Say(against(r, ", ")).Say(".").also(v.otherStages(r))
-	out := []*RichText{v.handedOn(r), v.escalated(r), line}
+	line.also(agreedAt(r)).Say(against(r, ", ")).Say(".").also(laterStages(v, r))
+	out := []*RichText{v.handedOn(r), v.escalated(r), v.earlierStages(r), line}
 	for _, d := range r.Against(r.Stage) {
 		no := Say("👎 ").Person(d.By, d.Name).Say(" is against it")
 		if d.Reason != "" {
@@ -27,7 +27,7 @@ func (v View) waitsLine(r approvers.Request) []*RichText {
 		}
 		out = append(out, no)
 	}
-	return out[:min(len(out), maxPeopleTold+3)]
+	return out[:min(len(out), maxPeopleTold+4)]
 }
 
 // agreedAt says how many of a stage's people have agreed, if it takes several.
@@ -68,20 +68,26 @@ func peopleOf(by []approvers.Decision) *RichText {
 	return p
 }
 
-// otherStages says who agreed at the stages before the current one, and which stages follow.
-func (v View) otherStages(r approvers.Request) *RichText {
+// earlierStages says who agreed at the stages before the current one.
+func (v View) earlierStages(r approvers.Request) *RichText {
 	p := new(RichText)
 	for i, st := range r.Plan.Stages[:min(r.Stage, len(r.Plan.Stages))] {
 		if i == maxStagesTold {
 			p.Say(" " + Plural(r.Stage-i, "more stage") + " agreed.")
 			break
 		}
-		p.Say(" " + v.stageTitle(st) + " agreed")
+		p.Say(map[bool]string{true: "✔️ ", false: " "}[i == 0] + v.stageTitle(st) + " agreed")
 		if by := decisionsAt(r, i); len(by) > 0 {
 			p.Say(": ").also(peopleOf(by)).Say(" ").At(by[len(by)-1].At, clock)
 		}
 		p.Say(".")
 	}
+	return p
+}
+
+// laterStages says which stages follow the current one.
+func laterStages(v View, r approvers.Request) *RichText {
+	p := new(RichText)
 	for i, next := range r.Plan.Stages[min(r.Stage+1, len(r.Plan.Stages)):] {
 		if i == maxStagesTold {
 			return p.Say(" Then " + Plural(len(r.Plan.Stages)-1-r.Stage-i, "more stage") + ".")

@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -201,4 +202,37 @@ func TestClaimsOnACard(t *testing.T) {
 	}
 	withinLimits(t, d.Messages[0])
 	bottest.Golden(t, "card_claims", d.Messages[0])
+}
+
+// The own copy of a person who has agreed says who is still needed, and has no Approve.
+func TestHaveAgreed(t *testing.T) {
+	quorum := func(n int, by ...string) approvers.Request {
+		r := bottest.Request(bottest.RefundArgs)
+		r.Plan.Stages = []approvers.Stage{{Approver: "team-lead", Quorum: n}}
+		for _, user := range by {
+			r = bottest.ApprovedBy(r, user, "Teo", "team-lead", 0)
+		}
+		return r
+	}
+	next := quorum(1, "U0002")
+	next.Plan.Stages = append(next.Plan.Stages, approvers.Stage{Approver: "finance-director", Quorum: 1})
+	next.Stage = 1
+	two := next
+	two.Plan.Stages = []approvers.Stage{next.Plan.Stages[0], {Approver: "finance-director", Quorum: 2}}
+	for want, r := range map[string]approvers.Request{
+		"Still needed: Finance Director.":             next,
+		"Still needed: 2 people of Finance Director.": two,
+		"Still needed: one more of Team Lead.":        quorum(2, "U0002"),
+		"Still needed: 2 people of Team Lead.":        quorum(3, "U0002"),
+	} {
+		s := bottest.ViewModel(r)
+		s.Message.To = "user:U0002"
+		d := drawn(t, s)
+		if text := d.Messages[0].Text; !strings.Contains(text, "☑️ You have agreed. "+want) {
+			t.Errorf("%q is missing in %q", want, text)
+		}
+		if got := actionsOf(d); !slices.Equal(got, []string{ActTakeBack, ActArguments}) {
+			t.Errorf("the buttons are %q", got)
+		}
+	}
 }

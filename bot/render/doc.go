@@ -6,7 +6,7 @@
 //
 // It promises:
 //
-//   - Whatever a person, a model or a tool wrote reaches Slack only through untrusted.go: as literal text, with
+//   - What a person, a model or a tool wrote reaches Slack only through untrusted.go: as literal text, with
 //     invisible characters made visible. Nothing is cut without saying so.
 //   - Messages and views stay within Slack's limits at any input (limits.go).
 //   - Secret arguments are masked (masked_values.go), except in the form that reveals them to one person.

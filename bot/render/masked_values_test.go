@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,5 +60,39 @@ func TestMaskedForms(t *testing.T) {
 	}
 	if pages != 3 {
 		t.Errorf("20000 characters are shown on %d pages", pages)
+	}
+}
+
+// The copy of a person who has to reveal values first has no Approve; after that it has. A card in a channel keeps it,
+// because others may have revealed them.
+func TestApproveAfterReveal(t *testing.T) {
+	r := bottest.Request(bottest.SecretArgs)
+	r.Secrets = []string{"card.number", "pin"}
+	seen := r
+	seen.Revealed = []approvers.Reveal{{By: teo, Digest: r.Digest, Secrets: r.Secrets}}
+	for name, c := range map[string]struct {
+		r       approvers.Request
+		to      string
+		actions []string // the first is the primary one
+	}{
+		"in a channel":       {r, "channel:#support-approvals", []string{ActReveal, ActApprove, ActReject, ActArguments}},
+		"own copy":           {r, "user:U0002", []string{ActReveal, ActReject, ActArguments}},
+		"own copy, revealed": {seen, "user:U0002", []string{ActApprove, ActReject, ActModify, ActArguments}},
+	} {
+		s := bottest.ViewModel(c.r)
+		s.Message.To = c.to
+		d := drawn(t, s)
+		if got := actionsOf(d); !slices.Equal(got, c.actions) {
+			t.Errorf("%s: the buttons are %q, want %q", name, got, c.actions)
+		}
+		row := d.Messages[0].Blocks[len(d.Messages[0].Blocks)-1].(*slack.ActionBlock)
+		for i, e := range row.Elements.ElementSet {
+			if b := e.(*slack.ButtonBlockElement); (b.Style == slack.StylePrimary) != (i == 0) {
+				t.Errorf("%s: %s has the style %q", name, b.Text.Text, b.Style)
+			}
+		}
+		if said := strings.Contains(d.Messages[0].Text, "Reveal them first, then you can approve."); said != (c.actions[0] == ActReveal) {
+			t.Errorf("%s: it is said that values must be revealed first: %v", name, said)
+		}
 	}
 }

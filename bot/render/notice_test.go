@@ -113,7 +113,33 @@ func TestStandIns(t *testing.T) {
 	}
 }
 
-// broken returns a request with two stages, the second of which an operator skipped.
+// The answer to the command and the form say when somebody is away, who stands in, and how it ends.
+func TestAwayMessages(t *testing.T) {
+	a := approvers.Absence{
+		Who: teo, Version: 3, Name: "Teo", From: bottest.Noon, Until: bottest.Noon.Add(72 * time.Hour), Delegate: approvers.Who("T0001", "U0003"), DelegateName: "Ingrid",
+		Covers: []approvers.Cover{{Role: "support-agent"}, {Role: "team-lead", Lacks: []string{"issue_refund", "cancel_account"}}, {Role: "finance-director", None: true}},
+	}
+	later, alone, bare := a, a, a
+	later.From = bottest.Noon.Add(24 * time.Hour)
+	alone.Delegate, bare.Covers = "", nil
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range map[string]approvers.Absence{"away": a, "away_later": later, "away_alone": alone, "away_for_nothing": bare, "away_not": {}} {
+		t.Run(name, func(t *testing.T) {
+			m := Paragraph(AbsenceOf(a, bottest.Policy(), "/countersign", bottest.Noon, Reader{Zone: berlin, Locale: "en-GB"})...).Message()
+			withinLimits(t, m)
+			bottest.Golden(t, name, m)
+		})
+	}
+	s := ClickTarget{Token: testToken(bottest.Request(bottest.RefundArgs)).ButtonToken, Model: view.Model{Now: bottest.Noon}}
+	v := AwayForm(s)
+	viewWithin(t, v)
+	bottest.Golden(t, "modal_away", v)
+}
+
+// broken returns a request with two stages; an operator skipped the second.
 func broken(state approvers.State) approvers.Request {
 	anna := approvers.Operates(approvers.Operator("anna"))
 	r := bottest.Request(bottest.RefundArgs)

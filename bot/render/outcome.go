@@ -1,6 +1,7 @@
 package render
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -109,7 +110,7 @@ func (v View) unknown() Rendered {
 	if v.Request != nil && !strings.HasPrefix(v.Message.To, store.ToConversation) {
 		v.asked(p, *v.Request)
 	}
-	p.Para(v.untilTold())
+	p.Para(reportsWanted(v), v.untilTold())
 	p.Para(v.onceMore())
 	v.findings(p, e, what)
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
@@ -138,6 +139,33 @@ func lossWords(e approvers.Execution) string {
 		return "the bot was restored from a backup while " + Name(e.Tool) + " was running"
 	}
 	return "the bot stopped while " + Name(e.Tool) + " was running"
+}
+
+// reportsWanted says whose report the agent waits for. It is empty if it does not wait any more.
+func reportsWanted(v View) *RichText {
+	if v.Call.Outcome != "" || v.Later != nil {
+		return new(RichText)
+	}
+	asked := v.Turn.Requesters
+	line, or := Say("✋ Waits for "), ""
+	if r := v.Request; r != nil {
+		line.Strong(v.stageTitle(r.CurrentStage()) + v.joined(*r))
+		if or = " or "; len(asked) == 0 {
+			asked = []approvers.PersonID{r.Facts.Asker}
+		}
+	}
+	for i, who := range asked {
+		if i == maxPeopleTold {
+			line.Say(" or " + Plural(len(asked)-i, "other person"))
+			break
+		}
+		line.Say(or).Person(who, "")
+		or = " or "
+	}
+	if user, own := strings.CutPrefix(v.Message.To, store.ToUser); own && v.Request == nil && !slices.ContainsFunc(asked, func(p approvers.PersonID) bool { return p.User() == user }) {
+		line.Say(" or you") // the giver of the grant under which it ran
+	}
+	return line.Say(".")
 }
 
 // untilTold says until when the agent waits for the report, or that it was told that the outcome is unknown.

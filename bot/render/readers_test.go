@@ -19,7 +19,8 @@ func TestReaders(t *testing.T) {
 		r.Tool, r.Preview, r.Facts.Quote = tool, preview, quote
 		return r
 	}
-	refund := bottest.Request(bottest.RefundArgs)
+	args := strings.Replace(bottest.RefundArgs, "49.990", "49.99", 1)
+	refund := bottest.Request(args)
 
 	cancel := ask("cancel_account", `{"user_id":"USR-456","reason":"asked by phone"}`, "Cancel the account of Jane Doe (USR-456)", "close Jane Doe's account, she asked by phone")
 	cancel.ID, cancel.Plan.Risk, cancel.Plan.Routed, cancel.EscalateAt = "req_2", approvers.Critical, false, time.Time{}
@@ -34,7 +35,7 @@ func TestReaders(t *testing.T) {
 	escalated.Stage, escalated.Joined, escalated.EscalateAt = 1, []string{"finance-director"}, time.Time{}
 
 	edited := refund
-	edited.Args, edited.Preview = json.RawMessage(strings.Replace(bottest.RefundArgs, "49.990", "39.99", 1)), "Refund of $39.99 for order ORD-123"
+	edited.Args, edited.Preview = json.RawMessage(strings.Replace(args, "49.99", "39.99", 1)), "Refund of $39.99 for order ORD-123"
 	edited.Edits = []approvers.Edit{{By: teo, Name: "Teo", Role: "team-lead", At: bottest.Noon.Add(3 * time.Minute), Before: refund.Args, After: edited.Args, Reason: "shipping is not refunded"}}
 	edited.Plan.Stages, edited.EscalateAt = []approvers.Stage{{Approver: "finance-director", Quorum: 1}}, time.Time{}
 
@@ -44,7 +45,8 @@ func TestReaders(t *testing.T) {
 		{Kind: approvers.Answer, To: 0, By: sam, Name: "Sam", Text: "yes, in ticket 8812: the screen is cracked", At: bottest.Noon.Add(4 * time.Minute)},
 	}
 
-	refused := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: `{"message":"$0.00 of ORD-123 can still be refunded","refundable":0}`})
+	refused := refund
+	refused.ToolPreview = &approvers.ToolPreview{State: approvers.ToolPreviewReady, By: "preview_refund", Digest: refund.Digest, Text: `{"message":"$0.00 of ORD-123 can still be refunded","refundable":0}`}
 
 	masked := ask("issue_refund", `{"order_id":"ORD-7","amount":20,"currency":"USD","card":{"number":"4111 1111 1111 4242","name":"Ann Lee"},"pin":"0815-4711"}`, "Refund of $20.00 for order ORD-7", "refund 20 dollars of ORD-7 to Ann's new card")
 	masked.Secrets = []string{"card.number", "pin"}
@@ -69,7 +71,7 @@ func TestReaders(t *testing.T) {
 		"reader_07_masked":    bottest.ViewModel(masked),
 		"reader_08_cut":       bottest.ViewModel(email),
 		"reader_09_bundle":    bundle,
-		"reader_10_unknown":   unknownView(),
+		"reader_10_unknown":   unknownView(func(s *view.Model) { s.Execution.Args = refund.Args }),
 		"reader_11_rejected":  bottest.ViewModel(bottest.Closed(refund, approvers.Rejected, "U0002", "team-lead", "the customer was refunded already")),
 	} {
 		t.Run(name, func(t *testing.T) { bottest.Golden(t, name, drawn(t, s).Messages[0]) })

@@ -68,8 +68,13 @@ func (m Message) Kinds() (kinds []string) {
 	return kinds
 }
 
-// noButtons replaces the names of the buttons in a message without blocks.
-const noButtons = "\nSlack refuses the buttons of this message. Decide on my Home tab, or write /countersign pending."
+// noButtons replaces the names of the buttons in a message without blocks. What to do without them follows.
+const (
+	noButtons     = "\nSlack refuses the buttons of this message. "
+	insteadDecide = "Decide on my Home tab, or write /countersign pending."
+	insteadResume = "Write /countersign resume to let everything go on."
+	insteadTool   = "So it can't be answered here; when its time is over, the tool is told that nobody answered."
+)
 
 // textOnly returns a message without blocks.
 func textOnly(m Message) Message {
@@ -77,19 +82,42 @@ func textOnly(m Message) Message {
 	if at := strings.LastIndex(text, buttonsNamed); buttons && at >= 0 {
 		text = text[:at]
 	}
-	if slices.ContainsFunc(m.Blocks, acts) {
-		text += noButtons
-	}
-	return Message{Text: text}
+	return Message{Text: text + insteadOfButtons(m.Blocks)}
 }
 
-// acts reports whether a block has a button that does more than show details.
-func acts(b slack.Block) bool {
-	row, ok := b.(*slack.ActionBlock)
-	return ok && slices.ContainsFunc(row.Elements.ElementSet, func(e slack.BlockElement) bool {
-		one, ok := e.(*slack.ButtonBlockElement)
-		return !ok || one.ActionID != ActArguments
-	})
+// insteadOfButtons says what people can do without the buttons of some blocks; empty: none of them is missed.
+func insteadOfButtons(blocks []slack.Block) string {
+	var choices []string
+	instead := ""
+	for _, b := range blocks {
+		row, ok := b.(*slack.ActionBlock)
+		if !ok {
+			continue
+		}
+		for _, e := range row.Elements.ElementSet {
+			one, ok := e.(*slack.ButtonBlockElement)
+			switch {
+			case !ok:
+				instead = insteadDecide
+			case one.ActionID == ActArguments: // it only shows details
+			case strings.HasPrefix(one.ActionID, ActChoose):
+				choices = append(choices, one.Text.Text)
+			case one.ActionID == ActResume:
+				instead = insteadResume
+			case one.ActionID == ActFillIn, one.ActionID == ActVisited, one.ActionID == ActNoAnswer:
+				instead = insteadTool
+			default:
+				instead = insteadDecide
+			}
+		}
+	}
+	switch {
+	case len(choices) > 0:
+		return noButtons + "Write one of these, or an answer of your own: " + strings.Join(choices, " · ")
+	case instead != "":
+		return noButtons + instead
+	}
+	return ""
 }
 
 // simplifier collects the blocks of a simpler form.

@@ -82,7 +82,7 @@ func TestSimplify(t *testing.T) {
 				}
 			}
 			text, complete := Simplify(whole, TextOnly, none)
-			if len(text.Blocks) > 0 || complete || strings.Contains(text.Text, "Buttons: ") || strings.Contains(text.Text, "/countersign pending") != slices.ContainsFunc(whole.Blocks, acts) {
+			if len(text.Blocks) > 0 || complete || strings.Contains(text.Text, "Buttons: ") || strings.Contains(text.Text, noButtons) != (insteadOfButtons(whole.Blocks) != "") {
 				t.Errorf("the text alone: %q", text.Text)
 			}
 			if n := Width(text.Text); n > slackapi.MaxMessageText {
@@ -126,6 +126,36 @@ func leaves(v any) (texts, buttons []string) {
 	return texts, buttons
 }
 
+// A message without its buttons says what people can do instead, and names what they can choose from.
+func TestInsteadOfButtons(t *testing.T) {
+	for _, c := range []struct {
+		acts []string
+		want string
+	}{
+		{[]string{ActArguments}, ""},
+		{[]string{ActApprove, ActReject, ActArguments}, "Decide on my Home tab, or write /countersign pending."},
+		{[]string{ActChoose + "0", ActChoose + "1"}, "Write one of these, or an answer of your own: Red · Blue"},
+		{[]string{ActResume}, "Write /countersign resume to let everything go on."},
+		{[]string{ActFillIn, ActNoAnswer}, "So it can't be answered here; when its time is over, the tool is told that nobody answered."},
+	} {
+		p := new(BlockBuilder)
+		p.Para(Say("words"))
+		var row []slack.BlockElement
+		for i, act := range c.acts {
+			row = append(row, button(act, []string{"Red", "Blue", "Green"}[i], "x", slack.StyleDefault))
+		}
+		p.buttons("", row...)
+		got, _ := Simplify(Single(p).Messages[0], TextOnly, none)
+		want := "words"
+		if c.want != "" {
+			want += "\nSlack refuses the buttons of this message. " + c.want
+		}
+		if got.Text != want {
+			t.Errorf("%v: %q", c.acts, got.Text)
+		}
+	}
+}
+
 // What Slack is known to refuse is left out, and nothing else is changed.
 func TestSimplifyRefusedKinds(t *testing.T) {
 	table := slack.NewTableBlock("").AddRow(slack.NewTableRawTextCell("cell"))
@@ -149,7 +179,7 @@ func TestSimplifyRefusedKinds(t *testing.T) {
 		}
 	}
 	text, _ := Simplify(m, TextOnly, none)
-	if text.Text != "words"+noButtons {
+	if text.Text != "words"+noButtons+insteadDecide {
 		t.Errorf("%q", text.Text)
 	}
 }

@@ -60,7 +60,7 @@ func feedback(side, key string, v any) arr {
 	return arr{obj{"type": "context_actions", "elements": arr{having(o, side, having(b, key, v))}}}
 }
 
-// messageCases make a message with n of something of which Slack accepts a maximum. They are keyed by the entry of the
+// messageCases make a message with n of something that Slack limits. They are keyed by the entry of the
 // limit.
 var messageCases = map[string]struct {
 	most int

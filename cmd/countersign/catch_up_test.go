@@ -27,7 +27,7 @@ func TestCatchUp(t *testing.T) {
 				for _, killed := range []bool{false, true} {
 					name := fmt.Sprintf("%s retries=%t %s killed=%t", map[bool]string{true: "http", false: "socket"}[overHTTP], retries, lasts, killed)
 					t.Run(name, func(t *testing.T) {
-						inBubble(t, func(b *synctestHarness) {
+						inFakedTime(t, func(b *synctestHarness) {
 							b.http, b.setup.unlimited = overHTTP, false
 							b.instead = func(http.Handler) http.Handler {
 								return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(repeats)})
@@ -70,6 +70,9 @@ func repeats(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, e
 		}
 	}
 	slices.Reverse(said)
+	if len(said) == 0 {
+		said = []string{"I was told nothing."}
+	}
 	return scriptedmodel.Reply{Content: strings.Join(said, " ")}, nil
 }
 
@@ -122,8 +125,9 @@ func (c *catchUpTrial) play(killed bool) {
 	c.nots = append(c.nots, "deleted")
 	c.pass(2*third - time.Minute)
 	c.writes("sam", "#support", "", "@Countersign say late") // its retries come when the bot is back
+	c.writes("ingrid", "U0BOT", "", "start over")            // and so do those of this, which would begin a third conversation
 	c.pass(30 * time.Second)
-	missed := len(c.words) - before + 1 // with "start over"
+	missed := len(c.words) - before + 2 // with "start over"
 
 	var kills atomic.Int32
 	if killed {
@@ -161,8 +165,8 @@ func (c *catchUpTrial) play(killed bool) {
 			c.Errorf("%q was answered", w)
 		}
 	}
-	if n := c.heard("start over"); n != 1 {
-		c.Errorf("\"start over\" was heard %d times", n)
+	if n := c.heard("start over"); n != 2 {
+		c.Errorf("\"start over\" was heard %d times, and was written twice", n)
 	}
 	if n := c.count("#support", mine, "I was away from"); n != 1 && c.lasts > 30*time.Minute || n > 0 && c.lasts < 15*time.Minute {
 		c.Errorf("the thread says %d times that the bot was away for %s", n, c.lasts)
@@ -244,10 +248,111 @@ func (c *catchUpTrial) heard(text string) (n int) {
 	return n
 }
 
+// TestCatchUpWithoutScope: without the scope of a kind of channels, what people wrote there while the bot was down is not
+// answered, and the operator learns it by the scope's name: at once, on /readyz, and for each gap. The rest is answered.
+func TestCatchUpWithoutScope(t *testing.T) {
+	inFakedTime(t, nil, func(b *synctestHarness) {
+		b.setRetries(false)
+		c := &catchUpTrial{synctestHarness: b}
+		c.writes("sam", "U0BOT", "", "say hello")
+		c.within(time.Minute, "it is answered", func() bool { return b.idle() && c.answers()["hello"] == 1 })
+		b.ok(b.bot.end())
+		b.ws.Withhold("channels:history")
+		b.pass(10 * time.Minute)
+		c.writes("sam", "#support", "", "@Countersign say unread")
+		c.writes("sam", "U0BOT", "", "say direct")
+		b.pass(10 * time.Minute)
+		b.start()
+		b.within(5*time.Minute, "the direct message is answered", func() bool { return b.idle() && c.answers()["direct"] == 1 })
+		b.pass(5 * time.Minute)
+		if n := c.answers()["unread"]; n > 0 {
+			t.Errorf("the unreadable message was answered %d times", n)
+		}
+		for _, line := range []string{
+			`level=ERROR msg="the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app" scope=channels:history `,
+			`level=WARN msg="channels can't be read after a gap; what people wrote there in it is not answered" channels=`,
+		} {
+			if n := len(b.log.with(line)); n != 1 {
+				t.Errorf("the log says %d times: %s", n, line)
+			}
+		}
+		if lines := b.log.with("channels can't be read after a gap"); len(lines) == 1 && !strings.Contains(lines[0], "missing_scope: channels:history") {
+			t.Errorf("the reason is missing: %s", lines[0])
+		}
+		ready := b.bot.bot.Permissions.Complete(b.ctx)
+		if want := "the bot token lacks channels:history (the bot can't receive what people write in threads of public channels, or read what it missed)"; ready == nil || !strings.HasPrefix(ready.Error(), want) {
+			t.Errorf("/readyz says %v", ready)
+		}
+	})
+}
+
+// TestCatchUpPace: many threads are read within Slack's limits, and what people ask meanwhile is answered first.
+func TestCatchUpPace(t *testing.T) {
+	const threads = 110
+	inFakedTime(t, func(b *synctestHarness) {
+		b.setup.unlimited = false
+		b.instead = func(http.Handler) http.Handler {
+			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(repeats)})
+		}
+	}, func(b *synctestHarness) {
+		b.ws.SetRealRates(true)
+		b.setRetries(false)
+		c := &catchUpTrial{synctestHarness: b}
+		var roots []string
+		for range threads {
+			roots = append(roots, c.writes("teo", "#support", "", "has anybody seen this"))
+		}
+		b.pass(2 * time.Minute)
+		b.ok(b.bot.end())
+		b.pass(time.Minute)
+		for i, root := range roots {
+			text := "this is between us"
+			if i == 0 {
+				text = "@Countersign say last"
+			}
+			c.writes("teo", "#support", root, text)
+		}
+		b.pass(10 * time.Minute)
+		began := time.Now()
+		b.start()
+		b.pass(20 * time.Second)
+		c.writes("sam", "U0BOT", "", "say meanwhile")
+		b.pass(10 * time.Second)
+		if n := c.count("countersign", "", "You said meanwhile"); n != 1 {
+			t.Errorf("what was asked meanwhile was answered %d times after 10 s", n)
+		}
+		if c.count("#support", roots[0], "You said last") > 0 {
+			t.Fatal("all was read before; ask earlier")
+		}
+		for c.count("#support", roots[0], "You said last") == 0 {
+			if b.pass(10 * time.Second); time.Since(began) > 10*time.Minute {
+				t.Fatal("the mention in a thread is not answered")
+			}
+		}
+		reads := b.made(began, func(a apiCall) bool { return a.method == "conversations.replies" })
+		for i, first := range reads {
+			n := 0
+			for _, call := range reads[i:] {
+				if call.at.Before(first.at.Add(time.Minute)) {
+					n++
+				}
+			}
+			if n > 50 {
+				t.Fatalf("%d threads were read within a minute", n)
+			}
+		}
+		refused := b.made(began, func(a apiCall) bool { return a.status == http.StatusTooManyRequests })
+		t.Logf("threads=%d took=%s refused=%d", len(reads), time.Since(began), len(refused))
+		if len(reads) < threads || len(refused) > 0 {
+			t.Errorf("%d threads were read, and Slack asked to wait %d times", len(reads), len(refused))
+		}
+	})
+}
+
 // TestLostClicks: after a gap in which a click was lost, people are reminded once of what waited, and told why. A short
 // gap, and one that comes again after the next start, remind nobody.
 func TestLostClicks(t *testing.T) {
-	inBubble(t, nil, func(b *synctestHarness) {
+	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.says("patient waits")
 		b.asked("waits")
 		b.pass(40 * time.Minute) // the policy's reminders are over
@@ -303,7 +408,7 @@ func (b *synctestHarness) reminders(who string) (texts []string) {
 // TestQuietRequests: over HTTP nothing arrives although Slack answers. The bot reads what was written after a while,
 // and reminds nobody.
 func TestQuietRequests(t *testing.T) {
-	inBubble(t, func(b *synctestHarness) { b.http = true }, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) { b.http = true }, func(b *synctestHarness) {
 		b.says("patient waits")
 		b.asked("waits")
 		b.pass(40 * time.Minute)

@@ -55,13 +55,13 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("%d tools ran while the disk was full", after-before)
 			}
 			free()
-			c.await("everything to go on", func() bool {
+			c.await("everything to continue", func() bool {
 				status, _ := c.ready(bot)
 				return status == http.StatusOK
 			})
 		}
 		if err := bot.end(syscall.SIGTERM); err != nil {
-			t.Errorf("the bot ended with %v, and should have gone on all the time\n%s", err, c.tail())
+			t.Errorf("the bot ended with %v, and should have run all the time\n%s", err, c.tail())
 		}
 		disk.ReadOnly(true)
 		bot = c.start(ctx, killPoint{})

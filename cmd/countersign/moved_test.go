@@ -255,7 +255,7 @@ func TestStoreOverwritten(t *testing.T) {
 			select {
 			case <-m.bot.gone:
 			case <-time.After(2 * patience):
-				t.Fatal("it goes on")
+				t.Fatal("it keeps running")
 			}
 			var ended *exec.ExitError
 			if !errors.As(m.bot.err, &ended) || ended.ExitCode() != cli.ExitFailed {

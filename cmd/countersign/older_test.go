@@ -31,7 +31,7 @@ func TestOldStoreIsHeld(t *testing.T) {
 			m.sees(" approved ")
 			m.ok(os.Remove(m.old))
 			m.exits(cli.ExitDone, "backup", m.old) // it was approved and has not run
-			m.exits(cli.ExitDone, "resume", "--reason", "go on")
+			m.exits(cli.ExitDone, "resume", "--reason", "checked")
 			m.sam.sees("#support", m.thread, "I refunded $20.00")
 			m.ok(m.bot.end(syscall.SIGTERM))
 			heads := readText(t, m.store+".heads")
@@ -48,8 +48,8 @@ func TestOldStoreIsHeld(t *testing.T) {
 			if status, body := get(t, m.admin+"/healthz"); status != http.StatusOK {
 				t.Errorf("/healthz: %d %s", status, body)
 			}
-			m.exits(cli.ExitFailed, "resume", "--reason", "go on")
-			m.exits(cli.ExitFailed, "decide", "req_x", "reject", "--reason", "go on")
+			m.exits(cli.ExitFailed, "resume", "--reason", "checked")
+			m.exits(cli.ExitFailed, "decide", "req_x", "reject", "--reason", "checked")
 			m.exits(cli.ExitDone, "pending")
 			m.exits(cli.ExitDone, "backup", filepath.Join(m.dir, "held.db"))
 			m.exits(cli.ExitNo, "audit", "verify")
@@ -73,7 +73,7 @@ func TestOldStoreIsHeld(t *testing.T) {
 				m.admin = "http://" + m.bot.says(`countersign is up.* admin=(\S+)`)
 			}
 			m.until(http.StatusOK)
-			m.exits(cli.ExitDone, "resume", "--reason", "go on")
+			m.exits(cli.ExitDone, "resume", "--reason", "checked")
 			list := m.sees(` restored +operator:\S+ .*head="` + number + `"`)
 			if strings.Contains(list, " executing ") {
 				t.Errorf("a call of the old store runs again:\n%s", list)

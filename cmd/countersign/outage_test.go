@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/bot/render"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit"
 	"countersign/store"
@@ -60,7 +61,7 @@ func TestOutages(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
 				backlog := testkit.Size(t, "COUNTERSIGN_BACKLOG", 3)
-				inBubble(t, func(b *synctestHarness) { b.setup.unlimited = false }, func(b *synctestHarness) {
+				inFakedTime(t, func(b *synctestHarness) { b.setup.unlimited = false }, func(b *synctestHarness) {
 					b.ws.SetRealRates(true)
 					o := &outage{synctestHarness: b, lasts: lasts, backlog: backlog, heard: kind.heard || b.http, restarts: i%2 == 1}
 					o.play(kind.begin)
@@ -301,7 +302,7 @@ func (o *outage) order() {
 	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
 }
 
-// wanted is the time since when Slack could have shown an outbox message: since it, or the message of which it is a
+// wanted is the time since when Slack could have shown an outbox message: since it, or the message that it is a
 // copy, was created, or since Slack was back.
 func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt
@@ -357,4 +358,10 @@ func (o *outage) decideAll() {
 	}
 	o.within(5*time.Minute+time.Duration(o.backlog)*30*time.Second, "everything is shown", o.idle)
 	o.nothingLive()
+}
+
+// onlyWaiting are the buttons that only a waiting request may have.
+var onlyWaiting = map[string]bool{
+	render.ActApprove: true, render.ActTyped: true, render.ActReject: true, render.ActModify: true, render.ActAsk: true, render.ActAnswer: true,
+	render.ActHandOn: true, render.ActWithdraw: true, render.ActApart: true,
 }

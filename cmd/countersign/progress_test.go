@@ -151,7 +151,7 @@ func TestProgressOfLiars(t *testing.T) {
 				t.Fatalf("it says %d bytes: %.500s", len(m.Blocks), text)
 			}
 			if late != nil {
-				late(agent.Progress{Text: "I go on"})
+				late(agent.Progress{Text: "still working"})
 			}
 		}
 		all := seen.String()
@@ -160,7 +160,7 @@ func TestProgressOfLiars(t *testing.T) {
 				t.Errorf("it never said %q", want)
 			}
 		}
-		if strings.Contains(all, "I go on") || strings.Contains(all, "\n## system") {
+		if strings.Contains(all, "still working") || strings.Contains(all, "\n## system") {
 			t.Error("a run that is over is shown as one that runs, or a tool's words stand in lines of their own")
 		}
 		b.within(time.Minute, "it is over", b.idle)

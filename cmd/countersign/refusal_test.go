@@ -1,19 +1,29 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"countersign/agent"
 	"countersign/approvers"
+	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/bot/render"
 	"countersign/internal/demo/scriptedmodel"
@@ -42,7 +52,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 	codes := []string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "invalid_attachments"}
 	for _, what := range slices.Sorted(maps.Keys(kinds)) {
 		for _, reason := range []bool{true, false} {
-			if !long && (!reason || what == "all but sections" || what == "rich text") {
+			if !long && (!reason || what != "newer kinds" && what != "buttons") {
 				continue
 			}
 			add(refusalRule{name: what, methods: sending, kinds: kinds[what], code: codes[0], reason: reason})
@@ -56,7 +66,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 	}
 	updates := []string{"cant_update_message", "message_not_found", "is_inactive", "edit_window_closed", "invalid_blocks", "block_mismatch", "channel_not_found", "msg_too_long", "as_user_not_supported", "not_allowed_token_type"}
 	for i, code := range updates {
-		if long || i < 2 {
+		if long || i < 1 {
 			add(refusalRule{name: "changes", methods: []string{"chat.update", "response_url"}, code: code})
 		}
 		if long || i < 1 {
@@ -65,11 +75,11 @@ func refusalsOf(long bool) (list []refusalRule) {
 	}
 	optional := map[string][]string{
 		"changes": {"chat.update", "response_url"}, "files": {"files.getUploadURLExternal"}, "shared files": {"files.completeUploadExternal"}, "statuses": {"assistant.threads.setStatus"},
-		"ephemerals": {"chat.postEphemeral"}, "Home tabs": {"views.publish"}, "links": {"chat.getPermalink"},
+		"ephemerals": {"chat.postEphemeral"}, "Home tabs": {"views.publish"}, "links": {"chat.getPermalink"}, "streams": {"chat.startStream", "chat.appendStream", "chat.stopStream"},
 	}
 	for _, what := range slices.Sorted(maps.Keys(optional)) {
 		for i, a := range answers {
-			if long || i == 0 && (what == "files" || what == "statuses" || what == "changes") {
+			if long || i == 0 && what == "files" {
 				a.name, a.methods = what+", "+a.name, optional[what]
 				add(a)
 			}
@@ -110,7 +120,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 func TestRefusals(t *testing.T) {
 	long := testkit.Size(t, "COUNTERSIGN_REFUSALS", 1) > 1
 	var sum refusalSum
-	kinds := map[string]bool{}
+	all, refused, pairs, tried := outboxKinds(t), map[string]bool{}, 0, 0
 	for _, r := range refusalsOf(long) {
 		t.Run(r.name, func(t *testing.T) {
 			var one refusalSum
@@ -119,15 +129,49 @@ func TestRefusals(t *testing.T) {
 				sum.lost += one.lost
 				sum.live += one.live
 				sum.silent += one.silent
-				maps.Copy(kinds, one.kinds)
+				maps.Copy(refused, one.kinds)
+				pairs += len(one.kinds)
+				tried++
 			}()
-			inRefusal(t, r, &one)
+			inRefusal(t, r, all, &one)
 			if one.lost+one.live+one.silent > 0 {
 				t.Errorf("lost=%d live=%d silent=%d", one.lost, one.live, one.silent)
 			}
 		})
 	}
-	t.Logf("ways=%d refusals=%d kinds=%d lost=%d live=%d silent=%d %v", len(refusalsOf(long)), sum.refusals, len(kinds), sum.lost, sum.live, sum.silent, slices.Sorted(maps.Keys(kinds)))
+	for _, kind := range all {
+		if long && tried == len(refusalsOf(true)) && !refused[string(kind)] {
+			t.Errorf("Slack refused no message of the kind %q", kind)
+		}
+	}
+	t.Logf("ways=%d kinds=%d refusals=%d pairs=%d lost=%d live=%d silent=%d refused=%v", tried, len(all), sum.refusals, pairs, sum.lost, sum.live, sum.silent, slices.Sorted(maps.Keys(refused)))
+}
+
+// outboxKinds returns the kinds of outbox messages that the code declares.
+func outboxKinds(t *testing.T) (kinds []store.OutboxKind) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), "../../store/outbox.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "OutboxKind" {
+			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kinds = append(kinds, store.OutboxKind(value))
+		}
+		return false
+	})
+	if len(kinds) < 24 {
+		t.Fatalf("store/outbox.go declares %d kinds: %v", len(kinds), kinds)
+	}
+	return kinds
 }
 
 // refusalSum counts what came of refusals.
@@ -136,23 +180,91 @@ type refusalSum struct {
 	kinds                        map[string]bool // kinds of outbox messages, and methods, that were refused
 }
 
+// wantedKinds is a store that remembers the kinds of the outbox messages that are stored in it.
+type wantedKinds struct {
+	store.Store
+	mu  sync.Mutex
+	all map[store.OutboxKind]bool
+	now map[string]store.OutboxKind // by outbox message; a draft becomes another kind
+}
+
+func (k *wantedKinds) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return k.Store.Update(ctx, func(tx store.Tx) error { return fn(wantedKindsTx{tx, k}) })
+}
+
+type wantedKindsTx struct {
+	store.Tx
+	of *wantedKinds
+}
+
+func (t wantedKindsTx) PutOutboxMessage(s store.OutboxMessage) error {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	t.of.all[s.Kind], t.of.now[s.ID] = true, s.Kind
+	return t.Tx.PutOutboxMessage(s)
+}
+
+// kindOf returns the kind of an outbox message; empty: it is none.
+func (k *wantedKinds) kindOf(message string) store.OutboxKind {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.now[message]
+}
+
 // refusedWorld is a synctestHarness whose Slack refuses.
 type refusedWorld struct {
 	*synctestHarness
 	rule    refusalRule
 	proxy   *refusingSlack
+	kinds   *wantedKinds
 	threads []string
+	keys    []approvers.SealKey
+	unasked []string // questions that nobody could read while they could be answered
+}
+
+// refusedTools are the tools of the campaign that synctestPolicy lacks, and what it has before its tools.
+const refusedTools = `paused_by: [director]
+audit: {channel: "#support-approvals", every: 10m}
+caps: {approver: 4}
+tools:
+  fragile: {risk: high, confirm: true}
+  draw: {risk: low}
+  book: {risk: low}
+`
+
+// writesSlowly stands before a model, and writes the answer to "at length" in parts, so that Slack shows a draft of it.
+func writesSlowly(next http.Handler) http.Handler {
+	slow := (&slowly{paragraphs: []string{"Once upon a time.", "There was a draft.", "It grew."}}).handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if bytes.Contains(body, []byte("at length")) {
+			slow.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // inRefusal plays one refusal.
-func inRefusal(t *testing.T, rule refusalRule, sum *refusalSum) {
+func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *refusalSum) {
 	w := &refusedWorld{rule: rule, proxy: &refusingSlack{}}
-	inBubble(t, func(b *synctestHarness) {
+	keyFile := filepath.Join(t.TempDir(), "key")
+	inFakedTime(t, func(b *synctestHarness) {
 		w.synctestHarness = b
 		b.instead = func(http.Handler) http.Handler {
-			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)})
+			return writesSlowly(scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)}))
 		}
 		b.front = func(h http.Handler) http.Handler { w.proxy.next = h; return w.proxy }
+		var err error
+		w.keys, err = audit.OpenKeyFile(b.ctx, keyFile, b.db, b.setup.log)
+		b.ok(err)
+		w.kinds = &wantedKinds{Store: b.db, all: map[store.OutboxKind]bool{}, now: map[string]store.OutboxKind{}}
+		b.setup.store, w.proxy.kindOf = w.kinds, w.kinds.kindOf
 		b.ok(b.setup.tools.Register(agent.Tool{
 			Name: "fragile", Description: "Breaks off.", Effect: approvers.Unprotected, Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"string"}}}`),
 			Run: func(context.Context, agent.Invocation) (string, error) {
@@ -165,7 +277,14 @@ func inRefusal(t *testing.T, rule refusalRule, sum *refusalSum) {
 				return `{"drawn":true}`, in.Attach(agent.File{Name: "chart.txt", Type: "text/plain", Data: []byte("the chart")})
 			},
 		}))
-		policy := strings.Replace(synctestPolicy, "tools:\n", "paused_by: [director]\ntools:\n  fragile: {risk: high, confirm: true}\n  draw: {risk: low}\n", 1)
+		book := booking(agent.Form{From: "the server travel", Text: "Where do you want to go?", Schema: json.RawMessage(tripForm)})
+		book.Description, book.Schema = "Books.", json.RawMessage(`{"type":"object","properties":{"n":{"type":"string"}}}`)
+		b.ok(b.setup.tools.Register(book))
+		for _, tool := range agent.BuiltIns() {
+			b.ok(b.setup.tools.Register(tool))
+		}
+		policy := strings.Replace(synctestPolicy, "tools:\n", refusedTools, 1)
+		policy = strings.Replace(policy, "plain: {risk: high, confirm: true", "plain: {risk: high, confirm: true, grants: {uses: 3, within: 30m}", 1)
 		policies, err := newPolicies("policy.yaml", []byte(policy), b.setup.tools, b.setup.log)
 		b.ok(err)
 		b.setup.policies = policies
@@ -173,17 +292,73 @@ func inRefusal(t *testing.T, rule refusalRule, sum *refusalSum) {
 		w.proxy.refuses(rule)
 		w.play()
 		*sum = w.account()
+		for _, kind := range kinds {
+			if !w.kinds.all[kind] {
+				t.Errorf("no message of the kind %q was wanted: have the campaign play it", kind)
+			}
+		}
+	})
+}
+
+// TestRefusedKindsAreRemembered: a kind of block that Slack refuses is left out from then on, also after a restart, and
+// tried again after a day. The log says it once, with Slack's reason.
+func TestRefusedKindsAreRemembered(t *testing.T) {
+	proxy := &refusingSlack{kindOf: func(string) store.OutboxKind { return "" }}
+	w := &refusedWorld{proxy: proxy}
+	inFakedTime(t, func(b *synctestHarness) {
+		w.synctestHarness = b
+		b.instead = func(http.Handler) http.Handler {
+			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)})
+		}
+		b.front = func(h http.Handler) http.Handler { proxy.next = h; return proxy }
+	}, func(b *synctestHarness) {
+		proxy.refuses(refusalRule{name: "tables", methods: sending, kinds: []string{"table"}, code: "invalid_blocks", reason: true})
+		table := func(when string, refusals int) {
+			t.Helper()
+			w.says("table now")
+			b.pass(30 * time.Second)
+			if n := len(proxy.counted()); n != refusals {
+				t.Errorf("%s: Slack refused %d calls, want %d", when, n, refusals)
+			}
+			if n := len(b.log.with("Slack refuses blocks")); n != refusals {
+				t.Errorf("%s: the log says it %d times", when, n)
+			}
+		}
+		table("at first", 1)
+		table("then", 1)
+		b.restart()
+		table("after a restart", 1)
+		if lines := b.log.with("Slack refuses blocks"); !strings.Contains(lines[0], "kinds=[table]") || !strings.Contains(lines[0], "unsupported type: table [json-pointer:/blocks/") {
+			t.Errorf("the log says %s", lines[0])
+		}
+		aDay := func() { // while nothing runs, it passes fast
+			b.ok(b.bot.end())
+			b.pass(25 * time.Hour)
+			b.start()
+			b.pass(10 * time.Second)
+		}
+		aDay()
+		table("a day later", 2)
+		proxy.refuses(refusalRule{})
+		aDay()
+		table("when Slack takes it", 2)
+		table("and afterwards", 2)
+		for _, m := range w.everything() {
+			if strings.Contains(m.Text, "A table") && !strings.Contains(m.Text+workspaceclient.Text(m.Blocks), "cell2") {
+				t.Errorf("the table is lost: %s", m.Text)
+			}
+		}
 	})
 }
 
 // think is the model: that of synctestHarness, and more.
 func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
+	if last.Role != "user" { // no two answers of a thread are the same
+		return scriptedmodel.Reply{Content: fmt.Sprintf("That is settled after %d messages: %s", len(r.Messages), last.Content)}, nil
+	}
 	words := strings.Fields(last.Content)
 	for i, word := range words {
-		if last.Role != "user" {
-			break
-		}
 		switch word {
 		case "pair":
 			var calls []scriptedmodel.Call
@@ -191,7 +366,9 @@ func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scri
 				calls = append(calls, scriptedmodel.NewCall("plain", map[string]string{"n": n}))
 			}
 			return scriptedmodel.Reply{Calls: calls}, nil
-		case "fragile", "draw":
+		case "inquire":
+			return scriptedmodel.Reply{Calls: []scriptedmodel.Call{scriptedmodel.NewCall(approvers.ToolAskPeople, map[string]any{"question": "Which colour for " + words[i+1] + "?", "options": []string{"Red", "Blue"}})}}, nil
+		case "fragile", "draw", "book":
 			return scriptedmodel.Reply{Calls: []scriptedmodel.Call{scriptedmodel.NewCall(word, map[string]string{"n": words[i+1]})}}, nil
 		case "table":
 			return scriptedmodel.Reply{Content: "A table:\n\n| a | b |\n|---|---|\n| cell1 | cell2 |\n\nThe last line."}, nil
@@ -214,7 +391,7 @@ func identityOf(user, name string) approvers.Identity {
 }
 
 var (
-	teo, ingrid = identityOf("U0002", "Teo"), identityOf("U0003", "Ingrid")
+	sam, teo, ingrid, kenji = identityOf("U0100", "Sam"), identityOf("U0002", "Teo"), identityOf("U0003", "Ingrid"), identityOf("U0004", "Kenji")
 )
 
 // decides has somebody decide about a call, as on their Home tab or at the command line: the card may have no buttons.
@@ -226,11 +403,19 @@ func (w *refusedWorld) decides(who approvers.Identity, n string, kind approvers.
 	}
 }
 
-// play has every kind of message shown that can be had in an hour.
+// play has every kind of message shown, in two hours.
 func (w *refusedWorld) play() {
+	began := time.Now()
+	wf := w.bot.workflow
+	if _, err := wf.People.SetAway(w.ctx, workflow.Departure{Who: kenji, Until: began.Add(24 * time.Hour), Delegate: &ingrid}); err != nil {
+		w.Errorf("kenji can't be away: %v", err)
+	}
+	grants := w.says("plain m1")
+	w.asked("m1") // before others wait in line
 	w.says("say hello")
 	w.says("tell long")
 	w.says("table now")
+	w.says("write at length")
 	w.says("draw d1")
 	w.says("broken b1")
 	w.says("pair p1 p2")
@@ -239,36 +424,119 @@ func (w *refusedWorld) play() {
 	w.says("plain late")
 	w.says("grave g1")
 	w.says("fragile f1")
-	w.ok(w.bot.workflow.Homes.Open(w.ctx, "", "U0002", "", 0))
+	w.says("inquire walls")
+	w.says("inquire doors")
+	booked := w.says("book b1")
+	w.ok(wf.Homes.Open(w.ctx, "", "U0002", "", 0))
 	w.pass(30 * time.Second)
 	for _, n := range []string{"p1", "a1", "f1"} {
 		w.asked(n)
 	}
+	w.seals()
+	w.choosesRed("walls")
 	_, err := w.as("sam").Say(w.ctx, "#support", waits, "and hurry")
 	w.ok(err)
 	w.ok(w.as("sam").Edit(w.ctx, "#support", waits, "@Countersign plain a1 please"))
+	w.pass(5 * time.Second)
 	r := w.asked("a1")
-	if _, err := w.bot.workflow.Requests.Say(w.ctx, workflow.Click{At: time.Now(), Who: teo, Request: r.ID, Reason: "Why?", Digest: r.Digest}, approvers.Question); err != nil {
+	if _, err := wf.Requests.Say(w.ctx, workflow.Click{At: time.Now(), Who: teo, Request: r.ID, Reason: "Why?", Digest: r.Digest}, approvers.Question); err != nil {
 		w.Errorf("teo can't ask: %v", err)
 	}
 	w.tries("a1")
-	w.pass(time.Minute)
+	w.pass(30 * time.Second)
+	_, err = w.as("sam").Say(w.ctx, "#support", waits, "It arrived broken")
+	w.ok(err)
+	w.pass(30 * time.Second)
+	w.allows("m1")
 	w.decides(teo, "f1", approvers.Approve)
 	w.decides(teo, "p1", approvers.Approve)
 	w.decides(teo, "p2", approvers.Reject)
 	w.decides(ingrid, "g1", approvers.Approve)
 	w.pass(time.Minute)
-	w.ok(w.bot.workflow.Pauses.Pause(w.ctx, ingrid.ID, "a rest"))
+	_, err = w.as("sam").Say(w.ctx, "#support", grants, "plain m1")
+	w.ok(err)
+	w.pass(30 * time.Second)
+	w.declines(booked)
+	w.ok(wf.Pauses.Pause(w.ctx, ingrid.ID, "a rest"))
 	w.says("say afterwards")
 	w.pass(30 * time.Second)
-	w.ok(w.bot.workflow.Pauses.Resume(w.ctx, ingrid.ID, "on"))
+	w.ok(wf.Pauses.Resume(w.ctx, ingrid.ID, "on"))
+	w.says("book b2") // nobody answers
 	w.decides(teo, "a1", approvers.Approve)
 	w.decides(teo, "r1", approvers.Reject)
 	w.pass(10 * time.Second)
 	w.restart()
 	w.pass(10 * time.Minute)
 	w.restart() // what was refused is tried again
-	w.pass(45 * time.Minute)
+	w.seals()
+	w.pass(began.Add(25 * time.Minute).Sub(time.Now()))
+	w.mustBeAsked("Which colour for doors?", "write your answer here")
+	w.pass(35 * time.Minute)
+	w.ok(w.bot.end())
+	w.says("say away")
+	w.pass(20 * time.Minute)
+	w.start()
+	w.pass(5 * time.Minute)
+}
+
+// seals signs a head, which is posted in the policy's channel.
+func (w *refusedWorld) seals() {
+	w.Helper()
+	_, err := w.bot.workflow.History.Seal(w.ctx, w.keys...)
+	w.ok(err)
+}
+
+// allows has teo approve a call, and more like it.
+func (w *refusedWorld) allows(n string) {
+	w.Helper()
+	r := w.request(n)
+	c := workflow.Click{At: time.Now(), Who: teo, Request: r.ID, Digest: r.Digest, Whole: true, Typed: true}
+	if _, err := w.bot.workflow.Grants.Give(w.ctx, c, approvers.Allowance{Uses: 2, Within: 20 * time.Minute}); err != nil {
+		w.Errorf("teo can't allow more calls like %s: %v", n, err)
+	}
+}
+
+// choosesRed has sam answer a question of the model.
+func (w *refusedWorld) choosesRed(about string) {
+	w.Helper()
+	var call string
+	w.view(func(r store.Reader) error {
+		for _, turn := range w.allTurns(r) {
+			calls, err := r.Calls(turn)
+			if err != nil {
+				return err
+			}
+			for _, c := range calls {
+				if c.ModelQuestion != nil && strings.Contains(c.ModelQuestion.Question, about) {
+					call = c.ID
+				}
+			}
+		}
+		return nil
+	})
+	if err := w.bot.workflow.Questions.Answer(w.ctx, workflow.Click{At: time.Now(), Who: sam, Call: call}, 0); err != nil {
+		w.Errorf("sam can't answer about %s: %v", about, err)
+	}
+}
+
+// declines has sam decline to answer a tool.
+func (w *refusedWorld) declines(thread string) {
+	w.Helper()
+	q, _ := w.elicitation(thread)
+	if err := w.bot.workflow.Questions.Decline(w.ctx, workflow.Click{At: time.Now(), Who: sam, Elicitation: q.ID}); err != nil {
+		w.Errorf("sam can't decline: %v", err)
+	}
+}
+
+// mustBeAsked counts a question that nobody can read while it can still be answered.
+func (w *refusedWorld) mustBeAsked(question, how string) {
+	w.Helper()
+	if !slices.ContainsFunc(w.everything(), func(m workspaceclient.Message) bool {
+		text := m.Text + workspaceclient.Text(m.Blocks)
+		return strings.Contains(text, question) && strings.Contains(text, how)
+	}) {
+		w.unasked = append(w.unasked, question)
+	}
 }
 
 // tries has sam, who may not, press Approve where there is such a button, and then ask what waits.
@@ -295,15 +563,29 @@ func (w *refusedWorld) account() (sum refusalSum) {
 			texts.WriteString(f.Name + "\n")
 		}
 	}
-	for _, want := range []string{"You said hello", "A long story about long", "cell2", "chart.txt", "You said afterwards", "model"} {
+	wanted := []string{"You said hello", "A long story about long", "The end.", "cell2", "chart.txt", "You said afterwards", "You said away", "model"}
+	if w.rule.lasts == 0 { // what only informs is not shown later
+		wanted = append(wanted, "stand in", "Audit head", "allowed", "It arrived broken", "I was away", "Which colour for walls?", "Where do you want to go?")
+	}
+	for _, want := range wanted {
 		if !strings.Contains(texts.String(), want) {
 			sum.lost++
 			w.Errorf("nobody can read %q", want)
 		}
 	}
-	if n := strings.Count(texts.String(), "That is settled"); n < 5 {
+	settled := 0
+	for _, m := range all {
+		if strings.Contains(m.Text, "That is settled") {
+			settled++
+		}
+	}
+	if settled != 13 {
 		sum.lost++
-		w.Errorf("%d of the answers to decided calls can be read", n)
+		w.Errorf("%d of the 13 answers to calls can be read", settled)
+	}
+	for _, question := range w.unasked {
+		sum.lost++
+		w.Errorf("nobody could read %q while it could be answered", question)
 	}
 	if w.rule.unheard {
 		w.eachOnce(all)
@@ -313,22 +595,16 @@ func (w *refusedWorld) account() (sum refusalSum) {
 	hits := w.proxy.counted()
 	sum.refusals = len(hits)
 	for _, h := range hits {
-		kind := h.method
-		if h.surface != "" {
-			w.view(func(r store.Reader) error {
-				if s, err := r.OutboxMessage(h.surface); err == nil {
-					kind = string(s.Kind)
-				}
-				return nil
-			})
-		}
-		sum.kinds[kind] = true
+		sum.kinds[cmp.Or(string(h.kind), h.method)] = true
 	}
 	if len(hits) == 0 {
 		w.Logf("nothing was refused")
 	} else if said := w.rule.said(); !w.rule.unheard && len(w.log.with(said)) == 0 {
 		sum.silent++
 		w.Errorf("the log does not say %q, which Slack answered %d times", said, len(hits))
+	} else if w.rule.reason && len(w.log.with("unsupported type")) == 0 {
+		sum.silent++
+		w.Errorf("the log does not have Slack's reason")
 	}
 	w.books()
 	return sum
@@ -383,34 +659,39 @@ func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 	return all
 }
 
-// onlyWaiting are the buttons that only a waiting request may have.
-var onlyWaiting = map[string]bool{
-	render.ActApprove: true, render.ActTyped: true, render.ActReject: true, render.ActModify: true, render.ActAsk: true, render.ActAnswer: true,
-	render.ActHandOn: true, render.ActWithdraw: true, render.ActApart: true,
+// harmless are the buttons that may stay when what they are about is over.
+var harmless = []string{render.ActArguments, render.ActPage, render.ActFeedback, render.ActAskAgain, render.ActTakeBack, render.ActTryAgain}
+
+// isOver reports whether what a button is about is decided, answered or ended.
+func isOver(r store.Reader, ref string) bool {
+	if q, err := r.Request(ref); err == nil {
+		return !q.State.Open()
+	}
+	if c, err := r.Call(ref); err == nil {
+		return c.Outcome != ""
+	}
+	if q, err := r.Elicitation(ref); err == nil {
+		return q.State != approvers.ElicitationOpen
+	}
+	if g, err := r.Grant(ref); err == nil {
+		return !g.State.Open()
+	}
+	if e, err := r.Execution(ref); err == nil {
+		return e.State != approvers.ExecutionUnknown
+	}
+	return false
 }
 
-// live counts buttons for requests that are over. A card that can neither be changed nor deleted keeps its buttons; the
-// decided card is below it then, and its buttons do nothing.
+// live counts buttons for what is over. A card that can neither be changed nor deleted keeps its buttons; the decided
+// card is below it then, and its buttons do nothing.
 func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
-	open := map[string]bool{}
-	w.view(func(r store.Reader) error {
-		for _, id := range w.allRequests(r) {
-			if id == "" {
-				continue
-			}
-			req, err := r.Request(id)
-			if err != nil {
-				return err
-			}
-			open[id] = req.State.Open()
-		}
-		return nil
-	})
 	fixed := slices.Contains(w.rule.methods, "chat.delete")
 	for _, m := range all {
 		for _, e := range workspaceclient.Elements(m.Blocks) {
 			ref, _, _ := strings.Cut(e.Value, " ")
-			if isOpen, known := open[ref]; !known || isOpen || !onlyWaiting[e.ActionID] {
+			over := false
+			w.view(func(r store.Reader) error { over = isOver(r, ref); return nil })
+			if !over || slices.ContainsFunc(harmless, func(act string) bool { return strings.HasPrefix(e.ActionID, act) }) {
 				continue
 			}
 			if fixed {
@@ -419,7 +700,7 @@ func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
 				continue
 			}
 			n++
-			w.Errorf("%q can be pressed for a request that is over: %s", e.Text.Text, m.Text)
+			w.Errorf("%q can be pressed for what is over: %s", e.Text.Text, m.Text)
 		}
 	}
 	return n

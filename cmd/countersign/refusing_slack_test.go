@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"countersign/store"
 )
 
 // refusalRule is one way in which Slack refuses. It answers calls of some methods itself, and does nothing of them.
@@ -53,7 +55,8 @@ func (r refusalRule) fits(method string) bool {
 
 // refusingSlack stands before the workspace and refuses what it is told to.
 type refusingSlack struct {
-	next http.Handler
+	next   http.Handler
+	kindOf func(message string) store.OutboxKind
 
 	mu    sync.Mutex
 	rule  refusalRule
@@ -64,7 +67,25 @@ type refusingSlack struct {
 
 // refused is one refused call.
 type refused struct {
-	method, surface string
+	method string
+	kind   store.OutboxKind // of the outbox message; empty: it shows none
+}
+
+// kindShown returns the kind of the outbox message that a call shows.
+func (p *refusingSlack) kindShown(method, surface string, form url.Values) store.OutboxKind {
+	switch {
+	case surface != "":
+		return p.kindOf(surface)
+	case method == "views.publish":
+		return store.OutboxHome
+	case strings.HasSuffix(method, "Stream"):
+		return store.OutboxDraft
+	case strings.HasPrefix(method, "files.") && strings.Contains(form.Get("filename")+form.Get("files"), "chart.txt"):
+		return store.OutboxAttachment
+	case strings.HasPrefix(method, "files."):
+		return store.OutboxFile
+	}
+	return ""
 }
 
 // refuses begins to refuse.
@@ -106,7 +127,7 @@ func (p *refusingSlack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	over := rule.name == "" || !p.until.IsZero() && time.Now().After(p.until)
 	if !over && rule.unheard && surface != "" && rule.fits(method) && !p.lost[surface] {
 		p.lost[surface] = true
-		p.hits = append(p.hits, refused{method, surface})
+		p.hits = append(p.hits, refused{method, p.kindShown(method, surface, form)})
 		p.mu.Unlock()
 		p.next.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
@@ -114,7 +135,7 @@ func (p *refusingSlack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at := slices.IndexFunc(kinds, func(kind string) bool { return slices.Contains(rule.kinds, kind) || slices.Contains(rule.kinds, "any") })
 	refuses := !over && !rule.unheard && rule.fits(method) && (len(rule.kinds) == 0 || at >= 0) && (!rule.named || surface != "")
 	if refuses {
-		p.hits = append(p.hits, refused{method, surface})
+		p.hits = append(p.hits, refused{method, p.kindShown(method, surface, form)})
 	}
 	p.mu.Unlock()
 	if !refuses {
@@ -185,6 +206,10 @@ func argumentsOf(r *http.Request, body []byte) (form url.Values, kinds []string)
 		if raw = in.Blocks; len(in.View.Blocks) > 0 {
 			raw = in.View.Blocks
 		}
+	}
+	var chunks []struct{ Blocks json.RawMessage } // of a stream
+	if json.Unmarshal([]byte(form.Get("chunks")), &chunks) == nil && len(chunks) > 0 {
+		raw = chunks[0].Blocks
 	}
 	var blocks []struct{ Type string }
 	json.Unmarshal(raw, &blocks)

@@ -42,7 +42,7 @@ func TestRetentionUnderLoad(t *testing.T) {
 	lasts := 500 * time.Millisecond // how long retention does
 	for range times {
 		a.fill(requests)
-		for range 2 { // first the conversations are old enough, then the records, the last of which said that the texts were erased
+		for range 2 { // first the conversations are old enough, then the records; the last one said that the texts were erased
 			a.later(40 * 24 * time.Hour)
 			without = append(without, a.while(func() { time.Sleep(lasts) })...)
 			before := erased
@@ -319,7 +319,7 @@ func (a *archive) while(work func()) (waits []time.Duration) {
 		others.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				if err := do(i); err != nil && !errors.Is(err, context.Canceled) {
-					a.Errorf("what else goes on: %v", err)
+					a.Errorf("what else happens: %v", err)
 					return
 				}
 			}

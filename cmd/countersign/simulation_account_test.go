@@ -93,7 +93,7 @@ func (s *simulation) witness(p *life, w witnessed) {
 // acknowledged records that Slack is told that a delivery is safe. The delivery must be in the store by then.
 func (s *simulation) acknowledged(d *parcel, answer any) {
 	if said, ok := answer.(map[string]any); ok && (said["response_action"] != nil || said["response_type"] == "ephemeral") {
-		return // it was refused, and whoever sent it is told so
+		return // it was refused, and its sender is told so
 	}
 	a, counts := s.read(d)
 	if !counts {

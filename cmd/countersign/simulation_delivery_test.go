@@ -141,7 +141,7 @@ func (s *simulation) deliver(d *parcel, fate string) {
 		return
 	case fate == "twice":
 		twin := *d
-		twin.tried = true // whoever waits is answered once
+		twin.tried = true // the waiting client is answered once
 		s.net.put(&twin)
 	}
 	s.consents(d)

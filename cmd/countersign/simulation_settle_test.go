@@ -125,7 +125,7 @@ func (s *simulation) end() {
 		}
 		bot.dead.Store(true)
 	}
-	for range 100 { // whoever still sleeps wakes up and finds that all is over
+	for range 100 { // goroutines that still sleep wake up and find that all is over
 		s.gate.clear(nil)
 		time.Sleep(time.Minute)
 	}

@@ -29,12 +29,12 @@ func TestStorm(t *testing.T) {
 		change func(*synctestHarness)
 	}{
 		{"published limits", func(s *storm) { s.ws.SetRealRates(true) }, func(b *synctestHarness) { b.setup.unlimited = false }},
-		{"limits that nobody knows", func(s *storm) { s.ws.SetRealRates(true) }, nil},
+		{"unknown limits", func(s *storm) { s.ws.SetRealRates(true) }, nil},
 		{"refusals at random", func(s *storm) { s.becomes(s.refuse) }, func(b *synctestHarness) { b.setup.unlimited = false }},
-		{"refusals at random, and limits that nobody knows", func(s *storm) { s.becomes(s.refuse) }, nil},
+		{"refusals at random, and unknown limits", func(s *storm) { s.becomes(s.refuse) }, nil},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
-			inBubble(t, kind.change, func(b *synctestHarness) {
+			inFakedTime(t, kind.change, func(b *synctestHarness) {
 				s := &storm{synctestHarness: b, random: testkit.Chance(seed, 1), closed: map[string]time.Time{}}
 				kind.begin(s)
 				s.blow(posts)

@@ -296,7 +296,7 @@ func (s *auditFixture) whole(count *tried) {
 	forge(fresh, s.keys)
 	replace("the whole store by a new one, with the key itself", fresh, true)
 	forge(s.early, s.keys)
-	replace("the whole store by an older copy that went on", s.early, true)
+	replace("the whole store by an older copy that was used again", s.early, true)
 	empty := filepath.Join(s.TempDir(), "empty.db")
 	db, err := bolt.Open(empty, bolt.Options{})
 	if err != nil || db.Close() != nil {

@@ -44,7 +44,7 @@ func asked(tool, agent string) approvers.Call {
 	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }
 
-// matching returns the policy with this tool and the given rules alone, all of which match. The code that decides at
+// matching returns the policy with this tool and only the given rules; all of them match. The code that decides at
 // run time combines them.
 func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	p := *c.policy

@@ -12,7 +12,7 @@ type Report struct {
 	Observe   bool        // nothing with effects runs at all
 	Usually   string      // how long calls wait where their gate says nothing else
 	Gates     []Gate      // calls that wait or are refused
-	Automatic []Automatic // tools of which some calls run by themselves
+	Automatic []Automatic // tools with calls that run by themselves
 	Working   []Working   // approvers with working hours
 	Bounds    []string    // caps and budgets, who may pause, and retention
 }
@@ -42,7 +42,7 @@ type GateStage struct {
 // Working is an approver's working hours.
 type Working struct{ Title, Hours string }
 
-// Automatic is a tool of which some calls run without anybody being asked.
+// Automatic is a tool with calls that run without anybody being asked.
 type Automatic struct {
 	Tool    string // empty: any tool that the policy does not name
 	Known   bool   // the policy names it

@@ -35,7 +35,7 @@ agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 			`warning: tools.search: nothing offers a tool of this name, so this governs nothing; remove it, or name where it comes from under servers, http or openapi`,
 			`approvers.lead.can_approve[1]: "gone" is not a tool; the tools are issue_refund, search, ask_people`,
 		}},
-		{"nobody knows anything", rest, nil, []string{
+		{"nothing is known", rest, nil, []string{
 			`warning: approvers.lead.can_approve[1]: "gone" is not a tool of this policy; the tools are issue_refund, search`,
 		}},
 	} {

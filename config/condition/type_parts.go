@@ -107,7 +107,7 @@ func (s Shape) items() Shape {
 	return out
 }
 
-// items lists the schemas of which an item in one way fits at least one. None: anything goes.
+// items lists the schemas for an item in one way; the item fits at least one. None: anything is allowed.
 func (v variant) items() []*jsonschema.Schema {
 	for _, s := range v {
 		var out []*jsonschema.Schema

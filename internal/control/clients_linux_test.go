@@ -159,7 +159,7 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// Whoever connects and says nothing holds up nobody: however many they are, a command gets through at once, and those
+// Clients that connect and say nothing hold up nobody: however many they are, a command gets through at once, and those
 // that are dropped are the ones that have been silent for longest.
 func TestIdleClients(t *testing.T) {
 	const idle = 2000

@@ -24,7 +24,7 @@ func outages(kind string) campaign {
 }
 func domain(run string) campaign { return campaign{pkg: "./approvers", run: run, rapid: true} }
 
-var mutants = slices.Concat(stateMutants, slackMutants)
+var mutants = slices.Concat(stateMutants, slackMutants, refusalMutants)
 
 // stateMutants are broken where state is kept, changed and shown.
 var stateMutants = []mutant{

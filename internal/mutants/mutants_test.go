@@ -22,7 +22,7 @@ import (
 type mutant struct {
 	name  string
 	edits []edit
-	by    []campaign // any of which has to notice; they are tried in this order
+	by    []campaign // any of them has to notice; they are tried in this order
 	first bool       // it is one of those that CI tries
 }
 
@@ -87,7 +87,7 @@ func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 		}
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = top
-		cmd.Env = append(plainEnv(), c.env...)
+		cmd.Env = append(append(plainEnv(), "TMPDIR="+t.TempDir()), c.env...) // a test that never ends is killed, and leaves its files
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		switch {

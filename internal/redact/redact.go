@@ -24,7 +24,7 @@ var patterns = []struct {
 	left   string
 }{
 	{regexp.MustCompile(`\b(xox[a-z]|xapp|xwfp)[-.][0-9A-Za-z.-]{4,}`), Removed},            // Slack's tokens
-	{regexp.MustCompile(`(hooks\.slack\.com/)[0-9A-Za-z_/%-]+`), "${1}" + Removed},          // Slack's addresses for answers: whoever knows one can write there
+	{regexp.MustCompile(`(hooks\.slack\.com/)[0-9A-Za-z_/%-]+`), "${1}" + Removed},          // Slack's addresses for answers: anybody who knows one can write there
 	{regexp.MustCompile(`\b(sk|pk|rk)-[0-9A-Za-z_-]{8,}`), Removed},                         // keys of model endpoints
 	{regexp.MustCompile(`\bgh[a-z]_[0-9A-Za-z]{16,}`), Removed},                             //
 	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*`), Removed}, // JSON web tokens

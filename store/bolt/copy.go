@@ -36,7 +36,7 @@ func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	return size, nil
 }
 
-// until writes until its context ends, and keeps the error of a failed write, of which bbolt keeps only the text.
+// until writes until its context ends, and keeps the error of a failed write; bbolt keeps only its text.
 type until struct {
 	ctx context.Context
 	w   io.Writer

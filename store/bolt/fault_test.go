@@ -208,7 +208,7 @@ func TestUnderStrace(t *testing.T) {
 // both cases everything acknowledged is there, and nothing was written later.
 func TestFailingSyncs(t *testing.T) {
 	strace := testkit.RequireProgram(t, "strace", "failing syncs", testkit.InstallStrace)
-	for _, when := range []string{"1", "2", "3", "4"} { // of one thread, of which the process has several
+	for _, when := range []string{"1", "2", "3", "4"} { // of one thread; the process has several
 		path := made(t)
 		cmd := exec.CommandContext(t.Context(), strace, "-f", "-qq", "-o", os.DevNull, "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when="+when,
 			os.Args[0], "-test.run=^TestUnderStrace$")

@@ -77,7 +77,7 @@ func TestMovedFromARelativePath(t *testing.T) {
 // A file that was away is written to again only after the owner of the store agrees.
 func TestMovedAndNotLetBack(t *testing.T) {
 	s, path := openIn(t)
-	refused := errors.New("somebody else has gone on")
+	refused := errors.New("somebody else has continued")
 	asked := 0
 	s.OnReturn(func() error {
 		if asked++; asked < 3 {
@@ -194,7 +194,7 @@ func TestMoved(t *testing.T) {
 				t.Error(err)
 			}
 			if !has(t, s, "after") || has(t, s, "meanwhile") {
-				t.Error("writing does not go on")
+				t.Error("writing does not continue")
 			}
 		})
 	}

@@ -183,7 +183,7 @@ func lastTransaction(t *testing.T, path string) (id int) {
 }
 
 // An upgrade that takes several transactions is interrupted after each of them: an older program finds a newer store,
-// and the next start of this one goes on.
+// and the next start of this one continues.
 func TestUpgradeThatIsInterrupted(t *testing.T) {
 	for from := 1; from < schema; from++ {
 		interrupted(t, from)

@@ -72,7 +72,7 @@ func journal(h *harness) {
 		})
 		h.same("every row", rows, []string{"1 a 1", "3 a 2", "0 b 1", "2 b 2"})
 		if stopped := r.EachAuditRow(func(approvers.AuditRow) error { return errMine }); !errors.Is(stopped, errMine) {
-			h.Errorf("the walk went on: %v", stopped)
+			h.Errorf("the walk continued: %v", stopped)
 		}
 		return err
 	})

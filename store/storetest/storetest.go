@@ -37,7 +37,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"versions", versions},
 		{"a refused write leaves the transaction usable", usableAfterRefusal},
 		{"an error undoes everything", undone},
-		{"a panic undoes everything and goes on", panicked},
+		{"a panic undoes everything and is passed on", panicked},
 		{"ending the goroutine undoes everything", goneExit},
 		{"reads see the transaction's own writes", ownWrites},
 		{"nothing shows before the commit", isolation},

@@ -32,9 +32,9 @@ func (s Story) sentence(e Entry) string {
 		return "The policy became stricter: now " + f["risk"] + " risk, stages " + listed(f["stages"]) + "."
 	case approvers.AuditEscalated:
 		if f["again"] != "" {
-			return "Nobody had decided: everybody was told again."
+			return "It was not decided yet: everybody was told again."
 		}
-		return "Nobody had decided: the role " + f["role"] + " was told, and may decide too."
+		return "It was not decided yet: the role " + f["role"] + " was asked as well."
 	case approvers.AuditPreviewed:
 		return previewed(f)
 	case approvers.AuditReminded:

@@ -19,7 +19,7 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 		return err
 	}
 	if !turn.Ended() && conv.Turn != turn.ID {
-		fault("it is under way, and its conversation goes on with %q", conv.Turn)
+		fault("it is under way, and its conversation continues with %q", conv.Turn)
 	}
 	if turn.Ended() && conv.Turn == turn.ID {
 		fault("it has ended, and its conversation still waits for it")
@@ -57,7 +57,7 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 		}
 	}
 	if turn.State == approvers.TurnWaiting && missing == 0 {
-		fault("every call has its result, and it does not go on")
+		fault("every call has its result, and it does not continue")
 	}
 	if turn.State == approvers.TurnQueued || turn.State == approvers.TurnThinking {
 		if _, err := r.Timer(store.TimerThink, turn.ID); err != nil {

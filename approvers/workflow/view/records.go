@@ -53,7 +53,7 @@ func (v *Reader) Execution(ctx context.Context, id string) (e approvers.Executio
 // ErrNoResult says that a conversation has no such result to read.
 var ErrNoResult = errors.New("this conversation has no run of that id with a result; take the id from the note on what was cut")
 
-// WholeResult returns the complete result of a run, of which the model may have received only the beginning. A
+// WholeResult returns the complete result of a run. The model may have received only its beginning. A
 // conversation can read the results of its own runs only.
 func (v *Reader) WholeResult(ctx context.Context, conversation, execution string) (result string, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {

@@ -75,7 +75,7 @@ const nowhere = "-"
 
 // line is a kind of line at the margin.
 type line struct {
-	form   string // how it is written, for whoever wrote something else
+	form   string // how it is written, for the error about a line that matches nothing
 	match  *regexp.Regexp
 	action func(m []string) (action, error)
 }

@@ -42,7 +42,7 @@ func (h *Hub) dispatch(e *envelope) {
 	switch {
 	case fault.Lost && e.answered == nil:
 		h.retryLater(e, h.timedOut())
-	case fault.Lost: // whoever waits for the answer times out
+	case fault.Lost: // the caller that waits for the answer times out
 	case fault.Late > 0:
 		time.AfterFunc(fault.Late, func() { h.locked(func() { h.deliver(e) }) })
 	default:
@@ -64,7 +64,7 @@ func (h *Hub) deliver(e *envelope) {
 	switch {
 	case m.Lost && e.answered == nil:
 		h.retryLater(e, h.timedOut())
-	case m.Lost: // whoever waits for the answer times out
+	case m.Lost: // the caller that waits for the answer times out
 	case m.Late > 0:
 		h.sendAfter(m.Late, e)
 	default:

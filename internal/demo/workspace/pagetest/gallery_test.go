@@ -19,7 +19,7 @@ import (
 
 // TestEverySurface sends every golden file of the bot (messages, forms and Homes) to the workspace, which must accept
 // it, and looks at it on the page, which must draw all of it. COUNTERSIGN_SCREENSHOTS keeps pictures of each, and
-// COUNTERSIGN_SURFACES says of which.
+// COUNTERSIGN_SURFACES names them.
 func TestEverySurface(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	pattern, err := regexp.Compile(os.Getenv("COUNTERSIGN_SURFACES"))

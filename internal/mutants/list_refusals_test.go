@@ -1,0 +1,90 @@
+//go:build !race
+
+package mutants
+
+func use(run string) campaign { return campaign{pkg: "./cmd/countersign", run: run} }
+
+// refusalMutants are broken where Slack refuses something, and where the bot reads what it missed.
+var refusalMutants = []mutant{
+	{
+		name: "a message that was read from a history is heard again when its retry comes",
+		edits: []edit{
+			{"bot/catch_up.go", "	id, _ := e.Event.messageID(&c.self)\n", "	id, _ := e.Event.messageID(&c.self)\n	id += \"/read\"\n"},
+			{"approvers/workflow/receive_message.go", "return m.TS == u.TS && m.Author == u.Who.ID }", "return false }"},
+		},
+		by: []campaign{use("^TestCatchUp$/^socket_retries=true_10m0s_killed=false")},
+	},
+	{
+		name:  "a message that was read from a history begins a conversation again when its retry comes",
+		edits: []edit{{"bot/catch_up.go", "	id, _ := e.Event.messageID(&c.self)\n", "	id, _ := e.Event.messageID(&c.self)\n	id += \"/read\"\n"}},
+		by:    []campaign{use("^TestCatchUp$/^socket_retries=true_10m0s_killed=false")},
+	},
+	{
+		name:  "histories are read without bounds",
+		edits: []edit{{"bot/catch_up.go", "		if i >= mostChannels {\n", "		if i < 0 {\n"}},
+		by:    []campaign{edge("^TestCatchUpBounds$")},
+	},
+	{
+		name:  "what the bot could not read after a gap is not said",
+		edits: []edit{{"bot/catch_up.go", "		c.unread[slackapi.Explain(err)]++\n", ""}},
+		by:    []campaign{use("^TestCatchUpWithoutScope$")},
+	},
+	{
+		name:  "a request that nobody can be shown says nothing",
+		edits: []edit{{"approvers/workflow/unreached.go", "	if refused == nil {\n		return nil\n", "	if refused == nil || refused != nil {\n		return nil\n"}},
+		by:    []campaign{inWorkflow("^TestNobodyCouldBeShownIt$"), edge("^TestCardThatReachedNobody$")},
+	},
+	{
+		name:  "a card that nobody could be shown is not tried again",
+		edits: []edit{{"approvers/workflow/unreached.go", "	for _, s := range t.roots(r, messages) {\n		if err := t.tryAgain(s); err != nil {\n", "	for _, s := range t.roots(r, messages)[:0] {\n		if err := t.tryAgain(s); err != nil {\n"}},
+		by:    []campaign{inWorkflow("^TestACardThatIsShownAgain$"), edge("^TestCardThatReachedNobody$")},
+	},
+	{
+		name:  "the lead of those who can't be shown a card is asked as late as ever",
+		edits: []edit{{"approvers/unreached.go", "		r.EscalateAt = in.Now\n", ""}},
+		by:    []campaign{inWorkflow("^TestTheLeadOfThoseWhoCantBeShownIt$")},
+	},
+	{
+		name:  "a refused question is given up",
+		edits: []edit{{"approvers/workflow/refused_answer.go", "err != nil || !life.relevant {\n			return err\n", "err != nil || life.relevant {\n			return err\n"}},
+		by:    []campaign{inWorkflow("^TestARefusedQuestionIsAskedLater$")},
+	},
+	{
+		name:  "a message whose blocks are refused is lost",
+		edits: []edit{{"bot/refused.go", "		if err == nil || !slackapi.IsBlocksRefused(err) || form >= last {\n", "		if err == nil || form <= last {\n"}},
+		by:    []campaign{use("^TestRefusals$/^buttons")},
+	},
+	{
+		name:  "refused kinds of blocks are sent again and again",
+		edits: []edit{{"bot/refused.go", "		if one.Until.After(now) {\n", "		if one.Until.Before(now) {\n"}},
+		by:    []campaign{use("^TestRefusedKindsAreRemembered$")},
+	},
+	{
+		name: "a card that can't be changed keeps its buttons",
+		edits: []edit{
+			{"bot/show.go", "		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // it tells whether the message is there\n", "		var deleted error\n"},
+			{"bot/show.go", "	if s.ReplacedTS == \"\" {\n", "	if len(s.ReplacedTS) >= 0 {\n"},
+		},
+		by: []campaign{use("^TestRefusals$/^changes_cant")},
+	},
+	{
+		name: "what anybody writes in the thread is the answer to an approver",
+		edits: []edit{{"approvers/remark.go",
+			"	if !slices.Contains(r.Facts.Requesters, m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedNotRequester}\n	}\n	if question < 0",
+			"	if question < 0"}},
+		by: []campaign{edge("^TestAnswerByWriting$")},
+	},
+	{
+		name:  "what the asker writes in the thread is no answer",
+		edits: []edit{{"approvers/workflow/decide.go", "	if turn.State != approvers.TurnWaiting || u.Text == \"\" {\n", "	if turn.State == approvers.TurnWaiting || u.Text == \"\" {\n"}},
+		by:    []campaign{edge("^TestAnswerByWriting$")},
+	},
+	{
+		name: "everything that the asker writes in the thread is an answer",
+		edits: []edit{
+			{"approvers/workflow/decide.go", " && !r.Answered(i) && q.At.Before(u.At)\n", " && q.At.Before(u.At)\n"},
+			{"approvers/remark.go", " || r.Remarks[question].Kind != Question || r.Answered(question) {\n", " || r.Remarks[question].Kind != Question {\n"},
+		},
+		by: []campaign{edge("^TestAnswerByWriting$")},
+	},
+}
