@@ -46,7 +46,7 @@ func TestReaders(t *testing.T) {
 	}
 
 	refused := refund
-	refused.ToolPreview = &approvers.ToolPreview{State: approvers.ToolPreviewReady, By: "preview_refund", Digest: refund.Digest, Text: `{"message":"$0.00 of ORD-123 can still be refunded","refundable":0}`}
+	refused.ToolPreview = &approvers.ToolPreview{State: approvers.ToolPreviewReady, By: "preview_refund", Digest: refund.Digest, No: "$0.00 of ORD-123 can still be refunded", Text: `{"message":"$0.00 of ORD-123 can still be refunded","refundable":0}`}
 
 	masked := ask("issue_refund", `{"order_id":"ORD-7","amount":20,"currency":"USD","card":{"number":"4111 1111 1111 4242","name":"Ann Lee"},"pin":"0815-4711"}`, "Refund of $20.00 for order ORD-7", "refund 20 dollars of ORD-7 to Ann's new card")
 	masked.Secrets = []string{"card.number", "pin"}
