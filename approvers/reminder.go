@@ -49,8 +49,8 @@ func earlier(a, b time.Time) time.Time {
 
 // Remind returns the people to remind now, in a ReminderDue event: those who are present and have not decided. If a
 // reminder is due or the escalation chain has ended once more, these are all of them; otherwise those whose
-// do-not-disturb has ended. The reminder of a person in do-not-disturb is deferred until its end. Remind returns false
-// if nothing is due.
+// do-not-disturb has ended. The reminder of a person in do-not-disturb is deferred until its end. A reminder because of
+// a gap is only for people who were asked before the gap. Remind returns false if nothing is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
 	next := r.RemindNext()
 	if r.State != Pending || next.IsZero() || in.Now.Before(next) || r.late(in.Now) {
@@ -72,6 +72,7 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 		i := slices.IndexFunc(before, func(o DeferredReminder) bool { return o.Who == p.Who.ID })
 		switch {
 		case p.Away || !r.awaits(in.Policy, p.Who):
+		case all && askedSinceGap(r, in.Policy, p.Who):
 		case !all && i < 0:
 		case !all && before[i].At.After(in.Now):
 			r.DeferredReminders = append(r.DeferredReminders, before[i])
@@ -82,4 +83,13 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 		}
 	}
 	return r, []Event{ReminderDue{People: told}}, true
+}
+
+// askedSinceGap reports whether the last reminder is because of a gap, and a person was asked only after it began.
+func askedSinceGap(r Request, p *Policy, who Identity) bool {
+	if r.Gap == nil || r.Gap.Reminder != r.Reminded+r.Told {
+		return false
+	}
+	since, ok := r.TurnOf(p, who)
+	return ok && !since.Before(r.Gap.Gap.From)
 }

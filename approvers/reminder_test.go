@@ -59,6 +59,27 @@ func TestWhoHasDecidedIsNotReminded(t *testing.T) {
 	}
 }
 
+// TestReminderOfGap checks that only people who were asked before a gap are reminded because of it: nobody else can have
+// clicked in it.
+func TestReminderOfGap(t *testing.T) {
+	p := policyWith(remindsEvery(8*time.Minute, 3))
+	r := open(t, p, "issue_refund", `{"amount":900}`)
+	gap := approvers.Gap{From: start.Add(time.Minute), To: start.Add(8 * time.Minute)}
+	r = mustApprove(t, p, r, onLead, gap.To)
+	after, ok := approvers.RemindOfGap(r, gap.To, gap, false)
+	if !ok {
+		t.Fatal("a request that waited in the gap is not reminded of")
+	}
+	if _, told, due := after.Remind(deciding(p, gap.To), here(onFin1, onFin2)); !due || len(names(told)) != 0 {
+		t.Errorf("reminded %v, who were asked after the gap; due: %t", names(told), due)
+	}
+	gap = approvers.Gap{From: gap.To.Add(time.Minute), To: gap.To.Add(8 * time.Minute)}
+	after, _ = approvers.RemindOfGap(r, gap.To, gap, false)
+	if _, told, _ := after.Remind(deciding(p, gap.To), here(onFin1, onFin2)); !slices.Equal(names(told), []string{"U0003", "U0004"}) {
+		t.Errorf("reminded %v, want everybody who was asked before the gap", names(told))
+	}
+}
+
 // TestDoNotDisturb checks that the reminder comes once do-not-disturb has ended, if the request still waits; if it was
 // extended, the reminder comes later.
 func TestDoNotDisturb(t *testing.T) {

@@ -69,6 +69,7 @@ type Bot struct {
 	statuses        statuses
 	viewedChannels  viewedChannels
 	rereadAt        transport.ReceiptClock // of messages that are read from histories
+	gapsRecorded    atomic.Int64           // the Listening.Began up to which gaps are recorded
 }
 
 // New returns a bot. It makes no calls.

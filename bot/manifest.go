@@ -214,7 +214,7 @@ func Scopes() []Scope {
 		{"commands", "be asked with /countersign", nil},
 		{"dnd:read", "leave people alone while they do not want to be disturbed", []string{"dnd_updated_user"}},
 		{"files:read", "read the text files that people attach", nil},
-		{"files:write", "hand an answer over as a file that is too long for messages", nil},
+		{"files:write", "post an answer that is too long for messages as a file", nil},
 		{"groups:history", "hear what people write in threads of private channels, or read it after it was away", []string{"message.groups"}},
 		{"groups:read", "find the policy's private channels, or see that it was removed from one", []string{
 			"group_archive", "group_deleted", "group_left", "group_rename", "group_unarchive",

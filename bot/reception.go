@@ -36,6 +36,7 @@ func (b Reception) run(ctx context.Context) {
 		case l.Began != began:
 			if b.missed(ctx, false) {
 				began, looked = l.Began, now
+				b.gapsRecorded.Store(int64(began))
 				tick.Reset(lookEvery)
 			}
 		case b.overHTTP() && now.Sub(later(looked, l.Received)) >= quietHTTP && b.api.Available() == nil:
@@ -55,6 +56,11 @@ func (b Reception) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// Recorded reports whether every gap that has ended is recorded, so that it is read next.
+func (b Reception) Recorded() bool {
+	return b.gapsRecorded.Load() == int64(b.transport.Listening().Began)
 }
 
 func later(a, b time.Time) time.Time {

@@ -145,7 +145,7 @@ func (p *Permissions) examine(ctx context.Context) {
 	p.retryUnreached(ctx)
 }
 
-// retryUnreached tries the cards again that nobody could be shown, because the cause may be gone.
+// retryUnreached posts cards again that nobody could see, because the cause may be gone.
 func (p *Permissions) retryUnreached(ctx context.Context) {
 	if err := p.outbox.RetryUnreached(ctx); err != nil && ctx.Err() == nil {
 		p.log.Warn("requests that nobody could be shown are not tried again now", "error", err)

@@ -23,17 +23,21 @@ func (w *Requests) Expire(ctx context.Context, timer store.Timer) error {
 		if err != nil || r.ID == "" {
 			return err
 		}
-		after, events, expired := r.Expire(t.deciding())
-		if !expired {
-			return t.timers.resetTimers(r)
-		}
-		if r.State == approvers.Pending {
-			if early, err := t.handledFirst(timer, r.ExpiresAt); early || err != nil {
-				return err
-			}
-		}
-		return t.apply(after, events)
+		return t.expire(timer, r)
 	})
+}
+
+func (t *tx) expire(timer store.Timer, r approvers.Request) error {
+	after, events, expired := r.Expire(t.deciding())
+	if !expired {
+		return t.timers.resetTimers(r)
+	}
+	if r.State == approvers.Pending {
+		if early, err := t.handledFirst(timer, r.ExpiresAt); early || err != nil {
+			return err
+		}
+	}
+	return t.apply(after, events)
 }
 
 // handledFirst postpones an expiry while a click or a form received before the deadline is unhandled. It reports

@@ -70,6 +70,18 @@ func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 		return nil
 	}
 	return w.openRequests(ctx, "still waits", func(t *tx, r approvers.Request) error {
+		if r.State == approvers.Pending && !t.now.Before(r.ExpiresAt) { // it may end, or ask others, who are then reminded
+			timer, err := t.Timer(store.TimerExpire, r.ID)
+			if err != nil {
+				return err
+			}
+			if err := t.expire(timer, r); err != nil {
+				return err
+			}
+			if r, err = t.Request(r.ID); err != nil {
+				return err
+			}
+		}
 		messages, err := t.OutboxMessagesOf(r.ID)
 		if err != nil {
 			return err

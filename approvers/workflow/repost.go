@@ -335,7 +335,7 @@ func shortest(requests []approvers.Request) (l relevance) {
 	return l
 }
 
-// RepostLost has outbox messages posted again that were deleted early and still matter. It says how many.
+// RepostLost posts deleted outbox messages again if they still matter. It returns how many.
 func (w *Outbox) RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error) {
 	err = w.update(ctx, "repost lost", func(t *tx) error {
 		n = 0

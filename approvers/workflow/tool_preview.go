@@ -173,7 +173,7 @@ func (w *Runs) EndPreview(ctx context.Context, p PreviewCall, a approvers.Previe
 	})
 }
 
-// PutBackPreview schedules a tool preview again that a pause or the end of the process interrupted.
+// PutBackPreview reschedules a tool preview that a pause or the end of the process interrupted.
 func (w *Runs) PutBackPreview(ctx context.Context, p PreviewCall) error {
 	return w.update(ctx, "put back preview", func(t *tx) error {
 		r, err := t.Request(p.Request)
@@ -190,7 +190,7 @@ func (w *Runs) PutBackPreview(ctx context.Context, p PreviewCall) error {
 	})
 }
 
-// recoverPreviews schedules the tool previews again that an earlier process had begun; making a preview changes
+// recoverPreviews reschedules the tool previews that an earlier process had begun; making a preview changes
 // nothing.
 func (t previewsTx) recoverPreviews() error {
 	timers, err := t.Timers(store.TimerPreview, mostRuns)

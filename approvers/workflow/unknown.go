@@ -126,7 +126,7 @@ func (t runsTx) markUnknown(e approvers.Execution, why approvers.Loss) error {
 	return t.askWhatHappened(lost)
 }
 
-// PutBack schedules a repeatable run again that a pause interrupted. It waits until the pause ends.
+// PutBack reschedules a repeatable run that a pause interrupted. It runs when the pause ends.
 func (w *Runs) PutBack(ctx context.Context, execution string) error {
 	return w.update(ctx, "put back", func(t *tx) error {
 		e, err := t.Execution(execution)

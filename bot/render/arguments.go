@@ -342,7 +342,7 @@ func changes(before, after []byte, secrets []string) (text string, ok bool) {
 	return changesOf(before, after, secrets, nil)
 }
 
-// longChanges is changes without those that changedFrom returns.
+// longChanges returns the changes that changedFrom leaves out.
 func longChanges(before, after []byte, secrets []string) (text string, ok bool) {
 	return changesOf(before, after, secrets, changedFrom(before, after, secrets))
 }

@@ -62,7 +62,7 @@ func (s *SocketMode) Arriving() error { return nil }
 
 // Listening says until when a connection was up.
 func (s *SocketMode) Listening() Listening {
-	l := Listening{Began: s.began.count()} // first: what begins meanwhile is seen the next time
+	l := Listening{Began: s.began.count()} // read first, so that the next call sees a connection that begins meanwhile
 	l.Open = s.up.lastUp(s.Now())
 	l.Received = l.Open
 	return l

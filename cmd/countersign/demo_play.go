@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"countersign/agent"
+	"countersign/bot"
 	"countersign/cmd/countersign/cli"
 	"countersign/store"
 )
@@ -27,7 +28,7 @@ func (b *playedBot) WorkspaceURL() string { return b.env.base }
 
 func (b *playedBot) Settled(ctx context.Context) (settled, paused bool, err error) {
 	sent, all := b.env.ws.Delivered()
-	if !all {
+	if !all || !(bot.Reception{Bot: b.bot.bot}).Recorded() { // else a step of the clock would lengthen the gap
 		return false, false, nil
 	}
 	idle, err := b.bot.workflow.Idle(ctx)

@@ -125,7 +125,7 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 type running struct {
 	parts
 	stop context.CancelFunc
-	done chan struct{} // closed at the end; then err is set
+	done chan struct{} // closed at the end, after err is set
 	err  error
 }
 

@@ -43,7 +43,7 @@ func explainCondition(text, said string) (message, hint string) {
 }
 
 func explainName(name, text string) (message, hint string) {
-	message = fmt.Sprintf("%s is nothing that a condition knows", yamldoc.Quote(name))
+	message = fmt.Sprintf("%s is not a name that a condition can use", yamldoc.Quote(name))
 	switch {
 	case strings.HasPrefix(name, "conversation"):
 		return message, "write conversation.id, conversation.channel or conversation.dm"

@@ -113,7 +113,7 @@ func (w *work) counted(name string, f any, times int) any {
 	}).Interface()
 }
 
-// sizeOf is about how many bytes a value has as text.
+// sizeOf estimates how many bytes a value has as text.
 func sizeOf(v reflect.Value) int {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:

@@ -62,7 +62,7 @@ func (d *Document) explain(said string, m Mark) (message, hint string) {
 	case has("mapping value is not allowed"):
 		return "there is a second colon on this line", "put the value in quotes, or the key on a line of its own"
 	case has("non-map value"), has("value is not allowed"):
-		return "this does not fit what is above it", "write key: value, and indent keys that belong together by the same number of spaces"
+		return "this line does not fit the lines above it", "write key: value, and indent keys that belong together by the same number of spaces"
 	case has("escape character"):
 		return "this is not an escape sequence of YAML", `write \\ for a backslash, or use 'single quotes'`
 	case has("cannot start any token"):

@@ -87,7 +87,7 @@ func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 		}
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = top
-		cmd.Env = append(plainEnv(), c.env...)
+		cmd.Env = append(append(plainEnv(), "TMPDIR="+t.TempDir()), c.env...) // a test that never ends is killed, and leaves its files
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		switch {

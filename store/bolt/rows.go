@@ -390,7 +390,7 @@ func (r *rows) last(in bucket, prefix []byte) (key, value []byte) {
 	return key, value
 }
 
-// highest is last that returns damage as an error.
+// highest is like last, but returns damage as an error.
 func (r *rows) highest(in bucket, prefix []byte) (key, value []byte, damaged *store.DamagedError) {
 	key, value = r.seeker(in).below(beyond(prefix))
 	if !bytes.HasPrefix(key, prefix) {

@@ -102,7 +102,7 @@ func toReader(text string) string {
 	return text
 }
 
-// longestSubject is about the length shown in a list of messages.
+// longestSubject is roughly the length that a list of messages shows.
 const longestSubject = 60
 
 // subjectOf returns a subject line for an e-mail.
