@@ -90,7 +90,7 @@ func TestUnknownWaitsFor(t *testing.T) {
 		"✋ Waits for Team Lead or <@U0100> or <@U0101>.":                 unknownView(two),
 		"✋ Waits for Team Lead or Finance Director or <@U0100>.":         unknownView(func(s *view.Model) { s.Request.Joined = []string{"finance-director"} }),
 		"✋ Waits for <@U0100> or <@U0101> or you.":                       unknownView(two, granted),
-		"✋ Waits for Team Lead or <@U0100>.\n⏳ Without a report, the ag": unknownView(),
+		"✋ Waits for Team Lead or <@U0100>.\n⏳ If nobody reports, the agent": unknownView(),
 	} {
 		if text := drawn(t, s).Messages[0].Text; !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %q", want, text)
