@@ -214,7 +214,7 @@ func (r Request) Standing() []Decision {
 	return out
 }
 
-// Against returns the counting rejections of a stage. They are fewer than would end the request.
+// Against returns the rejections of a stage that count. With as many as the stage's limit, the request ends.
 func (r Request) Against(stage int) []Decision {
 	var out []Decision
 	for _, d := range r.Decisions {

@@ -202,11 +202,11 @@ type Scope struct {
 // that the code calls.
 func Scopes() []Scope {
 	return []Scope{
-		{"app_mentions:read", "hear when somebody mentions it", []string{"app_mention"}},
+		{"app_mentions:read", "receive messages that mention it", []string{"app_mention"}},
 		{"assistant:write", "be opened as an agent, beside what people look at", []string{
 			"app_context_changed", "assistant_thread_context_changed", "assistant_thread_started",
 		}},
-		{"channels:history", "hear what people write in threads of public channels, or read it after it was away", []string{"message.channels"}},
+		{"channels:history", "receive what people write in threads of public channels, or read what it missed", []string{"message.channels"}},
 		{"channels:read", "find the policy's public channels, or see that it was removed from one", []string{
 			"channel_archive", "channel_created", "channel_deleted", "channel_left", "channel_rename", "channel_shared", "channel_unarchive", "channel_unshared", "member_joined_channel",
 		}},
@@ -215,14 +215,14 @@ func Scopes() []Scope {
 		{"dnd:read", "leave people alone while they do not want to be disturbed", []string{"dnd_updated_user"}},
 		{"files:read", "read the text files that people attach", nil},
 		{"files:write", "post an answer that is too long for messages as a file", nil},
-		{"groups:history", "hear what people write in threads of private channels, or read it after it was away", []string{"message.groups"}},
+		{"groups:history", "receive what people write in threads of private channels, or read what it missed", []string{"message.groups"}},
 		{"groups:read", "find the policy's private channels, or see that it was removed from one", []string{
 			"group_archive", "group_deleted", "group_left", "group_rename", "group_unarchive",
 		}},
-		{"im:history", "hear what people write to it in direct messages, or read it after it was away", []string{"message.im"}},
+		{"im:history", "receive what people write to it in direct messages, or read what it missed", []string{"message.im"}},
 		{"im:read", "find the direct messages that it was sent while it was away", nil},
 		{"im:write", "write to approvers in direct messages", nil},
-		{"mpim:history", "hear what people write in group messages, or read it after it was away", []string{"message.mpim"}},
+		{"mpim:history", "receive what people write in group messages, or read what it missed", []string{"message.mpim"}},
 		{"mpim:read", "tell a group message from a channel", nil},
 		{"usergroups:read", "find the user groups of the policy, or see who left one", []string{"subteam_created", "subteam_members_changed", "subteam_updated"}},
 		{"users:read", "tell who clicked, and whether they are a guest, deactivated or of another organisation", []string{"team_join", "user_change"}},

@@ -17,7 +17,7 @@ import (
 type Server struct {
 	Name    string
 	Command []string          // program and arguments, for a server that speaks on its standard input and output
-	Env     map[string]string // the program's environment, besides a path and a language
+	Env     map[string]string // the program's environment, in addition to a path and a language
 	Dir     string            // working directory of the program; empty: this process's
 
 	URL     string // of a server that speaks streamable HTTP

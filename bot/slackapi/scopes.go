@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // scopeReader reads which scopes the bot token has. Slack says so in a header of its answers, also in one that refuses a
@@ -13,8 +14,11 @@ type scopeReader struct {
 	next    http.RoundTripper
 	changed func() // is called when they have changed, not at the first answer
 
+	calls atomic.Int64 // begun so far
+
 	mu      sync.Mutex
 	granted []string
+	latest  int64 // the call whose answer named them
 }
 
 // GrantedScopes returns the scopes in Slack's answer to a call with the bot token. It is empty if the answer names none.
@@ -30,22 +34,27 @@ func GrantedScopes(req *http.Request, resp *http.Response) []string {
 
 // RoundTrip makes a call, and reads the scopes in its answer.
 func (s *scopeReader) RoundTrip(req *http.Request) (*http.Response, error) {
+	call := s.calls.Add(1)
 	resp, err := s.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	if granted := GrantedScopes(req, resp); granted != nil && s.keep(granted) {
+	if granted := GrantedScopes(req, resp); granted != nil && s.keep(granted, call) {
 		s.changed()
 	}
 	return resp, nil
 }
 
-// keep reports whether the scopes differ from those of the answer before.
-func (s *scopeReader) keep(granted []string) bool {
+// keep reports whether the scopes differ from those of the answer before. The answer to a call that began before that
+// one's is ignored: it may be older, and came late.
+func (s *scopeReader) keep(granted []string, call int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if call < s.latest {
+		return false
+	}
 	changed := s.granted != nil && !slices.Equal(s.granted, granted)
-	s.granted = granted
+	s.granted, s.latest = granted, call
 	return changed
 }
 

@@ -57,7 +57,7 @@ func (s *SocketMode) Ready() error {
 	return nil
 }
 
-// Arriving returns nil: a connection that is up brings what there is.
+// Arriving returns nil, because Slack delivers everything over an open connection.
 func (s *SocketMode) Arriving() error { return nil }
 
 // Listening says until when a connection was up.

@@ -58,7 +58,7 @@ func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error
 // Listening says until when Slack could deliver. Times are zero before the first time.
 type Listening struct {
 	Open     time.Time // the last time at which deliveries were accepted
-	Received time.Time // what Slack sent before was certainly received: for HTTP, the time of its last request
+	Received time.Time // everything that Slack sent before this time was received; for HTTP, the time of its last request
 	Began    int       // how often listening began: at the start, and after each gap. A delivery that could not be stored counts as one
 }
 

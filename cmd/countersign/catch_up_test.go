@@ -27,7 +27,7 @@ func TestCatchUp(t *testing.T) {
 				for _, killed := range []bool{false, true} {
 					name := fmt.Sprintf("%s retries=%t %s killed=%t", map[bool]string{true: "http", false: "socket"}[overHTTP], retries, lasts, killed)
 					t.Run(name, func(t *testing.T) {
-						inBubble(t, func(b *synctestHarness) {
+						inFakedTime(t, func(b *synctestHarness) {
 							b.http, b.setup.unlimited = overHTTP, false
 							b.instead = func(http.Handler) http.Handler {
 								return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(repeats)})
@@ -251,7 +251,7 @@ func (c *catchUpTrial) heard(text string) (n int) {
 // TestCatchUpWithoutScope: without the scope of a kind of channels, what people wrote there while the bot was down is not
 // answered, and the operator learns it by the scope's name: at once, on /readyz, and for each gap. The rest is answered.
 func TestCatchUpWithoutScope(t *testing.T) {
-	inBubble(t, nil, func(b *synctestHarness) {
+	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.setRetries(false)
 		c := &catchUpTrial{synctestHarness: b}
 		c.writes("sam", "U0BOT", "", "say hello")
@@ -280,7 +280,7 @@ func TestCatchUpWithoutScope(t *testing.T) {
 			t.Errorf("the reason is missing: %s", lines[0])
 		}
 		ready := b.bot.bot.Permissions.Complete(b.ctx)
-		if want := "the bot token lacks channels:history (the bot can't hear what people write in threads of public channels, or read it after it was away)"; ready == nil || !strings.HasPrefix(ready.Error(), want) {
+		if want := "the bot token lacks channels:history (the bot can't receive what people write in threads of public channels, or read what it missed)"; ready == nil || !strings.HasPrefix(ready.Error(), want) {
 			t.Errorf("/readyz says %v", ready)
 		}
 	})
@@ -289,7 +289,7 @@ func TestCatchUpWithoutScope(t *testing.T) {
 // TestCatchUpPace: many threads are read within Slack's limits, and what people ask meanwhile is answered first.
 func TestCatchUpPace(t *testing.T) {
 	const threads = 110
-	inBubble(t, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) {
 		b.setup.unlimited = false
 		b.instead = func(http.Handler) http.Handler {
 			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(repeats)})
@@ -352,7 +352,7 @@ func TestCatchUpPace(t *testing.T) {
 // TestLostClicks: after a gap in which a click was lost, people are reminded once of what waited, and told why. A short
 // gap, and one that comes again after the next start, remind nobody.
 func TestLostClicks(t *testing.T) {
-	inBubble(t, nil, func(b *synctestHarness) {
+	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.says("patient waits")
 		b.asked("waits")
 		b.pass(40 * time.Minute) // the policy's reminders are over
@@ -408,7 +408,7 @@ func (b *synctestHarness) reminders(who string) (texts []string) {
 // TestQuietRequests: over HTTP nothing arrives although Slack answers. The bot reads what was written after a while,
 // and reminds nobody.
 func TestQuietRequests(t *testing.T) {
-	inBubble(t, func(b *synctestHarness) { b.http = true }, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) { b.http = true }, func(b *synctestHarness) {
 		b.says("patient waits")
 		b.asked("waits")
 		b.pass(40 * time.Minute)

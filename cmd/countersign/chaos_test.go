@@ -41,7 +41,7 @@ func TestChaosOverHTTP(t *testing.T) { runChaos(t, testkit.Size(t, "COUNTERSIGN_
 func runChaos(t *testing.T, events int, overHTTP bool) {
 	seed := testkit.Seed(t)
 	c := &chaos{rnd: testkit.Chance(seed, 1), fates: testkit.Chance(seed, 2), texts: map[string]*chaosMessage{}, posts: map[string]map[chaosPost]int{}, placed: map[string][]chaosPlace{}, lostFor: map[string]bool{}}
-	inBubble(t, func(b *synctestHarness) { b.http = overHTTP; c.prepare(b) }, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) { b.http = overHTTP; c.prepare(b) }, func(b *synctestHarness) {
 		c.synctestHarness, c.began = b, time.Now()
 		for c.sent() < events {
 			c.somebody()

@@ -117,7 +117,7 @@ func TestDrafts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			model := &slowly{paragraphs: story}
-			inBubble(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
+			inFakedTime(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
 				if c.fate != nil {
 					b.becomes(c.fate(b))
 				}
@@ -166,7 +166,7 @@ func TestDrafts(t *testing.T) {
 // If a person stops the agent in mid-stream, the text so far stays, with the person's name.
 func TestDraftThatIsStopped(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four.", "Five.", "Six."}}
-	inBubble(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
 		thread := b.says("count")
 		b.pass(7 * time.Second)
 		_, err := b.as("sam").Say(b.ctx, "#support", thread, "stop")
@@ -188,7 +188,7 @@ func TestDraftThatIsStopped(t *testing.T) {
 func TestDraftThatBreaksOff(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four."}}
 	model.breaks.Store(true)
-	inBubble(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
 		thread := b.says("count")
 		b.within(5*time.Minute, "people are told", func() bool {
 			_, ok := b.button(thread, "Try again")

@@ -53,7 +53,7 @@ func TestLongAnswerIsAFile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			model := &slowly{paragraphs: []string{story}}
-			inBubble(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
+			inFakedTime(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
 				b.becomes(c.fate)
 				thread := b.says("report")
 				b.within(5*time.Minute, "all is shown", func() bool {

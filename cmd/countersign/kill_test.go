@@ -25,7 +25,7 @@ import (
 // again each time: half of the time at a random moment, and half at a named point. At the end it is killed during its
 // recovery from a kill. Afterwards the store, the tools' traces and what Slack shows must agree: no acknowledged
 // decision lost, no harmful second run, nothing left waiting. Slack delivers each event once and never again, so the bot
-// has to find in the histories what people wrote while it was dead; every request must be answered.
+// has to find in the histories what people wrote while it was down; every request must be answered.
 //
 // COUNTERSIGN_KILLS sets the number of kills (12). They are made in rounds, each in its own world, with as many
 // concurrent rounds as there are processors. Each round prints its seed; COUNTERSIGN_SEED repeats its moments and the

@@ -34,7 +34,7 @@ func TestLoad(t *testing.T) {
 	t.Parallel()
 	minutes, rate := testkit.Size(t, "COUNTERSIGN_LOAD_MINUTES", 1), testkit.Size(t, "COUNTERSIGN_LOAD_RATE", 60)
 	seed := testkit.Seed(t)
-	inBubble(t, func(b *synctestHarness) { b.setup.unlimited = false }, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) { b.setup.unlimited = false }, func(b *synctestHarness) {
 		b.ws.SetRealRates(true)
 		l := &load{synctestHarness: b, random: testkit.Chance(seed, 1), cards: map[string]workspaceclient.Message{}}
 		b.note = l.heed

@@ -18,7 +18,7 @@ import (
 func TestLostPosts(t *testing.T) {
 	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
-	inBubble(t, nil, func(b *synctestHarness) {
+	inFakedTime(t, nil, func(b *synctestHarness) {
 		random, pace := testkit.Chance(seed, 2), testkit.Chance(seed, 3)
 		lost, killed := 0, 0
 		b.becomes(func(c apiCall) callFate {
@@ -191,7 +191,7 @@ type jumps struct {
 func inJumps(t *testing.T, fn func(*jumps)) {
 	t.Helper()
 	j := &jumps{}
-	inBubble(t, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) {
 		j.synctestHarness = b
 		b.setup.now = func() time.Time { return time.Now().Add(time.Duration(j.skew.Load())) }
 	}, func(*synctestHarness) { fn(j) })

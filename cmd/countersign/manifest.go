@@ -24,7 +24,7 @@ func manifestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "manifest",
 		Short: "Prints the app's manifest, to create or update the app in Slack",
-		Long: `Prints the Slack app manifest: the permissions that the bot needs and no others, the events that it hears, and
+		Long: `Prints the Slack app manifest: the permissions that the bot needs and no others, the events that it receives, and
 where Slack's requests go. Create an app from it at https://api.slack.com/apps?new_app=1, From a manifest; an app
 that exists takes it on its page App Manifest. docs/install.md goes through it step by step.
 

@@ -10,7 +10,7 @@ import (
 // TestManyChangesAreOneUpdate lets four people decide, one after the other, while Slack accepts no updates. Afterwards
 // the card is updated once, and shows all decisions.
 func TestManyChangesAreOneUpdate(t *testing.T) {
-	inBubble(t, nil, func(b *synctestHarness) {
+	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.says("vote now")
 		b.asked("now")
 		b.within(time.Minute, "the card is shown", b.idle)

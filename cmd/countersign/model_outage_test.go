@@ -50,7 +50,7 @@ func TestModelOutages(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
 			var asked atomic.Int64
 			var down atomic.Bool
-			inBubble(t, func(b *synctestHarness) {
+			inFakedTime(t, func(b *synctestHarness) {
 				b.instead = func(h http.Handler) http.Handler {
 					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						if !down.Load() || kind.answer == nil || !strings.HasSuffix(r.URL.Path, "/chat/completions") {

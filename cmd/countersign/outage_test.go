@@ -61,7 +61,7 @@ func TestOutages(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
 				backlog := testkit.Size(t, "COUNTERSIGN_BACKLOG", 3)
-				inBubble(t, func(b *synctestHarness) { b.setup.unlimited = false }, func(b *synctestHarness) {
+				inFakedTime(t, func(b *synctestHarness) { b.setup.unlimited = false }, func(b *synctestHarness) {
 					b.ws.SetRealRates(true)
 					o := &outage{synctestHarness: b, lasts: lasts, backlog: backlog, heard: kind.heard || b.http, restarts: i%2 == 1}
 					o.play(kind.begin)

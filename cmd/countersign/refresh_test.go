@@ -20,7 +20,7 @@ import (
 func TestRefreshedSockets(t *testing.T) {
 	t.Parallel()
 	refreshes, seed := testkit.Size(t, "COUNTERSIGN_REFRESHES", 4), testkit.Seed(t)
-	inBubble(t, func(b *synctestHarness) { b.http = false }, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) { b.http = false }, func(b *synctestHarness) {
 		c := &refreshed{synctestHarness: b, rnd: testkit.Chance(seed, 1), threads: map[int]string{}}
 		c.talk(refreshes, func(n int) {
 			if n%2 == 0 {

@@ -254,7 +254,7 @@ func writesSlowly(next http.Handler) http.Handler {
 func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *refusalSum) {
 	w := &refusedWorld{rule: rule, proxy: &refusingSlack{}}
 	keyFile := filepath.Join(t.TempDir(), "key")
-	inBubble(t, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) {
 		w.synctestHarness = b
 		b.instead = func(http.Handler) http.Handler {
 			return writesSlowly(scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)}))
@@ -305,7 +305,7 @@ func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *re
 func TestRefusedKindsAreRemembered(t *testing.T) {
 	proxy := &refusingSlack{kindOf: func(string) store.OutboxKind { return "" }}
 	w := &refusedWorld{proxy: proxy}
-	inBubble(t, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) {
 		w.synctestHarness = b
 		b.instead = func(http.Handler) http.Handler {
 			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)})
@@ -602,6 +602,9 @@ func (w *refusedWorld) account() (sum refusalSum) {
 	} else if said := w.rule.said(); !w.rule.unheard && len(w.log.with(said)) == 0 {
 		sum.silent++
 		w.Errorf("the log does not say %q, which Slack answered %d times", said, len(hits))
+	} else if w.rule.reason && len(w.log.with("unsupported type")) == 0 {
+		sum.silent++
+		w.Errorf("the log does not have Slack's reason")
 	}
 	w.books()
 	return sum

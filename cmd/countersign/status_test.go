@@ -10,7 +10,7 @@ import (
 // ended.
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	inBubble(t, nil, func(b *synctestHarness) {
+	inFakedTime(t, nil, func(b *synctestHarness) {
 		began := time.Now()
 		set := func() (texts []string) {
 			for _, c := range b.made(began, func(a apiCall) bool { return a.method == "assistant.threads.setStatus" }) {
@@ -61,7 +61,7 @@ func TestStatus(t *testing.T) {
 // If Slack has no statuses, nothing is lost, and Slack is not asked again and again.
 func TestStatusIsRefused(t *testing.T) {
 	t.Parallel()
-	inBubble(t, nil, func(b *synctestHarness) {
+	inFakedTime(t, nil, func(b *synctestHarness) {
 		began := time.Now()
 		b.becomes(func(c apiCall) callFate {
 			if c.method == "assistant.threads.setStatus" {

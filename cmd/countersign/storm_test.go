@@ -34,7 +34,7 @@ func TestStorm(t *testing.T) {
 		{"refusals at random, and unknown limits", func(s *storm) { s.becomes(s.refuse) }, nil},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
-			inBubble(t, kind.change, func(b *synctestHarness) {
+			inFakedTime(t, kind.change, func(b *synctestHarness) {
 				s := &storm{synctestHarness: b, random: testkit.Chance(seed, 1), closed: map[string]time.Time{}}
 				kind.begin(s)
 				s.blow(posts)

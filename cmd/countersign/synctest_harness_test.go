@@ -70,8 +70,8 @@ agents:
   support: {channels: ["#support", "#general"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// inBubble runs a test in faked time. change may change the bot's configuration.
-func inBubble(t *testing.T, change func(*synctestHarness), fn func(*synctestHarness)) {
+// inFakedTime runs a test in faked time. change may change the bot's configuration.
+func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestHarness)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ func inRun(t *testing.T, tools []agent.Tool, fn func(*synctestHarness)) {
 
 func inRunWith(t *testing.T, tools []agent.Tool, change func(*synctestHarness), fn func(*synctestHarness)) {
 	t.Helper()
-	inBubble(t, func(b *synctestHarness) {
+	inFakedTime(t, func(b *synctestHarness) {
 		var named strings.Builder
 		for _, tool := range tools {
 			if tool.Schema == nil {

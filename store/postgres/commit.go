@@ -48,7 +48,7 @@ func register(ctx context.Context, conn *pgx.Conn) error {
 	return conn.SendBatch(ctx, b).Close()
 }
 
-// How long settle tries to reach the database, and how long the transaction may go on by itself.
+// How long settle tries to reach the database, and how long the transaction may continue by itself.
 const (
 	settleFor = 10 * time.Minute
 	untilEnd  = time.Second

@@ -90,7 +90,7 @@ WHERE r.chain = $1 AND r.seq = $2`, []any{text(chain), number(seq)}, func(found 
 // auditPage is how many rows EachAuditRow reads at once.
 const auditPage = 500
 
-// EachAuditRow reads pages of records, each with the payloads in its range: those without a record, too.
+// EachAuditRow reads pages of records, each with the payloads in its range, including payloads without a record.
 func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 	leaves, err := t.unsealed()
 	if err != nil {

@@ -125,14 +125,15 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	if m.open {
 		return m.run(s, c)
 	}
-	if failed := s.authorize(m, args.token); failed != nil {
-		return nil, failed
-	}
-	if !m.app {
+	failed = s.authorize(m, args.token)
+	if !m.app && (failed == nil || failed.code == "missing_scope") {
 		w.Header().Set("X-OAuth-Scopes", strings.Join(s.scopes(), ","))
 		if m.scope != "" {
 			w.Header().Set("X-Accepted-OAuth-Scopes", strings.ReplaceAll(m.scope, "|", ","))
 		}
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	if wait := s.rates.wait(name, m.tier, args.text("channel"), s.cfg.Now()); wait > 0 {
 		return nil, &apiError{code: "ratelimited", extra: object{"retry_after": wait}}
