@@ -13,16 +13,20 @@ import (
 	"countersign/store"
 )
 
-// Notices for people while the disk is full or the store's file is missing.
+// Notices for people while nothing can be stored.
 const (
-	fullDisk  = "The disk on which I store everything is full. The operator of this bot finds this in the log."
-	movedFile = "The file in which I store everything is missing. The operator of this bot finds this in the log."
+	fullDisk     = "The disk on which I store everything is full. The operator of this bot finds this in the log."
+	movedFile    = "The file in which I store everything is missing. The operator of this bot finds this in the log."
+	awayDatabase = "The database in which I store everything does not answer. The operator of this bot finds this in the log."
 )
 
 // whyRefused returns the notice for a store error.
 func whyRefused(cause error) string {
 	if errors.Is(cause, store.ErrMoved) {
 		return movedFile
+	}
+	if errors.Is(cause, store.ErrUnavailable) {
+		return awayDatabase
 	}
 	return fullDisk
 }

@@ -26,6 +26,7 @@ import (
 	"countersign/bot/transport"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspace/delivery"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 	"countersign/store/jobs"
@@ -253,7 +254,7 @@ func (h *harness) until(what string, is func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	give := time.After(time.Minute) // it only bounds a failure: a busy machine may need long for what takes a second
+	give := time.After(testkit.Patience)
 	for !is() {
 		select {
 		case <-tick.C:

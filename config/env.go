@@ -40,9 +40,17 @@ type Env struct {
 
 // Store is the location of the state.
 type Store struct {
-	Backend string // "bolt"
-	Path    string
+	Backend string // Bolt or Postgres
+	Path    string // the file; for Postgres, the beginning of the paths of the files that belong to the store
+	URL     Secret // for Postgres: the address, with its password
+	Migrate bool   // for Postgres: serve brings older tables up to date
 }
+
+// The kinds of store.
+const (
+	Bolt     = "bolt"
+	Postgres = "postgres"
+)
 
 // Audit configures how the history is sealed.
 type Audit struct {
@@ -64,7 +72,13 @@ func (s Syslog) String() string {
 	return s.Network + "://" + s.Address
 }
 
-func (s Store) String() string { return s.Backend + ":" + s.Path }
+// String never shows a password.
+func (s Store) String() string {
+	if s.Backend == Postgres {
+		return withoutSecrets(s.URL.Reveal())
+	}
+	return s.Backend + ":" + s.Path
+}
 
 // HasModel reports whether the operator configured a model.
 func (e Env) HasModel() bool { return e.ModelKey != "" || e.ModelURL != "" }
@@ -104,6 +118,7 @@ func (e Env) settings() []slog.Attr {
 		slog.String("OPENAI_MODEL", e.Model),
 		slog.String("COUNTERSIGN_POLICY", e.Policy),
 		slog.String("COUNTERSIGN_STORE", e.Store.String()),
+		slog.String("COUNTERSIGN_MIGRATE", e.Store.migrate()),
 		slog.String("COUNTERSIGN_HTTP_ADDR", e.HTTPAddr),
 		slog.String("COUNTERSIGN_ADMIN_ADDR", e.AdminAddr),
 		slog.String("COUNTERSIGN_CONTROL", e.Control),

@@ -40,6 +40,16 @@ func withoutPassword(text string) string {
 	return u.Redacted()
 }
 
+// withoutSecrets returns a URL without its user and its parameters, which may have a password, too.
+func withoutSecrets(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return redacted
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
 // address checks a listen address.
 func (r *envReader) address(name, text string) string {
 	host, port, err := net.SplitHostPort(text)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"log/slog"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -51,25 +52,63 @@ func (r *envReader) read() Env {
 	return e
 }
 
-// store reads bolt:PATH. An invalid value is not repeated in the error: a database's address may contain a password.
+// store reads bolt:PATH or postgres://…. An invalid value is not repeated in the error: a database's address may contain
+// a password.
 func (r *envReader) store(text string) Store {
 	const name = "COUNTERSIGN_STORE"
 	backend, path, found := strings.Cut(text, ":")
 	switch {
 	case backend == "postgres" || backend == "postgresql":
-		r.wrong(name, "names a PostgreSQL database, which this version does not support", "write bolt:PATH, such as bolt:countersign.db")
+		return r.database(text)
 	case !found:
-		r.wrong(name, "does not say which kind of store it is", "write bolt:PATH, such as bolt:countersign.db")
+		r.wrong(name, "does not say which kind of store it is", "write bolt:PATH, such as bolt:countersign.db, or postgres://USER@HOST/DATABASE")
 	case backend != "bolt":
-		r.wrong(name, "names a kind of store that does not exist", "write bolt:PATH, such as bolt:countersign.db")
+		r.wrong(name, "names a kind of store that does not exist", "write bolt:PATH, such as bolt:countersign.db, or postgres://USER@HOST/DATABASE")
 	case path == "":
 		r.wrong(name, "has no path after bolt:", "write bolt:PATH, such as bolt:countersign.db")
 	case strings.HasSuffix(path, "/"):
 		r.wrong(name, "names a directory", "add the file's name, such as bolt:"+path+"countersign.db")
 	default:
-		return Store{Backend: backend, Path: filepath.Clean(path)}
+		return Store{Backend: Bolt, Path: filepath.Clean(path)}
 	}
 	return Store{}
+}
+
+// besideDatabase begins the names of the files that belong to a store in a database: the control socket, the key, the
+// heads.
+const besideDatabase = "countersign-postgres"
+
+// migrateAuto is the value of COUNTERSIGN_MIGRATE with which serve brings older tables up to date.
+const migrateAuto = "auto"
+
+func (s Store) migrate() string {
+	if s.Migrate {
+		return migrateAuto
+	}
+	return ""
+}
+
+// database reads the address of a database. Whether it can be reached shows when it is opened.
+func (r *envReader) database(text string) Store {
+	const name, hint = "COUNTERSIGN_STORE", "write postgres://USER@HOST/DATABASE, and the password into PGPASSWORD or a file that PGPASSFILE names"
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		r.wrong(name, "is not a valid address", hint)
+		return Store{}
+	case !strings.HasPrefix(text, u.Scheme+"://") || strings.Trim(u.Path, "/") == "":
+		r.wrong(name, "does not name a database", hint)
+		return Store{}
+	}
+	s := Store{Backend: Postgres, Path: besideDatabase, URL: Secret(text)}
+	switch r.variables.Migrate {
+	case "":
+	case migrateAuto:
+		s.Migrate = true
+	default:
+		r.wrong("COUNTERSIGN_MIGRATE", yamldoc.Quote(r.variables.Migrate)+" is no value of it", "write auto, or leave it out")
+	}
+	return s
 }
 
 // maxSocketPath is the longest path of a Unix socket on Linux: 108 bytes with the zero at the end.

@@ -19,6 +19,7 @@ type variables struct {
 	OpenAIModel        string `envconfig:"OPENAI_MODEL"`
 	Policy             string `envconfig:"COUNTERSIGN_POLICY" default:"countersign.yaml"`
 	Store              string `envconfig:"COUNTERSIGN_STORE" default:"bolt:countersign.db"`
+	Migrate            string `envconfig:"COUNTERSIGN_MIGRATE"`
 	HTTPAddr           string `envconfig:"COUNTERSIGN_HTTP_ADDR" default:"127.0.0.1:8080"`
 	AdminAddr          string `envconfig:"COUNTERSIGN_ADMIN_ADDR" default:"127.0.0.1:9090"`
 	Control            string `envconfig:"COUNTERSIGN_CONTROL"`

@@ -20,10 +20,11 @@ import (
 
 	"countersign/agent/pins"
 	"countersign/config"
+	"countersign/internal/testkit"
 )
 
 // patience bounds how long a failing test waits on a busy machine. No test takes it when it passes.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // testServer is an MCP server over HTTP whose tools a test describes. It counts its handshakes.
 type testServer struct {

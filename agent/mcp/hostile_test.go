@@ -186,7 +186,7 @@ func keepCalling(t *testing.T, tool agent.Tool) (stop func() int) {
 	go func() {
 		n := 0
 		for n == 0 || ctx.Err() == nil { // at least once, however quickly the other server is done with
-			within, end := context.WithTimeout(context.Background(), 10*time.Second)
+			within, end := context.WithTimeout(context.Background(), patience)
 			text, err := tool.Run(within, agent.Invocation{Key: "exec-2", Args: []byte(`{"a":1}`)})
 			end()
 			if err != nil || text != `{"a":1}` {

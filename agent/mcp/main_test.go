@@ -11,10 +11,11 @@ import (
 
 	"countersign/agent"
 	"countersign/config"
+	"countersign/internal/testkit"
 )
 
 // patience bounds how long a failing test waits on a busy machine. No test takes it when it passes.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // roleKey names the server that this test binary is when it is started as one.
 const roleKey = "MCP_TEST_SERVER"

@@ -17,6 +17,7 @@ import (
 	"github.com/leodido/go-syslog/v4/rfc5424"
 
 	"countersign/config"
+	"countersign/internal/testkit"
 )
 
 // received lists the heads that came as messages, which must be in order.
@@ -62,7 +63,7 @@ func TestHeadsToSyslogInDatagrams(t *testing.T) {
 		var messages []syslog.Message
 		for range 3 {
 			b := make([]byte, 4096)
-			if err := c.at.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			if err := c.at.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil {
 				t.Fatal(err)
 			}
 			n, _, err := c.at.ReadFrom(b)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/jobs"
 )
@@ -36,7 +37,7 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 			if got != id {
 				t.Errorf("%s was handled; want %s", got, id)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Errorf("%s back: earlier deliveries are not handled", back)
 		}
 		stop()

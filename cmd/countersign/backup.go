@@ -63,6 +63,11 @@ var backupTask = task[none]{"backup", true, func(ctx context.Context, w taskEnv,
 
 func backup(cmd *cobra.Command, path string, force bool) error {
 	ctx := cmd.Context()
+	if env, err := config.ReadEnv(config.Offline); err == nil { // otherwise the task says what is wrong
+		if err := onlyFile(env.Store, "back it up with pg_dump"); err != nil {
+			return err
+		}
+	}
 	if path == "-" {
 		return backupTask.do(ctx, none{}, nil, cmd.OutOrStdout())
 	}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -40,7 +39,7 @@ func openBrowserTest(t *testing.T, base string) *browser {
 func (b *browser) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	for i, step := range steps {
-		ctx, cancel := context.WithTimeout(b.ctx, 15*time.Second)
+		ctx, cancel := context.WithTimeout(b.ctx, testkit.Patience)
 		err := chromedp.Do(ctx, step)
 		cancel()
 		if err != nil {
@@ -53,7 +52,7 @@ func (b *browser) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 // until waits for a JavaScript condition.
 func (b *browser) until(what, condition string) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, testkit.Patience)
 	defer cancel()
 	for {
 		_, err := chromedp.Run(ctx, chromedp.Poll[bool](condition))

@@ -190,7 +190,7 @@ func rehearse(ctx context.Context, script scenario.Scenario, b *playedBot, out i
 
 // connected waits until the bot receives events from the workspace.
 func connected(ctx context.Context, p parts) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for p.bot.Ready(ctx) != nil {
 		select {

@@ -11,6 +11,7 @@ import (
 	"countersign/agent/catalog"
 	"countersign/config"
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -99,7 +100,7 @@ func (h *demoHarness) watcher(user string) watcher {
 
 // within limits how long one step of a test may take. Only a failure reaches it.
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

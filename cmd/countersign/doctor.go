@@ -63,12 +63,11 @@ func offlineTools(file *config.File, path string) ([]check.Tool, error) {
 }
 
 // openForCheck opens the store for the doctor.
-func openForCheck(path string) (doctor.Store, error) {
-	db, err := openStore(path)
-	if err != nil {
-		return nil, err
+func openForCheck(ctx context.Context, env config.Env) (doctor.Store, error) {
+	if env.Store.Backend == config.Postgres {
+		return openExisting(ctx, env)
 	}
-	return db, nil
+	return openBolt(env.Store.Path) // the doctor has looked for the file
 }
 
 // askRefusals asks the running bot what Slack refuses in its workspace.

@@ -12,7 +12,6 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/config"
-	"countersign/store/bolt"
 )
 
 // held means that a bot does not start until an operator has accepted the state of its store.
@@ -30,7 +29,7 @@ var whileHeld = map[string]bool{
 
 // hold stops the start of a bot whose store is older than its signed heads. It serves only the admin address and the
 // control socket until an operator has accepted the loss. The bot then uses the returned listeners.
-func hold(ctx context.Context, env config.Env, policies *policies, db *bolt.Store, l listeners, log *slog.Logger) (listeners, error) {
+func hold(ctx context.Context, env config.Env, policies *policies, db openedStore, l listeners, log *slog.Logger) (listeners, error) {
 	for {
 		older, err := audit.FindOlder(ctx, env.Store.Path, env.Audit.Heads, db)
 		if older == nil || err != nil {
@@ -48,7 +47,7 @@ func hold(ctx context.Context, env config.Env, policies *policies, db *bolt.Stor
 }
 
 // holdOnce serves until ctx ends or an operator accepts the loss.
-func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, policies *policies, db *bolt.Store, l listeners, log *slog.Logger) error {
+func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, policies *policies, db openedStore, l listeners, log *slog.Logger) error {
 	socket, err := openControl(env.Control, log)
 	if err != nil {
 		return err

@@ -47,6 +47,9 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
 	}
+	if err := onlyFile(env.Store, "restore it with pg_restore"); err != nil {
+		return err
+	}
 	if sameFile(path, env.Store.Path) {
 		return cli.Misused("%s is the store itself; name a backup of it. If it is one that was copied there by hand: countersign audit accept-loss", path)
 	}

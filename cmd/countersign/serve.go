@@ -22,6 +22,7 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/store/bolt"
+	"countersign/store/postgres"
 )
 
 func serveCommand() *cobra.Command {
@@ -73,15 +74,23 @@ func serve(cmd *cobra.Command) error {
 		}
 		defer requests.Close()
 	}
-	if err := audit.MayCreate(env.Store.Path, env.Audit.Heads); err != nil {
-		return err
-	}
-	atStart.compact(ctx, env.Store.Path, log)
-	db, err := openStore(env.Store.Path)
+	db, err := openToServe(ctx, env, log)
 	if err != nil {
 		return err
 	}
 	return unlessHung(ctx, db, log, func() error { return serveStore(ctx, env, policies, db, listeners{admin, requests}, log) })
+}
+
+// openToServe opens the store of serve, which makes one if there is none.
+func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (openedStore, error) {
+	if env.Store.Backend == config.Postgres {
+		return openDatabase(ctx, env.Store, postgres.Options{Create: true, Migrate: env.Store.Migrate})
+	}
+	if err := audit.MayCreate(env.Store.Path, env.Audit.Heads); err != nil {
+		return nil, err
+	}
+	atStart.compact(ctx, env.Store.Path, log)
+	return openBolt(env.Store.Path)
 }
 
 // listeners are the open listeners of serve.
@@ -99,7 +108,7 @@ func (l listeners) close() {
 }
 
 // serveStore serves with an open store.
-func serveStore(ctx context.Context, env config.Env, policies *policies, db *bolt.Store, l listeners, log *slog.Logger) error {
+func serveStore(ctx context.Context, env config.Env, policies *policies, db openedStore, l listeners, log *slog.Logger) error {
 	l, err := hold(ctx, env, policies, db, l, log)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -128,7 +137,9 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db *bol
 	if l.slack != nil {
 		s.listen, s.signingSecret = func() (net.Listener, error) { return l.slack, nil }, env.SigningSecret.Reveal()
 	}
-	db.OnReturn(func() error { return audit.StillNewest(env.Store.Path, env.Audit.Heads, db) })
+	if file, ok := db.(*bolt.Store); ok {
+		file.OnReturn(func() error { return audit.StillNewest(env.Store.Path, env.Audit.Heads, db) })
+	}
 	s.crashes = openCrashes(env.Store.Path+".crashes", log)
 	defer s.crashes.stop()
 	p := s.assemble()

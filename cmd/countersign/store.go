@@ -25,12 +25,12 @@ import (
 func storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "The file that holds everything",
-		Long:  `Works on the file that COUNTERSIGN_STORE names, while no bot runs. docs/operate.md tells when to do what.`,
+		Short: "The file or the database that holds everything",
+		Long:  `Works on the store that COUNTERSIGN_STORE names, while no bot runs. docs/operate.md tells when to do what.`,
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(storeCompactCommand())
+	cmd.AddCommand(storeCompactCommand(), storeMigrateCommand())
 	return cmd
 }
 
@@ -47,6 +47,9 @@ serve does this by itself when it starts, where at least half of a large file is
 			env, err := config.ReadEnv(config.Offline)
 			if err != nil {
 				return cli.Misused("the environment can't be used:\n%w", err)
+			}
+			if err := onlyFile(env.Store, "PostgreSQL frees space by itself (autovacuum)"); err != nil {
+				return err
 			}
 			path := env.Store.Path
 			if err := mustExist(path, env.Audit.Heads); err != nil {

@@ -51,7 +51,10 @@ func takesWrites(ctx context.Context, wf *workflow.Workflow) error {
 	if err := wf.InPlace(); err != nil {
 		return err
 	}
-	return wf.Store.View(ctx, func(store.Reader) error { return nil })
+	return wf.Store.View(ctx, func(r store.Reader) error {
+		_, err := r.Setting(store.SettingDiskSpace)
+		return store.IgnoreNotFound(err)
+	})
 }
 
 // storeBroken returns a channel that is closed when the store stops, or nil if the store does not report that.

@@ -21,7 +21,6 @@ import (
 	"countersign/config"
 	"countersign/internal/control"
 	"countersign/store"
-	"countersign/store/bolt"
 )
 
 // task is an operation of a command on the store. The command runs it itself if nobody holds the store; otherwise the
@@ -57,11 +56,7 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 		return cli.Misused("the environment can't be used:\n%w", err)
 	}
 	for end := time.Now().Add(heldFor); ; {
-		var db *bolt.Store
-		err := mustExist(env.Store.Path, env.Audit.Heads)
-		if err == nil {
-			db, err = openStore(env.Store.Path)
-		}
+		db, err := openExisting(ctx, env)
 		if !errors.Is(err, store.ErrLocked) && isMoved(ctx, env) {
 			if db != nil { // it appeared in the meantime
 				if err := db.Close(); err != nil {
@@ -109,7 +104,7 @@ func (t task[O]) ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 		return cli.CouldNot("the store's path can't be told: %w", err)
 	}
 	client := control.Client{Path: env.Control, Trust: owners(path)}
-	err = client.Do(ctx, control.Call{Task: t.name, Options: options, Store: path, Version: version(), In: in, Out: out})
+	err = client.Do(ctx, control.Call{Task: t.name, Options: options, Store: storeID(env.Store, path), Version: version(), In: in, Out: out})
 	var failed *control.Failure
 	switch {
 	case errors.As(err, &failed):

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 )
 
 // patience limits how long one step of a test may take. Only a failure reaches it.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // watcher is a person at the page who waits until things are shown.
 type watcher struct {

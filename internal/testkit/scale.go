@@ -1,5 +1,11 @@
 package testkit
 
+import "time"
+
+// Patience is how long a test waits for one step of what it tests. Only a failure reaches it: on a busy machine a step
+// may take many seconds.
+const Patience = time.Minute
+
 // Scale returns a quarter of n under the race detector, where tests are several times slower, and n otherwise.
 func Scale(n int) int {
 	if RaceEnabled {

@@ -153,6 +153,12 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 			r.cantRead(kind, err)
 			due, err = nil, nil
 		}
+		if errors.Is(err, store.ErrUnavailable) { // it is read again soon
+			r.cantReach(err)
+			due, err = nil, nil
+		} else {
+			r.reached()
+		}
 		if err != nil {
 			return err
 		}
@@ -183,10 +189,31 @@ func (r *Runner) cantRead(kind store.TimerKind, err error) {
 	}
 }
 
+// cantReach logs that the database does not answer, when that begins and every few minutes.
+func (r *Runner) cantReach(err error) {
+	r.torn.mu.Lock()
+	defer r.torn.mu.Unlock()
+	if now := time.Now(); now.Sub(r.torn.away) >= sayAgain {
+		r.torn.away = now
+		r.Log.Error("the database does not answer: nothing is acknowledged, decided or run until it does; no restart is needed", "error", err)
+	}
+}
+
+// reached logs that the database answers again.
+func (r *Runner) reached() {
+	r.torn.mu.Lock()
+	defer r.torn.mu.Unlock()
+	if !r.torn.away.IsZero() {
+		r.torn.away = time.Time{}
+		r.Log.Info("the database answers again, and the bot continues")
+	}
+}
+
 // torn records when it was last logged that due timers can't be read.
 type torn struct {
 	mu   sync.Mutex
 	said map[store.TimerKind]time.Time
+	away time.Time // when it was last logged that the database does not answer; zero: it answers
 }
 
 // workOff handles the timers read, until there may be new ones to read and a free worker for them.

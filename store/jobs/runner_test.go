@@ -24,6 +24,7 @@ type fixture struct {
 	t       *testing.T
 	store   store.Store
 	start   time.Time
+	over    func(store.Store) store.Store // what the runner reads through; nil: the store
 	mu      sync.Mutex
 	handled []string // "ref@seconds"
 }
@@ -48,6 +49,9 @@ func (f *fixture) run(t *testing.T, o jobs.Options, handle func(store.Timer) err
 		o.Now = func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 		o.Update = func(ctx context.Context, _ string, fn func(store.Tx, time.Time) error) error {
 			return s.Update(ctx, func(tx store.Tx) error { return fn(tx, o.Now()) })
+		}
+		if f.over != nil {
+			o.Store = f.over(s)
 		}
 		f.Runner = jobs.New(o)
 		for _, timer := range timers {
@@ -178,4 +182,24 @@ func TestUnknownKind(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"think"`) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// away is a store whose database does not answer until a time.
+type away struct {
+	store.Store
+	until time.Time
+}
+
+func (a away) View(ctx context.Context, fn func(store.Reader) error) error {
+	if time.Now().Before(a.until) {
+		return fmt.Errorf("%w: nobody listens", store.ErrUnavailable)
+	}
+	return a.Store.View(ctx, fn)
+}
+
+// While the database does not answer, timers wait; the runner does not end.
+func TestUnavailable(t *testing.T) {
+	f := &fixture{}
+	f.over = func(s store.Store) store.Store { return away{s, time.Now().Add(20 * time.Second)} }
+	f.run(t, jobs.Options{}, succeeds, time.Minute, at("a", "", 0)).want("a@20.0")
 }

@@ -2,41 +2,115 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"countersign/store"
 )
 
-// hold is a connection with the advisory lock that keeps other processes away from a database.
+// hold keeps a connection with the advisory lock that keeps other processes away from a database.
 type hold struct {
-	conn *pgx.Conn
+	store *Store
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
 }
 
 // holdClass tells our advisory locks from those of others. The second half of the lock is the schema.
 const holdClass = 0x43534e
 
+const (
+	lingering = 300 * time.Millisecond // how long the server may need to notice that a process has ended
+	holdAgain = 500 * time.Millisecond // between attempts to get a lost lock back
+	usurped   = 5 * time.Second        // how long another process may have it meanwhile: a command is shorter
+)
+
 // Hold keeps other processes away that hold the database, too, until Close. If one is there already, it returns
-// store.ErrLocked with a sentence that names it.
+// store.ErrLocked with a sentence that names it. If the connection is lost, the lock is taken again as soon as the
+// database answers; if another process was faster, the store stops.
 func (s *Store) Hold(ctx context.Context) error {
-	conn, err := s.connect(ctx)
+	conn, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
-	h := &hold{conn: conn}
-	// The connection is idle from now on; nothing may end it.
-	var held bool
-	err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, to_regnamespace($2)::oid::int)", holdClass, s.config.schema).Scan(&held)
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	h := &hold{store: s, stop: stop}
+	h.wg.Go(func() { h.keep(ctx, conn) })
+	s.hold = h
+	return nil
+}
+
+// keep waits for the loss of the connection, and takes the lock again.
+func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
+	for {
+		for err := error(nil); err == nil; { // nothing notifies; it returns when the connection is lost, or at the end
+			_, err = conn.WaitForNotification(ctx)
+		}
+		if ctx.Err() != nil {
+			unlock(conn)
+			return
+		}
+		_ = conn.Close(ctx)
+		var other time.Time // when another process was first seen with the lock
+		for {
+			var err error
+			if conn, err = h.store.lock(ctx); err == nil {
+				break
+			}
+			switch {
+			case !errors.Is(err, store.ErrLocked):
+				other = time.Time{}
+			case other.IsZero():
+				other = time.Now()
+			case time.Since(other) > usurped:
+				h.store.stopped(fmt.Errorf("the connection to the database was lost, and another process has taken it over: %w", err))
+				return
+			}
+			select {
+			case <-time.After(holdAgain):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// unlock ends a connection with the lock.
+func unlock(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), lingering)
+	defer cancel()
+	_, _ = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()") // else the lock ends a little after the connection
+	_ = conn.Close(ctx)
+}
+
+func (h *hold) end() {
+	h.stop()
+	h.wg.Wait()
+}
+
+// lock makes a connection that has the lock.
+func (s *Store) lock(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := s.connect(ctx)
 	if err != nil {
-		h.end()
-		return s.config.sentence(err)
+		return nil, err
 	}
-	if held {
-		s.hold = h
-		return nil
+	for end := time.Now().Add(lingering); ; pause(20 * time.Millisecond) {
+		var held bool
+		err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, to_regnamespace($2)::oid::int)", holdClass, s.config.schema).Scan(&held)
+		if err == nil && held {
+			return conn, nil
+		}
+		if err != nil || time.Now().After(end) {
+			break
+		}
 	}
-	defer h.end()
+	defer unlock(conn)
+	if err != nil {
+		return nil, s.config.sentence(err)
+	}
 	who := "another process"
 	var program, pid, address string
 	err = conn.QueryRow(ctx, `
@@ -47,9 +121,5 @@ WHERE l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHER
 	if err == nil {
 		who = fmt.Sprintf("%s on %s (process %s of the server)", program, address, pid)
 	}
-	return fmt.Errorf("%w: %s is held by %s. Stop it first, or name another database. One process at a time works on a database", store.ErrLocked, s.config.name(), who)
-}
-
-func (h *hold) end() {
-	_ = h.conn.Close(context.Background()) // the lock ends with the connection
+	return nil, fmt.Errorf("%w: %s is held by %s. Stop it first, or name another database. One process at a time works on a database", store.ErrLocked, s.config.name(), who)
 }

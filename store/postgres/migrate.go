@@ -77,7 +77,9 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 		}
 		return names, nil
 	}
-	if _, err := db.ExecContext(ctx, "DO $$ BEGIN IF to_regnamespace('"+c.schema+"') IS NULL THEN CREATE SCHEMA "+c.schema+"; END IF; END $$"); err != nil {
+	// Only one process at a time makes the schema; goose's own lock comes later.
+	const makeSchema = "DO $$ BEGIN PERFORM pg_advisory_xact_lock(%d); IF to_regnamespace('%s') IS NULL THEN CREATE SCHEMA %[2]s; END IF; END $$"
+	if _, err := db.ExecContext(ctx, fmt.Sprintf(makeSchema, holdClass, c.schema)); err != nil {
 		return nil, c.sentence(err)
 	}
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -93,17 +94,23 @@ var ErrOlder = errors.New("store: the database's tables are of an older version"
 // ErrEmpty says that there are no tables, and none were to be made.
 var ErrEmpty = errors.New("store: the database has no tables of Countersign")
 
-// Name returns an address without its password and its parameters, for people.
-func Name(url string) string {
-	c, err := pgx.ParseConfig(url)
+// ID returns what identifies a database, whoever connects to it.
+func ID(url string) string {
+	c, err := parse(url)
 	if err != nil {
-		return "postgres://…"
+		return ""
 	}
-	return name(c)
+	return c.id()
 }
 
+func (c *config) id() string {
+	to := c.pool.ConnConfig
+	return fmt.Sprintf("postgres:%s/%s/%s", net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))), to.Database, c.schema)
+}
+
+// name names a database for people.
 func name(c *pgx.ConnConfig) string {
-	return fmt.Sprintf("postgres://%s@%s/%s", c.User, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))), c.Database)
+	return fmt.Sprintf("the database %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
 }
 
 // Open opens a database. Its errors say what to do.
@@ -119,7 +126,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, c.sentence(err)
 	}
-	s := &Store{config: c, pool: pool, closing: make(chan struct{})}
+	s := &Store{config: c, pool: pool, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
 	conn, err := s.acquire(ctx) // the first one shows what the user may do
 	if err != nil {
 		pool.Close()
@@ -192,9 +199,9 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	case err != nil:
 		return found, c.sentence(err)
 	case server < oldest:
-		return found, fmt.Errorf("%w: %s is PostgreSQL %d: version %d or newer is needed", ErrServer, c.name(), server, oldest)
+		return found, fmt.Errorf("%w: %s is on PostgreSQL %d: version %d or newer is needed", ErrServer, c.name(), server, oldest)
 	case encoding != "UTF8":
-		return found, fmt.Errorf("%w: the database %s has the encoding %s: make one with the encoding UTF8", ErrServer, c.name(), encoding)
+		return found, fmt.Errorf("%w: %s has the encoding %s: make one with the encoding UTF8", ErrServer, c.name(), encoding)
 	case standby:
 		return found, fmt.Errorf("%w: %s is a standby, which only reads: connect to the primary", store.ErrUnavailable, c.name())
 	case !ours:
@@ -213,6 +220,7 @@ var ErrServer = errors.New("store: this database server can't be used")
 // sentence returns an error of connecting that says what to do.
 func (c *config) sentence(err error) error {
 	at := c.name()
+	err = plain{err}
 	switch code(err) {
 	case "28P01", "28000":
 		return fmt.Errorf("%w: %s refuses the user %s: check the user and the password (%w)", ErrAccess, at, c.pool.ConnConfig.User, err)
@@ -239,6 +247,13 @@ func (c *config) sentence(err error) error {
 	}
 	return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, at, err)
 }
+
+// plain is an error in one line.
+type plain struct{ error }
+
+func (p plain) Error() string { return strings.Join(strings.Fields(p.error.Error()), " ") }
+
+func (p plain) Unwrap() error { return p.error }
 
 // ErrAccess says that the server does not let the user in, or not do what is needed.
 var ErrAccess = errors.New("store: the database refuses access")

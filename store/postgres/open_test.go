@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -203,5 +208,172 @@ func TestCheckFindsFaults(t *testing.T) {
 		if err := s.Check(t.Context()); err != nil {
 			t.Errorf("after %s: %v", damage.undo, err)
 		}
+	}
+}
+
+// The grants of docs/postgres.md are enough for the bot, and don't let it rewrite its history.
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(page), "```sql\nCREATE ROLE")
+	block, _, found := strings.Cut("CREATE ROLE"+block, "```")
+	if !found {
+		t.Fatal("docs/postgres.md has no grants")
+	}
+	name := database(t, template)
+	role := strings.Replace(name, "test", "bot", 1)
+	if err := execIn(name, strings.ReplaceAll(block, "countersign_bot", role)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(execIn(name, "DROP OWNED BY "+role), admin("DROP ROLE "+role)); err != nil {
+			t.Error(err)
+		}
+	})
+	u, err := url.Parse(at(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(role)
+	s, err := postgres.Open(t.Context(), u.String(), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if err := s.Hold(t.Context()); err != nil {
+		t.Error(err)
+	}
+	a := approvers.AuditRecord{Chain: "q", Kind: approvers.AuditProposed}.Link(approvers.AuditRecord{})
+	for what, do := range map[string]func(store.Tx) error{
+		"records": func(tx store.Tx) error {
+			return errors.Join(tx.PutRequest(approvers.Request{ID: "q", Conversation: "c"}), tx.PutConversation(store.Conversation{ID: "c"}),
+				tx.PutOutboxMessage(store.OutboxMessage{ID: "s"}), tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "q"}), tx.PutGrant(approvers.Grant{ID: "g"}))
+		},
+		"history": func(tx store.Tx) error {
+			if err := tx.AppendAudit(a, nil); err != nil {
+				return err
+			}
+			return tx.PutHead(store.Head{Number: 1, Size: 1})
+		},
+	} {
+		if err := s.Update(t.Context(), do); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for what, do := range map[string]func(store.Tx) error{
+		"erasing": func(tx store.Tx) error { _, err := tx.EraseConversation("c", 100); return err },
+		"pruning": func(tx store.Tx) error { _, err := tx.PruneChain("q"); return err },
+	} {
+		if err := s.Update(t.Context(), do); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := s.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	conn, err := pgx.Connect(t.Context(), u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for _, forbidden := range []string{
+		"UPDATE countersign.audit_records SET record = ''", "UPDATE countersign.audit_heads SET size = 0", "DELETE FROM countersign.audit_heads",
+		"DELETE FROM countersign.audit_journal", "UPDATE countersign.audit_journal SET seq = 7", "DROP TABLE countersign.requests", "DELETE FROM countersign.migrations",
+	} {
+		if _, err := conn.Exec(t.Context(), forbidden); err == nil || !strings.Contains(err.Error(), "42501") {
+			t.Errorf("%s: got error %v, want that the right is missing", forbidden, err)
+		}
+	}
+}
+
+// The views answer what waits for whom.
+func TestViews(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	s := open(t, at(name))
+	q := approvers.Request{ID: "q", State: approvers.Pending, Tool: "issue_refund", CreatedAt: time.Now().Add(-time.Hour)}
+	q.Facts.Asker = "T/U1"
+	q.Plan.Stages = []approvers.Stage{{Approver: "team-lead"}, {Approver: "director"}}
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		return errors.Join(tx.PutRequest(q), tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: "s", Due: q.CreatedAt}),
+			tx.PutOutboxMessage(store.OutboxMessage{ID: "s", State: store.OutboxWanted, To: "role:team-lead"}),
+			tx.PutExecution(approvers.Execution{ID: "e", State: approvers.ExecutionUnknown, Tool: "send_email"}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), at(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for query, want := range map[string]string{
+		"SELECT tool || ' ' || asked_by || ' ' || waits_for || ' ' || (waiting > interval '59 minutes') FROM countersign.waiting_requests": "issue_refund T/U1 team-lead true",
+		"SELECT kind || ' ' || timers || ' ' || (late > interval '59 minutes') FROM countersign.overdue_work":                              "show 1 true",
+		`SELECT message || ' ' || "to" FROM countersign.undelivered_messages`:                                                              "s role:team-lead",
+		"SELECT execution || ' ' || state || ' ' || tool FROM countersign.unfinished_runs":                                                 "e unknown send_email",
+	} {
+		var got string
+		if err := conn.QueryRow(t.Context(), query).Scan(&got); err != nil || got != want {
+			t.Errorf("%s: got %q (%v), want %q", query, got, err, want)
+		}
+	}
+}
+
+// The hold survives the loss of its connection. If another process is there afterwards and stays, the store stops.
+func TestHoldLost(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	p, through := through(t, name)
+	first, second := open(t, through), open(t, at(name))
+	if err := first.Hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.cutAll()
+	for end := time.Now().Add(time.Minute); ; { // until it has the lock again
+		held := 0
+		conn, err := pgx.Connect(t.Context(), at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close(t.Context())
+		if held == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the lock was not taken again")
+		}
+	}
+	if err := second.Hold(t.Context()); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("got error %v, want ErrLocked", err)
+	}
+	p.listener.Close() // the first can't come back
+	p.cutAll()
+	for end := time.Now().Add(time.Minute); second.Hold(t.Context()) != nil; {
+		if time.Now().After(end) {
+			t.Fatal("the lock of the lost connection stays")
+		}
+	}
+	if err := first.Failure(); err != nil {
+		t.Errorf("the first stopped before it knew of the second: %v", err)
+	}
+	l, err := net.Listen("tcp", p.listener.Addr().String()) // the first comes back
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.listen(t, l)
+	<-first.Broken()
+	if err := first.Failure(); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("the first stopped with %v, want ErrLocked", err)
+	}
+	if err := first.Update(t.Context(), func(store.Tx) error { t.Error("a closure ran"); return nil }); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("got error %v, want ErrLocked", err)
 	}
 }

@@ -46,8 +46,15 @@ func through(t testing.TB, database string) (*proxy, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{listener: l, server: direct.Host, lines: map[net.Conn]bool{}}
+	p := &proxy{server: direct.Host, lines: map[net.Conn]bool{}}
 	direct.Host = l.Addr().String()
+	p.listen(t, l)
+	return p, direct.String()
+}
+
+// listen takes connections until the test ends or the listener is closed.
+func (p *proxy) listen(t testing.TB, l net.Listener) {
+	p.listener = l
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -63,7 +70,6 @@ func through(t testing.TB, database string) (*proxy, string) {
 		p.cutAll()
 		wg.Wait()
 	})
-	return p, direct.String()
 }
 
 // cutAll cuts every connection.

@@ -20,8 +20,11 @@ type Store struct {
 	config  *config
 	pool    *pgxpool.Pool
 	gate    sync.RWMutex // held to write by a transaction that runs again and again: no other one of this process meets it
-	mu      sync.Mutex   // guards closed, and the adding to running
+	mu      sync.Mutex   // guards what follows, up to failure, and the adding to running
 	closed  bool
+	updates map[*time.Time]bool // when each transaction under way began
+	failure error               // why the store has stopped; nil: it has not
+	broken  chan struct{}       // closed when it has
 	closing chan struct{}
 	running sync.WaitGroup
 	once    sync.Once
@@ -127,6 +130,10 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 		return store.ErrClosed
 	}
 	defer s.running.Done()
+	defer s.under()()
+	if err := s.Failure(); err != nil {
+		return err
+	}
 	careful := false
 	var met, failed int
 	for {
@@ -232,7 +239,7 @@ func (r *run) commit() (outcome, error) {
 	committed, err := r.store.settle(r.ctx, own, err)
 	switch {
 	case err != nil:
-		return done, err
+		return done, r.store.fail(err)
 	case committed:
 		return done, nil
 	}

@@ -18,11 +18,12 @@ import (
 	"countersign/agent"
 	"countersign/agent/mcp"
 	"countersign/config"
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/npm"
 )
 
 // patience is how long anything may take on a busy machine.
-const patience = time.Minute
+const patience = testkit.Patience
 
 // folder is where the servers are, with Node.js.
 func folder(t *testing.T) (node, dir string) {

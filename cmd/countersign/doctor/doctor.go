@@ -42,7 +42,7 @@ type Doctor struct {
 	Out       io.Writer                                                  // nil: nothing is printed meanwhile
 	URL       string                                                     // the bot's public address; empty: unknown
 	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as they are known while no source is asked
-	OpenStore func(path string) (Store, error)                           // opens the store; store.ErrLocked: another process holds it
+	OpenStore func(context.Context, config.Env) (Store, error)           // opens the store; store.ErrLocked: another process holds it
 	// AskBot asks the running bot whether it reads its store, and what Slack refuses in its workspace.
 	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 

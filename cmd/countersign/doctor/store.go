@@ -30,9 +30,10 @@ type Store interface {
 // writers would have to wait.
 func (d *Doctor) store(ctx context.Context, env config.Env) {
 	d.begin("Store")
-	path := env.Store.Path
-	d.diskSpace(filepath.Dir(path))
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	path, put := named(env.Store), "put a backup in its place: countersign restore"
+	if env.Store.Backend == config.Postgres {
+		put = "restore a backup: docs/postgres.md"
+	} else if d.diskSpace(filepath.Dir(path)); missing(path) {
 		if err := writable(filepath.Dir(path)); err != nil {
 			d.fail(cli.ExitUsage, fmt.Sprintf("%s is not there and can't be made: %s", path, err), "make the directory, or name another file with COUNTERSIGN_STORE")
 			return
@@ -44,7 +45,7 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 		d.ok("%s is not there yet: serve makes it", path)
 		return
 	}
-	db, err := d.OpenStore(path)
+	db, err := d.OpenStore(ctx, env)
 	switch {
 	case errors.Is(err, store.ErrLocked):
 		d.held(ctx, env)
@@ -58,7 +59,7 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 		}))
 		older, unread := audit.FindOlder(ctx, path, env.Audit.Heads, db)
 		if err := errors.Join(err, db.Close()); err != nil {
-			d.fail(cli.ExitNo, path+": "+err.Error(), "put a backup in its place: countersign restore")
+			d.fail(cli.ExitNo, path+": "+err.Error(), put)
 			return
 		}
 		if unread != nil {
@@ -74,15 +75,28 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 	}
 }
 
+// named names a store for people.
+func named(s config.Store) string {
+	if s.Backend == config.Postgres {
+		return s.String()
+	}
+	return s.Path
+}
+
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // held asks the bot that holds the store.
 func (d *Doctor) held(ctx context.Context, env config.Env) {
 	refused, err := d.AskBot(ctx, env)
 	switch {
 	case err == nil:
-		d.ok("a bot is running: it holds %s, and answers", env.Store.Path)
+		d.ok("a bot is running: it holds %s, and answers", named(env.Store))
 		d.refused(refused)
 	case errors.Is(err, control.ErrNobody):
-		d.fail(cli.ExitFailed, env.Store.Path+" is held by a program that does not answer at "+env.Control, "set COUNTERSIGN_CONTROL as serve has it, or see which program it is")
+		d.fail(cli.ExitFailed, named(env.Store)+" is held by a program that does not answer at "+env.Control, "set COUNTERSIGN_CONTROL as serve has it, or see which program it is")
 	default:
 		d.fail(cli.Code(err), err.Error(), "")
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/slack-go/slack/socketmode"
 
 	"countersign/internal/demo/workspace/delivery"
+	"countersign/internal/testkit"
 )
 
 // raw is a socket without slack-go, which shows the frames that other clients get.
@@ -73,7 +74,7 @@ func (b *harness) dial() *raw {
 func (r *raw) next() obj {
 	r.t.Helper()
 	var frame obj
-	if err := r.conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := r.conn.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil {
 		r.t.Fatal(err)
 	}
 	if err := r.conn.ReadJSON(&frame); err != nil {
@@ -98,7 +99,7 @@ func (r *raw) settle(frame obj) {
 		_, pending := r.b.srv.hub.Delivered()
 		return pending < before
 	}
-	for deadline := time.Now().Add(10 * time.Second); !heard(); runtime.Gosched() {
+	for deadline := time.Now().Add(testkit.Patience); !heard(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			r.t.Fatal("an acknowledgement was not heard")
 		}

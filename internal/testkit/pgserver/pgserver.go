@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package pgserver starts a PostgreSQL server for tests, in a temporary directory.
 package pgserver
 
@@ -92,7 +94,7 @@ func (s *Server) Run() error {
 	cmd := s.command("postgres", args...)
 	var said strings.Builder
 	cmd.Stderr = &said
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGQUIT
+	endWithParent(cmd.SysProcAttr)
 	started, done := make(chan error), make(chan struct{})
 	go func() {
 		runtime.LockOSThread() // the signal comes when the thread ends

@@ -15,11 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/npm"
 )
 
 // patience is the longest wait, for a busy machine.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 type (
 	obj = map[string]any

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"countersign/internal/testkit"
 
@@ -37,7 +36,7 @@ func openBrowser(o *harness) *browser {
 // until waits for a JavaScript condition.
 func (b *browser) until(what, condition string) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, testkit.Patience)
 	defer cancel()
 	for {
 		_, err := chromedp.Run(ctx, chromedp.Poll[bool](condition))
@@ -54,7 +53,7 @@ func (b *browser) until(what, condition string) {
 // keys types into the focused element.
 func (b *browser) keys(text string) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, testkit.Patience)
 	defer cancel()
 	if err := chromedp.Do(ctx, chromedp.KeyEvent(text)); err != nil {
 		b.Fatalf("typing %q: %v", text, err)

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"countersign/internal/testkit/pgserver"
+)
+
+// The scripts of testdata/postgres run the program on a database: setting it up, the whole way of a call, and what is
+// said when something is wrong.
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Remove)
+	commands := maps.Clone(scriptCommands)
+	// database stop|kill|start
+	commands["database"] = func(ts *testscript.TestScript, _ bool, args []string) {
+		switch args[0] {
+		case "stop":
+			server.Stop()
+		case "kill":
+			server.Kill()
+		case "start":
+			ts.Check(server.Run())
+		default:
+			ts.Fatalf("the database can't %s", args[0])
+		}
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/postgres", Cmds: commands, RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("DATABASE", server.TCP("postgres"))
+			env.Setenv("SOCKET", server.URL("postgres"))
+			return nil
+		},
+	})
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
+	"countersign/store"
+	"countersign/store/postgres"
+)
+
+// openedStore is what commands and serve need of an open store.
+type openedStore interface {
+	store.Store
+	watchable
+}
+
+// openExisting opens the store of a command, which never makes one.
+func openExisting(ctx context.Context, env config.Env) (openedStore, error) {
+	if env.Store.Backend == config.Postgres {
+		return openDatabase(ctx, env.Store, postgres.Options{})
+	}
+	if err := mustExist(env.Store.Path, env.Audit.Heads); err != nil {
+		return nil, err
+	}
+	return openBolt(env.Store.Path)
+}
+
+// openBolt is openStore without the nil pointer in an interface.
+func openBolt(path string) (openedStore, error) {
+	db, err := openStore(path)
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// openDatabase opens a database and holds it. Its errors say what to do.
+func openDatabase(ctx context.Context, s config.Store, opts postgres.Options) (openedStore, error) {
+	db, err := postgres.Open(ctx, s.URL.Reveal(), opts)
+	if err != nil {
+		return nil, databaseError(err)
+	}
+	if err := db.Hold(ctx); err != nil {
+		return nil, errors.Join(databaseError(err), db.Close())
+	}
+	return db, nil
+}
+
+// databaseError adds exit codes to the errors of opening a database.
+func databaseError(err error) error {
+	for _, configured := range []error{
+		store.ErrNewer, store.ErrForeign, postgres.ErrURL, postgres.ErrAccess, postgres.ErrServer, postgres.ErrOlder, postgres.ErrEmpty,
+	} {
+		if errors.Is(err, configured) {
+			return cli.Misused("%w", err)
+		}
+	}
+	return cli.CouldNot("%w", err)
+}
+
+// storeID returns what a command and a running bot compare: they must have the same store.
+func storeID(s config.Store, path string) string {
+	if s.Backend == config.Postgres {
+		return postgres.ID(s.URL.Reveal())
+	}
+	return path
+}
+
+// onlyFile returns an error for a command that works on the file of a store.
+func onlyFile(s config.Store, instead string) error {
+	if s.Backend == config.Postgres {
+		return cli.Misused("this works on a store in a file, and %s is a database: %s (docs/postgres.md)", s, instead)
+	}
+	return nil
+}
+
+func storeMigrateCommand() *cobra.Command {
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Makes or updates the tables in a PostgreSQL database",
+		Long: `Makes the tables in an empty database, or brings older ones up to date: what this version of the program needs. Each step is a transaction; one that fails leaves
+nothing behind. serve does this itself in an empty database, and with COUNTERSIGN_MIGRATE=auto in every one. docs/postgres.md has the rights that it takes.`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			env, err := config.ReadEnv(config.Offline)
+			if err != nil {
+				return cli.Misused("the environment can't be used:\n%w", err)
+			}
+			if env.Store.Backend != config.Postgres {
+				return cli.Misused("%s is a file, which is updated when it is opened; set COUNTERSIGN_STORE to a database, such as postgres://USER@HOST/DATABASE", env.Store)
+			}
+			names, err := postgres.Migrate(cmd.Context(), env.Store.URL.Reveal(), dry)
+			done := "applied"
+			if dry {
+				done = "to apply"
+			}
+			for _, name := range names {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", done, name)
+			}
+			if err != nil {
+				return databaseError(err)
+			}
+			if len(names) == 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: the tables are up to date\n", env.Store)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only list what would be done")
+	return cmd
+}

@@ -1,0 +1,65 @@
+package postgres
+
+import (
+	"errors"
+	"time"
+
+	"countersign/store"
+)
+
+// Stalled returns how long the oldest transaction under way has been running; 0: there is none. It never blocks for
+// long.
+func (s *Store) Stalled() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var oldest time.Duration
+	for began := range s.updates {
+		oldest = max(oldest, time.Since(*began))
+	}
+	return oldest
+}
+
+// under notes that a transaction is under way, until the returned function is called.
+func (s *Store) under() func() {
+	began := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.updates[&began] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.updates, &began)
+	}
+}
+
+// Broken returns a channel that is closed when the store has stopped: it is unknown what became of a commit, or another
+// process holds the database.
+func (s *Store) Broken() <-chan struct{} { return s.broken }
+
+// Failure returns the reason why the store has stopped; nil: it has not.
+func (s *Store) Failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
+}
+
+// fail stops the store if the process must not go on with it.
+func (s *Store) fail(err error) error {
+	if errors.Is(err, store.ErrCommitUnknown) {
+		s.stopped(err)
+	}
+	return err
+}
+
+// stopped stops the store.
+func (s *Store) stopped(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure == nil && !s.closed {
+		s.failure = err
+		close(s.broken)
+	}
+}
+
+// Holds reports whether the store is the one with an id.
+func (s *Store) Holds(id string) bool { return id == s.config.id() }
