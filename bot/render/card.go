@@ -240,7 +240,7 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), details)
 		return
 	}
-	if v.hasPassedOn(r) {
+	if hasPassedOn(v, r) {
 		p.Para(stillNeeded(v, r, "☑️ You changed it, which needs approval."))
 		p.buttons("", details)
 		return
@@ -280,7 +280,7 @@ func (v View) hadTheirSay(r approvers.Request) bool {
 }
 
 // hasPassedOn reports whether the owner of this copy changed the arguments in a role that the current stage does not ask.
-func (v View) hasPassedOn(r approvers.Request) bool {
+func hasPassedOn(v View, r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	if !own {
 		return false
