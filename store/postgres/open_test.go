@@ -332,21 +332,21 @@ func TestHoldLost(t *testing.T) {
 	if err := first.Hold(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p.cutAll()
-	for end := time.Now().Add(time.Minute); ; { // until it has the lock again
-		held := 0
+	holder := func() (pid int) { // the server's process that has the lock; 0: none has
 		conn, err := pgx.Connect(t.Context(), at(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&held)
+		defer conn.Close(t.Context())
+		err = conn.QueryRow(t.Context(), "SELECT coalesce(max(pid), 0) FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&pid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.Close(t.Context())
-		if held == 1 {
-			break
-		}
+		return pid
+	}
+	before := holder()
+	p.cutAll()
+	for end := time.Now().Add(time.Minute); holder() == 0 || holder() == before; { // until another connection has it
 		if time.Now().After(end) {
 			t.Fatal("the lock was not taken again")
 		}
