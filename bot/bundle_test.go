@@ -60,13 +60,13 @@ func TestBundleOneByOne(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", threeCalls)
-	card := h.finds("teo", "#support-approvals", "", "3 calls wait for Team Lead", "<@U0002>", "ORD-1", "ORD-2", "ORD-4")
+	card := h.finds("teo", "#support-approvals", "", "3 requests wait for Team Lead", "<@U0002>", "ORD-1", "ORD-2", "ORD-4")
 	h.finds("ada", "#support-approvals", "", "Waits for Support Agent", "ORD-3")
 	if n := strings.Count(card.raw, `"action_id":"approve"`); n != 3 {
 		t.Fatalf("%d calls can be approved", n)
 	}
 	h.clicksOn("teo", "#support-approvals", card, render.ActApprove, 1)
-	card = h.finds("teo", "#support-approvals", "", "2 of 3 calls wait", "Approved by <@U0002> (Team Lead)", "Done.")
+	card = h.finds("teo", "#support-approvals", "", "2 of 3 requests wait", "Approved by <@U0002> (Team Lead)", "Done.")
 	h.clicksOn("teo", "#support-approvals", card, render.ActReject, 0)
 	form := h.opened("teo", render.ActReject)
 	if !strings.Contains(fmt.Sprint(form["blocks"]), "ORD-1") {
@@ -75,7 +75,7 @@ func TestBundleOneByOne(t *testing.T) {
 	if out := h.submits("teo", form, map[string]any{render.FieldReason: "refunded already"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	card = h.finds("teo", "#support-approvals", "", "1 of 3 calls waits", "refunded already")
+	card = h.finds("teo", "#support-approvals", "", "1 of 3 requests waits", "refunded already")
 	h.finds("sam", "#support", root, "refunded already", "Waits for Support Agent")
 	h.clicksOn("teo", "#support-approvals", card, render.ActArguments, 0)
 	h.clicksInDetails("teo", render.ActModify)
@@ -84,7 +84,7 @@ func TestBundleOneByOne(t *testing.T) {
 		t.Fatalf("%v", out)
 	}
 	h.until("a bundle that is settled has no buttons", func() bool { // an approval can be taken back until the last call has run
-		card = h.finds("teo", "#support-approvals", "", "3 calls: none waits here any more")
+		card = h.finds("teo", "#support-approvals", "", "3 requests: none waits here any more")
 		return !strings.Contains(card.raw, `"button"`)
 	})
 	ada := h.finds("ada", "#support-approvals", "", "Waits for Support Agent", "ORD-3")
@@ -101,11 +101,11 @@ func TestBundleAll(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	root := h.says("sam", "#support", strings.ReplaceAll(threeCalls, "update_shipping_address", "search_orders"))
-	card := h.finds("teo", "#support-approvals", "", "3 calls wait for Team Lead")
+	card := h.finds("teo", "#support-approvals", "", "3 requests wait for Team Lead")
 	h.clicks("ada", "#support-approvals", card, render.ActApproveAll)
 	h.finds("ada", "#support-approvals", "", "None of them was decided", "you are not a member of that role")
 	h.clicks("teo", "#support-approvals", card, render.ActApproveAll)
-	h.finds("teo", "#support-approvals", "", "3 calls: none waits here any more")
+	h.finds("teo", "#support-approvals", "", "3 requests: none waits here any more")
 	h.finds("sam", "#support", root, "results: executed")
 	if got := h.runs(); len(got) != 4 {
 		t.Errorf("ran %q", got)
@@ -118,19 +118,19 @@ func TestBundleRejectAll(t *testing.T) {
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
 	root := h.says("sam", "#support", strings.ReplaceAll(threeCalls, "update_shipping_address", "search_orders"))
-	card := h.finds("teo", "#support-approvals", "", "3 calls wait for Team Lead")
+	card := h.finds("teo", "#support-approvals", "", "3 requests wait for Team Lead")
 	h.clicks("teo", "#support-approvals", card, render.ActRejectAll)
 	form := h.opened("teo", render.ActRejectAll)
 	if out := h.submits("teo", form, map[string]any{render.FieldReason: " "}); out["error"] != "view_errors" {
 		t.Errorf("rejected without a reason: %v", out)
 	}
 	h.clicksOn("ada", "#support-approvals", card, render.ActApprove, 0)
-	h.finds("teo", "#support-approvals", "", "2 of 3 calls wait")
+	h.finds("teo", "#support-approvals", "", "2 of 3 requests wait")
 	if out := h.submits("teo", form, map[string]any{render.FieldReason: "too much"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
 	h.finds("teo", "#support-approvals", "", "None of them was decided, because of", "ORD-1", "Too late: <@U0001>")
-	card = h.finds("teo", "#support-approvals", "", "2 of 3 calls wait")
+	card = h.finds("teo", "#support-approvals", "", "2 of 3 requests wait")
 	h.clicks("teo", "#support-approvals", card, render.ActRejectAll)
 	form = h.opened("teo", render.ActRejectAll)
 	h.until("the form is about two calls", func() bool {
@@ -153,8 +153,8 @@ func TestBundleApart(t *testing.T) {
 		h.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
 	})
 	h.says("sam", "#support", strings.ReplaceAll(threeCalls, "update_shipping_address", "search_orders"))
-	teo := h.finds("teo", "U0BOT", "", "3 calls wait for Team Lead")
-	ada := h.finds("ada", "U0BOT", "", "3 calls wait for Team Lead")
+	teo := h.finds("teo", "U0BOT", "", "3 requests wait for Team Lead")
+	ada := h.finds("ada", "U0BOT", "", "3 requests wait for Team Lead")
 	h.clicksOn("ada", "U0BOT", ada, render.ActArguments, 2)
 	h.clicksOn("teo", "U0BOT", teo, render.ActArguments, 2)
 	h.opened("ada", render.ActArguments)
@@ -165,19 +165,19 @@ func TestBundleApart(t *testing.T) {
 		})
 	}
 	own := h.finds("teo", "U0BOT", "", "Refund for order ORD-4", "Waits for Team Lead (2 people)")
-	h.finds("ada", "U0BOT", "", "2 of 3 calls wait", "It has a card of its own now")
+	h.finds("ada", "U0BOT", "", "2 of 3 requests wait", "It has a card of its own now")
 	if !own.has(render.ActArguments) {
 		t.Error("its own card has no details")
 	}
-	teo = h.finds("teo", "U0BOT", "", "2 of 3 calls wait")
+	teo = h.finds("teo", "U0BOT", "", "2 of 3 requests wait")
 	h.clicksOn("teo", "U0BOT", teo, render.ActApprove, 0)
-	teo = h.finds("teo", "U0BOT", "", "2 of 3 calls wait", "You have agreed")
+	teo = h.finds("teo", "U0BOT", "", "2 of 3 requests wait", "You have agreed")
 	if n := strings.Count(teo.raw, `"action_id":"approve"`); n != 1 {
 		t.Errorf("%d calls can be approved by a person who has agreed to one of two", n)
 	}
-	ada = h.finds("ada", "U0BOT", "", "2 of 3 calls wait", "1 of 2 agreed")
+	ada = h.finds("ada", "U0BOT", "", "2 of 3 requests wait", "1 of 2 agreed")
 	h.clicks("ada", "U0BOT", ada, render.ActApproveAll)
-	h.finds("ada", "U0BOT", "", "1 of 3 calls waits", "Done.", "You have agreed")
+	h.finds("ada", "U0BOT", "", "1 of 3 requests waits", "Done.", "You have agreed")
 	if got := h.runs(); len(got) != 2 { // with the search, which needs no approval
 		t.Errorf("ran %q", got)
 	}

@@ -75,7 +75,7 @@ func TestHomeApproves(t *testing.T) {
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	r := h.asked("C0002", card)
-	shown := h.atHome("teo", "Waits for you: 1", "Refund for order ORD-123", "amount:   49.990", `"Open"`)
+	shown := h.atHome("teo", "Waits for you: 1", "Refund for order ORD-123", "amount:   49.990", `"See the card"`)
 	if strings.Contains(shown.raw, `"action_id":"approve"`) {
 		t.Error("it can be approved without opening the arguments")
 	}

@@ -116,16 +116,16 @@ func newBundleLook(v View, open []approvers.Request) bundleLook {
 	return look
 }
 
-// bundleHead says how many calls wait, and mentions the people they wait for.
+// bundleHead says how many requests wait, and mentions the people they wait for.
 func (v View) bundleHead(p *BlockBuilder, open []approvers.Request) {
 	all := len(v.Calls)
 	if len(open) == 0 {
-		p.headline(fmt.Sprintf("%d calls: none waits here any more", all))
+		p.headline(fmt.Sprintf("%d requests: none waits here any more", all))
 		return
 	}
-	which, wait := Plural(len(open), "call"), "wait"
+	which, wait := Plural(len(open), "request"), "wait"
 	if len(open) < all {
-		which = fmt.Sprintf("%d of %d calls", len(open), all)
+		which = fmt.Sprintf("%d of %d requests", len(open), all)
 	}
 	if len(open) == 1 {
 		wait = "waits"

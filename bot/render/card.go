@@ -240,6 +240,11 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 		p.buttons("", button(ActTakeBack, "Take back…", value, slack.StyleDefault), details)
 		return
 	}
+	if hasPassedOn(v, r) {
+		p.Para(stillNeeded(v, r, "☑️ You changed it, which needs approval."))
+		p.buttons("", details)
+		return
+	}
 	p.Para(v.wantsTyping(r))
 	row := v.decisions(r, whole, slack.StylePrimary)
 	if whole {
@@ -250,8 +255,13 @@ func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
 
 // haveAgreed tells a person who has agreed who is still needed.
 func haveAgreed(v View, r approvers.Request) *RichText {
+	return stillNeeded(v, r, "☑️ You have agreed.")
+}
+
+// stillNeeded says what a person did, and who is still needed.
+func stillNeeded(v View, r approvers.Request, did string) *RichText {
 	st := r.CurrentStage()
-	line := Say("☑️ You have agreed. Still needed: ")
+	line := Say(did + " Still needed: ")
 	switch n := st.Quorum - r.At(r.Stage); {
 	case n > 1:
 		line.Say(fmt.Sprintf("%d people of ", n))
@@ -267,6 +277,16 @@ func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUs
 func (v View) hadTheirSay(r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	return own && slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By.User() == user })
+}
+
+// hasPassedOn reports whether the owner of this copy changed the arguments in a role that the current stage does not ask.
+func hasPassedOn(v View, r approvers.Request) bool {
+	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
+	if !own {
+		return false
+	}
+	asked := append(r.CurrentStage().Roles(), r.Joined...)
+	return slices.ContainsFunc(r.Edits, func(e approvers.Edit) bool { return e.By.User() == user && !slices.Contains(asked, e.Role) })
 }
 
 // decisions returns the decision buttons. A call that is not shown whole can't be approved here.

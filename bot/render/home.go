@@ -112,7 +112,7 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	moves = append(moves, v.reveal(r)...)
 	list := WaitingList{View: v, Who: v.Home.Who}
 	if link := list.link(row.Conversation, row.Messages, store.ToUser, store.ToChannel); link != "" {
-		moves = append(moves, linkButton("Open", link))
+		moves = append(moves, linkButton("See the card", link))
 	}
 	p.buttons("", moves...)
 	for i, b := range p.Blocks[first:] {

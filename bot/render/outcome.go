@@ -122,8 +122,12 @@ var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "�
 // lost says why the outcome of a run is unknown.
 func (v View) lost(e approvers.Execution) *RichText {
 	words := lossWords(e)
+	undone := ""
+	if v.Request != nil && !canBeUndone(v.Request.Plan.Risk, v.Request.Effect) {
+		undone = ", and can't be undone"
+	}
 	return new(RichText).Strong(strings.ToUpper(words[:1])+words[1:]).Say(", started ").At(e.StartedAt, DayTime).
-		Say(". It may or may not have happened.")
+		Say(". It may or may not have happened" + undone + ".")
 }
 
 // lossWords says what happened during a run whose outcome is unknown.
@@ -178,7 +182,7 @@ func (v View) untilTold() *RichText {
 		}
 		return line.Say(". You can still report it. To have it done after all, ask the agent anew in the thread.")
 	case v.Call.Outcome == "" && v.Later == nil && !v.LeaveAt.IsZero():
-		return Say("⏳ Without a report, the agent is told ").At(v.LeaveAt, DayTime).Say(" that it is unknown.")
+		return Say("⏳ If nobody reports, the agent is told ").At(v.LeaveAt, DayTime).Say(" that it is unknown.")
 	}
 	return new(RichText)
 }
@@ -206,7 +210,7 @@ func (v View) onceMore() *RichText {
 func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	value := v.token(e.ID)
 	help := []*RichText{
-		Say("🔎 Look where ").Code(Name(e.Tool)).Say(" acts, from ").At(e.StartedAt, clock).Say(" on."),
+		Say("🔎 Look in the system that ").Code(Name(e.Tool)).Say(" changes, from ").At(e.StartedAt, clock).Say(" on."),
 		Say("• ").Strong("It happened…").Say(" tells the agent, with the result that you write."),
 	}
 	did, didNot := "tells the agent, which may ask for it again.", "The agent is told that it was not done. It may then ask for it again, as a new request."
@@ -227,7 +231,7 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	if v.Call.Outcome == "" && v.Later == nil {
 		const twice = "\n\nIf it did happen, it would happen a second time. It is a new request: everybody who has to approve it is asked anew."
 		again := confirm("Ask again?", Clip(what, slackapi.MaxConfirm-Width(twice))+twice, "Ask again", "Cancel", slack.StyleDanger)
-		help = append(help, Say("• ").Strong("Leave it").Say(" tells the agent that it is unknown."),
+		help = append(help, Say("• ").Strong("Leave it").Say(" tells the agent now that it is unknown."),
 			Say("• ").Strong("Ask again").Say(" asks the approvers for a new run. If this one happened, it happens twice."))
 		row = append(row, button(ActLeave, "Leave it", value, slack.StyleDefault),
 			button(ActAskAgain, "Ask again", value, slack.StyleDefault).WithConfirm(again))

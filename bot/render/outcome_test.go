@@ -86,11 +86,11 @@ func TestUnknownWaitsFor(t *testing.T) {
 	two := func(s *view.Model) { s.Turn.Requesters = []approvers.PersonID{sam, approvers.Who("T0001", "U0101")} }
 	granted := func(s *view.Model) { s.Request, s.Execution.Request, s.Message.To = nil, "", "user:U0002" }
 	for want, s := range map[string]view.Model{
-		"✋ Waits for Team Lead or <@U0100>.":                             unknownView(),
-		"✋ Waits for Team Lead or <@U0100> or <@U0101>.":                 unknownView(two),
-		"✋ Waits for Team Lead or Finance Director or <@U0100>.":         unknownView(func(s *view.Model) { s.Request.Joined = []string{"finance-director"} }),
-		"✋ Waits for <@U0100> or <@U0101> or you.":                       unknownView(two, granted),
-		"✋ Waits for Team Lead or <@U0100>.\n⏳ Without a report, the ag": unknownView(),
+		"✋ Waits for Team Lead or <@U0100>.":                                 unknownView(),
+		"✋ Waits for Team Lead or <@U0100> or <@U0101>.":                     unknownView(two),
+		"✋ Waits for Team Lead or Finance Director or <@U0100>.":             unknownView(func(s *view.Model) { s.Request.Joined = []string{"finance-director"} }),
+		"✋ Waits for <@U0100> or <@U0101> or you.":                           unknownView(two, granted),
+		"✋ Waits for Team Lead or <@U0100>.\n⏳ If nobody reports, the agent": unknownView(),
 	} {
 		if text := drawn(t, s).Messages[0].Text; !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %q", want, text)

@@ -46,7 +46,7 @@ func TestReaders(t *testing.T) {
 	}
 
 	refused := refund
-	refused.ToolPreview = &approvers.ToolPreview{State: approvers.ToolPreviewReady, By: "preview_refund", Digest: refund.Digest, Text: `{"message":"$0.00 of ORD-123 can still be refunded","refundable":0}`}
+	refused.ToolPreview = &approvers.ToolPreview{State: approvers.ToolPreviewReady, By: "preview_refund", Digest: refund.Digest, No: "$0.00 of ORD-123 can still be refunded", Text: `{"message":"$0.00 of ORD-123 can still be refunded","refundable":0}`}
 
 	masked := ask("issue_refund", `{"order_id":"ORD-7","amount":20,"currency":"USD","card":{"number":"4111 1111 1111 4242","name":"Ann Lee"},"pin":"0815-4711"}`, "Refund of $20.00 for order ORD-7", "refund 20 dollars of ORD-7 to Ann's new card")
 	masked.Secrets = []string{"card.number", "pin"}
@@ -61,15 +61,20 @@ func TestReaders(t *testing.T) {
 		c.Request.Facts.Quote = "refund ORD-123 and ORD-124, both arrived broken, and tell Bob"
 	}
 
+	own := func(r approvers.Request) view.Model { // Teo's copy
+		s := bottest.ViewModel(r)
+		s.Message.To = "user:U0002"
+		return s
+	}
 	for name, s := range map[string]view.Model{
-		"reader_01_pending":   bottest.ViewModel(refund),
-		"reader_02_stages":    bottest.ViewModel(agreed),
-		"reader_03_escalated": bottest.ViewModel(escalated),
-		"reader_04_edited":    bottest.ViewModel(edited),
-		"reader_05_answered":  bottest.ViewModel(answered),
-		"reader_06_refused":   bottest.ViewModel(refused),
-		"reader_07_masked":    bottest.ViewModel(masked),
-		"reader_08_cut":       bottest.ViewModel(email),
+		"reader_01_pending":   own(refund),
+		"reader_02_stages":    own(agreed),
+		"reader_03_escalated": own(escalated),
+		"reader_04_edited":    own(edited),
+		"reader_05_answered":  own(answered),
+		"reader_06_refused":   own(refused),
+		"reader_07_masked":    own(masked),
+		"reader_08_cut":       own(email),
 		"reader_09_bundle":    bundle,
 		"reader_10_unknown":   unknownView(func(s *view.Model) { s.Execution.Args = refund.Args }),
 		"reader_11_rejected":  bottest.ViewModel(bottest.Closed(refund, approvers.Rejected, "U0002", "team-lead", "the customer was refunded already")),

@@ -191,14 +191,20 @@ func (v View) permalink(channel, ts, thread string) string {
 // riskWords describes a risk in words, with a coloured sign. Whether it can be undone is what the policy's level means,
 // never what the tool's source claims.
 func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
-	undo := map[approvers.Risk]string{
-		approvers.Low: "can be undone", approvers.Medium: "can be undone", approvers.High: "can't be undone", approvers.Critical: "can't be undone",
-	}[r]
-	if e == approvers.ReadOnly {
+	undo := "can be undone"
+	switch {
+	case e == approvers.ReadOnly:
 		undo = "reads only"
+	case !canBeUndone(r, e):
+		undo = "can't be undone"
 	}
 	sign = map[approvers.Risk]string{approvers.Low: "🟢", approvers.Medium: "🟡", approvers.High: "🟠", approvers.Critical: "🔴"}[r]
 	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk · " + undo
+}
+
+// canBeUndone reports whether what a call does can be undone. A call that only reads leaves nothing to undo.
+func canBeUndone(r approvers.Risk, e approvers.Effect) bool {
+	return r < approvers.High || e == approvers.ReadOnly
 }
 
 // whatHappens returns one sentence on what a call would do: the policy's preview, or that the tool would run.

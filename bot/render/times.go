@@ -107,11 +107,11 @@ func (v View) lead(r approvers.Request) string {
 	told, _ := approvers.FindEvent[approvers.Escalated](events)
 	switch {
 	case !ok:
-		return "The next approver up is told"
+		return "The next approver up is asked too"
 	case told.Again:
-		return "Everybody is told once more"
+		return "Everybody is asked once more"
 	}
-	return v.title(told.Lead.Name) + " is told"
+	return v.title(told.Lead.Name) + " is asked too"
 }
 
 // standsStill says that the clock is stopped, because all approvers are outside their working hours. Otherwise it is

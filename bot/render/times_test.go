@@ -40,7 +40,7 @@ func TestOtherwise(t *testing.T) {
 	const by = " at <!date^1772454600^{time}|2 Mar 2026 12:30 UTC> (30 minutes after it was asked) unless decided."
 	const rejected = "⏳ Rejected" + by
 	const told = " at <!date^1772453400^{time}|2 Mar 2026 12:10 UTC>. Rejected" + by
-	const lead = "⏳ Finance Director is told" + told
+	const lead = "⏳ Finance Director is asked too" + told
 	for _, tt := range []struct {
 		name   string
 		policy *approvers.Policy
@@ -55,7 +55,7 @@ func TestOtherwise(t *testing.T) {
 		// The lead is told before the deadline, and there is no higher lead.
 		{"silence can't go up any more", policy(escalates), bottest.Noon, func(*approvers.Request) {}, lead},
 		{"everybody again", policy(func(p *approvers.Policy) { p.Defaults.Repeat = 1 }), bottest.Noon, func(r *approvers.Request) { r.Joined = []string{"finance-director"} },
-			"⏳ Everybody is told once more" + told},
+			"⏳ Everybody is asked once more" + told},
 		{"reminded", bottest.Policy(), bottest.Noon, func(r *approvers.Request) { r.Reminded, r.Told = 1, 1 }, lead},
 		{"at work", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = weekdays }), bottest.Noon, func(*approvers.Request) {}, lead},
 		{"at night", policy(func(p *approvers.Policy) { p.Approvers[1].Hours = weekdays }), bottest.Noon.Add(-12 * time.Hour), func(*approvers.Request) {}, lead +

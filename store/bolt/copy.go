@@ -17,7 +17,7 @@ func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	if err := s.readable(); err != nil {
 		return 0, err
 	}
-	btx, err := s.db.Begin(false)
+	btx, err := s.begin()
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
 		return 0, store.ErrClosed
 	}
@@ -26,7 +26,10 @@ func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	}
 	defer func() { _ = btx.Rollback() }() // rolling back a read transaction can't fail
 	out := &until{ctx: ctx, w: w}
-	size, err = btx.WriteTo(out)
+	err = Guard(func() (err error) {
+		size, err = btx.WriteTo(out)
+		return err
+	})
 	if out.err != nil {
 		return size, out.err
 	}

@@ -23,12 +23,16 @@ func (w *writer) cleanlyFull(err error, id int) bool {
 
 // stands returns the number of the last transaction in the file, or the highest int if that is unknown.
 func (w *writer) stands() int {
-	btx, err := w.db.Begin(false)
+	stands := math.MaxInt
+	err := w.guard(func() error {
+		btx, err := w.db.Begin(false)
+		if err != nil {
+			return err
+		}
+		stands = btx.ID()
+		return btx.Rollback()
+	})
 	if err != nil {
-		return math.MaxInt
-	}
-	stands := btx.ID()
-	if err := btx.Rollback(); err != nil {
 		return math.MaxInt
 	}
 	return stands

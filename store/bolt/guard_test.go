@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -95,4 +96,23 @@ func TestGuardIsForTheFileOnly(t *testing.T) {
 	}()
 	_ = Guard(func() error { panic("mine") })
 	t.Error("the panic was taken for a damaged file")
+}
+
+// If the file is emptied under the store, asking which transaction it holds does not end the process.
+func TestStandsOfEmptiedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	s, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := s.writer.stands(); n == math.MaxInt || n < 1 {
+		t.Errorf("the file holds transaction %d", n)
+	}
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.writer.stands(); n != math.MaxInt {
+		t.Errorf("the emptied file holds transaction %d", n)
+	}
+	_ = s.Close() // it can't be closed cleanly
 }
