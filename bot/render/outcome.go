@@ -166,7 +166,8 @@ func reportsWanted(v View) *RichText {
 		line.Say(or).Person(who, "")
 		or = " or "
 	}
-	if user, own := strings.CutPrefix(v.Message.To, store.ToUser); own && v.Request == nil && !slices.ContainsFunc(asked, func(p approvers.PersonID) bool { return p.User() == user }) {
+	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
+	if own && v.Request == nil && !slices.ContainsFunc(asked, func(p approvers.PersonID) bool { return p.User() == user }) {
 		line.Say(" or you") // the giver of the grant under which it ran
 	}
 	return line.Say(".")

@@ -469,7 +469,7 @@ func (w *refusedWorld) play() {
 	w.pass(10 * time.Minute)
 	w.restart() // what was refused is tried again
 	w.seals()
-	w.pass(began.Add(25 * time.Minute).Sub(time.Now()))
+	w.pass(time.Until(began.Add(25 * time.Minute)))
 	w.mustBeAsked("Which colour for doors?", "write your answer here")
 	w.pass(35 * time.Minute)
 	w.ok(w.bot.end())

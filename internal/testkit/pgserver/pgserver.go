@@ -150,7 +150,10 @@ func (s *Server) URL(database string) string {
 
 // TCP returns the address of a database over TCP, with the password.
 func (s *Server) TCP(database string) string {
-	u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", s.Password), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)), Path: "/" + database, RawQuery: "sslmode=disable"}
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword("postgres", s.Password), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)),
+		Path: "/" + database, RawQuery: "sslmode=disable",
+	}
 	return u.String()
 }
 
