@@ -60,7 +60,7 @@ func previewSaysNo(r approvers.Request) string {
 	if r.ToolPreview == nil || r.ToolPreview.No == "" {
 		return ""
 	}
-	return "The preview says no: " + Clip(OneLine(r.ToolPreview.No), MaxNote)
+	return Name(r.ToolPreview.By) + " says this would fail: " + Clip(OneLine(r.ToolPreview.No), MaxNote)
 }
 
 // currentMembers are the members of a preview that hold the values that the call would replace, by argument.
