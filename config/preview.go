@@ -73,7 +73,8 @@ func readPreviewSource(v yamldoc.Value) (p approvers.Preview) {
 	return p
 }
 
-// readDryRun reads the argument for a dry run: its name, which is set to true, or its name and value.
+// readDryRun reads the argument for a dry run: its name and its value. A name alone means
+// true.
 func readDryRun(v yamldoc.Value) (name string, to json.RawMessage) {
 	to = json.RawMessage("true")
 	if !v.IsMapping() {

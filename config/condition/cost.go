@@ -136,7 +136,8 @@ func (v variant) longest() uint64 {
 	return most
 }
 
-// mostItems returns how many items a list can have: as many as the schema allows, or as fit into the arguments.
+// mostItems returns how many items a list can have: as many as the schema allows, and no more than fit into
+// the arguments.
 func (v variant) mostItems() uint64 {
 	most := approvers.MaxArgs / (Shape{v}.items().least() + 1) // with a comma
 	for _, s := range v {

@@ -9,7 +9,7 @@
 //     with back-off. A first failure holds its lane for a while, to keep the order.
 //   - The Runner gives up on a handler that panics repeatedly, or meets a damaged record that can't be closed.
 //   - While the disk is full, no handler starts, and a probe detects when there is space again.
-//   - Setting the clock back does not delay timers that were due at once.
+//   - Setting the clock back does not delay timers that were due at once, if their kind is in Options.Soon.
 //
 // The package knows timers and workers, but not their purpose: functions in Options handle pauses, interruptions and
 // abandoned timers.

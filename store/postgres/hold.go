@@ -19,7 +19,8 @@ type hold struct {
 	wg    sync.WaitGroup
 }
 
-// holdClass tells our advisory locks from those of others. The second half of the lock is the schema.
+// holdClass is the first half of our advisory lock's key, which tells it from locks of other programs. The second half
+// is the schema.
 const holdClass = 0x43534e
 
 const (

@@ -64,7 +64,8 @@ type StageSnapshot struct {
 	Policy  *approvers.Policy
 }
 
-// StageSnapshot reads the data for looking up a stage's people. A request that is not pending has none.
+// StageSnapshot reads the data for looking up a stage's people. It is empty if the
+// request is not pending.
 func (v *Reader) StageSnapshot(ctx context.Context, request string) (StageSnapshot, error) {
 	var out StageSnapshot
 	err := v.store.View(ctx, func(r store.Reader) error {
