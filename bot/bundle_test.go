@@ -66,7 +66,7 @@ func TestBundleOneByOne(t *testing.T) {
 		t.Fatalf("%d calls can be approved", n)
 	}
 	h.clicksOn("teo", "#support-approvals", card, render.ActApprove, 1)
-	card = h.finds("teo", "#support-approvals", "", "2 of 3 requests wait", "Approved by <@U0002> (Team Lead)", "Done.")
+	card = h.finds("teo", "#support-approvals", "", "2 of 3 wait", "Approved by <@U0002> (Team Lead)", "Done.")
 	h.clicksOn("teo", "#support-approvals", card, render.ActReject, 0)
 	form := h.opened("teo", render.ActReject)
 	if !strings.Contains(fmt.Sprint(form["blocks"]), "ORD-1") {
@@ -75,7 +75,7 @@ func TestBundleOneByOne(t *testing.T) {
 	if out := h.submits("teo", form, map[string]any{render.FieldReason: "refunded already"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	card = h.finds("teo", "#support-approvals", "", "1 of 3 requests waits", "refunded already")
+	card = h.finds("teo", "#support-approvals", "", "1 of 3 waits", "refunded already")
 	h.finds("sam", "#support", root, "refunded already", "Waits for Support Agent")
 	h.clicksOn("teo", "#support-approvals", card, render.ActArguments, 0)
 	h.clicksInDetails("teo", render.ActModify)
@@ -125,12 +125,12 @@ func TestBundleRejectAll(t *testing.T) {
 		t.Errorf("rejected without a reason: %v", out)
 	}
 	h.clicksOn("ada", "#support-approvals", card, render.ActApprove, 0)
-	h.finds("teo", "#support-approvals", "", "2 of 3 requests wait")
+	h.finds("teo", "#support-approvals", "", "2 of 3 wait")
 	if out := h.submits("teo", form, map[string]any{render.FieldReason: "too much"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
 	h.finds("teo", "#support-approvals", "", "None of them was decided, because of", "ORD-1", "Too late: <@U0001>")
-	card = h.finds("teo", "#support-approvals", "", "2 of 3 requests wait")
+	card = h.finds("teo", "#support-approvals", "", "2 of 3 wait")
 	h.clicks("teo", "#support-approvals", card, render.ActRejectAll)
 	form = h.opened("teo", render.ActRejectAll)
 	h.until("the form is about two calls", func() bool {
@@ -165,19 +165,19 @@ func TestBundleApart(t *testing.T) {
 		})
 	}
 	own := h.finds("teo", "U0BOT", "", "Refund for order ORD-4", "Waits for Team Lead (2 people)")
-	h.finds("ada", "U0BOT", "", "2 of 3 requests wait", "It has a card of its own now")
+	h.finds("ada", "U0BOT", "", "2 of 3 wait", "It has a card of its own now")
 	if !own.has(render.ActArguments) {
 		t.Error("its own card has no details")
 	}
-	teo = h.finds("teo", "U0BOT", "", "2 of 3 requests wait")
+	teo = h.finds("teo", "U0BOT", "", "2 of 3 wait")
 	h.clicksOn("teo", "U0BOT", teo, render.ActApprove, 0)
-	teo = h.finds("teo", "U0BOT", "", "2 of 3 requests wait", "You have agreed")
+	teo = h.finds("teo", "U0BOT", "", "2 of 3 wait", "You have agreed")
 	if n := strings.Count(teo.raw, `"action_id":"approve"`); n != 1 {
 		t.Errorf("%d calls can be approved by a person who has agreed to one of two", n)
 	}
-	ada = h.finds("ada", "U0BOT", "", "2 of 3 requests wait", "1 of 2 agreed")
+	ada = h.finds("ada", "U0BOT", "", "2 of 3 wait", "1 of 2 agreed")
 	h.clicks("ada", "U0BOT", ada, render.ActApproveAll)
-	h.finds("ada", "U0BOT", "", "1 of 3 requests waits", "Done.", "You have agreed")
+	h.finds("ada", "U0BOT", "", "1 of 3 waits", "Done.", "You have agreed")
 	if got := h.runs(); len(got) != 2 { // with the search, which needs no approval
 		t.Errorf("ran %q", got)
 	}

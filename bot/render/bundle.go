@@ -125,7 +125,7 @@ func (v View) bundleHead(p *BlockBuilder, open []approvers.Request) {
 	}
 	which, wait := Plural(len(open), "request"), "wait"
 	if len(open) < all {
-		which = fmt.Sprintf("%d of %d requests", len(open), all)
+		which = fmt.Sprintf("%d of %d", len(open), all)
 	}
 	if len(open) == 1 {
 		wait = "waits"

@@ -20,11 +20,11 @@ func (v View) ifNobody(r approvers.Request, which string) *RichText {
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
 		line.Say(v.lead(r)+" at ").At(r.EscalateAt, clock).Say(". ")
 	}
-	end := v.silence(r)
+	end, since := v.silence(r), " ("+roughly(r.ExpiresAt.Sub(r.CreatedAt))+" after it was asked)"
 	if which != "" {
-		end = which + " " + strings.ToLower(end[:1]) + end[1:]
+		end, since = which+" "+strings.ToLower(end[:1])+end[1:], ""
 	}
-	return line.Strong(end).Say(" at ").At(r.ExpiresAt, deadlineFormat(r)).Say(" (" + roughly(r.ExpiresAt.Sub(r.CreatedAt)) + " after it was asked)" + unless(r) + ".")
+	return line.Strong(end).Say(" at ").At(r.ExpiresAt, deadlineFormat(r)).Say(since + unless(r) + ".")
 }
 
 // deadline says in one sentence what happens at the deadline of a request.
