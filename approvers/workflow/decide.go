@@ -404,7 +404,8 @@ func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.
 const maxWritten = 500
 
 // answerByWriting takes a requester's message as the answer to an approver's question about a call of the turn that
-// waits: to the latest one without an answer. It returns the approver, or nothing if no question is open.
+// waits: to the latest one without an answer that the requester was shown before writing. It returns the approver, or
+// nothing if there is no such question.
 func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (approvers.PersonID, error) {
 	if turn.State != approvers.TurnWaiting || u.Text == "" {
 		return "", nil
@@ -423,9 +424,13 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 		if err != nil {
 			return "", err
 		}
+		messages, err := t.OutboxMessagesOf(r.ID)
+		if err != nil {
+			return "", err
+		}
 		for i, q := range r.Remarks {
-			open := r.State == approvers.Pending && q.Kind == approvers.Question && !r.Answered(i) && q.At.Before(u.At)
-			if open && (question < 0 || q.At.After(asked.Remarks[question].At)) {
+			open := r.State == approvers.Pending && q.Kind == approvers.Question && !r.Answered(i)
+			if open && shownBefore(messages, i, turn, u) && (question < 0 || q.At.After(asked.Remarks[question].At)) {
 				asked, question = r, i
 			}
 		}
@@ -447,6 +452,16 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 		return "", err
 	}
 	return asked.Remarks[question].By, nil
+}
+
+// shownBefore reports whether Slack shows a question to the author of a message, and did so when it was written: in the
+// turn's conversation, or by direct message. Slack's timestamps are compared, because the message may arrive late.
+func shownBefore(messages []store.OutboxMessage, question int, turn approvers.Turn, u IncomingMessage) bool {
+	return slices.ContainsFunc(messages, func(s store.OutboxMessage) bool {
+		here := s.To == store.ToConversation+turn.Conversation || s.To == store.ToUser+u.Who.ID.User()
+		stands := s.State == store.OutboxShown || s.State == store.OutboxWanted && s.TS != ""
+		return s.Kind == store.OutboxQuestion && s.Step == question && here && stands && sentBefore(s.TS, u.TS)
+	})
 }
 
 // auditRemarked records the last remark.

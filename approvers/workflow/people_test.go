@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -438,4 +439,61 @@ func TestCardsOfAStage(t *testing.T) {
 			t.Errorf("asked at %s", got)
 		}
 	})
+}
+
+// A message in the thread answers a question only if its author was shown the question before writing it.
+func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
+	const posted, earlier, later = "1790000100.000200", "1790000100.000100", "1790000160.000100"
+	for name, c := range map[string]struct {
+		shown  []string // where Slack shows the question; it refuses it elsewhere
+		lost   bool     // it was deleted in Slack
+		edited bool     // an edit of it is under way, as there is a second question
+		ts     string   // of the message, which is received a minute after the question
+		answer bool
+	}{
+		"written after it":                   {shown: []string{"conversation:"}, ts: later, answer: true},
+		"while it is edited":                 {shown: []string{"conversation:"}, edited: true, ts: later, answer: true},
+		"written before it, received late":   {shown: []string{"conversation:"}, ts: earlier},
+		"written while it was posted":        {shown: []string{"conversation:"}, ts: posted},
+		"shown by direct message":            {shown: []string{"user:U0100"}, ts: later, answer: true},
+		"by direct message, written earlier": {shown: []string{"user:U0100"}, ts: earlier},
+		"shown to somebody else alone":       {shown: []string{"user:U0200"}, ts: later},
+		"refused everywhere":                 {ts: later},
+		"deleted":                            {shown: []string{"conversation:"}, lost: true, ts: later},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			asking := h.say(alice, "please")
+			h.say(bob, "for me, too")
+			r := h.request(h.propose(asking.Turn, `issue_refund {"amount":1}`)[0].Request)
+			h.question(lead, r.ID, "why?")
+			for range 2 { // a refusal in the thread creates the direct messages
+				for _, s := range h.surfacesOf(r.ID) {
+					if s.Kind != store.OutboxQuestion || s.State != store.OutboxWanted || s.TS != "" {
+						continue
+					}
+					if !slices.ContainsFunc(c.shown, func(at string) bool { return strings.HasPrefix(s.To, at) }) {
+						h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "channel_not_found", ""))
+						continue
+					}
+					s.Channel, s.TS = "C-"+s.To, posted
+					h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
+					if c.lost {
+						h.loses(h.surface(s.ID))
+					}
+				}
+			}
+			if c.edited {
+				h.question(lead, r.ID, "and for whom?") // it is not shown yet
+			}
+			h.clock.pass(time.Minute)
+			heard := h.hear(workflow.IncomingMessage{
+				Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: "100.1", TS: c.ts, Who: alice, Text: "and one more thing",
+				Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
+			})
+			if now := h.request(r.ID); now.Answered(0) != c.answer || (heard.Passed == lead.ID) != c.answer || heard.Queued == c.answer {
+				t.Errorf("%+v; remarks %+v", heard, now.Remarks)
+			}
+		})
+	}
 }

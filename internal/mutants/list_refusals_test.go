@@ -82,7 +82,7 @@ var refusalMutants = []mutant{
 	{
 		name: "everything that the asker writes in the thread is an answer",
 		edits: []edit{
-			{"approvers/workflow/decide.go", " && !r.Answered(i) && q.At.Before(u.At)\n", " && q.At.Before(u.At)\n"},
+			{"approvers/workflow/decide.go", " && q.Kind == approvers.Question && !r.Answered(i)\n", " && q.Kind == approvers.Question\n"},
 			{"approvers/remark.go", " || r.Remarks[question].Kind != Question || r.Answered(question) {\n", " || r.Remarks[question].Kind != Question {\n"},
 		},
 		by: []campaign{edge("^TestAnswerByWriting$")},
