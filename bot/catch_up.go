@@ -47,7 +47,7 @@ func (b Reception) CatchUp(ctx context.Context, _ store.Timer) error {
 	if now.Gap == nil {
 		return b.Intake.CaughtUp(ctx, settings.Gap{})
 	}
-	c := &catchUp{Bot: b.Bot, gap: *now.Gap, unread: map[string]int{}}
+	c := &catchUp{Bot: b.Bot, gap: *now.Gap, since: now.Since, unread: map[string]int{}}
 	if err := b.Intake.StillWaits(ctx, c.gap); err != nil {
 		return err
 	}
@@ -62,6 +62,7 @@ type catchUp struct {
 	*Bot
 	me     directory.Self
 	gap    settings.Gap
+	since  time.Time           // of the reception
 	oldest time.Time           // messages from this time are read
 	talks  map[string][]string // threads of recent conversations, by channel
 	found  int                 // messages that had not been received
@@ -76,7 +77,7 @@ type history struct {
 
 func (c *catchUp) run(ctx context.Context) error {
 	var cut bool
-	if c.oldest, cut = c.gap.Oldest(); cut {
+	if c.oldest, cut = c.gap.Oldest(c.since); cut {
 		c.Log.Warn("nothing was received for longer than messages are read back; what was written before is not answered", "from", c.gap.Received, "read_from", c.oldest)
 	}
 	channels, err := c.channels(ctx)
@@ -291,7 +292,7 @@ func (c *catchUp) replies(ctx context.Context, ch history, root string) (said []
 
 // slackTime writes a time as Slack's timestamps.
 func slackTime(t time.Time) string {
-	return strconv.FormatInt(t.Unix(), 10) + ".000000"
+	return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/int(time.Microsecond))
 }
 
 // hear stores a message as if Slack had delivered it: a new one in its current version, or the edit of one that was

@@ -20,6 +20,7 @@ import (
 // How long a refusal is remembered. A workspace may accept more by then.
 const (
 	kindRefused   = 24 * time.Hour
+	usualRefused  = time.Hour // a kind of block that Slack has had for years
 	methodRefused = time.Hour
 	methodFailed  = 10 * time.Minute // Slack answered, but not as Slack does
 )
@@ -142,7 +143,11 @@ func (r *refusedBySlack) inSimplerForms(
 	for {
 		refused := r.known(ctx)
 		sent, whole = render.Simplify(m, form, func(kind string) bool { _, known := refused[kind]; return known || slices.Contains(newly, kind) })
-		if len(sent.Blocks) == 0 {
+		switch {
+		case len(sent.Blocks) > 0:
+		case last < render.TextOnly: // a Home tab has nothing but blocks
+			sent, whole = render.Simplify(m, form, func(string) bool { return false })
+		default:
 			form = render.TextOnly
 		}
 		err = send(sent)
@@ -160,12 +165,16 @@ func (r *refusedBySlack) inSimplerForms(
 	if err != nil || cause == nil {
 		return sent, whole, err
 	}
-	if silent { // Slack did not say why: it is what the accepted form lacks
-		newly = slices.DeleteFunc(m.Kinds(), func(kind string) bool { return slices.Contains(sent.Kinds(), kind) })
+	if silent { // Slack did not say why: it may be a newer kind that the accepted form lacks, or what this message says
+		newly = slices.DeleteFunc(m.Kinds(), func(kind string) bool { return slices.Contains(sent.Kinds(), kind) || render.IsUsualKind(kind) })
 	}
 	news := false
 	for _, kind := range newly {
-		news = r.remember(ctx, kind, cause, kindRefused) || news
+		lasts := kindRefused
+		if render.IsUsualKind(kind) {
+			lasts = usualRefused
+		}
+		news = r.remember(ctx, kind, cause, lasts) || news
 	}
 	if news || len(newly) == 0 {
 		r.log.Warn("Slack refuses blocks; the message is shown in a simpler form", "kinds", newly, "form", int(form), "cause", slackapi.Explain(cause))
@@ -192,10 +201,13 @@ func simplerThan(form render.Simplicity, sent render.Message) render.Simplicity 
 func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	faults, said := slackapi.BlockFaults(err)
 	for _, f := range faults {
-		if f.Index >= len(m.Blocks) {
-			continue
+		kind := f.Name
+		if !slices.Contains(m.Kinds(), kind) {
+			if kind != "" || f.Index >= len(m.Blocks) { // Slack names a kind that is not there, or no block
+				continue
+			}
+			kind = string(m.Blocks[f.Index].BlockType())
 		}
-		kind := string(m.Blocks[f.Index].BlockType())
 		if (f.Kind || !render.IsUsualKind(kind)) && !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}

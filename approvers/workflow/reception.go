@@ -42,7 +42,7 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 			return err
 		}
 		if now.Until.IsZero() {
-			now.Until, now.Open = t.now, t.now
+			now.Until, now.Open, now.Since = t.now, t.now, t.now
 			return t.reception.put(now, row)
 		}
 		gap := settings.Gap{Gap: approvers.Gap{From: now.Open, To: t.now}, Received: now.Until, Quiet: quiet}
@@ -137,13 +137,13 @@ func (t receptionTx) put(now settings.Reception, row store.Setting) (err error) 
 	return t.PutSetting(row)
 }
 
-// startAnew forgets what was missed.
+// startAnew forgets what was received and missed: the next start counts as the first.
 func (t receptionTx) startAnew() error {
 	_, row, err := settings.ReadReception(t)
 	if err != nil {
 		return err
 	}
-	if err := t.put(settings.Reception{Until: t.now, Open: t.now}, row); err != nil {
+	if err := t.put(settings.Reception{}, row); err != nil {
 		return err
 	}
 	return t.ClearTimer(store.TimerCatchUp, store.SettingReception)

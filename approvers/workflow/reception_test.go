@@ -70,14 +70,38 @@ func TestKnownWhileReadAgain(t *testing.T) {
 	}
 }
 
-// TestRestoredReadsNothing: what was written since a backup may have been answered, so it is not read.
+// TestRestoredReadsNothing: what was written before the first start of a store, or before the first start after a
+// restore, may have been answered. It is not read, nor is the time before a gap that reaches back to it.
 func TestRestoredReadsNothing(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))
+	first := h.clock.Now()
+	gapAfter := func(wait time.Duration) settings.Reception {
+		h.t.Helper()
+		h.ok(h.Intake.Received(h.ctx(), h.clock.Now(), h.clock.Now()))
+		h.clock.pass(wait)
+		h.ok(h.Intake.Missed(h.ctx(), false))
+		return h.reception()
+	}
+	now := gapAfter(time.Minute)
+	if at, _ := now.Gap.Oldest(now.Since); !at.Equal(first) {
+		t.Errorf("a minute after the first start it reads from %s, want %s", at, first)
+	}
+	h.ok(h.Intake.CaughtUp(h.ctx(), *now.Gap))
 	h.clock.pass(5 * time.Hour)
-	h.ok(h.Intake.Missed(h.ctx(), false))
+	now = gapAfter(time.Minute)
+	if at, _ := now.Gap.Oldest(now.Since); !at.Equal(now.Gap.Received.Add(-settings.RereadMargin)) {
+		t.Errorf("hours later it reads from %s, and the gap begins at %s", at, now.Gap.Received)
+	}
 	h.ok(h.History.Restored(h.ctx(), workflow.Restoration{Who: lead.ID, Backup: "b"}))
-	if now := h.reception(); now.Gap != nil || !now.Until.Equal(h.clock.Now()) || len(h.timers(store.TimerCatchUp)) > 0 {
+	if now := h.reception(); now.Gap != nil || len(h.timers(store.TimerCatchUp)) > 0 {
 		t.Errorf("after a restore: %+v", now)
+	}
+	h.clock.pass(3 * time.Minute)
+	h.ok(h.Intake.Missed(h.ctx(), false))
+	started := h.clock.Now()
+	now = gapAfter(time.Minute)
+	if at, _ := now.Gap.Oldest(now.Since); !at.Equal(started) {
+		t.Errorf("after a restore it reads from %s, want its first start at %s", at, started)
 	}
 }

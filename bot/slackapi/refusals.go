@@ -44,22 +44,30 @@ func IsMetadataRefused(err error) bool {
 // blockNamed matches Slack's name of a part of a block, such as [json-pointer:/blocks/0/type].
 var blockNamed = regexp.MustCompile(`\[json-pointer:(?:/view)?/blocks/(\d+)((?:/[^\]]*)?)\]`)
 
+// kindNamed finds the kind of block in a reason of Slack.
+var kindNamed = regexp.MustCompile(`unsupported type: ([a-z_]+)`)
+
 // BlockFault is one reason of Slack for refusing blocks.
 type BlockFault struct {
-	Index int  // of the block
-	Kind  bool // Slack does not accept this kind of block at all
+	Index int    // of the block
+	Kind  bool   // Slack does not accept this kind of block at all
+	Name  string // the kind that Slack names, if it names one
 }
 
 // BlockFaults returns Slack's reasons for refusing blocks. said is false if Slack gave none.
 func BlockFaults(err error) (faults []BlockFault, said bool) {
 	for _, reason := range reasons(err) {
 		said = true
+		name := ""
+		if m := kindNamed.FindStringSubmatch(reason); m != nil {
+			name = m[1]
+		}
 		for _, named := range blockNamed.FindAllStringSubmatch(reason, -1) {
 			index, err := strconv.Atoi(named[1])
 			if err != nil {
 				continue
 			}
-			faults = append(faults, BlockFault{index, named[2] == "/type" || strings.Contains(reason, "unsupported")})
+			faults = append(faults, BlockFault{index, named[2] == "/type" || strings.Contains(reason, "unsupported"), name})
 		}
 	}
 	return faults, said

@@ -42,7 +42,7 @@ func TestRefusals(t *testing.T) {
 
 func TestBlockFaults(t *testing.T) {
 	faults, said := BlockFaults(refusedWith("invalid_blocks", "[ERROR] unsupported type: task_card [json-pointer:/blocks/2/type]", "[ERROR] must be a string [json-pointer:/blocks/0/text/text]"))
-	if !said || len(faults) != 2 || faults[0] != (BlockFault{2, true}) || faults[1] != (BlockFault{0, false}) {
+	if !said || len(faults) != 2 || faults[0] != (BlockFault{2, true, "task_card"}) || faults[1] != (BlockFault{0, false, ""}) {
 		t.Errorf("%v %v", faults, said)
 	}
 	if _, said := BlockFaults(refusedWith("invalid_blocks")); said {

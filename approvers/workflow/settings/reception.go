@@ -11,9 +11,10 @@ import (
 
 // Reception says until when everything that people wrote was received, and what is being read again.
 type Reception struct {
-	Until time.Time `json:"until"`         // what was written before was received, or read after a gap
-	Open  time.Time `json:"open"`          // the last time at which Slack could deliver; over HTTP later than Until, because nothing may have happened
-	Gap   *Gap      `json:"gap,omitempty"` // what is being read; nil: nothing
+	Until time.Time `json:"until"`          // what was written before was received, or read after a gap
+	Open  time.Time `json:"open"`           // the last time at which Slack could deliver; over HTTP later than Until, because nothing may have happened
+	Gap   *Gap      `json:"gap,omitempty"`  // what is being read; nil: nothing
+	Since time.Time `json:"since,omitzero"` // the first start of this store, or the first since it was restored: what was written before is never read; zero: unknown
 }
 
 // Gap is a gap whose messages are being read.
@@ -31,9 +32,12 @@ const RereadMargin = 10 * time.Minute
 // MostReread is how far back messages are read.
 const MostReread = 24 * time.Hour
 
-// Oldest returns the time from which messages are read. It reports whether the gap is longer than that.
-func (g Gap) Oldest() (at time.Time, cut bool) {
-	at = g.Received.Add(-RereadMargin)
+// Oldest returns the time from which messages are read, which is not before since. It reports whether the gap is longer
+// than messages are read back.
+func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
+	if at = g.Received.Add(-RereadMargin); at.Before(since) {
+		at = since
+	}
 	if first := g.To.Add(-MostReread); at.Before(first) {
 		return first, true
 	}
