@@ -66,7 +66,7 @@ func TestThePolicyChangesWhileItWaits(t *testing.T) {
 			t.Fatalf("%s is asked first", got)
 		}
 		asked := map[string]bool{}
-		for _, s := range h.surfacesOf(r.ID) {
+		for _, s := range h.messagesOf(r.ID) {
 			asked[s.To] = true
 		}
 		if !asked["role:team-lead"] {

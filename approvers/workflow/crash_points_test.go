@@ -240,7 +240,7 @@ func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) 
 		count[a.Kind]++
 	}
 	asked := 0
-	for _, message := range w.surfacesOf(e.ID) {
+	for _, message := range w.messagesOf(e.ID) {
 		if message.Kind == store.OutboxUnknown && message.TS != "" {
 			asked++
 		}

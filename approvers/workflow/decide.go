@@ -276,15 +276,15 @@ func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 
 // drawAnew renders an outbox message again, whatever Slack shows now; empty: none. Every version is kept, so the number
 // of versions that one person can cause this way is limited.
-func (t outboxTx) drawAnew(surface string, c Click, denied *approvers.Denied) error {
-	if surface == "" {
+func (t outboxTx) drawAnew(message string, c Click, denied *approvers.Denied) error {
+	if message == "" {
 		return nil
 	}
-	_, draw, err := t.countDenial(denial{chain: surface, actor: string(c.Who.ID), user: c.User, what: "draw", code: string(denied.Code)})
+	_, draw, err := t.countDenial(denial{chain: message, actor: string(c.Who.ID), user: c.User, what: "draw", code: string(denied.Code)})
 	if err != nil || !draw {
 		return err
 	}
-	s, err := t.OutboxMessage(surface)
+	s, err := t.OutboxMessage(message)
 	if err != nil {
 		return err
 	}

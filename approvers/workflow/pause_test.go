@@ -332,7 +332,7 @@ func (h *harness) showAll() {
 	h.t.Helper()
 	for timers := h.timers(store.ShowTimers...); len(timers) > 0; timers = h.timers(store.ShowTimers...) {
 		for id := range timers {
-			s := h.surface(id)
+			s := h.message(id)
 			if role, ok := strings.CutPrefix(s.To, "role:"); ok {
 				r, _ := h.policy.Load().Role(role)
 				h.ok(h.Outbox.Expand(h.ctx(), id, []string{r.Members[0].Value}))
@@ -366,7 +366,7 @@ func TestPausersAreTold(t *testing.T) {
 	p, err := h.Views.Paused(h.ctx())
 	h.ok(err)
 	h.showAll()
-	if got := h.surfacesOf(p.Ref()); len(got) != 2 || got[0].To != "role:team-lead" || got[1].To != "user:U0002" {
+	if got := h.messagesOf(p.Ref()); len(got) != 2 || got[0].To != "role:team-lead" || got[1].To != "user:U0002" {
 		t.Fatalf("%+v", got)
 	}
 	h.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.PausedBy = []string{"team-lead", "finance-director"} }))

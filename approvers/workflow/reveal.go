@@ -36,10 +36,10 @@ func (t recordsTx) auditRevealed(c Click, body []byte) error {
 		return err
 	}
 	for _, a := range records {
-		if a.Kind == approvers.AuditShown && a.Actor == c.Who.ID && a.Facts["surface"] == approvers.SurfaceReveal && a.Facts["digest"] == c.Digest {
+		if a.Kind == approvers.AuditShown && a.Actor == c.Who.ID && a.Facts[approvers.FactShownAs] == approvers.ShownAsReveal && a.Facts["digest"] == c.Digest {
 			return nil
 		}
 	}
-	facts := map[string]string{"surface": approvers.SurfaceReveal, "to": store.ToUser + c.Who.ID.User(), "rendering": c.Rendering, "digest": c.Digest}
+	facts := map[string]string{approvers.FactShownAs: approvers.ShownAsReveal, "to": store.ToUser + c.Who.ID.User(), "rendering": c.Rendering, "digest": c.Digest}
 	return t.audit(c.Request, approvers.AuditShown, c.Who.ID, facts, body)
 }
