@@ -29,9 +29,9 @@ func TestOperatorIsNobodyOfSlack(t *testing.T) {
 	p := breakGlassPolicy()
 	r := open(t, p, "issue_refund", large)
 	p.Approvers[1].Members = append(p.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "operator:anna"})
-	for name, move := range map[string]func(approvers.DecisionContext, approvers.Action) (approvers.Request, []approvers.Event, *approvers.Denied){"break glass": r.BreakGlass, "overrule": r.Overrule} {
+	for name, act := range map[string]func(approvers.DecisionContext, approvers.Action) (approvers.Request, []approvers.Event, *approvers.Denied){"break glass": r.BreakGlass, "overrule": r.Overrule} {
 		for _, who := range []approvers.Identity{onLead, asker, {}} {
-			if _, _, denied := move(deciding(p, start), actionBy(r, who, start)); denied == nil || denied.Code != approvers.DeniedUnidentified {
+			if _, _, denied := act(deciding(p, start), actionBy(r, who, start)); denied == nil || denied.Code != approvers.DeniedUnidentified {
 				t.Errorf("%s by %q: %v", name, who.ID, denied)
 			}
 		}
@@ -76,7 +76,7 @@ func TestBreakGlassIsDenied(t *testing.T) {
 	tests := []struct {
 		name   string
 		policy func(*approvers.Policy)
-		move   func(*approvers.Action)
+		adjust func(*approvers.Action)
 		at     time.Duration
 		code   approvers.Code
 	}{
@@ -96,8 +96,8 @@ func TestBreakGlassIsDenied(t *testing.T) {
 				tt.policy(p)
 			}
 			m := actionBy(r, operator, start.Add(tt.at))
-			if tt.move != nil {
-				tt.move(&m)
+			if tt.adjust != nil {
+				tt.adjust(&m)
 			}
 			after, _, denied := r.BreakGlass(deciding(p, start.Add(tt.at)), m)
 			wantDenied(t, denied, tt.code)

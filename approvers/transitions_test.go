@@ -44,7 +44,7 @@ func TestWhoMayApprove(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := example()
 			r := open(t, p, tt.tool, tt.args)
-			moves := map[string]func() (approvers.Request, []approvers.Event, *approvers.Denied){
+			transitions := map[string]func() (approvers.Request, []approvers.Event, *approvers.Denied){
 				"approve": func() (approvers.Request, []approvers.Event, *approvers.Denied) {
 					return r.Approve(deciding(p, start), actionBy(r, tt.who, start))
 				},
@@ -55,8 +55,8 @@ func TestWhoMayApprove(t *testing.T) {
 					return r.Modify(deciding(p, start), actionBy(r, tt.who, start), edited(p, r, "exec_2", `{"amount":1}`))
 				},
 			}
-			for name, move := range moves {
-				after, _, denied := move()
+			for name, transition := range transitions {
+				after, _, denied := transition()
 				if tt.code == "" && denied != nil {
 					t.Errorf("%s: %v", name, denied)
 				}
@@ -457,8 +457,9 @@ func TestVoid(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedResolved)
 }
 
-// TestMovesDoNotShareMemory checks that the result of a move does not write into the request that it came from.
-func TestMovesDoNotShareMemory(t *testing.T) {
+// TestTransitionsDoNotShareMemory checks that the result of a transition does not write into the request that it came
+// from.
+func TestTransitionsDoNotShareMemory(t *testing.T) {
 	p := example()
 	r := open(t, p, "issue_refund", large)
 	r = mustApprove(t, p, r, onLead, start)

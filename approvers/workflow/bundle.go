@@ -176,15 +176,15 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 		if len(shown) == 0 || c.Kind == approvers.Modify {
 			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
 		}
-		var moves []decided
+		var decisions []decided
 		var counted *approvers.Denied
 		for _, one := range shown {
-			m, denied, err := t.requests.decideOne(c, one, moves)
+			m, denied, err := t.requests.decideOne(c, one, decisions)
 			switch {
 			case err != nil:
 				return nil, err
 			case denied == nil:
-				moves = append(moves, m)
+				decisions = append(decisions, m)
 			case denied.Code == approvers.DeniedCounted: // already decided as this person wishes
 				inTheWay, counted = m.now, denied
 			default:
@@ -192,10 +192,10 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 				return denied, t.requests.deniedAll(c, m, denied)
 			}
 		}
-		if len(moves) == 0 {
+		if len(decisions) == 0 {
 			return counted, t.auditDenied(inTheWay.ID, string(c.Kind), c, counted)
 		}
-		for _, m := range moves {
+		for _, m := range decisions {
 			if err := t.records.auditDecided(m.after, m.click); err != nil {
 				return nil, err
 			}

@@ -161,7 +161,7 @@ func TestAnEditMovesTheDeadline(t *testing.T) {
 	h.wantState(r.ID, approvers.Expired)
 }
 
-func TestMovesWithoutAReceiptTimeCountFromNow(t *testing.T) {
+func TestActionsWithoutAReceiptTimeCountFromNow(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.clock.pass(expiresAfter + time.Second)

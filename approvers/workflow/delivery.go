@@ -27,7 +27,7 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 			return err
 		}
 		lost := cur.Round != s.Round // the message has been lost since it was posted
-		moved := !lost && cur.TS != s.TS
+		posted := !lost && cur.TS != s.TS
 		if !lost {
 			cur.Channel, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError, cur.RepostIfLost, cur.ReplacedTS = s.Channel, s.TS, s.Revision, hash, "", false, ""
 			cur.Drafted, cur.Refusals = false, 0
@@ -76,14 +76,14 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 			if err := t.audit(one.Request, approvers.AuditShown, "", facts, p.Body); err != nil {
 				return err
 			}
-			if !moved {
+			if !posted {
 				continue
 			}
 			if err := t.cards.linkCard(one.Request); err != nil { // the requester's thread and notices link to the card
 				return err
 			}
 		}
-		if moved {
+		if posted {
 			if err := t.channels.postedIn(cur); err != nil {
 				return err
 			}

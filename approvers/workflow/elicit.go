@@ -177,8 +177,8 @@ func (w *Questions) Decline(ctx context.Context, c Click) error {
 	})
 }
 
-// reply is one person's move on an elicitation.
-func (w *Questions) reply(ctx context.Context, what string, c Click, move func(*tx, approvers.Elicitation) (approvers.Elicitation, *approvers.Denied)) error {
+// reply is one person's action on an elicitation.
+func (w *Questions) reply(ctx context.Context, what string, c Click, action func(*tx, approvers.Elicitation) (approvers.Elicitation, *approvers.Denied)) error {
 	return w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		q, err := t.Elicitation(c.Elicitation)
 		if errors.Is(err, store.ErrNotFound) {
@@ -199,7 +199,7 @@ func (w *Questions) reply(ctx context.Context, what string, c Click, move func(*
 			q = cancelled
 			q.Version++
 		}
-		after, denied := move(t, q)
+		after, denied := action(t, q)
 		if denied != nil {
 			return denied, t.auditDenied(e.Chain(), what, c, denied)
 		}

@@ -18,7 +18,7 @@ import (
 // pausable is the tests' policy with a role whose people may pause everything.
 func pausable(p *approvers.Policy) { p.PausedBy = []string{"team-lead"} }
 
-// wantPaused checks that a move was refused because everything is paused.
+// wantPaused checks that an action was refused because everything is paused.
 func wantPaused(t testing.TB, err error) {
 	t.Helper()
 	if !errors.Is(err, workflow.ErrPaused) {
@@ -26,8 +26,8 @@ func wantPaused(t testing.TB, err error) {
 	}
 }
 
-// During a pause nothing starts, even if it was approved, and no model is called; decisions are accepted and deadlines run
-// on. An approved call expires if it can't start in time. After the pause everything continues where it was.
+// During a pause nothing starts, even if it was approved, and no model is called; decisions are accepted and deadlines
+// run on. An approved call expires if it can't start in time. After the pause everything continues where it was.
 func TestPauseHoldsEverything(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn

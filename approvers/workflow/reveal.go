@@ -8,8 +8,8 @@ import (
 )
 
 // Reveal records that a person was shown the masked values of a request, in a form that only they see. Secrets are the
-// paths that were masked; body is what the record keeps of the form, without the values. If they may decide the request as it is now, they can approve it from then
-// on.
+// paths that were masked; body is what the record keeps of the form, without the values. If they may decide the request
+// as it is now, they can approve it from then on.
 func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body []byte) error {
 	return w.update(ctx, "reveal", func(t *tx) error {
 		if err := t.records.auditRevealed(c, body); err != nil {
@@ -20,7 +20,7 @@ func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body [
 			return err
 		}
 		if denied == nil {
-			after, events, denied := cur.now.Reveal(t.deciding(), t.requests.move(c), secrets)
+			after, events, denied := cur.now.Reveal(t.deciding(), t.requests.action(c), secrets)
 			if denied == nil {
 				return t.apply(after, append(cur.events, events...))
 			}

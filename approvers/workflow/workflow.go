@@ -385,8 +385,8 @@ type parts struct {
 	reposts   repostsTx   // messages that Slack has lost
 	channels  channelsTx  // channels that the bot lost, and what was open there
 	homes     homesTx     // Home tabs
-	requests  requestsTx  // moves of a request
-	timers    timersTx    // what follows from a move for timers
+	requests  requestsTx  // transitions of a request
+	timers    timersTx    // what follows from a transition for timers
 	records   recordsTx   // what follows for the history
 	notices   noticesTx   // what follows for cards and notices
 	turns     turnsTx     // conversations, messages and turns
