@@ -53,8 +53,8 @@ func TestBreakGlass(t *testing.T) {
 	if after.State != approvers.Approved || !broken || d.By != operator.ID || d.Role != "" || d.Digest != r.Digest || d.Stage != 1 || d.Reason != "because" {
 		t.Fatalf("%s: %+v", after.State, d)
 	}
-	if after.ClosedBy != operator.ID || after.ClosedRole != "" || !after.RunBy.Equal(at.Add(15*time.Minute)) || len(after.Standing()) != 3 {
-		t.Errorf("closed by %s as %q, to be run by %s, %d standing", after.ClosedBy, after.ClosedRole, after.RunBy, len(after.Standing()))
+	if after.ClosedBy != operator.ID || after.ClosedRole != "" || !after.RunBy.Equal(at.Add(15*time.Minute)) || len(after.ValidApprovals()) != 3 {
+		t.Errorf("closed by %s as %q, to be run by %s, %d valid approvals", after.ClosedBy, after.ClosedRole, after.RunBy, len(after.ValidApprovals()))
 	}
 	if _, _, again := after.BreakGlass(deciding(p, at), actionBy(after, operator, at)); again == nil || again.Code != approvers.DeniedResolved {
 		t.Errorf("once more: %v", again)
@@ -142,8 +142,8 @@ func TestBreakGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 			t.Fatalf("%s: under the same policy it is %s", name, still.State)
 		}
 		change(now)
-		if after, _ := r.Recheck(deciding(now, start), callOf("issue_refund", large).Facts.Args); after.State != approvers.Pending || len(after.Standing()) != 0 {
-			t.Errorf("%s: %s with %d standing", name, after.State, len(after.Standing()))
+		if after, _ := r.Recheck(deciding(now, start), callOf("issue_refund", large).Facts.Args); after.State != approvers.Pending || len(after.ValidApprovals()) != 0 {
+			t.Errorf("%s: %s with %d valid approvals", name, after.State, len(after.ValidApprovals()))
 		}
 	}
 }

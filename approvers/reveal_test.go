@@ -127,8 +127,8 @@ func TestBlindApprovalsFall(t *testing.T) {
 				again = approvers.Request.Recheck
 			}
 			after, events := again(r, deciding(stricter, start), valuesOf(masked))
-			if after.State != approvers.Pending || len(after.Standing()) != 0 || !approvers.HasEvent[approvers.DecisionsFell](events) {
-				t.Errorf("%s with %d approvals: %v", after.State, len(after.Standing()), events)
+			if after.State != approvers.Pending || len(after.ValidApprovals()) != 0 || !approvers.HasEvent[approvers.DecisionsFell](events) {
+				t.Errorf("%s with %d approvals: %v", after.State, len(after.ValidApprovals()), events)
 			}
 		})
 	}

@@ -68,7 +68,7 @@ func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error
 		facts["risk"], facts[approvers.FactStages] = r.Plan.Risk.String(), r.Plan.StageFacts()
 		return t.audit(r.ID, approvers.AuditAdvanced, "", facts, nil)
 	case approvers.RequestApproved:
-		facts[approvers.FactStages], facts[approvers.FactStanding] = r.Plan.StageFacts(), r.StandingFacts()
+		facts[approvers.FactStages], facts[approvers.FactValidApprovals] = r.Plan.StageFacts(), r.ValidApprovalFacts()
 		return t.audit(r.ID, approvers.AuditApproved, "", facts, nil)
 	case approvers.RequestClosed:
 		return t.audit(r.ID, approvers.AuditClosed, r.ClosedBy, facts, map[string]string{"reason": r.Reason})

@@ -211,7 +211,7 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 // decided is a decision before it is written.
 type decided struct {
 	click Click
-	standing
+	currentRequest
 	after approvers.Request // as decided
 	since []approvers.Event // by the decision
 }
@@ -223,7 +223,7 @@ func (d decided) allEvents() []approvers.Event { return slices.Concat(d.events, 
 func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (decided, *approvers.Denied, error) {
 	c.Request, c.Digest, c.Whole, c.Typed, c.FirstSeen = one.Request, one.Digest, one.Whole, false, one.Since
 	cur, denied, err := t.current(one.Request)
-	m, r := decided{click: c, standing: cur}, cur.now
+	m, r := decided{click: c, currentRequest: cur}, cur.now
 	if err != nil || denied != nil {
 		return m, denied, err
 	}
@@ -239,7 +239,7 @@ func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) erro
 	if m.stored.ID == "" {
 		return nil
 	}
-	if err := t.applyIfChanged(m.standing); err != nil {
+	if err := t.applyIfChanged(m.currentRequest); err != nil {
 		return err
 	}
 	return t.auditDenied(m.stored.ID, string(c.Kind), c, denied)

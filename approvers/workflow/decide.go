@@ -24,17 +24,17 @@ func (w *Requests) Decide(ctx context.Context, c Click) (approvers.Request, erro
 	})
 }
 
-// standing is a stored request, and the request updated to the current tools and policy.
-type standing struct {
+// currentRequest is a stored request, and the request updated to the current tools and policy.
+type currentRequest struct {
 	stored approvers.Request
 	now    approvers.Request
 	events []approvers.Event // between the two
 }
 
 // current reads a request and updates it to the current tools and policy.
-func (t requestsTx) current(id string) (standing, *approvers.Denied, error) {
+func (t requestsTx) current(id string) (currentRequest, *approvers.Denied, error) {
 	r, err := t.Request(id)
-	cur := standing{stored: r, now: r}
+	cur := currentRequest{stored: r, now: r}
 	if errors.Is(err, store.ErrNotFound) {
 		return cur, &approvers.Denied{Code: approvers.DeniedNotFound}, nil
 	}
@@ -62,7 +62,7 @@ func (t requestsTx) current(id string) (standing, *approvers.Denied, error) {
 }
 
 // void ends a request that can't run in its stored form.
-func (t requestsTx) void(cur standing, why string) (standing, *approvers.Denied, error) {
+func (t requestsTx) void(cur currentRequest, why string) (currentRequest, *approvers.Denied, error) {
 	var denied *approvers.Denied
 	cur.now, cur.events, denied = cur.stored.Void(t.deciding(), why)
 	return cur, denied, nil
@@ -81,7 +81,7 @@ func (t requestsTx) unrecorded(r approvers.Request) (string, error) {
 }
 
 // applyIfChanged writes a request if the current tools or policy changed it and nothing else happens to it.
-func (t requestsTx) applyIfChanged(cur standing) error {
+func (t requestsTx) applyIfChanged(cur currentRequest) error {
 	if cur.stored.State == cur.now.State && cur.stored.Plan.PolicyHash == cur.now.Plan.PolicyHash {
 		return nil
 	}

@@ -100,7 +100,7 @@ func TestReconsiderTakesApprovalsBack(t *testing.T) {
 	card := h.messagesOf(r.ID)[0].Revision
 	h.policy.Store(policy("policy-3", two(false)))
 	h.ok(h.Requests.Reevaluate(h.ctx()))
-	if r := h.wantState(r.ID, approvers.Pending); len(r.Standing()) != 0 {
+	if r := h.wantState(r.ID, approvers.Pending); len(r.ValidApprovals()) != 0 {
 		t.Error("an approval counts that its giver may not give any more")
 	}
 	if h.messagesOf(r.ID)[0].Revision == card {

@@ -211,7 +211,7 @@ func (v View) bundleNotes(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	if st.Quorum > 1 || len(r.Plan.Stages) > 1 {
 		line := Say(fmt.Sprintf("👥 %d of %d agreed", r.At(r.Stage), st.Quorum)).Say(against(r, ", "))
-		for i, d := range r.Standing() {
+		for i, d := range r.ValidApprovals() {
 			if i == 3 {
 				line.Say(" and more")
 				break

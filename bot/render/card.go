@@ -276,7 +276,7 @@ func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUs
 // hadTheirSay reports whether the owner of this copy has already approved. Each person counts once.
 func (v View) hadTheirSay(r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
-	return own && slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By.User() == user })
+	return own && slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By.User() == user })
 }
 
 // hasPassedOn reports whether the owner of this copy changed the arguments in a role that the current stage does not

@@ -53,7 +53,7 @@ func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.Modal
 // mayApprove reports whether a person can approve a request whose open arguments they have seen.
 func mayApprove(r approvers.Request, p *approvers.Policy, who approvers.Identity) bool {
 	_, denied := r.Authority(p, who)
-	agreed := slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By == who.ID })
+	agreed := slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By == who.ID })
 	return denied == nil && r.State == approvers.Pending && !agreed && !r.MustReveal(p, who.ID)
 }
 
@@ -147,7 +147,7 @@ func buttonHelp(r approvers.Request, allowsMore bool) []*RichText {
 	if allowsMore {
 		add("Allow more…", "approves this and lets calls like it run without asking, for a while.")
 	}
-	if len(r.Standing()) > 0 {
+	if len(r.ValidApprovals()) > 0 {
 		add("Take back…", "ends it with a reason, for everybody who has agreed.")
 	}
 	return help
