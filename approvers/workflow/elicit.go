@@ -107,7 +107,7 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	if err != nil {
 		return err
 	}
-	if halted, err := t.runs.isHalted(e); err != nil || halted || e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
+	if stopped, err := t.runs.isStopped(e); err != nil || stopped || e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
 		return errors.Join(err, ErrNotDue)
 	}
 	before, err := t.Elicitations(execution)
@@ -215,10 +215,10 @@ func (w *Questions) reply(ctx context.Context, what string, c Click, action func
 
 // Why elicitations are cancelled.
 const (
-	whyStopped = "the process stopped while its tool waited"
-	whyOver    = "the run ended before anybody answered"
-	whyPaused  = "everything was paused"
-	whyHalted  = "the agent was stopped"
+	whyStopped     = "the process stopped while its tool waited"
+	whyOver        = "the run ended before anybody answered"
+	whyPaused      = "everything was paused"
+	whyTurnStopped = "the agent was stopped"
 )
 
 // endElicitation writes an elicitation that ended, and the consequences. One that had ended before stays unchanged.

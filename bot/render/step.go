@@ -34,7 +34,7 @@ func (v View) step() *BlockBuilder {
 		p.Para(v.pausedHere())
 	}
 	v.callStates(p, calls)
-	if open && v.Turn.State == approvers.TurnWaiting && v.Turn.Step == v.Message.Step && v.Turn.Halted == "" {
+	if open && v.Turn.State == approvers.TurnWaiting && v.Turn.Step == v.Message.Step && v.Turn.Stopping == "" {
 		sure := confirm("Stop the agent?", "What waits here is taken back, and what runs is interrupted. What has happened already stays.", "Stop", "Keep working", slack.StyleDanger)
 		p.buttons("stop", button(ActStop, "Stop", v.token(v.Turn.ID), slack.StyleDefault).WithConfirm(sure))
 	}
