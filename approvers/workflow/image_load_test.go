@@ -87,7 +87,7 @@ type loader struct {
 }
 
 // do takes one step, unless an earlier one failed.
-func (l *loader) do(action func() error) {
+func (l *loader) do(step func() error) {
 	if l.err == nil {
 		l.err = step()
 	}
