@@ -115,8 +115,8 @@ func (r Request) ClosedResult(p *Policy) Result {
 // changedBefore is added to the guidance for an edited call that did not run.
 const changedBefore = " Before that its arguments had been changed, as modified says: it is the changed call that this is about."
 
-// reported returns the result of a run whose outcome a person reported. It says that the words are theirs, not the
-// tool's.
+// reported returns the result of a run whose outcome a person reported. It says that the words are the person's, not
+// the tool's.
 func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	res := Result{
 		Status: OutcomeExecuted, Tool: e.Tool, Modified: m, Reason: "nobody saw how it ended; a person reported that it happened",

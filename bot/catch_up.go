@@ -25,14 +25,14 @@ const (
 	mostMessages  = 1000 // of a channel, and of a thread
 	mostThreads   = 200  // of a channel
 	pageOfHistory = 200
-	// oldThreads is how far before the gap a thread may have begun whose new replies are read although the bot takes
-	// no part in it.
+	// oldThreads limits the age of threads in which the bot takes no part: their new replies are read if they began at
+	// most this long before the gap.
 	oldThreads = 72 * time.Hour
-	// oldTalks is how long a conversation with the bot may have been silent whose thread is read although it began
-	// before that.
+	// oldTalks limits the silence of conversations with the bot: the thread of an older one is read if its last message is
+	// at most this old.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
-	// longAway is how old a message is about which the bot says that it was away.
+	// longAway is the age from which a message is answered with a note that the bot was away.
 	longAway = 15 * time.Minute
 )
 
@@ -137,8 +137,8 @@ func (c *catchUp) skipped(err error) bool {
 	return true
 }
 
-// channels returns the channels and direct messages that the bot is a member of, by id. Where Slack does not list them,
-// those of recent conversations are known.
+// channels returns the channels and direct messages that the bot is a member of, by id. If Slack does not list them, it
+// returns those of recent conversations.
 func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 	known := map[string]bool{}
 	for _, kind := range []string{"public_channel", "private_channel", "im", "mpim"} {

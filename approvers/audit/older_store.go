@@ -12,7 +12,7 @@ import (
 )
 
 // OlderStore is the error of a store that lacks the newest of the heads kept beside it: it was replaced by an old copy
-// or another store. The bot would run again what has run since.
+// or another store. The bot would repeat runs that the store does not know.
 type OlderStore struct {
 	store, file string         // paths
 	Number      uint64         // number of the newest head that the store lacks

@@ -88,7 +88,7 @@ func refusalLine(r settings.Refusal) string {
 	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
 
-// reaches reports on /readyz the requests that nobody can be shown. The bot stays ready: it keeps trying.
+// reaches reports on /readyz the requests whose cards nobody can see. The bot stays ready: it keeps trying.
 func reaches(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		unreached, err := wf.Views.Unreached(ctx)

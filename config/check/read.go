@@ -29,8 +29,8 @@ func Parse(name string, data []byte) (*config.File, error) {
 	return nil, append(problems, wrongNames(file)...).InOrder()
 }
 
-// wrongNames reports names that don't exist in a file with other errors. Everything else depends on values that may be
-// the ones that are wrong.
+// wrongNames reports names that don't exist in a file with other errors. Other checks are left out, because they depend
+// on values that may be wrong.
 func wrongNames(f *config.File) yamldoc.Problems {
 	c := &checker{file: f, policy: f.Policy, broken: map[string]bool{}}
 	if len(c.policy.Approvers) > 0 {
