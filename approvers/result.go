@@ -85,7 +85,7 @@ var guidance = map[Outcome]string{
 	OutcomeRefused:   "It was not run and cannot be approved by anybody as it is. Offer the person an alternative within the policy.",
 	OutcomeUnknown:   "It may or may not have happened. Do not call it again; tell the person that somebody has to check.",
 	OutcomeObserved:  "It was not run: for now the bot only observes. Tell the person what would have been done and who would have been asked. Do not call it again.",
-	OutcomeError:     "It was not run to success. Correct the call if the fault is in its arguments; otherwise tell the person.",
+	OutcomeError:     "It did not succeed. Correct the call if the fault is in its arguments; otherwise tell the person.",
 }
 
 // NewResult makes a result with the guidance of its outcome.

@@ -78,7 +78,7 @@ type history struct {
 func (c *catchUp) run(ctx context.Context) error {
 	var cut bool
 	if c.oldest, cut = c.gap.Oldest(c.since); cut {
-		c.Log.Warn("nothing was received for longer than messages are read back; what was written before is not answered", "from", c.gap.Received, "read_from", c.oldest)
+		c.Log.Warn("the gap is longer than messages are read back; what was written before is not answered", "from", c.gap.Received, "read_from", c.oldest)
 	}
 	channels, err := c.channels(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *catchUp) run(ctx context.Context) error {
 
 // bound says that a limit was reached.
 func (c *catchUp) bound(what string, most int, channel string) {
-	c.Log.Warn("there was more to read than is read after a gap; the rest is not answered", "limit", what, "most", most, "channel", channel)
+	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
 // patiently makes a call when Slack's limits allow it. Everything else goes first, so this may take minutes.

@@ -74,7 +74,7 @@ func later(a, b time.Time) time.Time {
 func (b Reception) received(ctx context.Context) {
 	l := b.transport.Listening()
 	if err := b.Intake.Received(ctx, l.Received, l.Open); err != nil {
-		b.Log.Debug("until when everything was received could not be recorded", "error", err)
+		b.Log.Debug("the time up to which everything was received could not be recorded", "error", err)
 	}
 }
 

@@ -38,7 +38,7 @@ func testCardWithoutPermission(t *testing.T, h *harness) {
 	if got := h.unreached(); len(got) != 1 || !strings.Contains(got[0].Unreached.Cause, "missing_scope: im:write") {
 		t.Fatalf("nobody can be shown: %+v", got)
 	}
-	for _, said := range []string{"nobody can be shown a request", "the bot token lacks a scope"} {
+	for _, said := range []string{"nobody can see the card of a request", "the bot token lacks a scope"} {
 		h.until("the operator's log says: "+said, func() bool { return strings.Contains(h.log.String(), said) })
 	}
 	if err := h.bot.Permissions.Complete(context.Background()); err == nil || !strings.Contains(err.Error(), "im:write (the bot can't write to approvers in direct messages)") {

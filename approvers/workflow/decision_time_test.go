@@ -75,7 +75,7 @@ func TestTook(t *testing.T) {
 	h.wantTook(r.ID, 42500*time.Millisecond, "42500")
 }
 
-// TestTookAfterAnEdit checks that the time starts anew with changed arguments.
+// TestTookAfterAnEdit checks that the time starts again with changed arguments.
 func TestTookAfterAnEdit(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
@@ -121,8 +121,8 @@ func TestTookAtALaterStage(t *testing.T) {
 	h.wantTook(r.ID, 5*time.Second, "5000")
 }
 
-// TestTookIsNotKnown checks that a decision has no time if it is unknown when its card was shown, and a short time if it
-// was received before the showing of the card was recorded.
+// TestTookIsNotKnown checks that a decision has no time if it is unknown when its card was shown, and a short time if
+// it was received before the showing of the card was recorded.
 func TestTookIsNotKnown(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {"amount":10}`)

@@ -234,7 +234,7 @@ func TestTheDeadlineIsPutOff(t *testing.T) {
 }
 
 // TestVanishedMeanwhile checks that a deletion that overtakes the record of the post, and one during an update, are not
-// lost, and that a message that was posted anew because Slack refused further changes is not confused with the earlier
+// lost, and that a message that was posted again because Slack refused further changes is not confused with the earlier
 // one.
 func TestVanishedMeanwhile(t *testing.T) {
 	h := newHarness(t)

@@ -64,7 +64,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 			if !r.ReachesNobody() {
 				return nil
 			}
-			t.note(slog.LevelInfo, "people can be shown a request again", "request", r.ID, "since", r.Unreached.Since)
+			t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "since", r.Unreached.Since)
 			return t.apply(approvers.CardShown(t.deciding(), r), nil)
 		}
 	}
@@ -73,7 +73,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 	}
 	first := !r.ReachesNobody()
 	if first {
-		t.note(slog.LevelError, "nobody can be shown a request: Slack refuses all its cards. Correct the cause; countersign pending lists the request", "request", r.ID, "cause", refused.LastError)
+		t.note(slog.LevelError, "nobody can see the card of a request: Slack refuses it everywhere. Correct the cause; countersign pending lists the request", "request", r.ID, "cause", refused.LastError)
 	}
 	before = before || !first && r.Unreached.Before
 	was := r

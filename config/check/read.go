@@ -9,8 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Read reads a policy file as [config.ReadPolicy] does. If the file has errors, the names that don't exist are among
-// them, so that everything wrong is reported at once.
+// Read reads a policy file as [config.ReadPolicy] does. If the file has errors, it also reports names that don't exist,
+// so that everything wrong is reported at once.
 func Read(path string) (*config.File, error) {
 	data, err := config.ReadFile(path)
 	if err != nil {
