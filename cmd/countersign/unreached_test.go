@@ -12,7 +12,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// A request that nobody can be shown is on /readyz and in countersign pending, with Slack's reason and where it can be
+// A request whose card nobody can see is on /readyz and in countersign pending, with Slack's reason and where it can be
 // decided all the same.
 func TestUnreachedIsTold(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "s.db"), bolt.Options{})

@@ -149,7 +149,7 @@ var stateMutants = []mutant{
 	{
 		name:  "an edit that comes late replaces a later one",
 		edits: []edit{{"approvers/request.go", "w.Edit > was.Edit", "w.Edit != was.Edit"}},
-		by:    []campaign{inWorkflow("^TestRewordedAfterItWasRead$")},
+		by:    []campaign{inWorkflow("^TestEditedAfterItWasRead$")},
 	},
 	{
 		name:  "a message that was lost is taken for the one in its place",
