@@ -100,6 +100,18 @@ func (h *halt) enter(ctx context.Context, t store.Timer) (inner context.Context,
 	}
 }
 
+// has reports whether a handler of this process works on something.
+func (h *halt) has(what handled) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, w := range h.under {
+		if w.handled == what {
+			return true
+		}
+	}
+	return false
+}
+
 // now interrupts all handlers.
 func (h *halt) now() {
 	h.mu.Lock()
