@@ -24,6 +24,6 @@ func (w *Workflow) ApplyEvents(ctx context.Context, request string, change func(
 
 // Working begins the work of a handler. The returned function ends it.
 func (w *Workflow) Working(kind store.TimerKind, ref string) (leave func()) {
-	_, leave = w.halt.enter(context.Background(), store.Timer{Kind: kind, Ref: ref})
+	_, leave = w.running.enter(context.Background(), store.Timer{Kind: kind, Ref: ref})
 	return leave
 }

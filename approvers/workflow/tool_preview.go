@@ -198,7 +198,7 @@ func (t previewsTx) recoverPreviews(shares store.Shares) error {
 		return err
 	}
 	for _, timer := range timers {
-		if timer.PutOff.IsZero() || t.w.halt.has(handled{timer.Kind, timer.Ref}) {
+		if timer.PutOff.IsZero() || t.w.running.has(handled{timer.Kind, timer.Ref}) {
 			continue
 		}
 		if err := t.SetTimer(store.Timer{Kind: timer.Kind, Ref: timer.Ref, Due: t.now}); err != nil {
