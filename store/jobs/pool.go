@@ -69,7 +69,8 @@ func (p *workerPool) full() bool {
 }
 
 // take starts a timer's handler and reports whether it did. It does not if the timer or its lane is being handled,
-// its lane is held for another timer, the pool is full, the disk is full, the store is not ready, or Worth is false.
+// its lane is held for another timer, the pool is full, the disk is full, the store is not ready, Worth is false, or
+// another replica has its share.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,6 +80,10 @@ func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	if first, held := p.held[t.Lane]; held && first.Ref != t.Ref {
 		return false
 	}
+	inner, leave, ok := p.runner.Replica.Enter(ctx, store.ShareClaim(t.Share()))
+	if !ok {
+		return false
+	}
 	p.refs[t.Ref] = true
 	if t.Lane != "" {
 		p.lanes[t.Lane] = true
@@ -86,7 +91,8 @@ func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	p.runner.handling.Add(1)
 	p.wg.Go(func() {
 		defer p.runner.handling.Add(-1)
-		pprof.Do(ctx, pprof.Labels("ref", t.Ref), func(ctx context.Context) { p.handle(ctx, t) })
+		defer leave()
+		pprof.Do(inner, pprof.Labels("ref", t.Ref), func(ctx context.Context) { p.handle(ctx, t) })
 		p.mu.Lock()
 		delete(p.refs, t.Ref)
 		delete(p.lanes, t.Lane)
@@ -109,8 +115,8 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) {
 		return // handled or put off since it was read, or read again soon
 	}
 	cause := p.runner.Around(ctx, t, p.guarded)
-	if errors.Is(cause, ErrKeep) || store.Refused(cause) {
-		return // interrupted, or not storable now: it is tried again later
+	if errors.Is(cause, ErrKeep) || store.Refused(cause) || errors.Is(cause, store.ErrFenced) {
+		return // interrupted, not storable now, or another replica's: it is tried again later
 	}
 	err = cause
 	switch {
