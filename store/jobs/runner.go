@@ -129,6 +129,7 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 	}
 	defer pool.wg.Wait()
 	var watch watch
+	took := false // the held lanes of an earlier process
 	for {
 		if probe {
 			if err := r.probeDisk(ctx); err != nil {
@@ -138,6 +139,11 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 		var due []store.Timer
 		var next time.Time
 		err := r.Store.View(ctx, func(reader store.Reader) error {
+			if !took {
+				if err := pool.takeUp(reader, kind); err != nil {
+					return err
+				}
+			}
 			if err := pool.letGo(reader); err != nil {
 				return err
 			}
@@ -146,9 +152,10 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 				return nil
 			}
 			var err error
-			due, next, err = r.due(reader, kind, &watch)
+			due, next, err = r.due(reader, kind, &watch, mostDue+pool.blocked)
 			return err
 		})
+		took = took || err == nil || errors.Is(err, store.ErrDamaged)
 		if errors.Is(err, store.ErrDamaged) { // due timers can't be read; other kinds continue
 			r.cantRead(kind, err)
 			due, err = nil, nil
@@ -222,6 +229,7 @@ func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *worker
 	defer alarm.Stop()
 	for news := false; ; news = true {
 		due = slices.DeleteFunc(due, func(t store.Timer) bool { return pool.take(ctx, t) })
+		pool.blocked = pool.behind(due)
 		if news && !pool.full() {
 			return nil
 		}
