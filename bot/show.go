@@ -56,7 +56,11 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 				return err
 			}
 		}
-		err = b.Outbox.Unreachable(ctx, s.ID, slackapi.Explain(err), b.channelEvent(ctx, vm, code))
+		lost, asked := b.channelEvent(ctx, vm, code)
+		if asked != nil {
+			return asked
+		}
+		err = b.Outbox.Unreachable(ctx, s.ID, slackapi.Explain(err), lost)
 	}
 	if err == nil {
 		b.unconfirmed.recorded(s.ID)
