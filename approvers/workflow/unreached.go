@@ -154,8 +154,8 @@ func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	return r.ReachesNobody(), err
 }
 
-// RetryUnreached tries the cards again of all requests that nobody can be shown, and refused answers and questions,
-// because the cause may be gone.
+// RetryUnreached tries the cards again of all requests that nobody can be shown, refused answers and questions, and
+// deliveries whose sender Slack did not tell, because the cause may be gone.
 func (w *Outbox) RetryUnreached(ctx context.Context) error {
 	var unreached []approvers.Request
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -170,7 +170,7 @@ func (w *Outbox) RetryUnreached(ctx context.Context) error {
 			return err
 		}
 	}
-	return w.update(ctx, "retry answers", func(t *tx) error { return t.cards.retryAnswers() })
+	return w.update(ctx, "retry answers", func(t *tx) error { return errors.Join(t.cards.retryAnswers(), t.reception.retryDeferred()) })
 }
 
 func (t cardsTx) retryRequest(request string) error {
