@@ -18,8 +18,8 @@ func (h *harness) leftover() (message string) {
 	s := h.only(r.ID, store.OutboxCard)
 	s.Channel, s.TS = "C", "1.0"
 	h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
-	h.ok(h.Outbox.Replace(h.ctx(), h.surface(s.ID)))
-	if got := h.surface(s.ID); got.ReplacedTS != "1.0" {
+	h.ok(h.Outbox.Replace(h.ctx(), h.message(s.ID)))
+	if got := h.message(s.ID); got.ReplacedTS != "1.0" {
 		h.t.Fatalf("it replaces %q", got.ReplacedTS)
 	}
 	for range 2 { // a handler may be called again
@@ -58,7 +58,7 @@ func TestLeftoverIsGivenUp(t *testing.T) {
 	var log bytes.Buffer
 	message := h.leftover()
 	began := h.clock.Now()
-	if got := h.surface(message); len(got.Leftovers) != 1 || got.ReplacedTS != "" || got.Leftovers[0].TS != "1.0" {
+	if got := h.message(message); len(got.Leftovers) != 1 || got.ReplacedTS != "" || got.Leftovers[0].TS != "1.0" {
 		t.Fatalf("leftovers %+v", got.Leftovers)
 	}
 	for i, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute} {
@@ -88,7 +88,7 @@ func TestLeftoverIsGivenUp(t *testing.T) {
 	if lasted := h.clock.Now().Sub(began); lasted != 3*24*time.Hour || tries > 20 {
 		t.Errorf("given up after %s and %d more tries", lasted, tries)
 	}
-	if got := h.surface(message); len(got.Leftovers) != 0 {
+	if got := h.message(message); len(got.Leftovers) != 0 {
 		t.Errorf("leftovers %+v", got.Leftovers)
 	}
 	if n := strings.Count(log.String(), "it stays, and its buttons do nothing"); n != 1 {
@@ -111,7 +111,7 @@ func TestLeftoversOfOneMessage(t *testing.T) {
 	if n := h.tryLeftovers(message, ""); n != 1 {
 		t.Fatalf("tried %d", n)
 	}
-	if got := h.surface(message).Leftovers; len(got) != 1 || got[0].TS != "1.0" {
+	if got := h.message(message).Leftovers; len(got) != 1 || got[0].TS != "1.0" {
 		t.Errorf("leftovers %+v", got)
 	}
 	h.invariants()
