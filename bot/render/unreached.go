@@ -37,8 +37,8 @@ func MendRefusal(cause string) string {
 	return "Correct the cause in Slack"
 }
 
-// unreached tells the requesters that nobody could be shown their request, who is told instead, and what is tried. It
-// is empty for a request that people can see.
+// unreached tells the requesters that nobody can see the card of their request, who is told instead, and what is tried.
+// It is empty for a request that people can see.
 func unreached(v View, r approvers.Request) *RichText {
 	stage := v.stageTitle(r.CurrentStage())
 	if r.ReachesNobody() {
