@@ -53,6 +53,9 @@ type Timer struct {
 	Due   time.Time `json:"due"`
 	Lane  string    `json:"lane,omitempty"`  // timers of a kind and lane run one at a time, in order of Due; empty: no order
 	Tries int       `json:"tries,omitempty"` // number of failed attempts
+	// Affinity is what the handler's work outside of the store is about, such as a conversation. One replica at a time
+	// handles all timers with the same affinity. Empty: the lane, or the Ref without a lane.
+	Affinity string `json:"affinity,omitempty"`
 	// PutOff is the time at which the timer was postponed until Due; zero: never.
 	PutOff time.Time `json:"put_off,omitzero"`
 }

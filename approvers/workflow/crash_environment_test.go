@@ -135,7 +135,7 @@ func (w *environment) alive() (finished bool) {
 			finished = false
 		}
 	}()
-	w.ok(w.Runs.Recover(w.ctx()))
+	w.ok(w.Runs.Recover(w.ctx(), store.AllShares))
 	for range 10_000 {
 		if !w.step() {
 			return true

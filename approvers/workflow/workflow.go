@@ -88,7 +88,7 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits and Crashes are required.
+// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits, Replica and Crashes are required.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -102,6 +102,8 @@ type Config struct {
 	// Admits validates a filled-in form against its schema. Its error is written for a person's form. Nil: any object
 	// is accepted.
 	Admits func(schema, values json.RawMessage) error
+	// Replica says which work is this process's. Nil: all of it, because it is alone.
+	Replica store.Replica
 	// Crashes counts the crashes of processes during the work of the workers. Nil: they are not counted.
 	Crashes Crashes
 }

@@ -160,7 +160,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			letGo()
 		}
 	}()
-	if err := p.workflow.Runs.Recover(ctx); err != nil {
+	if err := p.workflow.Runs.Recover(ctx, store.AllShares); err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped before it started
 		}
