@@ -156,7 +156,7 @@ func (w *harness) start() {
 // stopProcess stops the process.
 func (w *harness) stopProcess() {
 	if w.stop != nil {
-		w.stopProcess()
+		w.stop()
 		w.stop = nil
 	}
 }
