@@ -8,19 +8,24 @@ import (
 )
 
 // due reads the timers of a kind to handle now. If there are none, it returns the time of the next one; zero: there
-// is none. It skips timers that may not be handled now.
-func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch) (due []store.Timer, next time.Time, err error) {
-	if due, next, err = r.fallen(reader, shares, kind, w); err != nil || len(due) == 0 {
+// is none. It skips timers that may not be handled now, and reads at most limit.
+func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int) (due []store.Timer, next time.Time, err error) {
+	if due, next, err = r.fallen(reader, shares, kind, w, limit); err != nil || len(due) == 0 {
 		return due, next, err
 	}
 	due, err = r.Awake(reader, due)
 	return due, next, err
 }
 
+// mostDue is how many due timers are read at once.
+const mostDue = 1024
+
 // fallen is due without skipping.
-func (r *Runner) fallen(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch) (due []store.Timer, next time.Time, err error) {
+func (r *Runner) fallen(
+	reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int,
+) (due []store.Timer, next time.Time, err error) {
 	now := r.Now()
-	if due, err = reader.TimersIn(shares, kind, now, 1024); err != nil {
+	if due, err = reader.TimersIn(shares, kind, now, limit); err != nil {
 		return due, next, err
 	}
 	if r.Soon[kind] && w.search() {

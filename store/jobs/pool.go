@@ -25,11 +25,40 @@ type workerPool struct {
 	refs   map[string]bool
 	lanes  map[string]bool
 	held   map[string]store.Timer // lanes whose first timer failed; the others wait for it
+
+	blocked int          // due timers that wait behind those; more are read at once, so that others are not left out
+	shares  store.Shares // whose held lanes are taken up
 }
 
 // holds is how often a lane's first timer may fail before the others overtake it. For about ten seconds order matters
 // more than speed; after that, one failing timer must not block the lane.
 const holds = 7
+
+// takeUp holds the lanes of new shares whose first timer was put off by another process, so that the others do not
+// overtake it.
+func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.TimerKind) error {
+	gained := shares &^ p.shares
+	if p.shares &= shares; gained == 0 || p.worker.Yields {
+		return nil
+	}
+	timers, err := r.TimersIn(gained, kind, time.Time{}, mostTakenUp)
+	if err != nil && !errors.Is(err, store.ErrDamaged) { // damaged rows can't hold a lane
+		return err
+	}
+	p.shares = shares
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range timers {
+		if _, held := p.held[t.Lane]; t.Lane != "" && !t.PutOff.IsZero() && !held {
+			p.held[t.Lane] = t
+		}
+	}
+	return nil
+}
+
+// mostTakenUp bounds the timers that a new process reads for takeUp, and those that wait in held lanes and are read
+// beside the others.
+const mostTakenUp = 10_000
 
 // letGo ends the hold of timers that were cleared or set again.
 func (p *workerPool) letGo(r store.Reader) error {
@@ -45,6 +74,18 @@ func (p *workerPool) letGo(r store.Reader) error {
 		}
 	}
 	return nil
+}
+
+// behind counts the timers that wait for the first one of their lane.
+func (p *workerPool) behind(due []store.Timer) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range due {
+		if first, held := p.held[t.Lane]; held && first.Ref != t.Ref {
+			n++
+		}
+	}
+	return min(n, mostTakenUp)
 }
 
 // rest returns the time until the first held lane continues. A lane that is already due is being handled, or waits

@@ -149,7 +149,11 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 		}
 		var due []store.Timer
 		var next time.Time
+		shares := r.Replica.Shares()
 		err := r.Store.View(ctx, func(reader store.Reader) error {
+			if err := pool.takeUp(reader, shares, kind); err != nil {
+				return err
+			}
 			if err := pool.letGo(reader); err != nil {
 				return err
 			}
@@ -158,7 +162,7 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 				return nil
 			}
 			var err error
-			due, next, err = r.due(reader, r.Replica.Shares(), kind, &watch)
+			due, next, err = r.due(reader, shares, kind, &watch, mostDue+pool.blocked)
 			return err
 		})
 		if errors.Is(err, store.ErrDamaged) { // due timers can't be read; other kinds continue
@@ -234,6 +238,7 @@ func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *worker
 	defer alarm.Stop()
 	for news := false; ; news = true {
 		due = slices.DeleteFunc(due, func(t store.Timer) bool { return pool.take(ctx, t) })
+		pool.blocked = pool.behind(due)
 		if news && !pool.full() {
 			return nil
 		}

@@ -83,6 +83,10 @@ func timersNameSomething(r store.Reader) error {
 			s, err := r.OutboxMessage(ref)
 			return s.State == store.OutboxLost || s.State == store.OutboxUnreachable || s.State == store.OutboxExpanded, err
 		},
+		store.TimerLeftover: func(ref string) (bool, error) {
+			s, err := r.OutboxMessage(ref)
+			return len(s.Leftovers) > 0, err
+		},
 		store.TimerLeave: func(ref string) (bool, error) {
 			e, err := r.Execution(ref)
 			return e.State == approvers.ExecutionUnknown, err
