@@ -70,8 +70,7 @@ func worked(h *approvers.Hours, from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// through reports whether so much working time has passed since now that the first of the roles' clocks runs out
-// exactly at the given time.
+// through reports whether at is the time at which the first of the roles has worked for d since now.
 func (w *propertyFixture) through(names []string, at time.Time, d time.Duration) bool {
 	roles := w.roles(names)
 	if len(roles) == 0 {

@@ -80,7 +80,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 func (b *bounded) Close() error { return b.body.Close() }
 
 // carried are the headers that are sent to another host after a redirect. All others may be secrets or, like Referer,
-// quote one.
+// contain one.
 var carried = map[string]bool{"Accept": true, "Accept-Language": true, "Content-Type": true, "User-Agent": true}
 
 // follow decides whether to follow a redirect. The transport checks its URL like the first one.

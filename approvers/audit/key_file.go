@@ -116,7 +116,7 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 		}
 		key, err := approvers.ParseSealKey(line)
 		if err != nil {
-			return keys, keyFileErrorf("%s does not hold a key for signing the history (%s): put the right file there, or take it away to have a new key made: %w", path, keyVariable, err)
+			return keys, keyFileErrorf("%s does not hold a key for signing the history (%s): put the right file there, or remove it, and a new key is made: %w", path, keyVariable, err)
 		}
 		if len(keys.Private) > 0 && key.Origin() != keys.Private[0].Origin() {
 			return keys, keyFileErrorf("%s holds keys of two installations, %s and %s: take those of the other out", path, keys.Private[0].Origin(), key.Origin())
@@ -125,7 +125,7 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 		keys.Public = append(keys.Public, key.Public)
 	}
 	if len(keys.Private) == 0 {
-		return keys, keyFileErrorf("%s holds no key that can sign the history (%s): put it back, or take the file away to have a new key made", path, keyVariable)
+		return keys, keyFileErrorf("%s holds no key that can sign the history (%s): put it back, or remove the file, and a new key is made", path, keyVariable)
 	}
 	return keys, nil
 }

@@ -222,7 +222,7 @@ func paceCommand() *cobra.Command {
 	var since time.Duration
 	cmd := &cobra.Command{
 		Use:   "pace",
-		Short: "How fast people decide, by role and by person: who waves cards through",
+		Short: "How fast people decide, by role and by person, to find who approves without reading",
 		Long: `Sums up the decisions of the history, by role and by person: how many, how many of the approvals came less than 3 seconds after the card was
 shown, how long people took, and how many calls they changed or rejected. Those with the largest share of quick approvals come first.`,
 		Example: `  countersign audit pace --since 720h`,
@@ -261,9 +261,9 @@ func printDecisionReport(ctx context.Context, out io.Writer, s store.Store, from
 	printDecisionStats(out, "PERSON", all.People)
 	fmt.Fprint(out, `
 QUICK is the share of the approvals that came less than 3 s after the card was shown: too soon to
-have read it. Half of the decisions were made within MEDIAN, nine tenths within 90 %. Much that is
-quick and little that is changed or rejected says that cards are waved through. Let the policy ask
-less about what is always allowed, so that what it does ask about is read.
+have read it. Half of the decisions were made within MEDIAN, nine tenths within 90 %. If many
+approvals are quick, and few calls are changed or rejected, cards are probably approved unread. Let
+the policy ask less about what is always allowed, so that what it does ask about is read.
 `)
 	return historyError(err)
 }

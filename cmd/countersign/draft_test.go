@@ -184,7 +184,7 @@ func TestDraftThatIsStopped(t *testing.T) {
 	})
 }
 
-// If a model breaks off for good, the text so far stays, with a sentence on why it ends there.
+// If a model's answer is cut off at each attempt, the text so far stays, with a sentence on why it ends there.
 func TestDraftThatBreaksOff(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four."}}
 	model.breaks.Store(true)

@@ -51,7 +51,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 		return err
 	}
 	if sameFile(path, env.Store.Path) {
-		return cli.Misused("%s is the store itself; name a backup of it. If it is one that was copied there by hand: countersign audit accept-loss", path)
+		return cli.Misused("%s is the store itself; name a backup of it. If it is a backup that was copied there by hand: countersign audit accept-loss", path)
 	}
 	if isMoved(ctx, env) {
 		return cli.CouldNot("nothing was restored: a bot is running that still holds the file which was at %s. Save that first, with countersign backup FILE, and stop the bot", env.Store.Path)

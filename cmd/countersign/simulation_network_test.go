@@ -16,8 +16,8 @@ import (
 // errBroken is the error of a broken connection.
 var errBroken = errors.New("the connection broke")
 
-// inProcess calls a handler without a network. If the handler breaks off, the result is an error, or a body that ends
-// with one.
+// inProcess calls a handler without a network. If the handler aborts, the result is an error, or a body that ends with
+// one.
 type inProcess struct{ http.Handler }
 
 func (h inProcess) RoundTrip(r *http.Request) (resp *http.Response, err error) {

@@ -170,7 +170,7 @@ var movedTask = task[none]{"moved", false, func(_ context.Context, w taskEnv, _ 
 		return err
 	}
 	if !errors.Is(wf.InPlace(), store.ErrMoved) {
-		return cli.AnswerNo("the store's file is in its place")
+		return cli.AnswerNo("the store's file is still at its path")
 	}
 	return nil
 }}

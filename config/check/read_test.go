@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// A value that can't be read does not hide the names that don't exist.
+// A wrong value in one place does not hide an unknown name in another: both are reported at once.
 func TestErrorsAreReportedAtOnce(t *testing.T) {
 	const policy = `version: 1
 paused_by: [team-laed]

@@ -122,7 +122,7 @@ func TestBadClients(t *testing.T) {
 	}
 }
 
-// What answers there speaks something else, or breaks off: the client says so.
+// If the server at the socket speaks another protocol, or closes the connection early, the client says so.
 func TestBadServers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\nCountersign-Protocol: 1\r\n\r\n"
 	for name, c := range map[string]struct {

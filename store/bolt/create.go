@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// create makes a new store: first under a temporary name, then under its own. It leaves alone a file that appeared
+// create makes a new store: first under a temporary name, then under its own. It does not replace a file that appeared
 // there meanwhile.
 func create(path string, opts Options) error {
 	dir := filepath.Dir(path)
