@@ -36,7 +36,7 @@ func LookedUpLater() *RichText {
 	return Say("Slack does not tell me who you are at the moment, so I can't work on your message yet. I keep it and try again for an hour. My operator has been told.")
 }
 
-// NotLookedUp tells a person that nothing came of their message.
+// NotLookedUp tells a person that their message was not handled, because Slack did not say who they are.
 func NotLookedUp() *RichText {
 	return Say("Slack did not tell me for an hour who you are, so nothing was done about your message. My operator has been told. Please write it again when it is mended.")
 }

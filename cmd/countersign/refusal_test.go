@@ -114,7 +114,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 
 // TestRefusals has Slack refuse one thing after another, while every kind of message is to be shown: kinds of blocks,
 // changes, deletions, streams, files, statuses, and for a while every post. Each answer is there in the end, no button
-// is left on what is over, and the log says what was refused.
+// is left on a settled card, and the log says what was refused.
 //
 // COUNTERSIGN_REFUSALS=2 tries every refusal, instead of a few of each sort.
 func TestRefusals(t *testing.T) {
@@ -682,8 +682,8 @@ func isOver(r store.Reader, ref string) bool {
 	return false
 }
 
-// live counts buttons for what is over. A card that can neither be changed nor deleted keeps its buttons; the decided
-// card is below it then, and its buttons do nothing.
+// live counts buttons on settled cards and closed questions. A card that can neither be changed nor deleted keeps its
+// buttons; the decided card is below it then, and its buttons do nothing.
 func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
 	fixed := slices.Contains(w.rule.methods, "chat.delete")
 	for _, m := range all {

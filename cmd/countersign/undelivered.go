@@ -128,7 +128,7 @@ func delivers(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// summary says it in one line: of each sort the number and the first; nil if there is nothing to say.
+// summary returns one line with the number and the first of each kind; nil if everything was delivered.
 func (u undelivered) summary() error {
 	var parts []string
 	if n := len(u.Messages); n > 0 {

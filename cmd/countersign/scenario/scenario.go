@@ -13,9 +13,9 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// A scenario reads like a Slack thread. Lines at the margin say what people do and what happens; the player does it for
-// them through the API of the workspace's page. Indented lines list everything that must then be seen, in order; "…"
-// stands for any text. A line that starts with # is a comment.
+// A scenario reads like a Slack thread. Lines without indentation say what people do and what happens; the player does
+// it for them through the API of the workspace's page. Indented lines list everything that must then be seen, in order;
+// "…" stands for any text. A line that starts with # is a comment.
 //
 //	Policy: refunds.yaml
 //	It is Friday 2026-12-18 17:30 Europe/Berlin
@@ -73,7 +73,7 @@ type action struct {
 // nowhere is where something happens that is not said.
 const nowhere = "-"
 
-// line is a kind of line at the margin.
+// line is a kind of line without indentation.
 type line struct {
 	form   string // how it is written, for the error about a line that matches nothing
 	match  *regexp.Regexp
