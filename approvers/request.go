@@ -145,6 +145,7 @@ type Action struct {
 	Rendering string
 	Reason    string
 	Took      time.Duration // see Decision.Took
+	Written   string        // ts of the message in which it was written; empty: it was a click
 }
 
 // AsCall returns the request's call in the form that the policy plans, with the given arguments.

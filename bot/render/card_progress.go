@@ -210,13 +210,24 @@ func (v View) allRemarks(r approvers.Request, most int) [][]*RichText {
 			out[i] = []*RichText{Say("❓ ").also(v.speaker(m)).Say(" asked: ").soft(said)}
 			if a := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == i }); a >= 0 {
 				answer := r.Remarks[a]
-				out[i] = append(out[i], Say("   💬 ").also(v.speaker(answer)).Say(": ").soft(Clip(OneLine(answer.Text), most)))
+				out[i] = append(out[i], Say("   💬 ").also(v.speaker(answer)).Say(changedLater(answer)+": ").soft(Clip(OneLine(answer.Text), most)))
 			} else if r.State == approvers.Pending {
 				out[i] = append(out[i], Say("   💬 Not answered yet."))
 			}
 		}
 	}
 	return out
+}
+
+// changedLater marks an answer whose message was edited or deleted afterwards.
+func changedLater(m approvers.Remark) string {
+	switch {
+	case m.MessageEdit == nil:
+		return ""
+	case m.MessageEdit.Deleted:
+		return " (deleted later)"
+	}
+	return " (edited later)"
 }
 
 // speaker names the author of a remark and their role.

@@ -231,6 +231,9 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 		}
 		return new(RichText).Code(Name(f["by"])).Say(previewedWords[f["state"]])
 	case approvers.AuditMessageEdited:
+		if f["remark"] != "" {
+			return Say("An answer to a question about it was " + f["what"] + " later. What was said then counts.")
+		}
 		return Say("The words that it was asked for in were edited or deleted.")
 	case approvers.AuditInvited:
 		return new(RichText).Person(approvers.PersonID(f["person"]), "").Say(" was asked too" + v.inRole(f["role"]) + ".")

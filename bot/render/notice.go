@@ -25,6 +25,8 @@ func (v View) notice() *BlockBuilder {
 		now = v.askedAgain(r, user)
 	case store.NoteAnswered:
 		v.answered(p, r)
+	case store.NoteAnswerEdited:
+		v.answerEdited(p, r)
 	case store.NoteInvited:
 		v.invitation(p, r, user)
 	case store.NoteBreakGlass:
@@ -135,9 +137,27 @@ func (v View) answered(p *BlockBuilder, r approvers.Request) {
 		if a.Kind != approvers.Answer || a.To != v.Message.Step {
 			continue
 		}
-		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered your question about ").Strong(what(r)).Say(":"))
+		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered your question about ").Strong(what(r)).Say(changedLater(a) + ":"))
 		p.quoted(Clip(Visible(r.Remark(a.To).Text), MaxSentence/2))
 		p.quoted(Clip(Visible(a.Text), MaxSentence/2))
+	}
+}
+
+// answerEdited tells the person who asked a question that the answer was edited or deleted after they had it.
+func (v View) answerEdited(p *BlockBuilder, r approvers.Request) {
+	for _, a := range r.Remarks {
+		if a.Kind != approvers.Answer || a.To != v.Message.Step || a.MessageEdit == nil {
+			continue
+		}
+		about := func(sign, did string) *RichText {
+			return Say(sign).Person(a.By, a.Name).Say(" "+did+" the answer to your question about ").Strong(what(r)).Say(", ").At(a.MessageEdit.At, DayTime)
+		}
+		if a.MessageEdit.Deleted {
+			p.Para(about("🗑️ ", "deleted").Say(". The card keeps what you were told."))
+			continue
+		}
+		p.Para(about("✏️ ", "edited").Say(". The card keeps what you were told. The message now reads:"))
+		p.quoted(Clip(Visible(maskSecrets(a.MessageEdit.Text, r.Args, r.Secrets)), MaxSentence/2))
 	}
 }
 

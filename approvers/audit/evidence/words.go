@@ -47,6 +47,11 @@ func (s Story) sentence(e Entry) string {
 		return s.who(approvers.PersonID(f["person"])) + " was added to the stage as " + f["role"] + why + "."
 	case approvers.AuditRemarked:
 		return who + " left " + remark(f["kind"]) + " on the card."
+	case approvers.AuditMessageEdited:
+		if f["remark"] != "" {
+			return "An answer on the card was " + f["what"] + " in Slack afterwards; the card kept it, and said so."
+		}
+		return "The message that asked for it was " + f["what"] + " in Slack after the agent had read it."
 	case approvers.AuditExecuting:
 		return executing(f)
 	case approvers.AuditExecuted:
