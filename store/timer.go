@@ -26,7 +26,7 @@ const (
 	TimerHome          TimerKind = "home"     // show a Home tab without buttons because its owner has not opened it for a while; Ref: its outbox message
 	TimerHomes         TimerKind = "homes"    // refresh Home tabs in use after a change; Ref: SettingHomes
 	TimerRepost        TimerKind = "repost"   // post a lost message again before its deadline; Ref: an outbox message
-	TimerCatchUp       TimerKind = "catch_up" // read what people wrote while nothing was received; Ref: SettingReception
+	TimerCatchUp       TimerKind = "catch_up" // read what people wrote while nothing was received; Ref: SettingReception, or a channel that the bot has joined
 	// Deliver an outbox message to Slack; Ref: an outbox message. Each rank has its own kind, so that lower ranks
 	// never delay higher ones.
 	TimerShowFirst  TimerKind = "show_first"
