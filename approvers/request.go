@@ -92,6 +92,7 @@ type Request struct {
 	Stage             int                `json:"stage"`               // index into Plan.Stages
 	Joined            []string           `json:"joined,omitempty"`    // roles that escalation added to the current stage
 	JoinedAt          []time.Time        `json:"joined_at,omitempty"` // when each of them was added
+	Calls             []LeadCall         `json:"calls,omitempty"`     // why some of them were added before the time of the escalation
 	Invited           []Invite           `json:"invited,omitempty"`   // people who were added to the current stage
 	Handed            []Invite           `json:"handed,omitempty"`    // everybody to whom a stage was handed on by a colleague
 	Decisions         []Decision         `json:"decisions,omitempty"`

@@ -113,6 +113,7 @@ type People interface {
 	SetAway(ctx context.Context, m workflow.Departure) (approvers.Absence, error)
 	Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error)
 	Depart(ctx context.Context, timer store.Timer, roles []string) error
+	AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error
 }
 
 // Outbox tracks the messages that Slack must show, and their delivery.

@@ -56,13 +56,27 @@ func (v View) turn(p *BlockBuilder, r approvers.Request) {
 	case r.State != approvers.Pending:
 		line = Say("This was yours to decide: ").Say(what(r))
 	case len(r.JoinedAt) > 0 && !v.Message.CreatedAt.Before(r.JoinedAt[0]):
-		line = Say("⏫ ").Strong("Not decided yet, so this is yours to decide now as well: ").Say(what(r))
+		why := Say("Not decided yet")
+		if call, ok := r.CallOf(lastJoined(r, v.Message.CreatedAt)); ok {
+			why = v.nobodyLeft(r, call)
+		}
+		line = Say("⏫ ").also(why).Strong(", so this is yours to decide now as well: ").Say(what(r))
 	}
 	for i, c := range v.Mentions {
 		line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
 		c.in(line)
 	}
 	p.Para(line.Say("."))
+}
+
+// lastJoined returns the role that escalation added last until a time.
+func lastJoined(r approvers.Request, until time.Time) (role string) {
+	for i, name := range r.Joined {
+		if i < len(r.JoinedAt) && !r.JoinedAt[i].After(until) {
+			role = name
+		}
+	}
+	return role
 }
 
 // whatNow returns the state of a request with a link to its card. waits is the text for a waiting request.

@@ -34,6 +34,12 @@ func (s Story) sentence(e Entry) string {
 		if f["again"] != "" {
 			return "It was not decided yet: everybody was told again."
 		}
+		switch f["why"] {
+		case "deactivated":
+			return "The account of " + s.who(approvers.PersonID(f["person"])) + " is deactivated: the role " + f["role"] + " was asked."
+		case "nobody":
+			return "Nobody else could decide it: the role " + f["role"] + " was asked."
+		}
 		return "It was not decided yet: the role " + f["role"] + " was asked as well."
 	case approvers.AuditPreviewed:
 		return previewed(f)
