@@ -37,7 +37,7 @@ const (
 	AuditReported      AuditKind = "reported"
 	AuditReturned      AuditKind = "returned" // the result was handed to the model
 	AuditReminded      AuditKind = "reminded" // people who had not decided were reminded
-	AuditInvited       AuditKind = "invited"  // a person was added to the stage: handed on to, or standing in
+	AuditInvited       AuditKind = "invited"  // a person was added to the stage: the request was handed on to them, or they are a stand-in
 	AuditAnswered      AuditKind = "answered" // a person answered a question from the model
 	AuditElicited      AuditKind = "elicited" // a tool asked the requester a question during its run
 	AuditReplied       AuditKind = "replied"  // that question ended: accepted, declined, cancelled or expired

@@ -231,7 +231,7 @@ func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.C
 		return b.feedbackClicked(ctx, w, s, c)
 	case render.ActStop:
 		c.Turn = s.Token.Ref
-		err = b.Turns.Halt(ctx, c)
+		err = b.Turns.StopBy(ctx, c)
 	case render.ActTryAgain:
 		c.Turn = s.Token.Ref
 		err = b.Turns.TryAgain(ctx, c)

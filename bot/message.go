@@ -65,7 +65,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	if result.Passed != "" {
 		b.replyEphemeral(ctx, here, render.PassedOn(result.Passed))
 	}
-	if result.Turn != "" && !result.Halted && !result.Queued && !result.Paused && !result.Duplicate {
+	if result.Turn != "" && !result.Stopped && !result.Queued && !result.Paused && !result.Duplicate {
 		b.showStatus(ctx, result.Turn, false)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.
 		Inbox: row.ID, At: row.ReceivedAt, Channel: place, Team: me.Team, Thread: ev.thread(), TS: ev.TS, Edited: ev.Edited.TS,
 		Text:  withFiles(text, ev.Files),
 		Start: place.DM || ev.Type == "app_mention" || mentions(ev.Text, me.User),
-		Halt:  saysStop(text),
+		Stop:  saysStop(text),
 		Anew:  place.DM && ev.ThreadTS == "" && startsAnew(text),
 		Gap:   e.Gap,
 	}

@@ -17,8 +17,11 @@ import (
 )
 
 // messageEvent is the type of the metadata that identifies the outbox message of a Slack message. Every app in the
-// workspace can read the metadata, so it only contains ids.
+// workspace can read the metadata, so it only contains ids. Messages in Slack carry its older name.
 const messageEvent = "countersign_surface"
+
+// messageField is the metadata's field with the id of the outbox message.
+const messageField = "surface"
 
 // options returns the content of a message.
 func options(m render.Message) []slack.MsgOption {
@@ -36,7 +39,7 @@ func options(m render.Message) []slack.MsgOption {
 // outbox message as it is shown.
 func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
-		EventType: messageEvent, EventPayload: map[string]any{"surface": s.ID, "part": part, "round": s.Round},
+		EventType: messageEvent, EventPayload: map[string]any{messageField: s.ID, "part": part, "round": s.Round},
 	})
 	m, whole, err := b.refused.inSimplerForms(ctx, d.Messages[part], render.TextOnly, func(m render.Message) error {
 		if b.refused.has(ctx, refusedMetadata) {

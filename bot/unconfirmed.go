@@ -284,7 +284,7 @@ func (b *Bot) isShown(ctx context.Context, channel, ts string) bool {
 
 // namedPart returns the outbox message, round and part that a message of the bot shows.
 func namedPart(me directory.Self, m slack.Message) (of round, part int, ok bool) {
-	of.message, ok = m.Metadata.EventPayload["surface"].(string)
+	of.message, ok = m.Metadata.EventPayload[messageField].(string)
 	times, _ := m.Metadata.EventPayload["round"].(float64)
 	n, _ := m.Metadata.EventPayload["part"].(float64)
 	of.n = uint64(times)

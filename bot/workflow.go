@@ -78,7 +78,7 @@ type Requests interface {
 // Turns handles what people do with a turn, and the messages that show a step while the model writes it.
 type Turns interface {
 	TryAgain(ctx context.Context, c workflow.Click) error
-	Halt(ctx context.Context, c workflow.Click) error
+	StopBy(ctx context.Context, c workflow.Click) error
 	AddFeedback(ctx context.Context, c workflow.Click, good bool) error
 	Drafted(ctx context.Context, s store.OutboxMessage, said string) error
 	Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error)

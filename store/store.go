@@ -87,9 +87,9 @@ type Reader interface {
 	OutboxMessagesOf(ref string) ([]OutboxMessage, error)
 	// OutboxMessageAt finds the outbox message of a Slack message.
 	OutboxMessageAt(channel, ts string) (OutboxMessage, error)
-	Rendering(surface string, post uint64) (Rendering, error)
+	Rendering(message string, post uint64) (Rendering, error)
 	// Renderings lists the posted versions of an outbox message by Post.
-	Renderings(surface string) ([]Rendering, error)
+	Renderings(message string) ([]Rendering, error)
 
 	// Audit lists a chain's records by Seq. It skips damaged ones and returns a *DamagedError for each, joined.
 	Audit(chain string) ([]approvers.AuditRecord, error)
@@ -163,7 +163,7 @@ type Tx interface {
 	PutRendering(Rendering) error
 	// EraseRenderings deletes the posted versions of an outbox message below a Post, or all of them for 0, and
 	// returns their number.
-	EraseRenderings(surface string, below uint64) (int, error)
+	EraseRenderings(message string, below uint64) (int, error)
 
 	// AppendAudit writes a linked record and its payload (nil: none). A record that does not follow the chain's head
 	// is ErrConflict.

@@ -10,7 +10,7 @@ import (
 func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	events = r.NetEvents(events)
 	r, events = leaveBundle(r, events)
-	r, moved, err := t.cards.leaveCardQueues(r, approvers.HasEvent[approvers.RequestUnbundled](events))
+	r, dequeued, err := t.cards.leaveCardQueues(r, approvers.HasEvent[approvers.RequestUnbundled](events))
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 			return err
 		}
 	}
-	if err := t.notices.showCards(r, events, moved); err != nil {
+	if err := t.notices.showCards(r, events, dequeued); err != nil {
 		return err
 	}
 	return t.turns.updateTurn(r, events)

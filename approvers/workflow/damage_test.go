@@ -67,7 +67,7 @@ func wreckable(t *testing.T) (w wreckage) {
 				w.of[id] = n
 			}
 			for _, ref := range []string{r.ID, r.Turn, r.Execution} {
-				for _, s := range h.surfacesOf(ref) {
+				for _, s := range h.messagesOf(ref) {
 					w.of[s.ID] = n
 				}
 			}

@@ -26,7 +26,7 @@ func TestEscalationAndExpiry(t *testing.T) {
 		t.Fatalf("joined by %v, %s, next escalation at %s", got.Joined, got.State, got.EscalateAt)
 	}
 	var told []string
-	for _, s := range h.surfacesOf(r.ID) {
+	for _, s := range h.messagesOf(r.ID) {
 		told = append(told, string(s.Kind)+" "+s.To)
 	}
 	want := []string{"card channel:#support-approvals", "escalation role:team-lead", "escalation role:finance-director"}
@@ -161,7 +161,7 @@ func TestAnEditMovesTheDeadline(t *testing.T) {
 	h.wantState(r.ID, approvers.Expired)
 }
 
-func TestMovesWithoutAReceiptTimeCountFromNow(t *testing.T) {
+func TestActionsWithoutAReceiptTimeCountFromNow(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.clock.pass(expiresAfter + time.Second)
@@ -197,7 +197,7 @@ func TestAfterACrashTheOutcomeIsUnknown(t *testing.T) {
 		t.Fatalf("%s; it must not be run again blindly", e.State)
 	}
 	var to []string
-	for _, s := range h.surfacesOf(r.Execution) {
+	for _, s := range h.messagesOf(r.Execution) {
 		if s.Kind != store.OutboxUnknown {
 			t.Errorf("shown as %s", s.Kind)
 		}

@@ -12,7 +12,7 @@ import (
 // clickAt is a click on a card as Slack shows it now, with the time that the card carries.
 func (h *harness) clickAt(who approvers.Identity, kind approvers.DecisionKind, request, to string) workflow.Click {
 	h.t.Helper()
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.To != to {
 			continue
 		}
@@ -29,7 +29,7 @@ func (h *harness) clickAt(who approvers.Identity, kind approvers.DecisionKind, r
 // shows records that Slack shows every card of a request in its current state.
 func (h *harness) shows(request string) {
 	h.t.Helper()
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == store.OutboxCard && s.State == store.OutboxWanted {
 			h.show(s)
 		}
@@ -146,11 +146,11 @@ func TestTookInABundle(t *testing.T) {
 	bundle := h.only(rs[0].Turn, store.OutboxBundle)
 	shown := func() []store.Shown {
 		t.Helper()
-		bundle.Channel, bundle.TS, bundle.Revision = "C0002", "200.1", h.surface(bundle.ID).Revision
+		bundle.Channel, bundle.TS, bundle.Revision = "C0002", "200.1", h.message(bundle.ID).Revision
 		vm, err := h.Views.Message(h.ctx(), bundle.ID)
 		h.ok(err)
 		h.ok(h.Outbox.Delivered(h.ctx(), bundle, workflow.SentMessage{Body: []byte("{}"), Shows: putUp(vm)}))
-		rendering, err := h.Views.Rendering(h.ctx(), bundle.ID, h.surface(bundle.ID).Posts)
+		rendering, err := h.Views.Rendering(h.ctx(), bundle.ID, h.message(bundle.ID).Posts)
 		h.ok(err)
 		return rendering.Shows
 	}

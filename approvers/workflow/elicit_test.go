@@ -142,7 +142,7 @@ func TestElicitationsEnd(t *testing.T) {
 			h.ok(h.Pauses.Resume(h.ctx(), approvers.Operator("root"), ""))
 		}, approvers.ElicitationCancelled, "paused"},
 		"a stop": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) {
-			h.ok(h.Turns.Halt(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Turn: e.Turn}))
+			h.ok(h.Turns.StopBy(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Turn: e.Turn}))
 		}, approvers.ElicitationCancelled, "the agent was stopped"},
 		"withdrawing": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) {
 			h.sayIn("", alice, "something else")

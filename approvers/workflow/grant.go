@@ -16,7 +16,7 @@ import (
 func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
 	c.Kind = approvers.Approve
 	return w.onRequest(ctx, "allow more", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
-		g, denied := r.Allow(t.deciding(), t.requests.move(c), a)
+		g, denied := r.Allow(t.deciding(), t.requests.action(c), a)
 		if denied != nil {
 			return r, nil, denied, nil
 		}
@@ -102,9 +102,9 @@ func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.Perso
 // grantChain returns the name of a grant's audit chain.
 func grantChain(id string) string { return "grant:" + id }
 
-// onGrant handles one person's click on a grant. move returns the grant after it, or why it was denied. A denial is
+// onGrant handles one person's click on a grant. action returns the grant after it, or why it was denied. A denial is
 // recorded in the grant's chain. onGrant returns the grant as it is afterwards.
-func (w *Grants) onGrant(ctx context.Context, what string, c Click, move func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
+func (w *Grants) onGrant(ctx context.Context, what string, c Click, action func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
 	var out approvers.Grant
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		g, err := t.Grant(c.Grant)
@@ -115,7 +115,7 @@ func (w *Grants) onGrant(ctx context.Context, what string, c Click, move func(*t
 			return nil, err
 		}
 		out = g
-		after, denied := move(t, g)
+		after, denied := action(t, g)
 		if denied != nil {
 			return denied, t.auditDenied(grantChain(g.ID), what, c, denied)
 		}
@@ -135,14 +135,14 @@ func (w *Grants) Revoke(ctx context.Context, c Click) (approvers.Grant, error) {
 // Accept puts a grant into force that the bot offered.
 func (w *Grants) Accept(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "accepted", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
-		return g.Accept(t.deciding(), t.requests.move(c), t.hash(g.Tool))
+		return g.Accept(t.deciding(), t.requests.action(c), t.hash(g.Tool))
 	})
 }
 
 // Decline ends an offer.
 func (w *Grants) Decline(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "declined", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
-		return g.Decline(t.deciding(), t.requests.move(c))
+		return g.Decline(t.deciding(), t.requests.action(c))
 	})
 }
 

@@ -232,7 +232,7 @@ func (h *harness) turn(id string) approvers.Turn {
 	return readStore(h, func(r store.Reader) (approvers.Turn, error) { return r.Turn(id) })
 }
 
-func (h *harness) surfacesOf(ref string) []store.OutboxMessage {
+func (h *harness) messagesOf(ref string) []store.OutboxMessage {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) ([]store.OutboxMessage, error) { return r.OutboxMessagesOf(ref) })
 }

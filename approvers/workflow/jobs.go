@@ -68,7 +68,7 @@ func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Wo
 // handle calls a timer's handler with a context that a pause or a stop can interrupt. If the handler reads a damaged
 // record, handle closes that record and calls the handler again.
 func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
-	inner, leave := w.halt.enter(ctx, t)
+	inner, leave := w.running.enter(ctx, t)
 	defer leave()
 	err := w.survive(inner, t, handler)
 	var row *store.DamagedError

@@ -339,7 +339,7 @@ func (w *Outbox) Viewed(ctx context.Context, v Viewing) (rendering string, err e
 		if err != nil || known {
 			return err
 		}
-		facts := map[string]string{"surface": v.As, "to": store.ToUser + v.Who.User(), "rendering": rendering, "digest": v.Digest}
+		facts := map[string]string{approvers.FactShownAs: v.As, "to": store.ToUser + v.Who.User(), "rendering": rendering, "digest": v.Digest}
 		return t.audit(v.Request, approvers.AuditShown, v.Who, facts, v.Body)
 	})
 	return rendering, err

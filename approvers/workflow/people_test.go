@@ -31,7 +31,7 @@ func (h *harness) question(who approvers.Identity, request, text string) approve
 func (h *harness) notices(request string) string {
 	h.t.Helper()
 	var out []string
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == store.OutboxNotice {
 			out = append(out, fmt.Sprintf("%s %s %d", s.Note, s.To, s.Step))
 		}
@@ -43,7 +43,7 @@ func (h *harness) notices(request string) string {
 func (h *harness) places(request string, kind store.OutboxKind) string {
 	h.t.Helper()
 	var out []string
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == kind {
 			out = append(out, s.To)
 		}
@@ -98,7 +98,7 @@ func TestAQuestionAndItsAnswer(t *testing.T) {
 	if got := h.notices(r.ID); got != "answered user:U0002 0" {
 		t.Errorf("told: %s", got)
 	}
-	if now := h.surface(q.ID); now.Revision <= q.Revision {
+	if now := h.message(q.ID); now.Revision <= q.Revision {
 		t.Error("the answer is not to be shown where the question is")
 	}
 	if facts, text := h.lastFacts(r.ID, approvers.AuditRemarked); text != "it is for two" || facts["kind"] != "answer" || facts["question"] != "1" {
@@ -335,13 +335,13 @@ func TestANoticeLeadsToTheCard(t *testing.T) {
 	h.approve(lead, r.ID)
 	h.change(fin1, r.ID, `{"amount":901}`)
 	notice := h.show(h.only(r.ID, store.OutboxNotice))
-	h.ok(h.Outbox.Expand(h.ctx(), h.surfacesOf(r.ID)[0].ID, []string{"U0002"}))
-	for _, s := range h.surfacesOf(r.ID) {
+	h.ok(h.Outbox.Expand(h.ctx(), h.messagesOf(r.ID)[0].ID, []string{"U0002"}))
+	for _, s := range h.messagesOf(r.ID) {
 		if s.Kind == store.OutboxCard && s.To == "user:U0002" {
 			h.show(s)
 		}
 	}
-	if now := h.surface(notice.ID); now.State != store.OutboxWanted {
+	if now := h.message(notice.ID); now.State != store.OutboxWanted {
 		t.Errorf("the notice is %s after the card was posted", now.State)
 	}
 }
@@ -413,7 +413,7 @@ func TestCardsOfAStage(t *testing.T) {
 			p.Tools[3].Rules, p.Tools[3].Stages = nil, []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}}
 		}))
 		r := h.ask(`issue_refund {"amount":1}`)
-		for _, s := range h.surfacesOf(r.ID) {
+		for _, s := range h.messagesOf(r.ID) {
 			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{"U0003"}))
 		}
 		if got := h.places(r.ID, store.OutboxCard); got != "role:team-lead, role:finance-director, user:U0003" {
@@ -451,7 +451,7 @@ func TestAnAnswerThatIsEditedLater(t *testing.T) {
 	answer := h.spoken(alice, "it broke")
 	h.hear(answer)
 	h.approve(lead, r.ID)
-	card := h.show(h.surfacesOf(r.ID)[0])
+	card := h.show(h.messagesOf(r.ID)[0])
 	told := h.notices(r.ID)
 	h.rewrite(answer, "it broke")
 	if got := h.request(r.ID).Remark(1); got.MessageEdit != nil || h.notices(r.ID) != told {
@@ -472,11 +472,11 @@ func TestAnAnswerThatIsEditedLater(t *testing.T) {
 		if want := told + ", answer_edited user:U0002 0"; h.notices(r.ID) != want {
 			t.Errorf("%d: notices %q; want %q", i, h.notices(r.ID), want)
 		}
-		if r.State != approvers.Pending || r.Stage != 1 || len(r.Standing()) != 1 {
-			t.Errorf("%d: it is %s at stage %d with %d approvals", i, r.State, r.Stage, len(r.Standing()))
+		if r.State != approvers.Pending || r.Stage != 1 || len(r.ValidApprovals()) != 1 {
+			t.Errorf("%d: it is %s at stage %d with %d approvals", i, r.State, r.Stage, len(r.ValidApprovals()))
 		}
 	}
-	if now := h.surface(card.ID); now.State != store.OutboxWanted {
+	if now := h.message(card.ID); now.State != store.OutboxWanted {
 		t.Errorf("the card is %s", now.State)
 	}
 	h.wantKinds(r.ID, "proposed remarked shown remarked decided advanced shown reworded reworded reworded")
@@ -493,7 +493,7 @@ func TestAnAnswerThatIsEditedLater(t *testing.T) {
 func (h *harness) showsQuestion(ref string, kind store.OutboxKind, ts string, lost bool, at ...string) {
 	h.t.Helper()
 	for range 2 { // a refusal in the thread creates the direct messages
-		for _, s := range h.surfacesOf(ref) {
+		for _, s := range h.messagesOf(ref) {
 			if s.Kind != kind || s.State != store.OutboxWanted || s.TS != "" {
 				continue
 			}
@@ -504,7 +504,7 @@ func (h *harness) showsQuestion(ref string, kind store.OutboxKind, ts string, lo
 			s.Channel, s.TS = "C-"+s.To, ts
 			h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
 			if lost {
-				h.loses(h.surface(s.ID))
+				h.loses(h.message(s.ID))
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 	}
 	o.say(alice, "four")
 	queued := 0
-	for _, s := range o.surfacesOf(turn) {
+	for _, s := range o.messagesOf(turn) {
 		if s.Kind == store.OutboxQueued {
 			queued++
 			if s.Revision < 2 {
@@ -72,7 +72,7 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 // waits, unless the call ends in a wait for people.
 func TestQueuedSendersAreToldOnlyOfWaits(t *testing.T) {
 	notices := func(h *harness, turn string) (n int) {
-		for _, s := range h.surfacesOf(turn) {
+		for _, s := range h.messagesOf(turn) {
 			n += b2i(s.Kind == store.OutboxQueued)
 		}
 		return n

@@ -30,7 +30,7 @@ type IncomingMessage struct {
 	Attached string         // for the model only: the attached files, and where the message was written
 	Start    bool           // it may begin a conversation: a mention, or a direct message
 	Anew     bool           // it begins a new conversation at the top level of a direct message
-	Halt     bool           // it says to stop: the current turn is stopped, and no turn begins
+	Stop     bool           // it says to stop: the current turn is stopped, and no turn begins
 	Edited   string         // Slack's ts of the last edit; empty: it was not edited
 	Gap      *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
 }
@@ -43,7 +43,7 @@ type MessageResult struct {
 	Paused       bool // everything is paused: the message is kept, and its author is told
 	Ignored      bool // it was not for the bot
 	Duplicate    bool // it was received before
-	Halted       bool // it stopped the turn
+	Stopped      bool // it stopped the turn
 	// Passed is the approver whose question it answers; empty if it answers none.
 	Passed approvers.PersonID
 	Denied *approvers.Denied
@@ -203,8 +203,8 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 	if err := t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it shows how many messages wait
 		return err
 	}
-	if u.Halt && turn.Halted == "" {
-		result.Halted = true
+	if u.Stop && turn.Stopping == "" {
+		result.Stopped = true
 		m.State, m.Turn = store.MessageTaken, turn.ID
 		if err := t.PutMessage(m); err != nil {
 			return err
@@ -213,7 +213,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 			return err
 		}
 		conv.Version++
-		denied, err := t.haltTurn(turn, conv, Click{Who: u.Who, Inbox: u.Inbox, At: u.At})
+		denied, err := t.stopBy(turn, conv, Click{Who: u.Who, Inbox: u.Inbox, At: u.At})
 		result.deny(denied, u.Start)
 		return err
 	}

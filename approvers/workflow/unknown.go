@@ -21,7 +21,7 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
 	}
-	if halted, err := t.isHalted(*e); halted || err != nil {
+	if stopped, err := t.isStopped(*e); stopped || err != nil {
 		return false, errors.Join(err, t.cutOff(*e))
 	}
 	same := e.Effect == approvers.ReadOnly || t.unlike(e.Tool, e.ToolHash) == "" // a changed definition may no longer be idempotent
@@ -93,7 +93,7 @@ func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
 		if p.On {
 			why = approvers.LossPaused
 		}
-		if halted, err := t.runs.isHalted(e); halted || err != nil {
+		if stopped, err := t.runs.isStopped(e); stopped || err != nil {
 			return errors.Join(err, t.runs.cutOff(e))
 		}
 		return t.runs.markUnknown(e, why)

@@ -15,7 +15,7 @@ func (h *harness) refuse(request string, members ...string) {
 	h.t.Helper()
 	for waits := true; waits; {
 		waits = false
-		for _, s := range h.surfacesOf(request) {
+		for _, s := range h.messagesOf(request) {
 			if s.State != store.OutboxWanted {
 				continue
 			}
@@ -78,7 +78,7 @@ func TestACardThatIsShownAgain(t *testing.T) {
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
 	h.refuse(r.ID, lead.ID.User())
 	h.ok(h.Outbox.RetryUnreached(h.ctx()))
-	for _, s := range h.surfacesOf(r.ID) {
+	for _, s := range h.messagesOf(r.ID) {
 		if s.State == store.OutboxWanted {
 			s.Channel, s.TS = "C-support", s.ID
 			h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
@@ -103,7 +103,7 @@ func TestRetriesOutOfTurn(t *testing.T) {
 		t.Helper()
 		for waits := true; waits; {
 			waits = false
-			for _, s := range h.surfacesOf(said.Turn) {
+			for _, s := range h.messagesOf(said.Turn) {
 				if s.State == store.OutboxWanted {
 					waits, answer = true, s.ID
 					h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "chat.postMessage: msg_too_long", ""))

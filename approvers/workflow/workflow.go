@@ -156,7 +156,7 @@ type core struct {
 	Config
 	owner        string // names this process in executions and outbox messages
 	jobs         *jobs.Runner
-	halt         halt
+	running      runningHandlers
 	elicitations elicitationsUnderWay
 	slack        slackClock
 
@@ -178,7 +178,7 @@ func New(c Config) *Workflow {
 	if c.Crashes == nil {
 		c.Crashes = noCrashes{}
 	}
-	w := &core{Config: c, owner: newID("proc", c.Now()), halt: halt{under: map[int]underWay{}}}
+	w := &core{Config: c, owner: newID("proc", c.Now()), running: runningHandlers{under: map[int]underWay{}}}
 	w.jobs = w.newRunner()
 	return &Workflow{
 		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.now),
@@ -191,14 +191,14 @@ func New(c Config) *Workflow {
 type tx struct {
 	store.Tx
 	parts
-	w      *core
-	now    time.Time
-	policy *approvers.Policy
-	wakes  map[store.TimerKind]bool // kinds that got a timer
-	events []Event                  // events of the transaction, reported after the commit
-	halts  bool                     // everything is paused by this transaction
-	stops  map[handled]bool         // the handlers that this transaction stops
-	log    []note                   // log lines, written after the commit
+	w          *core
+	now        time.Time
+	policy     *approvers.Policy
+	wakes      map[store.TimerKind]bool // kinds that got a timer
+	events     []Event                  // events of the transaction, reported after the commit
+	pausesAll  bool                     // this transaction pauses everything
+	interrupts map[handled]bool         // the handlers that this transaction interrupts
+	log        []note                   // log lines, written after the commit
 
 	denials map[denial]int // denied attempts, with the number of each kind so far
 	replied []string       // elicitations that ended; the runs that wait for them are woken after the commit
@@ -222,7 +222,7 @@ func (t *tx) SetTimer(timer store.Timer) error {
 func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	var t *tx // that of the last run of the closure, which was committed
 	err := w.Store.Update(ctx, func(s store.Tx) error {
-		t = &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]bool{}, refreshed: map[refresh]bool{}, stops: map[handled]bool{}, denials: map[denial]int{}}
+		t = &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]bool{}, refreshed: map[refresh]bool{}, interrupts: map[handled]bool{}, denials: map[denial]int{}}
 		t.parts = newParts(t)
 		if err := fn(t); err != nil {
 			return err
@@ -238,10 +238,10 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	if t.halts {
-		w.halt.now()
+	if t.pausesAll {
+		w.running.interruptAll()
 	}
-	w.halt.these(t.stops)
+	w.running.interrupt(t.interrupts)
 	w.elicitations.end(t.replied...)
 	w.denials.came(t.denials)
 	w.jobs.Notify(t.wakes)
@@ -385,8 +385,8 @@ type parts struct {
 	reposts   repostsTx   // messages that Slack has lost
 	channels  channelsTx  // channels that the bot lost, and what was open there
 	homes     homesTx     // Home tabs
-	requests  requestsTx  // moves of a request
-	timers    timersTx    // what follows from a move for timers
+	requests  requestsTx  // transitions of a request
+	timers    timersTx    // what follows from a transition for timers
 	records   recordsTx   // what follows for the history
 	notices   noticesTx   // what follows for cards and notices
 	turns     turnsTx     // conversations, messages and turns

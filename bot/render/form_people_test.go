@@ -86,7 +86,7 @@ func as(s view.Model, kind store.OutboxKind, note store.Note, step int) view.Mod
 	return s
 }
 
-func TestPeoplesMovesOnCards(t *testing.T) {
+func TestPeoplesActionsOnCards(t *testing.T) {
 	alone := editedAnswer(false)
 	alone.Remarks = []approvers.Remark{alone.Remarks[0], alone.Remarks[2]}
 	waiting := discussed()

@@ -54,7 +54,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"absences", absences},
 		{"timers", timers},
 		{"inbox", inbox},
-		{"surfaces", outboxMessages},
+		{"outbox messages", outboxMessages},
 		{"renderings", renderings},
 		{"elicitations", elicitations},
 		{"files", files},

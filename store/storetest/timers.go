@@ -135,7 +135,7 @@ func outboxMessages(h *harness) {
 		h.Helper()
 		h.view(func(r store.Reader) error {
 			list, err := r.OutboxMessagesOf(ref)
-			h.same("the surfaces of "+ref, ids(list, func(s store.OutboxMessage) string { return s.ID }), append([]string{}, want...))
+			h.same("the outbox messages of "+ref, ids(list, func(s store.OutboxMessage) string { return s.ID }), append([]string{}, want...))
 			return err
 		})
 	}
@@ -146,7 +146,7 @@ func outboxMessages(h *harness) {
 			if want == "" && errors.Is(err, store.ErrNotFound) {
 				return nil
 			}
-			h.same("the surface at "+channel+" "+ts, s.ID, want)
+			h.same("the message at "+channel+" "+ts, s.ID, want)
 			return err
 		})
 	}
@@ -171,9 +171,9 @@ func outboxMessages(h *harness) {
 }
 
 func renderings(h *harness) {
-	put := func(surface string, post uint64, hash string) func(store.Tx) error {
+	put := func(message string, post uint64, hash string) func(store.Tx) error {
 		return func(tx store.Tx) error {
-			return tx.PutRendering(store.Rendering{OutboxMessage: surface, Post: post, Hash: hash, Body: []byte(hash)})
+			return tx.PutRendering(store.Rendering{OutboxMessage: message, Post: post, Hash: hash, Body: []byte(hash)})
 		}
 	}
 	h.write(put("s", 10, "ten"), put("s", 2, "two"), put("s", 1, "one"), put("s2", 1, "other"))
@@ -200,7 +200,7 @@ func renderings(h *harness) {
 		list, err := r.Renderings("s")
 		h.same("how many are left", len(list), 0)
 		other, err2 := r.Rendering("s2", 1)
-		h.same("another surface's", other.Hash, "other")
+		h.same("another message's", other.Hash, "other")
 		return errors.Join(err, err2)
 	})
 }
