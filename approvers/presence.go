@@ -94,7 +94,7 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 	}
 	if lead, up := r.nextLead(in.Policy); up && r.EscalateAt.After(in.Now) {
 		r.EscalateAt = in.Now
-		r.Calls = r.callOf(in.Policy, lead, people)
+		r.Calls = callOf(r, in.Policy, lead, people)
 		events = append(events, LeadCalled{})
 	}
 	return r, append(events, AvailabilityResolved{})
@@ -115,8 +115,8 @@ type Deactivated struct {
 }
 
 // callOf returns the request's calls of leads with the one of this lead, if there is something to say about it.
-func (r Request) callOf(p *Policy, lead Role, people []Presence) []LeadCall {
-	call := LeadCall{Lead: lead.Name, Others: r.AwaitsAnybody(p, people)}
+func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
+	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
 	for _, one := range people {
 		if one.Who.Deleted && !r.decided(one.Who.ID) {
 			call.Deactivated = append(call.Deactivated, Deactivated{Who: one.Who.ID, Name: one.Who.Name})
@@ -129,13 +129,13 @@ func (r Request) callOf(p *Policy, lead Role, people []Presence) []LeadCall {
 	return append(calls, call)
 }
 
-// AwaitsAnybody reports whether one of the people may decide the current stage and has not, present or not.
-func (r Request) AwaitsAnybody(p *Policy, people []Presence) bool {
+// AwaitsAnybody reports whether one of the people may decide the current stage of a request and has not, present or not.
+func AwaitsAnybody(r Request, p *Policy, people []Presence) bool {
 	return slices.ContainsFunc(people, func(one Presence) bool { return r.awaits(p, one.Who) })
 }
 
 // CallOf returns why a lead was asked before the time of the escalation. It returns false if there is nothing to say.
-func (r Request) CallOf(lead string) (LeadCall, bool) {
+func CallOf(r Request, lead string) (LeadCall, bool) {
 	i := slices.IndexFunc(r.Calls, func(c LeadCall) bool { return c.Lead == lead })
 	if i < 0 {
 		return LeadCall{}, false

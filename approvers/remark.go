@@ -88,7 +88,7 @@ func (r Request) Reply(in DecisionContext, m Action, question int) (Request, []E
 // RecordAnswerEdit records that the message in which an answer was written was edited or deleted. The answer stays as it
 // was given. RecordAnswerEdit returns false if the message answered no question of an open request, or this is already
 // known.
-func (r Request) RecordAnswerEdit(ts string, w MessageEdit) (Request, []Event, bool) {
+func RecordAnswerEdit(r Request, ts string, w MessageEdit) (Request, []Event, bool) {
 	i := slices.IndexFunc(r.Remarks, func(m Remark) bool { return m.Kind == Answer && m.MessageTS != "" && m.MessageTS == ts })
 	if i < 0 || !r.State.Open() || !w.After(r.Remarks[i].MessageEdit) {
 		return r, nil, false

@@ -55,12 +55,12 @@ const userChange = "user_change"
 
 // aboutAccount reports whether an event says that an account was deactivated or, as far as the bot remembers it as
 // deactivated, activated again. Slack sends the same event for other changes, such as each new status.
-func (b *Bot) aboutAccount(e event) bool {
+func aboutAccount(users *directory.Users, e event) bool {
 	var who struct {
 		ID      string `json:"id"`
 		Deleted bool   `json:"deleted"`
 	}
-	return e.Type == userChange && json.Unmarshal(e.User, &who) == nil && who.ID != "" && (who.Deleted || b.users.WasDeactivated(who.ID))
+	return e.Type == userChange && json.Unmarshal(e.User, &who) == nil && who.ID != "" && (who.Deleted || users.WasDeactivated(who.ID))
 }
 
 // accountChanged checks all requests that wait for a person whose account was deactivated, or activated again.

@@ -55,7 +55,7 @@ func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
 		b.Log.Error("Slack holds back events for an hour, because more than 30,000 came: messages sent meanwhile are not received", "since", e.LimitedSince)
 		return nil
 	}
-	account := b.aboutAccount(e.Event)
+	account := aboutAccount(b.users, e.Event)
 	b.users.Invalidate(e.Event.Type, e.Event.userID())
 	b.channels.Invalidate(e.Event.Type, e.Event.channelID())
 	b.viewedChannels.update(e.Event, b.Now())

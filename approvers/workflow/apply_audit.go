@@ -28,7 +28,7 @@ func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 		if e.Again {
 			facts["again"] = strconv.Itoa(r.Rounds)
 		}
-		if call, ok := r.CallOf(e.Lead.Name); ok && !e.Again {
+		if call, ok := approvers.CallOf(r, e.Lead.Name); ok && !e.Again {
 			facts["why"] = "nobody"
 			if len(call.Deactivated) > 0 {
 				facts["why"], facts["person"] = "deactivated", string(call.Deactivated[0].Who)

@@ -185,7 +185,7 @@ func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approve
 		if err != nil {
 			return err
 		}
-		after, events, answer := r.RecordAnswerEdit(m.TS, w)
+		after, events, answer := approvers.RecordAnswerEdit(r, m.TS, w)
 		if !answer && r.Facts.MessageTS == m.TS {
 			news := false
 			after, events, news = r.RecordMessageEdit(w)

@@ -110,14 +110,14 @@ func (v View) escalated(r approvers.Request) *RichText {
 	if r.Unreached.Added(r, v.Message.Role) {
 		return Say("⏫ I could not show this to " + v.stageTitle(r.CurrentStage()) + ", because " + refusedCard(r.Unreached.Cause) + ", so " + v.title(v.Message.Role) + " is asked.")
 	}
-	if call, ok := r.CallOf(v.Message.Role); ok {
-		return Say("⏫ ").also(v.nobodyLeft(r, call)).Say(", so " + v.title(v.Message.Role) + " is asked.")
+	if call, ok := approvers.CallOf(r, v.Message.Role); ok {
+		return Say("⏫ ").also(nobodyLeft(v, r, call)).Say(", so " + v.title(v.Message.Role) + " is asked.")
 	}
 	return Say("⏫ Not decided yet, so " + v.title(v.Message.Role) + " is asked as well.")
 }
 
 // nobodyLeft says why nobody else of a stage can decide.
-func (v View) nobodyLeft(r approvers.Request, call approvers.LeadCall) *RichText {
+func nobodyLeft(v View, r approvers.Request, call approvers.LeadCall) *RichText {
 	if len(call.Deactivated) == 0 {
 		return Say("Nobody of " + v.stageTitle(r.CurrentStage()) + " can decide this now")
 	}

@@ -26,7 +26,7 @@ func (v View) notice() *BlockBuilder {
 	case store.NoteAnswered:
 		v.answered(p, r)
 	case store.NoteAnswerEdited:
-		v.answerEdited(p, r)
+		answerEdited(v, p, r)
 	case store.NoteInvited:
 		v.invitation(p, r, user)
 	case store.NoteBreakGlass:
@@ -57,8 +57,8 @@ func (v View) turn(p *BlockBuilder, r approvers.Request) {
 		line = Say("This was yours to decide: ").Say(what(r))
 	case len(r.JoinedAt) > 0 && !v.Message.CreatedAt.Before(r.JoinedAt[0]):
 		why := Say("Not decided yet")
-		if call, ok := r.CallOf(lastJoined(r, v.Message.CreatedAt)); ok {
-			why = v.nobodyLeft(r, call)
+		if call, ok := approvers.CallOf(r, lastJoined(r, v.Message.CreatedAt)); ok {
+			why = nobodyLeft(v, r, call)
 		}
 		line = Say("⏫ ").also(why).Strong(", so this is yours to decide now as well: ").Say(what(r))
 	}
@@ -158,7 +158,7 @@ func (v View) answered(p *BlockBuilder, r approvers.Request) {
 }
 
 // answerEdited tells the person who asked a question that the answer was edited or deleted after they had it.
-func (v View) answerEdited(p *BlockBuilder, r approvers.Request) {
+func answerEdited(v View, p *BlockBuilder, r approvers.Request) {
 	for _, a := range r.Remarks {
 		if a.Kind != approvers.Answer || a.To != v.Message.Step || a.MessageEdit == nil {
 			continue
