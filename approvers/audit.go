@@ -423,7 +423,7 @@ func PruningOf(a AuditRecord) (Pruning, error) {
 
 // AuditRow is an audit record as a backend stores it.
 type AuditRow struct {
-	Chain   string // the chain that it is stored under; its bytes name the same chain unless somebody moved it
+	Chain   string // the chain that it is stored under; the record's bytes name the same chain, unless the row was moved
 	Seq     uint64
 	Leaf    uint64 // its position in the journal
 	Sum     Sum    // its hash, as it was written

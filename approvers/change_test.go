@@ -131,9 +131,9 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestALeadWhoIsNoneAnyMore checks that a person who was told as a lead, and is not a lead under the current policy,
+// TestAFormerLead checks that a person who was told as a lead, and is not a lead under the current policy,
 // can't decide, and that this person's approvals no longer count.
-func TestALeadWhoIsNoneAnyMore(t *testing.T) {
+func TestAFormerLead(t *testing.T) {
 	two := func(p *approvers.Policy) { p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}} }
 	p := example()
 	two(p)

@@ -52,7 +52,7 @@ func (w *propertyFixture) say(t *rapid.T) {
 	kind := one(t, "kind", approvers.Question, approvers.Comment)
 	after, _, denied := w.r.Say(w.deciding(), m, kind)
 	want := valid && (len(w.may(w.policy, who)) > 0 || full(who) && w.counted(who.ID))
-	if denied == nil || denied.Code != approvers.DeniedFull { // how much fits on a card is a matter of its own
+	if denied == nil || denied.Code != approvers.DeniedFull { // how many remarks fit on a card is tested elsewhere
 		agree(t, "say", who, denied, want)
 	}
 	w.decidedNothing(t, "saying something", after)

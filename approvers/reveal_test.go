@@ -205,8 +205,8 @@ func TestGrantsOfMaskedCalls(t *testing.T) {
 	}
 }
 
-// No grant is offered for calls with masked values, and one that was offered before can't be accepted: who accepts it
-// would not see them.
+// No grant is offered for calls with masked values, and one that was offered before can't be accepted: the person who
+// accepts it would not see the values.
 func TestNoOffersOfMaskedCalls(t *testing.T) {
 	p := masking()
 	p.Tools[5].Grants.Same = []string{"note"}

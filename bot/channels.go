@@ -131,7 +131,7 @@ func (b *Bot) lookUpCardChannels(ctx context.Context) {
 			_, err = b.channels.IsShared(ctx, id, false)
 		}
 		if err != nil {
-			b.Log.Debug("a channel for cards could not be looked at in advance", "channel", r.Cards, "error", err)
+			b.Log.Debug("a channel for cards could not be looked up in advance", "channel", r.Cards, "error", err)
 		}
 	}
 }

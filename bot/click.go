@@ -370,7 +370,7 @@ func (b *Bot) feedbackClicked(ctx context.Context, r ephemeralReply, s render.Cl
 	turn, good := strings.CutPrefix(s.Token.Ref, render.FeedbackGood)
 	turn, poor := strings.CutPrefix(turn, render.FeedbackPoor)
 	if good == poor {
-		return fmt.Errorf("%w: no opinion in it", errPayload)
+		return fmt.Errorf("%w: its value is not a rating", errPayload)
 	}
 	c.Turn = turn
 	err := b.Turns.AddFeedback(ctx, c, good)

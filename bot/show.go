@@ -229,7 +229,7 @@ func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render
 }
 
 // notChanged handles a failed change of a message. A message that can't be changed would keep its buttons, so it is
-// deleted and posted anew.
+// deleted and posted again.
 func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) || slackapi.IsChannelLost(code) && !isFixed(ctx, s, err) {
 		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // it tells whether the message is there
@@ -244,7 +244,7 @@ func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) 
 	} else if !isFixed(ctx, s, err) {
 		return err
 	}
-	b.Log.Warn("a message can't be changed; posting it anew", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
+	b.Log.Warn("a message can't be changed; it is posted again", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
 	return b.Outbox.Replace(ctx, s)
 }
 
@@ -377,7 +377,7 @@ func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d re
 	case !slackapi.IsRefused(err) && !hasNoMethod(ctx, err):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Info("a message can't be deleted, so it says that it is over", "message", string(s.Kind), "cause", slackapi.Explain(err))
+		b.Log.Info("a message can't be deleted; its text now says that it is over", "message", string(s.Kind), "cause", slackapi.Explain(err))
 		if _, err := b.update(ctx, s, d); err != nil && !slackapi.IsRefused(err) && !hasNoMethod(ctx, err) {
 			return err
 		}

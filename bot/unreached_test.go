@@ -16,7 +16,7 @@ func leadsByDM(h *harness) {
 	h.policy.Approvers[1].Cards, h.policy.Approvers[1].Lead = approvers.CardsDM, ""
 }
 
-// unreached returns the requests that nobody can be shown.
+// unreached returns the requests whose cards nobody can see.
 func (h *harness) unreached() []approvers.Request {
 	h.t.Helper()
 	out, err := h.workflow.Views.Unreached(context.Background())
@@ -36,9 +36,9 @@ func testCardWithoutPermission(t *testing.T, h *harness) {
 	h.finds("sam", "#support", root, "Nobody could be shown this, because I lack a permission in Slack. My operator has been told, and I keep trying.", "Team Lead can decide it on my Home tab.")
 	h.quiet()
 	if got := h.unreached(); len(got) != 1 || !strings.Contains(got[0].Unreached.Cause, "missing_scope: im:write") {
-		t.Fatalf("nobody can be shown: %+v", got)
+		t.Fatalf("unreached: %+v", got)
 	}
-	for _, said := range []string{"nobody can be shown a request", "the bot token lacks a scope"} {
+	for _, said := range []string{"nobody can see the card of a request", "the bot token lacks a scope"} {
 		h.until("the operator's log says: "+said, func() bool { return strings.Contains(h.log.String(), said) })
 	}
 	if err := h.bot.Permissions.Complete(context.Background()); err == nil || !strings.Contains(err.Error(), "im:write (the bot can't write to approvers in direct messages)") {
@@ -51,7 +51,7 @@ func testCardWithoutPermission(t *testing.T, h *harness) {
 	h.clicks("teo", "U0BOT", card, render.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	if got := h.unreached(); len(got) != 0 {
-		t.Errorf("nobody can be shown: %+v", got)
+		t.Errorf("unreached: %+v", got)
 	}
 	if err := h.bot.Permissions.Complete(context.Background()); err != nil {
 		t.Errorf("permitted: %v", err)
@@ -106,7 +106,7 @@ func TestCardThatReachedNobody(t *testing.T) {
 	}
 }
 
-// If a lead is above those who can't be shown the card, the lead is asked at once, and reads why.
+// If a lead is above those who can't see the card, the lead is asked at once, and reads why.
 func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })

@@ -72,7 +72,7 @@ func TestFaultyFiles(t *testing.T) {
 		{"an operation that can't be", one(""), "operations: [it]", "POST /it/{id} (it) can't be a tool: the path's {id} is not a parameter; take it out of operations"},
 		{"an effect of nothing", one("parameters: [" + id + "]"), "effects: {that: read-only}", "openapi.it.effects.that: there is no operation that"},
 		{"a variable that is missing", one("parameters: [" + id + "]"), "headers: {X: '${NOT_SET}'}", "NOT_SET is not set in the environment"},
-		{"no valid description", strings.Replace(one("parameters: ["+id+"]"), "title: x, ", "", 1), "", "the file does not keep to OpenAPI: "},
+		{"no valid description", strings.Replace(one("parameters: ["+id+"]"), "title: x, ", "", 1), "", "the file violates the OpenAPI specification: "},
 		{"a certificate", one("parameters: ["+id+"], security: [{c: []}]") + "components: {securitySchemes: {c: {type: mutualTLS}}}\n", "", "a certificate of the client's (mutualTLS)"},
 		{"a key in the query", one("parameters: ["+id+"], security: [{c: []}]") + "components: {securitySchemes: {c: {type: apiKey, in: query, name: k}}}\n", "", `add query: {k: "${API_KEY}"}`},
 		{"a key in a cookie", one("parameters: ["+id+"], security: [{c: []}]") + "components: {securitySchemes: {c: {type: apiKey, in: cookie, name: k}}}\n", "", `add headers: {Cookie: "k=${API_KEY}"}`},

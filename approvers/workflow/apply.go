@@ -21,7 +21,7 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 		t.turns.updateCall,        // the call's execution and preview
 		t.timers.updateTimers,     // deadlines, reminders, the run
 		t.records.auditEvents,     // the request's chain
-		t.countEvents,             // metrics, and the row of unchanged approvals
+		t.countEvents,             // metrics, and the streak of unchanged approvals
 		t.notices.refreshMessages, // everything that shows the request
 		t.notices.notifyPeople,    // direct messages to the people concerned
 	} {

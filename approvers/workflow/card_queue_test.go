@@ -283,9 +283,9 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestLinesInAnyOrder opens and closes cards in random order under changing caps. After each step every waiting request
-// must be shown or queued, and no place may stay free while a request is queued for it.
-func TestLinesInAnyOrder(t *testing.T) {
+// TestCardQueuesInAnyOrder opens and closes cards in random order under changing caps. After each step every waiting
+// request must be shown or queued, and no place may stay free while a request is queued for it.
+func TestCardQueuesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	dir, n := quickDir(t), 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -177,7 +177,7 @@ func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop 
 		})
 		w.through()
 		s.judge(w, effect, muted, stops)
-		w.wantForetold()
+		w.wantPreviews()
 		w.invariants()
 		if t.Failed() {
 			t.Logf("stopped at %q", stops)

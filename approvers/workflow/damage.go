@@ -396,7 +396,7 @@ func (t damageTx) returnKnown(e approvers.Execution) error {
 	case approvers.ExecutionSucceeded, approvers.ExecutionFailed:
 		return t.runs.returnResult(e)
 	}
-	return t.runs.changedStep(e) // it comes when the run ends, or people have said how it did
+	return t.runs.changedStep(e) // the result comes when the run ends, or when people report its outcome
 }
 
 // closeTurn replaces a damaged turn with a stopped one, and closes its open calls.

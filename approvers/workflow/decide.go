@@ -54,7 +54,7 @@ func (t requestsTx) current(id string) (currentRequest, *approvers.Denied, error
 	}
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	args, err := approvers.StrictArgs(r.Args, p.ReadsNumbers())
-	if err != nil { // they were taken under a policy that did not compute with them
+	if err != nil { // they were accepted under a policy without conditions that read their numbers
 		return t.void(cur, "the policy changed: "+plainFault(err))
 	}
 	cur.now, cur.events = r.Refresh(t.deciding(), args)
@@ -115,7 +115,7 @@ func (t requestsTx) decide(r approvers.Request, c Click) (approvers.Request, []a
 // action is a click as the domain sees it.
 func (t requestsTx) action(c Click) approvers.Action {
 	if c.At.IsZero() {
-		c.At = t.now // no time of receipt is not the beginning of time: a deadline holds for it
+		c.At = t.now // without a time of receipt it counts as received now, so that deadlines apply
 	}
 	return approvers.Action{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
 }

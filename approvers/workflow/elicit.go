@@ -146,8 +146,8 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	return t.runs.changedStep(e)
 }
 
-// lease sets how long a run that waits for something counts as under way: until from, plus the tool's timeout and the
-// lease.
+// lease sets until when a run that waits for something counts as under way: the tool's timeout and the lease after the
+// given time.
 func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	due := from.Add(lease)
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {

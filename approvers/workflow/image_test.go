@@ -96,7 +96,7 @@ type recording struct {
 	made          []byte // the store before it began
 	events        []traced
 	writes, syncs int
-	moments       []int // how many events were over when a machine could lose its power: those after a write count more than others
+	moments       []int // the moments of a power failure, as numbers of events before it; moments after a write are chosen more often
 }
 
 func recorded(t *testing.T, decisions int) recording {

@@ -40,9 +40,9 @@ func (h *harness) conversation(id string) store.Conversation {
 	return readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) })
 }
 
-// TestRewordedBeforeItWasRead checks that a message the model was not given yet has its last edited text, and is not
+// TestEditedBeforeItWasRead checks that a message the model was not given yet has its last edited text, and is not
 // given to the model once it is deleted.
-func TestRewordedBeforeItWasRead(t *testing.T) {
+func TestEditedBeforeItWasRead(t *testing.T) {
 	o := newHarness(t)
 	first, second := o.spoken(alice, "refund 50"), o.spoken(bob, "and quickly")
 	turn := o.hear(first).Turn
@@ -77,7 +77,7 @@ func TestRewordedBeforeItWasRead(t *testing.T) {
 		t.Errorf("it waits: %+v, %v", vm.Queued, err)
 	}
 	o.ok(o.Outbox.Removed(o.ctx(), o.message(notice.ID)))
-	o.hear(o.spoken(bob, "hello?")) // people are told anew
+	o.hear(o.spoken(bob, "hello?")) // people are told again
 	if n := len(o.messagesOf(turn)); n != 3 || o.messagesOf(turn)[2].Kind != store.OutboxQueued {
 		t.Errorf("%d outbox messages; want another notice", n)
 	}
@@ -108,9 +108,9 @@ func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	o.answer(next)
 }
 
-// TestRewordedAfterItWasRead checks that the model's history and the digest stay, and that approvers and requesters are
+// TestEditedAfterItWasRead checks that the model's history and the digest stay, and that approvers and requesters are
 // told.
-func TestRewordedAfterItWasRead(t *testing.T) {
+func TestEditedAfterItWasRead(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
 	turn := h.hear(u).Turn
@@ -154,8 +154,8 @@ func TestRewordedAfterItWasRead(t *testing.T) {
 	h.wantKinds(r.ID, "proposed shown reworded reworded reworded decided approved executing executed returned")
 }
 
-// TestRewordedWhileTheModelThinks checks a request that comes after the edit but was made from the earlier text.
-func TestRewordedWhileTheModelThinks(t *testing.T) {
+// TestEditedWhileTheModelThinks checks a request that comes after the edit but was made from the earlier text.
+func TestEditedWhileTheModelThinks(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
 	turn := h.hear(u).Turn

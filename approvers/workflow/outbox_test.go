@@ -110,9 +110,9 @@ func TestMessagesFollowTheState(t *testing.T) {
 	}
 }
 
-// TestAChangeDuringTheShowing checks that a change during a rendering is not lost: the rendering counts as the older
+// TestAChangeDuringTheDelivery checks that a change during a rendering is not lost: the rendering counts as the older
 // version.
-func TestAChangeDuringTheShowing(t *testing.T) {
+func TestAChangeDuringTheDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
 	read := h.only(r.ID, store.OutboxCard)
@@ -125,13 +125,13 @@ func TestAChangeDuringTheShowing(t *testing.T) {
 		t.Error("the change will never be shown")
 	}
 	if after = h.show(after); after.State != store.OutboxShown {
-		t.Errorf("%s after the second showing", after.State)
+		t.Errorf("%s after the second delivery", after.State)
 	}
 }
 
 // A message is being updated while its place is recorded as lost, and Slack accepts the update. Later changes must be
 // shown too.
-func TestAShowingInAPlaceThatIsLost(t *testing.T) {
+func TestADeliveryToALostChannel(t *testing.T) {
 	for name, still := range map[string]bool{"something new": false, "nothing new": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)

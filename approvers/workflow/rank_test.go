@@ -93,9 +93,9 @@ func TestRankOfABundle(t *testing.T) {
 	}
 }
 
-// TestManyChangesAreOneShowing checks that while a card waits for Slack, changes of it don't move it in the queue, and
+// TestManyChangesAreOneDelivery checks that while a card waits for Slack, changes of it don't move it in the queue, and
 // are shown at once.
-func TestManyChangesAreOneShowing(t *testing.T) {
+func TestManyChangesAreOneDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
 	card := h.show(h.only(r.ID, store.OutboxCard))

@@ -255,7 +255,7 @@ func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store
 	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxGap, Ref: result.Turn, To: store.ToConversation + result.Conversation})
 }
 
-// begin starts a turn with all messages that wait. The caller puts the conversation.
+// begin starts a turn with all messages that wait. The caller stores the conversation.
 func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil {

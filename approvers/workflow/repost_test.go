@@ -31,8 +31,8 @@ func (h *harness) showThese(refs ...string) {
 	}
 }
 
-// TestVanishedCards checks that deleted cards are posted again when somebody asks, and not before.
-func TestVanishedCards(t *testing.T) {
+// TestDeletedCards checks that deleted cards are posted again when somebody asks, and not before.
+func TestDeletedCards(t *testing.T) {
 	for name, ask := range map[string]func(*harness, approvers.Request, store.OutboxMessage){
 		"somebody writes in the asker's thread": func(h *harness, _ approvers.Request, _ store.OutboxMessage) { h.say(bob, "hello?") },
 		"somebody writes under the card": func(h *harness, _ approvers.Request, was store.OutboxMessage) {
@@ -88,9 +88,9 @@ func TestVanishedCards(t *testing.T) {
 	}
 }
 
-// TestVanishedCardsOfOthers checks that a deleted card comes back when other people at the same place must see it,
+// TestDeletedCardsOfOthers checks that a deleted card comes back when other people at the same place must see it,
 // whether or not Slack reported the deletion.
-func TestVanishedCardsOfOthers(t *testing.T) {
+func TestDeletedCardsOfOthers(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		h := newHarness(t)
 		h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -112,9 +112,9 @@ func TestVanishedCardsOfOthers(t *testing.T) {
 	}
 }
 
-// TestWhatVanishesTwice checks that a repeatedly deleted card is reposted less and less often before its deadline, and
-// in the end not at all: the person who deletes it prevails.
-func TestWhatVanishesTwice(t *testing.T) {
+// TestCardsDeletedRepeatedly checks that a repeatedly deleted card is reposted less and less often before its deadline,
+// and in the end not at all: the person who deletes it prevails.
+func TestCardsDeletedRepeatedly(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[0].Lead = "" }))
 	r := h.ask(`apply_discount {}`)
@@ -167,9 +167,9 @@ func TestWhatDoesNotMatterStaysAway(t *testing.T) {
 	}
 }
 
-// TestVanishedInTheThread checks that a message in the requester's thread comes back after the next message there: the
+// TestDeletedInTheThread checks that a message in the requester's thread comes back after the next message there: the
 // step, an approver's question, the question about a run.
-func TestVanishedInTheThread(t *testing.T) {
+func TestDeletedInTheThread(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
 	r := h.requestIn(turn, `issue_refund {"amount":1}`)
@@ -233,10 +233,10 @@ func TestTheDeadlineIsPutOff(t *testing.T) {
 	}
 }
 
-// TestVanishedMeanwhile checks that a deletion that overtakes the record of the post, and one during an update, are not
-// lost, and that a message that was posted anew because Slack refused further changes is not confused with the earlier
+// TestDeletedMeanwhile checks that a deletion that overtakes the record of the post, and one during an update, are not
+// lost, and that a message that was posted again because Slack refused further changes is not confused with the earlier
 // one.
-func TestVanishedMeanwhile(t *testing.T) {
+func TestDeletedMeanwhile(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
 	card := h.only(r.ID, store.OutboxCard)

@@ -318,10 +318,10 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// RetryUnknown asks for a call again whose outcome is unknown. It creates a new execution and a new request with all
+// RetryUnknown asks again for a call whose outcome is unknown. It creates a new execution and a new request with all
 // its stages under the current policy, even if the call would now run without asking. The earlier run stays unknown,
 // and can still be reported. The call's one result will be that of the new request, so RetryUnknown is denied once the
-// model has a result, and while an earlier retry is open. The people who may report the outcome may do it.
+// model has a result, and while an earlier retry is open. The same people who may report the outcome may do this.
 func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.runs.reportable(c)

@@ -36,9 +36,9 @@ func noLead(p *approvers.Policy) {
 	}
 }
 
-// TestNobodyCouldBeShownIt: the request says so at once, its cards are tried again after growing pauses, and its end
+// TestNobodyCanSeeTheCard: the request says so at once, its cards are tried again after growing pauses, and its end
 // names the reason.
-func TestNobodyCouldBeShownIt(t *testing.T) {
+func TestNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
@@ -71,7 +71,8 @@ func TestNobodyCouldBeShownIt(t *testing.T) {
 	}
 }
 
-// TestACardThatIsShownAgain checks that people who joined the role meanwhile get it too, and silence then means that nobody decided.
+// TestACardThatIsShownAgain checks that people who joined the role meanwhile get it too, and silence then means that
+// nobody decided.
 func TestACardThatIsShownAgain(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
@@ -122,8 +123,8 @@ func TestRetriesOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestTheLeadOfThoseWhoCantBeShownIt is asked at once, and not after escalate_after.
-func TestTheLeadOfThoseWhoCantBeShownIt(t *testing.T) {
+// TestTheLeadIfNobodyCanSeeTheCard is asked at once, and not after escalate_after.
+func TestTheLeadIfNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
 	h.refuse(r.ID, lead.ID.User())

@@ -63,7 +63,7 @@ func (v View) Undecided() (open []approvers.Request) {
 	return open
 }
 
-// bundleLook is how the calls of a bundle are drawn that are still to be decided.
+// bundleLook is how a bundle draws its undecided calls.
 type bundleLook struct {
 	args    map[string]bundledArgs // by request
 	risk    *RichText              // of all; empty: each with its own, because these differ
@@ -257,7 +257,7 @@ func (v View) takeBack(r approvers.Request) slack.BlockElement {
 	return button(ActTakeBack, "Take back…", v.token(r.ID), slack.StyleDefault)
 }
 
-// settled says where a call stands that can no longer be decided here.
+// settled describes the state of a call that can no longer be decided here.
 func (v View) settled(c view.Call) *RichText {
 	switch {
 	case waits(c):

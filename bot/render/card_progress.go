@@ -102,7 +102,7 @@ func laterStages(v View, r approvers.Request) *RichText {
 }
 
 // escalated tells a role that was added to the stage why: its own people have not decided in time, can't decide, or could
-// not be shown it. It is empty for the roles that the stage itself names.
+// not see the card. It is empty for the roles that the stage itself names.
 func (v View) escalated(r approvers.Request) *RichText {
 	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
 		return new(RichText)

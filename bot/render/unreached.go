@@ -26,8 +26,8 @@ func refusedCard(cause string) string {
 	return "Slack refuses it"
 }
 
-// unreached tells the requesters that nobody could be shown their request, who is told instead, and what is tried. It
-// is empty for a request that people can see.
+// unreached tells the requesters that nobody can see the card of their request, who is told instead, and what is tried.
+// It is empty for a request that people can see.
 func unreached(v View, r approvers.Request) *RichText {
 	stage := v.stageTitle(r.CurrentStage())
 	if r.ReachesNobody() {

@@ -150,7 +150,7 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	}
 }
 
-// replaced reports whether the clicked message had been posted anew elsewhere by then.
+// replaced reports whether the clicked message had been posted again elsewhere by then.
 func (c *chaos) replaced(x chaosArrival) bool {
 	newer := false
 	for _, p := range c.placed[x.outboxID] {

@@ -149,7 +149,7 @@ var stateMutants = []mutant{
 	{
 		name:  "an edit that comes late replaces a later one",
 		edits: []edit{{"approvers/request.go", "w.Edit > was.Edit", "w.Edit != was.Edit"}},
-		by:    []campaign{inWorkflow("^TestRewordedAfterItWasRead$")},
+		by:    []campaign{inWorkflow("^TestEditedAfterItWasRead$")},
 	},
 	{
 		name:  "a message that was lost is taken for the one in its place",
@@ -239,7 +239,7 @@ var stateMutants = []mutant{
 		by:    []campaign{{pkg: "./bot/render", run: "^TestLateNotices$"}},
 	},
 	{
-		name:  "a signed head is not held against any key",
+		name:  "a signed head is not checked with any key",
 		edits: []edit{{"approvers/head.go", "	if err := c.signed(h, signed); err != nil {\n		fault(\"%w\", err)\n	}\n", ""}},
 		by:    []campaign{domain("^TestHeadsFollowEachOther$"), tamperings},
 	},
@@ -274,7 +274,7 @@ var stateMutants = []mutant{
 		by:    []campaign{domain("^TestHeadsFollowEachOther$"), tamperings},
 	},
 	{
-		name:  "a head is not held against the journal",
+		name:  "a head is not compared with the journal",
 		edits: []edit{{"approvers/audit/verify_heads.go", "|| root != read.Root:", "|| root != read.Root && false:"}},
 		by:    []campaign{tamperings},
 	},

@@ -49,7 +49,7 @@ func isLost(err error) bool {
 	return errors.As(err, &l) || code(err) == codeGivenUp
 }
 
-// isContended reports whether the transaction met others and may succeed when it runs again.
+// isContended reports whether the transaction conflicted with others and may succeed when it runs again.
 func isContended(err error) bool {
 	switch code(err) {
 	case codeSerialization, codeDeadlock, codeUnique:

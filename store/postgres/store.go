@@ -19,7 +19,7 @@ import (
 type Store struct {
 	config  *config
 	pool    *pgxpool.Pool
-	gate    sync.RWMutex // held to write by a transaction that runs again and again: no other one of this process meets it
+	gate    sync.RWMutex // locked for writing by a transaction that was retried too often, so that no other one of this process conflicts with it
 	mu      sync.Mutex   // guards what follows, up to failure, and the adding to running
 	closed  bool
 	updates map[*time.Time]bool // when each transaction under way began
@@ -113,15 +113,15 @@ const (
 	lost              // the connection was lost, and nothing is committed
 )
 
-// How often a closure runs, at most, for each of these reasons, and from which run on it runs alone.
+// The maximum number of runs of a closure for each of these reasons, and the run from which on it runs alone.
 const (
 	maxContended = 50
 	maxLost      = 3
 	aloneFrom    = 3
 )
 
-// Update runs fn in a serializable transaction, again if others got in its way. If the context ends before fn starts,
-// fn does not run; once started, it runs to its end.
+// Update runs fn in a serializable transaction, and again if it conflicted with others. If the context ends before fn
+// starts, fn does not run; once started, it runs to its end.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	}
 }
 
-// pause waits for about the given time, so that transactions that met don't meet again.
+// pause waits for about the given time, so that transactions that conflicted don't conflict again.
 func pause(about time.Duration) { time.Sleep(about/2 + rand.N(about)) }
 
 // attempt runs fn once and commits.

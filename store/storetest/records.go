@@ -298,7 +298,7 @@ func anyText(h *harness) {
 				return err
 			}
 			if len(m) != 1 || len(calls) != 1 || n != 1 || len(timers) != 1 || len(of) != 1 || len(posts) != 1 || len(chain) != 1 || len(grants) != 1 {
-				h.Errorf("%q: %d messages, %d calls, %d tallied, %d timers, %d outbox messages, %d renderings, %d records, %d grants; want one of each",
+				h.Errorf("%q: %d messages, %d calls, %d counted, %d timers, %d outbox messages, %d renderings, %d records, %d grants; want one of each",
 					id, len(m), len(calls), n, len(timers), len(of), len(posts), len(chain), len(grants))
 				continue
 			}

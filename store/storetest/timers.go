@@ -62,7 +62,7 @@ func timers(h *harness) {
 	h.write(set(store.TimerRun, "c", 5))
 	h.view(func(r store.Reader) error {
 		got, err := r.Timer(store.TimerRun, "c")
-		h.same("a timer that was set anew", got, store.Timer{Kind: store.TimerRun, Ref: "c", Due: at(5)})
+		h.same("a timer that was set again", got, store.Timer{Kind: store.TimerRun, Ref: "c", Due: at(5)})
 		return err
 	})
 }

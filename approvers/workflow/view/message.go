@@ -335,8 +335,8 @@ func (m *Model) readHead(r store.Reader) error {
 	return err
 }
 
-// readRetry reads by which request a call was asked for again after the run that is looked at, with its cards, and
-// where people are asked about the run after which this request asks again.
+// readRetry reads both directions of a retry: for a run with an unknown outcome, the request that asks for its call
+// again, with its cards; for such a request, the messages that ask about the earlier run.
 func (m *Model) readRetry(r store.Reader) error {
 	if e := m.Execution; e.State == approvers.ExecutionUnknown || e.Loss != "" {
 		if m.Call.Execution != e.ID {
