@@ -126,7 +126,7 @@ func (w *harness) start() {
 		Model: agent.Model{BaseURL: "http://model.invalid/v1", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: w.model.Transport()}},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := w.workflow.Runs.Recover(ctx); err != nil {
+	if err := w.workflow.Runs.Recover(ctx, store.AllShares); err != nil {
 		w.t.Fatal(err)
 	}
 	worked := make(chan error, 1)
@@ -156,7 +156,7 @@ func (w *harness) start() {
 // stopProcess stops the process.
 func (w *harness) stopProcess() {
 	if w.stop != nil {
-		w.stopProcess()
+		w.stop()
 		w.stop = nil
 	}
 }

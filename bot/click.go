@@ -157,8 +157,11 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 	}
 	if _, _, err := b.Views.Delivery(ctx, channel, ts); errors.Is(err, store.ErrNotFound) && i.postedBy(me) {
 		// The bot posted it twice, because Slack's answer to the first post was lost.
-		if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil {
-			b.Log.Info("a card that was posted twice can't be deleted", "error", slackapi.Explain(err))
+		if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil && !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
+			b.Log.Info("a card that was posted twice can't be deleted; that is tried again later", "error", slackapi.Explain(err))
+			if err := b.Outbox.LeftOver(ctx, s.Message.ID, channel, ts, slackapi.Explain(err)); err != nil {
+				return s, err
+			}
 		}
 		return s, errReplaced
 	}

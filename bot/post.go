@@ -115,7 +115,7 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 			return "", "", d, fmt.Errorf("chat.postMessage: %w", slackapi.WithDelay(err))
 		}
 		if outside {
-			return "", "", d, b.takeBack(ctx, postedIn, posted)
+			return "", "", d, b.takeBack(ctx, s.ID, postedIn, posted)
 		}
 		if d = shown; part == 0 {
 			channel, ts = postedIn, posted
@@ -124,17 +124,20 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 	return channel, ts, d, nil
 }
 
-// takeBack deletes a reply to a deleted thread. Slack does not refuse such a reply, but posts it to the whole channel;
-// only the message in its response shows that it has no thread. takeBack returns errNoThread. If the deletion fails, it
-// returns an error that causes a retry, and findUnnamed then finds the message.
-func (b *Bot) takeBack(ctx context.Context, channel, ts string) error {
+// takeBack deletes an outbox message's reply to a deleted thread. Slack does not refuse such a reply, but posts it to
+// the whole channel; only the message in its response shows that it has no thread. takeBack returns errNoThread. If the
+// deletion fails, it returns an error that causes a retry, and findUnnamed then finds the message.
+func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil, slackapi.IsMessageLost(code):
 	case code == "", slackapi.IsServerFailure(code):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Warn("a thread is gone, so its message is in the channel", "channel", channel, "error", err)
+		b.Log.Warn("a thread is gone, so its message is in the channel; the deletion is tried again later", "channel", channel, "error", err)
+		if err := b.Outbox.LeftOver(ctx, message, channel, ts, slackapi.Explain(err)); err != nil {
+			return err
+		}
 	}
 	return fmt.Errorf("chat.postMessage: %w", errNoThread)
 }

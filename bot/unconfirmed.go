@@ -236,7 +236,7 @@ func (b *Bot) findUnnamed(ctx context.Context, me directory.Self, s store.Outbox
 		}
 		for _, m := range messages {
 			if of, _, ours := namedPart(me, m); ours && of == roundOf(s) {
-				if err := b.takeBack(ctx, channel, m.Timestamp); slackapi.ErrorCode(err) != errNoThread.Err {
+				if err := b.takeBack(ctx, s.ID, channel, m.Timestamp); slackapi.ErrorCode(err) != errNoThread.Err {
 					return err
 				}
 			}

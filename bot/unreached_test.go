@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"countersign/approvers"
@@ -125,15 +126,15 @@ func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 
 // A missing permission is told at once, and not as something else: to the person in words, to the operator by name.
 func TestPermissionIsMissing(t *testing.T) {
-	for scope, act := range map[string]func(h *harness){
-		"users:read":    func(h *harness) { h.says("sam", "#support", refundCall) },
-		"channels:read": func(h *harness) { h.says("sam", "#support", refundCall) },
+	for scope, words := range map[string]string{
+		"users:read":    "I keep it and try again for an hour. My operator has been told.",
+		"channels:read": "I lack a permission in Slack that I need for this, so nothing was done. My operator has been told.",
 	} {
 		t.Run(scope, func(t *testing.T) {
 			h := newHarness(t)
 			h.slack.Withhold(scope)
-			act(h)
-			h.answered("sam", "#support", "I lack a permission in Slack that I need for this, so nothing was done. My operator has been told.")
+			h.says("sam", "#support", refundCall)
+			h.answered("sam", "#support", words)
 			h.until("the log names the scope", func() bool { return strings.Contains(h.log.String(), "missing_scope: "+scope) })
 			if err := h.bot.Permissions.Complete(context.Background()); err == nil || !strings.Contains(err.Error(), scope+" (the bot can't ") {
 				t.Errorf("permitted: %v", err)
@@ -168,5 +169,47 @@ func TestMissingScopesAreThoseInUse(t *testing.T) {
 	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "usergroups:read" || name == "users:read.email" })
 	if len(names) != len(Scopes())-1 || !slices.Equal(fewer, want) || len(want) != len(names)-2 {
 		t.Errorf("missing: %v, without groups and addresses: %v", names, fewer)
+	}
+}
+
+// If Slack says of one message that the bot is not in the channel, but of the channel that it is, only this message
+// goes elsewhere. If the bot is not a member, or Slack does not say, everything open moves.
+func TestOneMessageIsRefusedInAChannel(t *testing.T) {
+	for name, c := range map[string]struct {
+		info  string // Slack's answer to conversations.info, if it refuses
+		moves bool
+	}{
+		"a member": {"", false}, "Slack does not say": {"access_denied", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			slack := &refuser{}
+			h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
+			h.says("sam", "#support", refundCall)
+			h.finds("teo", "#support-approvals", "", "ORD-123")
+			h.quiet()
+			var mu sync.Mutex
+			refused := 0
+			slack.refuse(func(method, body string) string {
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case method == "conversations.info" && refused > 0:
+					return c.info
+				case method == "chat.postMessage" && strings.Contains(body, "channel=C0002") && refused == 0:
+					refused++
+					return "not_in_channel"
+				}
+				return ""
+			})
+			h.says("sam", "#support", strings.ReplaceAll(refundCall, "ORD-123", "ORD-456"))
+			h.finds("teo", "U0BOT", "", "ORD-456")
+			h.quiet()
+			if moved := len(botMessages(h, "teo", "U0BOT", "")) == 2; moved != c.moves {
+				t.Errorf("the other card moved: %t", moved)
+			}
+			if lost := strings.Contains(h.log.String(), "the bot can't write in a channel any more"); lost != c.moves {
+				t.Errorf("the channel counts as lost: %t", lost)
+			}
+		})
 	}
 }

@@ -111,11 +111,22 @@ type OutboxMessage struct {
 	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
 	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps of its turn without a message of their own, which it describes
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"` // for an answer or a question: how often Slack refused it everywhere at its time; the pauses grow with it
-	Home          *Home       `json:"home,omitempty"`    // for OutboxHome
+	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: how often Slack refused it everywhere at its time; the pauses grow with it
+	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: since when Slack refuses it; zero: it does not
+	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages that Slack would not delete; TimerLeftover tries again
+	Home          *Home       `json:"home,omitempty"`         // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`
 	Process       string      `json:"maker"`          // the process that created it; another process must check whether it was already posted
 	After         time.Time   `json:"after,omitzero"` // its messages are not older than this by Slack's clock; zero: unknown
+}
+
+// Leftover is a Slack message that should be gone, and that Slack would not delete.
+type Leftover struct {
+	Channel string    `json:"channel"`
+	TS      string    `json:"ts"`
+	Since   time.Time `json:"since"` // of the first refusal
+	Next    time.Time `json:"next"`  // when the deletion is tried again
+	Cause   string    `json:"cause"` // Slack's last reason
 }
 
 // Home is the state of a person's Home tab.

@@ -77,6 +77,8 @@ type Reader interface {
 	NextTimer(kind TimerKind) (Timer, error)
 	// Timers lists up to limit timers of a kind in order of Due, then Ref, due or not.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
+	// TimersIn is Timers for some shares, and until a time, if that is not zero.
+	TimersIn(shares Shares, kind TimerKind, until time.Time, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)
 	// Unhandled reports whether there is an unhandled inbox row of a kind that was received at or before the time.

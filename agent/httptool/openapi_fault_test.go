@@ -62,7 +62,7 @@ func TestFaultyFiles(t *testing.T) {
 		{"deepObject of a list", one("parameters: [" + id + ", {name: x, in: query, style: deepObject, explode: true, schema: {type: array, items: {type: string}}}]"), "", "x has the style deepObject and is not an object"},
 		{"pipes of an object", one("parameters: [" + id + ", {name: x, in: query, style: pipeDelimited, schema: {allOf: [{type: object}]}}]"), "", "x is an object in the style pipeDelimited"},
 		{"a parameter in XML", one("parameters: [" + id + ", {name: x, in: query, content: {application/xml: {schema: {type: string}}}}]"), "", "x is written by content"},
-		{"two parameters of one name", one("parameters: [" + id + ", {name: 'a b', in: query, schema: {}}, {name: 'a?b', in: query, schema: {}}, {name: 'a!b', in: query, schema: {}}]"), "", "two parameters would be the argument a_b_query"},
+		{"two parameters of one name", one("parameters: [" + id + ", {name: 'a b', in: query, schema: {}}, {name: 'a?b', in: query, schema: {}}, {name: 'a!b', in: query, schema: {}}]"), "", "two parameters would become the argument a_b_query"},
 		{"a body in XML", one("parameters: [" + id + "], requestBody: {content: {application/xml: {schema: {type: string}}}}"), "", "the body is application/xml"},
 		{"a form with an encoding", one("parameters: [" + id + "], requestBody: {content: {application/x-www-form-urlencoded: {schema: {type: object}, encoding: {a: {style: form}}}}}"), "", "an encoding of its own"},
 		{"a dynamic reference", one("parameters: [" + id + "], requestBody: {content: {application/json: {schema: {$dynamicRef: '#x'}}}}"), "", "$dynamicRef"},

@@ -135,7 +135,7 @@ func (w *environment) alive() (finished bool) {
 			finished = false
 		}
 	}()
-	w.ok(w.Runs.Recover(w.ctx()))
+	w.ok(w.Runs.Recover(w.ctx(), store.AllShares))
 	for range 10_000 {
 		if !w.step() {
 			return true
@@ -165,7 +165,8 @@ func (w *environment) step() bool {
 		store.TimerInbox: w.handle, store.TimerThink: w.think, store.TimerRun: w.runTool, store.TimerPreview: w.makePreview,
 		store.TimerShowFirst: w.showAt, store.TimerShow: w.showAt, store.TimerShowAnswer: w.showAt, store.TimerShowLast: w.showAt,
 		store.TimerAvailability: w.resolveAvailability, store.TimerRemind: w.remind, store.TimerAway: w.depart,
-		store.TimerCatchUp: func(ctx context.Context, _ store.Timer) error { return w.Intake.CaughtUp(ctx, settings.Gap{}) }, // there is no history
+		store.TimerLeftover: func(ctx context.Context, t store.Timer) error { return w.Outbox.TriedLeftovers(ctx, t.Ref, nil) }, // Slack deletes everything here
+		store.TimerCatchUp:  func(ctx context.Context, _ store.Timer) error { return w.Intake.CaughtUp(ctx, settings.Gap{}) },   // there is no history
 	}
 	for kind, worker := range w.Workers() {
 		handlers[kind] = worker.Handle

@@ -362,12 +362,38 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	}
 }
 
+// TestRecoverShares recovers a run whose share this process takes over, or has again after it gave up the run's handler.
+// Other shares stay as they are.
+func TestRecoverShares(t *testing.T) {
+	h := newHarness(t)
+	r := h.claimed()
+	timer := h.timers(store.TimerRun)[r.Execution]
+	if want := (store.Timer{Affinity: store.ToConversation + r.Conversation}).Share(); timer.Share() != want {
+		t.Errorf("the run is in share %d, and its conversation's messages are in share %d", timer.Share(), want)
+	}
+	own := store.Shares(0).With(timer.Share())
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares&^own))
+	if got := h.timers(store.TimerRun)[r.Execution].Due; !got.Equal(timer.Due) {
+		t.Errorf("a run of another share is due at %s; it was %s", got, timer.Due)
+	}
+	h.ok(h.Runs.Recover(h.ctx(), own))
+	if got := h.timers(store.TimerRun)[r.Execution].Due; got.After(h.clock.Now()) {
+		t.Errorf("an interrupted run is due at %s", got)
+	}
+	h.notRun(r.Execution)
+	if e := h.execution(r.Execution); e.State != approvers.ExecutionUnknown {
+		t.Errorf("an interrupted run is %s", e.State)
+	}
+}
+
 // TestRecoverLeavesTheRestAlone checks that runs of this process, and runs that have not begun, are not recovered.
 func TestRecoverLeavesTheRestAlone(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
 	before := h.timers(store.TimerRun)[r.Execution].Due
-	h.ok(h.Runs.Recover(h.ctx()))
+	leave := h.Working(store.TimerRun, r.Execution)
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
+	leave()
 	if got := h.timers(store.TimerRun)[r.Execution].Due; !got.Equal(before) || !got.After(h.clock.Now()) {
 		t.Errorf("its own run is due at %s; it was %s", got, before)
 	}

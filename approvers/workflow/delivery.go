@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
@@ -30,7 +31,7 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 		posted := !lost && cur.TS != s.TS
 		if !lost {
 			cur.Channel, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError, cur.RepostIfLost, cur.ReplacedTS = s.Channel, s.TS, s.Revision, hash, "", false, ""
-			cur.Drafted, cur.Refusals = false, 0
+			cur.Drafted, cur.Refusals, cur.RefusedSince = false, 0, time.Time{}
 			cur.Step = s.Step // for OutboxHead: the number of the head
 			cur.Steps = s.Steps
 			if err := errors.Join(t.outbox.toldOf(cur), t.outbox.countAnswer(cur)); err != nil {

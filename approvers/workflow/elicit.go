@@ -153,7 +153,7 @@ func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {
 		due = due.Add(tool.Timeout)
 	}
-	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due, PutOff: t.now})
+	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due, PutOff: t.now, Affinity: store.ToConversation + e.Conversation})
 }
 
 // Respond records the answer of the person who was asked: the values of the form, or none if they visited an address.

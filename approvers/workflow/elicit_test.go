@@ -218,7 +218,7 @@ func TestElicitationOfADeadProcess(t *testing.T) {
 			if answersFirst {
 				wantDenied(t, h.respond(alice, q.ID, `{"city":"x"}`), approvers.DeniedAnswered)
 			} else {
-				h.ok(h.Runs.Recover(h.ctx()))
+				h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
 				if e, ran, err := h.Runs.Claim(h.ctx(), call.Execution); err != nil || !ran || e.Tries != 2 {
 					t.Fatalf("the next try: %t, %v", ran, err)
 				}

@@ -89,7 +89,7 @@ func (h *harness) reopen() {
 		h.t.Fatal(err)
 	}
 	h.open(nil)
-	h.ok(h.Runs.Recover(h.ctx()))
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
 }
 
 func (h *harness) ctx() context.Context { return context.Background() }

@@ -212,7 +212,7 @@ func (k *known) runOn(ctx context.Context, s store.Store) error {
 	wf := workflow.New(workflow.Config{
 		Store: s, Policy: func() *approvers.Policy { return current }, Tools: tools, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at },
 	})
-	if err := wf.Runs.Recover(ctx); err != nil {
+	if err := wf.Runs.Recover(ctx, store.AllShares); err != nil {
 		return err
 	}
 	var due []store.Timer

@@ -98,6 +98,18 @@ func (h *runningHandlers) enter(ctx context.Context, t store.Timer) (inner conte
 	}
 }
 
+// has reports whether a handler of this process works on something.
+func (h *runningHandlers) has(what handled) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, w := range h.under {
+		if w.handled == what {
+			return true
+		}
+	}
+	return false
+}
+
 // interruptAll interrupts all handlers.
 func (h *runningHandlers) interruptAll() {
 	h.mu.Lock()

@@ -33,10 +33,12 @@ func (w *core) newRunner() *jobs.Runner {
 		Update: func(ctx context.Context, what string, fn func(store.Tx, time.Time) error) error {
 			return w.update(ctx, what, func(t *tx) error { return fn(t, t.now) })
 		},
-		Awake:  awake,
-		Ready:  func() bool { return !w.file.away() },
-		Around: w.handle,
-		GiveUp: w.giveUp,
+		Awake:   awake,
+		Ready:   func() bool { return !w.file.away() },
+		Replica: w.Replica,
+		Gained:  func(ctx context.Context, shares store.Shares) error { return (&Runs{w}).Recover(ctx, shares) },
+		Around:  w.handle,
+		GiveUp:  w.giveUp,
 	})
 }
 

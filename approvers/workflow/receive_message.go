@@ -298,7 +298,7 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 
 // think schedules the model call of a turn. If a pause holds it up, the conversation is told.
 func (t turnsTx) think(turn approvers.Turn) error {
-	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now}); err != nil {
+	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now, Affinity: store.ToConversation + turn.Conversation}); err != nil {
 		return err
 	}
 	p, _, err := settings.ReadPause(t)

@@ -176,3 +176,28 @@ func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	}
 	return before, nil
 }
+
+// retryDeferred has the deliveries handled now that wait until Slack says who sent them.
+func (t receptionTx) retryDeferred() error {
+	timers, err := t.Timers(store.TimerInbox, maxRetried)
+	if err != nil {
+		return err
+	}
+	for _, timer := range timers {
+		if timer.PutOff.IsZero() || !timer.Due.After(t.now) {
+			continue
+		}
+		row, err := t.Inbox(timer.Ref)
+		if store.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err != nil || row.Deferred == nil {
+			continue
+		}
+		timer.Due = t.now
+		if err := t.SetTimer(timer); err != nil {
+			return err
+		}
+	}
+	return nil
+}

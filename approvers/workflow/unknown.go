@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
@@ -147,30 +148,31 @@ func (w *Runs) PutBack(ctx context.Context, execution string) error {
 // under way at once; a run beyond it is recovered when its lease ends.
 const mostRuns = 10_000
 
-// Recover is called once at the start. Executions that an earlier process left running, and its unfinished tool
-// previews, fall due at once.
-func (w *Runs) Recover(ctx context.Context) error {
+// Recover is called at the start with all shares, and later with those that this process takes over. Executions that
+// are stored as running and that no handler of this process runs were interrupted: they fall due at once. So do
+// unfinished tool previews.
+func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	return w.update(ctx, "recover", func(t *tx) error {
-		timers, err := t.Timers(store.TimerRun, mostRuns)
+		timers, err := t.TimersIn(shares, store.TimerRun, time.Time{}, mostRuns)
 		if err != nil {
 			return err
 		}
 		for _, timer := range timers {
-			if !timer.Due.After(t.now) {
+			if !timer.Due.After(t.now) || w.running.has(handled{timer.Kind, timer.Ref}) {
 				continue
 			}
 			e, err := t.Execution(timer.Ref)
 			if err != nil {
 				return err
 			}
-			if e.State == approvers.ExecutionExecuting && e.Owner != w.owner {
+			if e.State == approvers.ExecutionExecuting {
 				timer.Due = t.now
 				if err := t.SetTimer(timer); err != nil {
 					return err
 				}
 			}
 		}
-		return t.previews.recoverPreviews()
+		return t.previews.recoverPreviews(shares)
 	})
 }
 

@@ -88,7 +88,7 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits and Crashes are required.
+// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits, Replica and Crashes are required.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -102,6 +102,8 @@ type Config struct {
 	// Admits validates a filled-in form against its schema. Its error is written for a person's form. Nil: any object
 	// is accepted.
 	Admits func(schema, values json.RawMessage) error
+	// Replica says which work is this process's. Nil: all of it, because it is alone.
+	Replica store.Replica
 	// Crashes counts the crashes of processes during the work of the workers. Nil: they are not counted.
 	Crashes Crashes
 }
@@ -279,7 +281,7 @@ func (t *tx) settle(inbox, note string) error {
 	if !row.HandledAt.IsZero() {
 		return ErrHandled
 	}
-	row.HandledAt, row.Payload, row.Note = t.now, nil, note
+	row.HandledAt, row.Payload, row.Note, row.Deferred = t.now, nil, note, nil
 	if err := t.PutInbox(row); err != nil {
 		return err
 	}
@@ -315,6 +317,30 @@ func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 		row.ReceivedAt, row.HandledAt, row.Payload = row.ReceivedAt.UTC().Truncate(time.Microsecond), t.now, nil
 		return t.PutInbox(row)
 	})
+}
+
+// Defer records that a delivery can't be handled yet, because Slack does not say who sent it. It reports whether that
+// is new.
+func (w *Intake) Defer(ctx context.Context, inbox, cause string) (fresh bool, err error) {
+	err = w.update(ctx, "defer", func(t *tx) error {
+		row, err := t.Inbox(inbox)
+		switch {
+		case err != nil:
+			return err
+		case !row.HandledAt.IsZero():
+			return ErrHandled
+		}
+		d := store.Deferral{Since: t.now, Cause: cause}
+		if fresh = row.Deferred == nil; !fresh {
+			d.Since = row.Deferred.Since
+		}
+		if !fresh && *row.Deferred == d {
+			return nil
+		}
+		row.Deferred = &d
+		return t.PutInbox(row)
+	})
+	return fresh, err
 }
 
 // Done closes a delivery that changes nothing. note gives the reason, if that is worth keeping.

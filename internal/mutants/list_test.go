@@ -200,10 +200,20 @@ var stateMutants = []mutant{
 		by:    []campaign{inWorkflow("^TestFullDiskAgain$"), inWorkflow("^TestFullDisk$")},
 	},
 	{
+		name:  "a transaction does not check the claim that it works under",
+		edits: []edit{{"store/postgres/run.go", "for _, c := range r.claims {\n", "for _, c := range r.claims[:0] {\n"}},
+		by:    []campaign{{pkg: "./store/postgres", run: "^TestClaims$"}},
+	},
+	{
+		name:  "a replica works on after its lease",
+		edits: []edit{{"store/postgres/replica.go", "	for _, h := range r.held {\n		h.end()\n	}\n", ""}},
+		by:    []campaign{{pkg: "./store/postgres", run: "^TestClaims$"}},
+	},
+	{
 		name: "a process that starts does not look for runs that were cut",
 		edits: []edit{{"approvers/workflow/unknown.go",
-			"			if e.State == approvers.ExecutionExecuting && e.Owner != w.owner {\n",
-			"			if e.State == \"\" {\n"}},
+			"			if e.State == approvers.ExecutionExecuting {\n				timer.Due = t.now\n",
+			"			if e.State == \"\" {\n				timer.Due = t.now\n"}},
 		by: []campaign{crashPoints},
 	},
 	{

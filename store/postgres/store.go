@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +29,8 @@ type Store struct {
 	closing chan struct{}
 	running sync.WaitGroup
 	once    sync.Once
-	hold    *hold // nil: nothing is held
+	hold    *hold                   // nil: nothing is held
+	replica atomic.Pointer[Replica] // nil: it has not joined
 }
 
 var _ store.Store = (*Store)(nil)
@@ -54,6 +56,9 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.running.Wait()
 	s.once.Do(func() {
+		if r := s.replica.Load(); r != nil {
+			r.Leave()
+		}
 		s.pool.Close()
 		if s.hold != nil {
 			s.hold.end()
@@ -175,7 +180,7 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 		return done, err
 	}
 	r := newRun(context.WithoutCancel(ctx), s, conn, beginUpdate)
-	r.careful = careful
+	r.careful, r.claims = careful, store.ClaimsOf(ctx)
 	committed := false
 	defer func() {
 		if !committed { // also if fn panicked or ended the goroutine
@@ -204,6 +209,8 @@ func (r *run) judge(err error) (outcome, error) {
 		return mistaken, err
 	case isContended(err):
 		return contended, err
+	case code(err) == codeFenced:
+		r.store.fenced(r.claims)
 	case isLost(err):
 		r.store.pool.Reset() // others may have been lost with it
 		return lost, err

@@ -41,7 +41,7 @@ func (r *run) lookUpOutbox(where string, arg any, ref func() (string, bool)) que
 			}
 			return nil
 		})(b)
-		rows("SELECT t.kind, t.ref, t.due, t.lane, t.tries, t.put_off FROM outbox_messages o JOIN timers t ON t.ref = o.id WHERE o.ref = "+where, []any{arg}, func(found pgx.Rows) error {
+		rows("SELECT "+timerColumns+" FROM outbox_messages o JOIN timers t ON t.ref = o.id WHERE o.ref = "+where, []any{arg}, func(found pgx.Rows) error {
 			timer, err := scanTimer(found)
 			r.known[timerKey(timer.Kind, timer.Ref)] = known{value: timer}
 			return err
