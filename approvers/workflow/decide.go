@@ -240,14 +240,14 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 
 // Refuse records a click that is not valid for any of the bot's current buttons: on a replaced version, a copy, or with
 // a forged value. named are the ids in the click or on the message; each that is a request gets a record, and nothing
-// else changes. anew is an outbox message to render again, so that the next click is on a recorded version; empty:
+// else changes. redraw is an outbox message to render again, so that the next click is on a recorded version; empty:
 // none.
-func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, anew string, named ...string) error {
+func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
 			return err
 		}
-		if err := t.outbox.drawAnew(anew, c, denied); err != nil {
+		if err := t.outbox.drawAgain(redraw, c, denied); err != nil {
 			return err
 		}
 		slices.Sort(named)
@@ -274,9 +274,9 @@ func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 	return err
 }
 
-// drawAnew renders an outbox message again, whatever Slack shows now; empty: none. Every version is kept, so the number
-// of versions that one person can cause this way is limited.
-func (t outboxTx) drawAnew(message string, c Click, denied *approvers.Denied) error {
+// drawAgain renders an outbox message again, whatever Slack shows now; empty: none. Every version is kept, so the
+// number of versions that one person can cause this way is limited.
+func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) error {
 	if message == "" {
 		return nil
 	}

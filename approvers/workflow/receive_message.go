@@ -19,20 +19,20 @@ const silence = 8 * time.Hour
 
 // IncomingMessage is a message from a person to the bot.
 type IncomingMessage struct {
-	Inbox    string    // id of the delivery, closed in the same transaction
-	At       time.Time // when it was received
-	Channel  approvers.ChannelRef
-	Team     string
-	Thread   string // ts of the thread's root; empty at the top level of a direct message
-	TS       string // the message's own ts
-	Who      approvers.Identity
-	Text     string         // as the model should read it
-	Attached string         // for the model only: the attached files, and where the message was written
-	Start    bool           // it may begin a conversation: a mention, or a direct message
-	Anew     bool           // it begins a new conversation at the top level of a direct message
-	Stop     bool           // it says to stop: the current turn is stopped, and no turn begins
-	Edited   string         // Slack's ts of the last edit; empty: it was not edited
-	Gap      *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
+	Inbox           string    // id of the delivery, closed in the same transaction
+	At              time.Time // when it was received
+	Channel         approvers.ChannelRef
+	Team            string
+	Thread          string // ts of the thread's root; empty at the top level of a direct message
+	TS              string // the message's own ts
+	Who             approvers.Identity
+	Text            string         // as the model should read it
+	Attached        string         // for the model only: the attached files, and where the message was written
+	Start           bool           // it may begin a conversation: a mention, or a direct message
+	NewConversation bool           // it begins a new conversation at the top level of a direct message
+	Stop            bool           // it says to stop: the current turn is stopped, and no turn begins
+	Edited          string         // Slack's ts of the last edit; empty: it was not edited
+	Gap             *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
 }
 
 // MessageResult says how a message was handled.
@@ -147,7 +147,7 @@ func (t turnsTx) conversationFor(u IncomingMessage, result *MessageResult) (stor
 		return conv, err
 	}
 	known := err == nil
-	if known && u.Thread == "" && (u.Anew || t.now.Sub(conv.LastAt) > silence) && conv.Turn == "" {
+	if known && u.Thread == "" && (u.NewConversation || t.now.Sub(conv.LastAt) > silence) && conv.Turn == "" {
 		known = false
 	}
 	if !known && !u.Start {

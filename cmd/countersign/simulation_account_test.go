@@ -137,7 +137,7 @@ func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	}
 	e, err := s.execution(in.Key)
 	if s.ran[in.Key] > 1 && err == nil && e.State == approvers.ExecutionSucceeded {
-		return // a try that was given up, and was deaf to that, acts after another one ended: the tool knows the key
+		return // an attempt that was given up but ignored that acts after another one has ended: the tool knows the key
 	}
 	if err != nil || string(e.Args) != string(in.Args) || !p.dead.Load() && e.State != approvers.ExecutionExecuting && e.State != approvers.ExecutionUnknown && e.ReportedBy == "" {
 		s.violate("%s %s acts, and the store has it as %s with %s: %v", tool, a.N, e.State, e.Args, err)
@@ -232,7 +232,7 @@ func mayRun(result string) bool {
 	}
 	switch r.Status {
 	case approvers.OutcomeRejected, approvers.OutcomeExpired, approvers.OutcomeWithdrawn, approvers.OutcomeRevoked, approvers.OutcomeVoided, approvers.OutcomeRefused:
-		return strings.Contains(r.Guidance, "it may have happened besides") // that was asked for again, and an earlier run may have acted
+		return strings.Contains(r.Guidance, "it may have happened besides") // it was asked for again, and an earlier run may have acted
 	}
 	return true
 }
