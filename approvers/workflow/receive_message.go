@@ -92,7 +92,7 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 			return err
 		}
 		result.Paused = p.On
-		if slices.ContainsFunc(recent, func(m store.Message) bool { return m.TS == u.TS && m.Author == u.Who.ID }) {
+		if slices.ContainsFunc(recent, func(m store.Message) bool { return m.TS == u.TS && m.Author == u.Who.ID }) || beforeRecent(recent, u.TS) {
 			result.Duplicate = true
 			return nil
 		}
@@ -117,6 +117,13 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 		}
 	}
 	return len(conversation) > 0
+}
+
+// beforeRecent reports whether a message is older than the recent ones of a long conversation. Only a history that is read
+// again has such messages.
+func beforeRecent(recent []store.Message, ts string) bool {
+	i := slices.IndexFunc(recent, func(m store.Message) bool { return m.Role == store.RoleUser && m.TS != "" })
+	return i >= 0 && recent[0].Seq > 1 && sentBefore(ts, recent[i].TS)
 }
 
 // alreadyTold checks whether a message is deleted by now, or was stored before it was edited. Deliveries can arrive out

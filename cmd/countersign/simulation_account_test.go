@@ -281,8 +281,9 @@ func (s *simulation) proposed(r scriptedmodel.Request, calls []string) {
 	}
 }
 
-// shownArg is the line of a card, or of a form, with the number or the amount of a call.
-var shownArg = regexp.MustCompile(`(?m)^(n|amount): +(?:\S+ → )?(\S+)`) // after the arrow: what it was changed to
+// shownArg is the number or the amount of a call on a card or in a form: on a line of its own, or among all arguments on
+// one line.
+var shownArg = regexp.MustCompile(`(?m)(?:^|, )(n|amount): +(?:\S+ → )?([^\s,]+)`) // after the arrow: what it was changed to
 
 // agree records what a person approved: every call that was shown to them, with its amount.
 func (s *simulation) agree(user, text string, more bool) {
