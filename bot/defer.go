@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/internal/redact"
@@ -29,6 +30,11 @@ type deferredError struct {
 func (e deferredError) After() time.Duration { return e.wait }
 
 func (e deferredError) Unwrap() error { return e.error }
+
+// isLookupRefused reports whether Slack refuses to say who somebody is, or gives an answer that can't be used.
+func isLookupRefused(err error) bool {
+	return slackapi.IsRefused(err) || slackapi.IsUnusable(err) || errors.Is(err, directory.ErrAboutAnother)
+}
 
 func isDeferred(err error) bool {
 	var later deferredError

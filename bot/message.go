@@ -2,7 +2,6 @@ package bot
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"strings"
 
@@ -25,7 +24,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		return b.Intake.Done(ctx, row.ID, "the bot's own message")
 	}
 	who, err := b.users.Who(ctx, user, false)
-	if slackapi.IsRefused(err) || slackapi.IsUnusable(err) || errors.Is(err, directory.ErrAboutAnother) {
+	if isLookupRefused(err) {
 		return unknownWriter{b, row, e}.deferred(ctx, err)
 	}
 	if err != nil {

@@ -142,7 +142,8 @@ func (u undelivered) summary() error {
 	}
 	if n := len(u.Leftovers); n > 0 {
 		l := u.Leftovers[0]
-		parts = append(parts, fmt.Sprintf("Slack neither changes nor deletes %s, one since %s: %s", render.Plural(n, "old message"), l.Since.UTC().Format(time.RFC3339), visible.Line(l.Cause)))
+		parts = append(parts, fmt.Sprintf("Slack neither changes nor deletes %s, one since %s: %s",
+			render.Plural(n, "old message"), l.Since.UTC().Format(time.RFC3339), visible.Line(l.Cause)))
 	}
 	if u.Deferred != nil {
 		parts = append(parts, u.Deferred.what())
