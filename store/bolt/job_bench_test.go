@@ -89,7 +89,7 @@ func benchJobs(b *testing.B, j jobs) {
 }
 
 // crowd does n things, so many at once.
-func crowd(b *testing.B, workers, n int, do func(i int) error) {
+func crowd(b testing.TB, workers, n int, do func(i int) error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range workers {
@@ -136,7 +136,7 @@ var jobTool = agent.Tool{
 
 // benchFixture is shared by all workflows of a benchmark: the file, the policy and the tools.
 type benchFixture struct {
-	*testing.B
+	testing.TB
 	path   string
 	reopen bool
 	shared *Store      // nil: each part opens the file for itself
@@ -147,12 +147,12 @@ type benchFixture struct {
 	ran    atomic.Int64
 }
 
-func newBenchFixture(b *testing.B, reopen bool) *benchFixture {
+func newBenchFixture(b testing.TB, reopen bool) *benchFixture {
 	policy, err := config.ParsePolicy("countersign.yaml", []byte(jobPolicy))
 	if err != nil {
 		b.Fatal(err)
 	}
-	o := &benchFixture{B: b, path: filepath.Join(b.TempDir(), "store.db"), reopen: reopen, policy: policy.Policy, tools: &agent.Registry{}}
+	o := &benchFixture{TB: b, path: filepath.Join(b.TempDir(), "store.db"), reopen: reopen, policy: policy.Policy, tools: &agent.Registry{}}
 	if err := o.tools.Register(jobTool); err != nil {
 		b.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func (o *benchFixture) asked(n int) []string {
 	from := o.told
 	o.told += n
 	err := o.part(func(wf *workflow.Workflow) error {
-		crowd(o.B, 64, n, func(i int) error {
+		crowd(o.TB, 64, n, func(i int) error {
 			ts := fmt.Sprintf("1780000000.%06d", from+i)
 			heard, err := wf.Intake.ReceiveMessage(o.Context(), workflow.IncomingMessage{
 				At: time.Now(), Team: "T0001", Thread: ts, TS: ts, Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},

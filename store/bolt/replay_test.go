@@ -52,7 +52,7 @@ type replay struct {
 }
 
 // recordJobs does jobs one after the other, and records what they write.
-func recordJobs(b *testing.B, n int) replay {
+func recordJobs(b testing.TB, n int) replay {
 	o := newBenchFixture(b, false)
 	r := &recorder{Store: o.shared}
 	o.over = r
@@ -66,6 +66,26 @@ func recordJobs(b *testing.B, n int) replay {
 		out.jobs, r.all = append(out.jobs, r.all), nil
 	}
 	return out
+}
+
+// A whole job puts and deletes this many rows, in this many commits. Fewer are better: see ADR 8.
+const (
+	jobRows    = 75
+	jobCommits = 4
+)
+
+func TestRowsOfAJob(t *testing.T) {
+	job := recordJobs(t, 2).jobs[1]
+	rows, all := map[string]int{}, 0
+	for _, puts := range job {
+		all += len(puts)
+		for _, p := range puts {
+			rows[string(p.in)]++
+		}
+	}
+	if all > jobRows || len(job) > jobCommits {
+		t.Errorf("a job takes %d rows in %d commits, want at most %d in %d: %v", all, len(job), jobRows, jobCommits, rows)
+	}
 }
 
 // begin creates a store with the rows from before the jobs.
