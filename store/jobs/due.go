@@ -17,11 +17,17 @@ func (r *Runner) due(reader store.Reader, kind store.TimerKind, w *watch) (due [
 	return due, next, err
 }
 
-// fallen is due without skipping.
+// fallen is due without skipping. A kind of which nothing is due costs one read of the index, as it is read every second.
 func (r *Runner) fallen(reader store.Reader, kind store.TimerKind, w *watch) (due []store.Timer, next time.Time, err error) {
+	first, err := reader.NextTimer(kind)
+	if err != nil {
+		return nil, next, store.IgnoreNotFound(err)
+	}
 	now := r.Now()
-	if due, err = reader.DueTimers(kind, now, 1024); err != nil {
-		return due, next, err
+	if !first.Due.After(now) {
+		if due, err = reader.DueTimers(kind, now, 1024); err != nil {
+			return due, next, err
+		}
 	}
 	if r.Soon[kind] && w.search() {
 		stranded, err := w.stranded(reader, kind, now)
@@ -33,11 +39,7 @@ func (r *Runner) fallen(reader store.Reader, kind store.TimerKind, w *watch) (du
 	if len(due) > 0 {
 		return due, next, nil
 	}
-	timer, err := reader.NextTimer(kind)
-	if err != nil {
-		return nil, next, store.IgnoreNotFound(err)
-	}
-	return nil, timer.Due, nil
+	return nil, first.Due, nil
 }
 
 // watch finds timers that should run soon but are far ahead because the clock was set back. It looks once a second,
