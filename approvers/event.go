@@ -182,8 +182,8 @@ func (r Request) NetEvents(events []Event) []Event {
 // Reassigned reports whether the request now waits for other roles or another group than before the stage started.
 func (e StageStarted) Reassigned(r Request) bool { return !e.After.AsksLike(r.stage()) }
 
-// Advances reports whether the request moved: to another stage, or to other arguments. For new and reopened requests it
-// returns false, because other events report those.
+// Advances reports whether the request advanced: to another stage, or to other arguments. For new and reopened requests
+// it returns false, because other events report those.
 func (e StageStarted) Advances() bool {
 	switch e.Why {
 	case StageEdited:

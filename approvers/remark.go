@@ -57,7 +57,7 @@ func (r Request) speakingRole(p *Policy, who Identity) (string, *Denied) {
 	if denied == nil {
 		return role.Name, nil
 	}
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		if d.By == who.ID && who.trouble() == "" {
 			return d.Role, nil
 		}

@@ -203,8 +203,8 @@ func (r Request) People() []PersonID {
 // WantsTyping reports whether approving it asks for a typed value.
 func (r Request) WantsTyping() bool { return r.Plan.Risk >= Critical || r.StepUp != "" }
 
-// Standing lists the approvals that count for the current arguments.
-func (r Request) Standing() []Decision {
+// ValidApprovals lists the approvals that count for the current arguments.
+func (r Request) ValidApprovals() []Decision {
 	var out []Decision
 	for _, d := range r.Decisions {
 		if d.Kind != Reject && !d.Fallen && d.Digest == r.Digest {
@@ -228,7 +228,7 @@ func (r Request) Against(stage int) []Decision {
 // At returns how many people have approved the given stage.
 func (r Request) At(stage int) int {
 	n := 0
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		if d.Stage == stage {
 			n++
 		}
@@ -278,7 +278,7 @@ func (r Request) title(p *Policy) string {
 
 // counted reports whether the person's approval stands at any stage.
 func (r Request) counted(who PersonID) bool {
-	return slices.ContainsFunc(r.Standing(), func(d Decision) bool { return d.By == who })
+	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who })
 }
 
 // Over returns the denial for an action after the request was resolved.

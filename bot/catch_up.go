@@ -25,14 +25,14 @@ const (
 	mostMessages  = 1000 // of a channel, and of a thread
 	mostThreads   = 200  // of a channel
 	pageOfHistory = 200
-	// oldThreads is how far before the gap a thread may have begun whose new replies are read although the bot takes
-	// no part in it.
+	// oldThreads limits the age of threads in which the bot takes no part: their new replies are read if they began at
+	// most this long before the gap.
 	oldThreads = 72 * time.Hour
-	// oldTalks is how long a conversation with the bot may have been silent whose thread is read although it began
-	// before that.
+	// oldTalks limits the silence of conversations with the bot: the thread of an older one is read if its last message is
+	// at most this old.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
-	// longAway is how old a message is about which the bot says that it was away.
+	// longAway is the age from which a message is answered with a note that the bot was away.
 	longAway = 15 * time.Minute
 )
 
@@ -78,7 +78,7 @@ type history struct {
 func (c *catchUp) run(ctx context.Context) error {
 	var cut bool
 	if c.oldest, cut = c.gap.Oldest(c.since); cut {
-		c.Log.Warn("nothing was received for longer than messages are read back; what was written before is not answered", "from", c.gap.Received, "read_from", c.oldest)
+		c.Log.Warn("the gap is longer than messages are read back; what was written before is not answered", "from", c.gap.Received, "read_from", c.oldest)
 	}
 	channels, err := c.channels(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *catchUp) run(ctx context.Context) error {
 
 // bound says that a limit was reached.
 func (c *catchUp) bound(what string, most int, channel string) {
-	c.Log.Warn("there was more to read than is read after a gap; the rest is not answered", "limit", what, "most", most, "channel", channel)
+	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
 // patiently makes a call when Slack's limits allow it. Everything else goes first, so this may take minutes.
@@ -137,8 +137,8 @@ func (c *catchUp) skipped(err error) bool {
 	return true
 }
 
-// channels returns the channels and direct messages that the bot is a member of, by id. Where Slack does not list them,
-// those of recent conversations are known.
+// channels returns the channels and direct messages that the bot is a member of, by id. If Slack does not list them, it
+// returns those of recent conversations.
 func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 	known := map[string]bool{}
 	for _, kind := range []string{"public_channel", "private_channel", "im", "mpim"} {

@@ -309,7 +309,7 @@ func (w *streamWriter) append(ctx context.Context, text string) error {
 		return errNoUse
 	default: // Slack ended the stream, or its content is unknown: from now on rewrite the whole message
 		w.streaming = false
-		w.b.Log.Debug("a stream is over before its end; the message is changed instead", "error", err)
+		w.b.Log.Debug("Slack ended a stream early; its message is edited instead", "error", err)
 		return nil
 	}
 	w.advance(next, pieces)

@@ -48,7 +48,7 @@ func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
 	switch {
 	case err == nil, errors.Is(err, workflow.ErrHandled), errors.Is(err, workflow.ErrNotDue):
 		return nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, isDeferred(err):
 		return err
 	case isUnpermitted(err):
 		return b.unpermitted(ctx, row, err)

@@ -42,6 +42,7 @@ type Intake interface {
 	Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error)
 	Remember(ctx context.Context, row store.Inbox) error
 	Done(ctx context.Context, inbox, note string) error
+	Defer(ctx context.Context, inbox, cause string) (fresh bool, err error)
 	Deadly(inbox string) int
 	Abandon(ctx context.Context, inbox, user string) error
 	ReceiveMessage(ctx context.Context, u workflow.IncomingMessage) (workflow.MessageResult, error)
@@ -76,7 +77,7 @@ type Requests interface {
 // Turns handles what people do with a turn, and the messages that show a step while the model writes it.
 type Turns interface {
 	TryAgain(ctx context.Context, c workflow.Click) error
-	Halt(ctx context.Context, c workflow.Click) error
+	StopBy(ctx context.Context, c workflow.Click) error
 	AddFeedback(ctx context.Context, c workflow.Click, good bool) error
 	Drafted(ctx context.Context, s store.OutboxMessage, said string) error
 	Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error)
@@ -120,6 +121,8 @@ type Outbox interface {
 	Unchanged(ctx context.Context, s store.OutboxMessage) error
 	Removed(ctx context.Context, s store.OutboxMessage) error
 	Replace(ctx context.Context, s store.OutboxMessage) error
+	LeftOver(ctx context.Context, message, channel, ts, cause string) error
+	TriedLeftovers(ctx context.Context, message string, tried []workflow.TriedDeletion) error
 	Unreachable(ctx context.Context, message, cause, lost string) error
 	Expand(ctx context.Context, message string, users []string) error
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
@@ -172,6 +175,7 @@ type Views interface {
 	Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error)
 	Rendering(ctx context.Context, message string, post uint64) (shown store.Rendering, err error)
 	StepOf(ctx context.Context, call string) (message string, err error)
+	Leftovers(ctx context.Context, message string) (list []store.Leftover, err error)
 	Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error)
 	HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error)
 }

@@ -195,15 +195,17 @@ func (t peopleTx) recheckAvailability(requests []approvers.Request) error {
 	return nil
 }
 
-// errMoved means that the request changed during the look-up of its people. The look-up is repeated soon; no warning is
-// needed.
-var errMoved error = movedError{}
+// errRequestChanged means that the request changed during the look-up of its people. The look-up is repeated soon; no
+// warning is needed.
+var errRequestChanged error = requestChangedError{}
 
-type movedError struct{}
+type requestChangedError struct{}
 
-func (movedError) Error() string { return "the request changed while its people were looked up" }
+func (requestChangedError) Error() string {
+	return "the request changed while its people were looked up"
+}
 
-func (movedError) After() time.Duration { return 100 * time.Millisecond }
+func (requestChangedError) After() time.Duration { return 100 * time.Millisecond }
 
 // ResolveAvailability checks who of a stage can be reached. It invites stand-ins, and calls the lead if nobody can be
 // reached. people are the stage's people as of snapshot.
@@ -233,7 +235,7 @@ func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapsho
 		return approvers.Request{}, t.ClearTimer(timer.Kind, timer.Ref)
 	}
 	if err == nil && r.Version != snapshot.Request.Version {
-		err = errMoved
+		err = errRequestChanged
 	}
 	return r, err
 }

@@ -10,7 +10,7 @@ import (
 // the same transaction, then the request's new position. The use case itself records a click before all of these,
 // because it knows what was shown.
 func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) error {
-	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditMove} {
+	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditTransition} {
 		for _, e := range events {
 			if err := record(r, e); err != nil {
 				return err
@@ -51,8 +51,9 @@ func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	}, nil)
 }
 
-// auditMove records the request's new position. A new request is recorded as proposed, and a consumed one as executing.
-func (t recordsTx) auditMove(r approvers.Request, e approvers.Event) error {
+// auditTransition records the request's new position. Two transitions have records of their own: that of a new request
+// is proposed, that of a consumed one executing.
+func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error {
 	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
 	switch e := e.(type) {
 	case approvers.RequestReopened:
@@ -67,7 +68,7 @@ func (t recordsTx) auditMove(r approvers.Request, e approvers.Event) error {
 		facts["risk"], facts[approvers.FactStages] = r.Plan.Risk.String(), r.Plan.StageFacts()
 		return t.audit(r.ID, approvers.AuditAdvanced, "", facts, nil)
 	case approvers.RequestApproved:
-		facts[approvers.FactStages], facts[approvers.FactStanding] = r.Plan.StageFacts(), r.StandingFacts()
+		facts[approvers.FactStages], facts[approvers.FactValidApprovals] = r.Plan.StageFacts(), r.ValidApprovalFacts()
 		return t.audit(r.ID, approvers.AuditApproved, "", facts, nil)
 	case approvers.RequestClosed:
 		return t.audit(r.ID, approvers.AuditClosed, r.ClosedBy, facts, map[string]string{"reason": r.Reason})

@@ -76,13 +76,13 @@ func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	return nil
 }
 
-// showCards shows a pending request to the people whom it waits for now. moved reports whether it has left a card
+// showCards shows a pending request to the people whom it waits for now. dequeued reports whether it has left a card
 // queue. The use case that proposes a new request shows it, together with the others of its step.
-func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, moved bool) error {
+func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequeued bool) error {
 	if r.State != approvers.Pending || approvers.HasEvent[approvers.RequestOpened](events) {
 		return nil
 	}
-	if moved || slices.ContainsFunc(events, func(e approvers.Event) bool { return wantsCard(r, e) }) {
+	if dequeued || slices.ContainsFunc(events, func(e approvers.Event) bool { return wantsCard(r, e) }) {
 		if err := t.cards.wantCard(r); err != nil {
 			return err
 		}

@@ -224,7 +224,7 @@ func (h *harness) rowsOf(r approvers.Request) rows {
 		_, out.timers[kind] = h.timers(kind)[r.ID]
 	}
 	_, out.timers[store.TimerRun] = h.timers(store.TimerRun)[r.Execution]
-	for _, m := range h.surfacesOf(r.ID) {
+	for _, m := range h.messagesOf(r.ID) {
 		to, _, _ := strings.Cut(m.To, ":conv") // a conversation's id is drawn
 		out.messages[m.ID] = string(m.Kind) + " " + to
 		out.lost = out.lost || m.State == store.OutboxLost

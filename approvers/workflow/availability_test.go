@@ -32,7 +32,7 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 	if len(a.Covers) != 1 || a.Covers[0].None || a.Version != 1 {
 		t.Errorf("%+v", a)
 	}
-	told := h.surfacesOf(string(lead.ID))
+	told := h.messagesOf(string(lead.ID))
 	if len(told) != 1 || told[0].Kind != store.OutboxStandIn || told[0].To != "user:U0005" {
 		t.Errorf("the stand-in is told by %+v", told)
 	}
@@ -61,7 +61,7 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 		h.away(lead, 48*time.Hour, deputy)
 	}
 	var wants []uint64
-	for _, s := range h.surfacesOf(string(lead.ID)) {
+	for _, s := range h.messagesOf(string(lead.ID)) {
 		wants = append(wants, s.Revision)
 	}
 	if want := []uint64{2, 2, 2, 1}; !slices.Equal(wants, want) {
@@ -69,7 +69,7 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	}
 	_, err := h.People.Back(h.ctx(), "", lead)
 	h.ok(err)
-	if last := h.surfacesOf(string(lead.ID))[3]; last.Revision != 2 {
+	if last := h.messagesOf(string(lead.ID))[3]; last.Revision != 2 {
 		t.Errorf("the last one does not show that it is over")
 	}
 }
@@ -176,7 +176,7 @@ func TestBack(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	h.wantKinds("absence:"+string(lead.ID), "away away")
-	if told := h.surfacesOf(string(lead.ID)); len(told) != 1 || told[0].Revision != 2 {
+	if told := h.messagesOf(string(lead.ID)); len(told) != 1 || told[0].Revision != 2 {
 		t.Errorf("the stand-in is shown %+v", told)
 	}
 	r := h.ask(`issue_refund {"amount":1}`)

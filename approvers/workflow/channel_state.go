@@ -333,6 +333,9 @@ func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
 	if isAnswer(s) || isQuestion(s) {
 		s.Refusals++
+		if s.RefusedSince.IsZero() {
+			s.RefusedSince = t.now
+		}
 	}
 	if err := t.PutOutboxMessage(s); err != nil {
 		return err

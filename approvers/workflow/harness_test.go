@@ -88,7 +88,7 @@ func (h *harness) reopen() {
 		h.t.Fatal(err)
 	}
 	h.open(nil)
-	h.ok(h.Runs.Recover(h.ctx()))
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
 }
 
 func (h *harness) ctx() context.Context { return context.Background() }
@@ -231,7 +231,7 @@ func (h *harness) turn(id string) approvers.Turn {
 	return readStore(h, func(r store.Reader) (approvers.Turn, error) { return r.Turn(id) })
 }
 
-func (h *harness) surfacesOf(ref string) []store.OutboxMessage {
+func (h *harness) messagesOf(ref string) []store.OutboxMessage {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) ([]store.OutboxMessage, error) { return r.OutboxMessagesOf(ref) })
 }

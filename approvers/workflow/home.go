@@ -41,7 +41,7 @@ func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) er
 			return err
 		}
 		next := store.Home{At: t.now, ViewHash: s.Home.ViewHash}
-		if part != "" { // a tab that is opened anew begins on its first pages
+		if part != "" { // a tab that is opened again begins on its first pages
 			others := slices.DeleteFunc(slices.Clone(s.Home.Pages), func(p store.HomePage) bool { return p.Part == part })
 			next.Pages = append(others, store.HomePage{Part: part, Page: page})
 		}

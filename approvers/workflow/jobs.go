@@ -30,10 +30,12 @@ func (w *core) newRunner() *jobs.Runner {
 		Update: func(ctx context.Context, what string, fn func(store.Tx, time.Time) error) error {
 			return w.update(ctx, what, func(t *tx) error { return fn(t, t.now) })
 		},
-		Awake:  awake,
-		Ready:  func() bool { return !w.file.away() },
-		Around: w.handle,
-		GiveUp: w.giveUp,
+		Awake:   awake,
+		Ready:   func() bool { return !w.file.away() },
+		Replica: w.Replica,
+		Gained:  func(ctx context.Context, shares store.Shares) error { return (&Runs{w}).Recover(ctx, shares) },
+		Around:  w.handle,
+		GiveUp:  w.giveUp,
 	})
 }
 
@@ -65,7 +67,7 @@ func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Wo
 // handle calls a timer's handler with a context that a pause or a stop can interrupt. If the handler reads a damaged
 // record, handle closes that record and calls the handler again.
 func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
-	inner, leave := w.halt.enter(ctx, t)
+	inner, leave := w.running.enter(ctx, t)
 	defer leave()
 	err := w.survive(inner, t, handler)
 	var row *store.DamagedError

@@ -41,7 +41,7 @@ func (h *harness) wantAnswer(call string, outcome approvers.Outcome, answer stri
 	}
 }
 
-func TestInquiryIsAnsweredByAChoice(t *testing.T) {
+func TestModelQuestionIsAnsweredByAChoice(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()
 	if s := h.only(c.ID, store.OutboxModelQuestion); s.To != "conversation:"+c.Conversation {
@@ -63,9 +63,9 @@ func TestInquiryIsAnsweredByAChoice(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestInquiryIsAnsweredByWriting checks that a written message is the answer, and is given to the model once: as the
-// question's result.
-func TestInquiryIsAnsweredByWriting(t *testing.T) {
+// TestModelQuestionIsAnsweredByWriting checks that a written message is the answer, and is given to the model once: as
+// the question's result.
+func TestModelQuestionIsAnsweredByWriting(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()
 	if heard := h.say(bob, "I would like something else"); !heard.Queued {
@@ -126,7 +126,7 @@ func TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses(t *testing.T)
 	h.answer(turn)
 }
 
-func TestInquiryLapses(t *testing.T) {
+func TestModelQuestionExpires(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()
 	h.clock.pass(expiresAfter - 1)

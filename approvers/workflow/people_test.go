@@ -31,7 +31,7 @@ func (h *harness) question(who approvers.Identity, request, text string) approve
 func (h *harness) notices(request string) string {
 	h.t.Helper()
 	var out []string
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == store.OutboxNotice {
 			out = append(out, fmt.Sprintf("%s %s %d", s.Note, s.To, s.Step))
 		}
@@ -43,7 +43,7 @@ func (h *harness) notices(request string) string {
 func (h *harness) places(request string, kind store.OutboxKind) string {
 	h.t.Helper()
 	var out []string
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == kind {
 			out = append(out, s.To)
 		}
@@ -98,7 +98,7 @@ func TestAQuestionAndItsAnswer(t *testing.T) {
 	if got := h.notices(r.ID); got != "answered user:U0002 0" {
 		t.Errorf("told: %s", got)
 	}
-	if now := h.surface(q.ID); now.Revision <= q.Revision {
+	if now := h.message(q.ID); now.Revision <= q.Revision {
 		t.Error("the answer is not to be shown where the question is")
 	}
 	if facts, text := h.lastFacts(r.ID, approvers.AuditRemarked); text != "it is for two" || facts["kind"] != "answer" || facts["question"] != "1" {
@@ -335,13 +335,13 @@ func TestANoticeLeadsToTheCard(t *testing.T) {
 	h.approve(lead, r.ID)
 	h.change(fin1, r.ID, `{"amount":901}`)
 	notice := h.show(h.only(r.ID, store.OutboxNotice))
-	h.ok(h.Outbox.Expand(h.ctx(), h.surfacesOf(r.ID)[0].ID, []string{"U0002"}))
-	for _, s := range h.surfacesOf(r.ID) {
+	h.ok(h.Outbox.Expand(h.ctx(), h.messagesOf(r.ID)[0].ID, []string{"U0002"}))
+	for _, s := range h.messagesOf(r.ID) {
 		if s.Kind == store.OutboxCard && s.To == "user:U0002" {
 			h.show(s)
 		}
 	}
-	if now := h.surface(notice.ID); now.State != store.OutboxWanted {
+	if now := h.message(notice.ID); now.State != store.OutboxWanted {
 		t.Errorf("the notice is %s after the card was posted", now.State)
 	}
 }
@@ -413,7 +413,7 @@ func TestCardsOfAStage(t *testing.T) {
 			p.Tools[3].Rules, p.Tools[3].Stages = nil, []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}}
 		}))
 		r := h.ask(`issue_refund {"amount":1}`)
-		for _, s := range h.surfacesOf(r.ID) {
+		for _, s := range h.messagesOf(r.ID) {
 			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{"U0003"}))
 		}
 		if got := h.places(r.ID, store.OutboxCard); got != "role:team-lead, role:finance-director, user:U0003" {
@@ -468,7 +468,7 @@ func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 			r := h.request(h.propose(asking.Turn, `issue_refund {"amount":1}`)[0].Request)
 			h.question(lead, r.ID, "why?")
 			for range 2 { // a refusal in the thread creates the direct messages
-				for _, s := range h.surfacesOf(r.ID) {
+				for _, s := range h.messagesOf(r.ID) {
 					if s.Kind != store.OutboxQuestion || s.State != store.OutboxWanted || s.TS != "" {
 						continue
 					}
@@ -479,7 +479,7 @@ func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 					s.Channel, s.TS = "C-"+s.To, posted
 					h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
 					if c.lost {
-						h.loses(h.surface(s.ID))
+						h.loses(h.message(s.ID))
 					}
 				}
 			}

@@ -30,7 +30,7 @@ type IncomingMessage struct {
 	Attached string         // for the model only: the attached files, and where the message was written
 	Start    bool           // it may begin a conversation: a mention, or a direct message
 	Anew     bool           // it begins a new conversation at the top level of a direct message
-	Halt     bool           // it says to stop: the current turn is stopped, and no turn begins
+	Stop     bool           // it says to stop: the current turn is stopped, and no turn begins
 	Edited   string         // Slack's ts of the last edit; empty: it was not edited
 	Gap      *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
 }
@@ -43,7 +43,7 @@ type MessageResult struct {
 	Paused       bool // everything is paused: the message is kept, and its author is told
 	Ignored      bool // it was not for the bot
 	Duplicate    bool // it was received before
-	Halted       bool // it stopped the turn
+	Stopped      bool // it stopped the turn
 	// Passed is the approver whose question it answers; empty if it answers none.
 	Passed approvers.PersonID
 	Denied *approvers.Denied
@@ -196,8 +196,8 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 	if err := t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it shows how many messages wait
 		return err
 	}
-	if u.Halt && turn.Halted == "" {
-		result.Halted = true
+	if u.Stop && turn.Stopping == "" {
+		result.Stopped = true
 		m.State, m.Turn = store.MessageTaken, turn.ID
 		if err := t.PutMessage(m); err != nil {
 			return err
@@ -206,7 +206,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 			return err
 		}
 		conv.Version++
-		denied, err := t.haltTurn(turn, conv, Click{Who: u.Who, Inbox: u.Inbox, At: u.At})
+		denied, err := t.stopBy(turn, conv, Click{Who: u.Who, Inbox: u.Inbox, At: u.At})
 		result.deny(denied, u.Start)
 		return err
 	}
@@ -248,7 +248,7 @@ func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store
 	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxGap, Ref: result.Turn, To: store.ToConversation + result.Conversation})
 }
 
-// begin starts a turn with all messages that wait. The caller puts the conversation.
+// begin starts a turn with all messages that wait. The caller stores the conversation.
 func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil {
@@ -291,7 +291,7 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 
 // think schedules the model call of a turn. If a pause holds it up, the conversation is told.
 func (t turnsTx) think(turn approvers.Turn) error {
-	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now}); err != nil {
+	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now, Affinity: store.ToConversation + turn.Conversation}); err != nil {
 		return err
 	}
 	p, _, err := settings.ReadPause(t)

@@ -126,7 +126,7 @@ var timed = []store.TimerKind{store.TimerExpire, store.TimerEscalate, store.Time
 func (h *harness) reminders(request string) map[string]int {
 	h.t.Helper()
 	out := map[string]int{}
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == store.OutboxNotice && s.Note == store.NoteReminder {
 			out[s.To]++
 		}
@@ -137,7 +137,7 @@ func (h *harness) reminders(request string) map[string]int {
 // cardsOf lists the places where a request's cards are wanted.
 func (h *harness) cardsOf(request string) (to []string) {
 	h.t.Helper()
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == store.OutboxCard || s.Kind == store.OutboxEscalation {
 			to = append(to, s.To)
 		}

@@ -14,8 +14,8 @@ import (
 )
 
 // bundle draws the requests of one step that ask the same people. Shared facts appear once. Each call follows in a few
-// lines: what would happen, its arguments, and what speaks against it; Details… shows the rest. A decided call is reduced
-// to its outcome.
+// lines: what would happen, its arguments, and what speaks against it; Details… shows the rest. A decided call is
+// reduced to its outcome.
 func (v View) bundle() Rendered {
 	p := new(BlockBuilder)
 	if len(v.Calls) == 0 { // a bundle always has calls; Slack rejects an empty message
@@ -63,7 +63,7 @@ func (v View) Undecided() (open []approvers.Request) {
 	return open
 }
 
-// bundleLook is how the calls of a bundle are drawn that are still to be decided.
+// bundleLook is how a bundle draws its undecided calls.
 type bundleLook struct {
 	args    map[string]bundledArgs // by request
 	risk    *RichText              // of all; empty: each with its own, because these differ
@@ -184,7 +184,7 @@ func (v View) bundled(p *BlockBuilder, r approvers.Request, title *RichText, loo
 		notes = append(notes, haveAgreed(v, r))
 	}
 	p.Para(notes...)
-	v.bundleMoves(p, r, look)
+	v.bundleButtons(p, r, look)
 }
 
 // bundleNotes returns the notes on one call of a bundle: misleading text, approvals so far, remarks, and why a value
@@ -211,7 +211,7 @@ func (v View) bundleNotes(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	if st.Quorum > 1 || len(r.Plan.Stages) > 1 {
 		line := Say(fmt.Sprintf("👥 %d of %d agreed", r.At(r.Stage), st.Quorum)).Say(against(r, ", "))
-		for i, d := range r.Standing() {
+		for i, d := range r.ValidApprovals() {
 			if i == 3 {
 				line.Say(" and more")
 				break
@@ -234,8 +234,8 @@ func (v View) bundleNotes(r approvers.Request) []*RichText {
 	return append(out, v.wantsTyping(r))
 }
 
-// bundleMoves adds the buttons of one call of a bundle. Details… has the others.
-func (v View) bundleMoves(p *BlockBuilder, r approvers.Request, look bundleLook) {
+// bundleButtons adds the buttons of one call of a bundle. Details… has the others.
+func (v View) bundleButtons(p *BlockBuilder, r approvers.Request, look bundleLook) {
 	details := button(ActArguments, "Details…", v.token(r.ID), slack.StyleDefault)
 	if v.hadTheirSay(r) {
 		p.buttons(r.ID, v.takeBack(r), details)
@@ -257,7 +257,7 @@ func (v View) takeBack(r approvers.Request) slack.BlockElement {
 	return button(ActTakeBack, "Take back…", v.token(r.ID), slack.StyleDefault)
 }
 
-// settled says where a call stands that can no longer be decided here.
+// settled describes the state of a call that can no longer be decided here.
 func (v View) settled(c view.Call) *RichText {
 	switch {
 	case waits(c):

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// waitsLine says which stages have agreed and whom a request waits for, and above that why this copy came to its reader,
-// if that is not because of the stage itself.
+// waitsLine says which stages have agreed and whom a request waits for, and above that why this copy came to its
+// reader, if that is not because of the stage itself.
 func (v View) waitsLine(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
@@ -45,7 +45,7 @@ func agreedAt(r approvers.Request) *RichText {
 
 // decisionsAt returns the approvals of a stage that count.
 func decisionsAt(r approvers.Request, stage int) (out []approvers.Decision) {
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		if d.Stage == stage {
 			out = append(out, d)
 		}
@@ -101,8 +101,8 @@ func laterStages(v View, r approvers.Request) *RichText {
 	return p
 }
 
-// escalated tells a role that was added to the stage why: its own people have not decided in time, or could not be shown it. It is empty for the
-// roles that the stage itself names.
+// escalated tells a role that was added to the stage why: its own people have not decided in time, or could not see the
+// card. It is empty for the roles that the stage itself names.
 func (v View) escalated(r approvers.Request) *RichText {
 	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
 		return new(RichText)

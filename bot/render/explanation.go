@@ -196,7 +196,7 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 	case approvers.AuditProposed:
 		return Say("The agent asked for it.")
 	case approvers.AuditShown:
-		switch f["surface"] {
+		switch f[approvers.FactShownAs] {
 		case "view":
 			return by("read all of its arguments.")
 		case ActReveal:

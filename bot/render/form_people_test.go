@@ -75,7 +75,7 @@ func as(s view.Model, kind store.OutboxKind, note store.Note, step int) view.Mod
 	return s
 }
 
-func TestPeoplesMovesOnCards(t *testing.T) {
+func TestPeoplesActionsOnCards(t *testing.T) {
 	waiting := discussed()
 	waiting.Remarks = waiting.Remarks[:1]
 	asked := as(bottest.ViewModel(waiting), store.OutboxQuestion, "", 0)

@@ -156,7 +156,7 @@ func (v View) invitation(p *BlockBuilder, r approvers.Request, user string) {
 // knows a person's roles only from their decisions.
 func (v View) askedAgain(r approvers.Request, user string) string {
 	waits := v.waitsFor(r)
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		if d.By.User() == user {
 			return "You have agreed to it as it is now. It waits for " + waits + "."
 		}

@@ -135,7 +135,7 @@ func lossWords(e approvers.Execution) string {
 	switch e.Loss {
 	case approvers.LossPaused:
 		return "everything was paused while " + Name(e.Tool) + " was running"
-	case approvers.LossHalted:
+	case approvers.LossTurnStopped:
 		return "the agent was stopped while " + Name(e.Tool) + " was running"
 	case approvers.LossUnclear:
 		return "the answer of " + Name(e.Tool) + " does not say whether it acted"

@@ -261,7 +261,7 @@ func (a *archive) end(ctx context.Context, turn, ending string) error {
 	return a.workflow.Runs.Finish(ctx, execution, ending != "failed", strings.Repeat("done ", 100))
 }
 
-// fill makes n requests of all kinds that come to an end: half of them each in its own conversation, half of them in
+// fill makes n requests of all kinds and lets them end. Half of them have a conversation of their own; the others share
 // one.
 func (a *archive) fill(n int) {
 	a.Helper()

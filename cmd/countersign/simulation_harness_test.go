@@ -200,7 +200,7 @@ func (s *simulation) rare(n int) {
 			s.upAt = s.upAt.Add(time.Duration(s.rnd.IntN(600)) * time.Second)
 		}
 	case n == 5 && s.bot != nil && !s.bot.stopping:
-		s.halt()
+		s.shutDown()
 	case n < 8:
 		s.policies++
 		s.step("the policy changes")

@@ -111,7 +111,7 @@ func executing(f map[string]string) string {
 
 // cardOf describes the message of a record.
 func (s Story) cardOf(f map[string]string) string {
-	switch f["surface"] {
+	switch f[approvers.FactShownAs] {
 	case "bundle":
 		return "the card with all calls of the step"
 	case "escalation":

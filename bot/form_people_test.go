@@ -122,8 +122,8 @@ func TestTakeBackAndComment(t *testing.T) {
 	}
 }
 
-// A click in the details grants nothing: a person who may not do what the button does is told so, and a click in another
-// modal, or with metadata that the bot never made, is refused.
+// A click in the details grants nothing: a person who may not do what the button does is told so, and a click in
+// another modal, or with metadata that the bot never made, is refused.
 func TestDetailsGrantNothing(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
