@@ -45,7 +45,7 @@ const (
 	AuditRemarked      AuditKind = "remarked" // a question, an answer or a comment
 	AuditAway          AuditKind = "away"     // a person set when they are away, in a chain of their own
 	AuditGranted       AuditKind = "granted"  // a grant was offered, given, used, or ended, in its own chain
-	AuditMessageEdited AuditKind = "reworded" // the message that led to it was edited or deleted after the agent had read it
+	AuditMessageEdited AuditKind = "reworded" // the message that led to it, or that answered a question about it, was edited or deleted afterwards
 	AuditPaused        AuditKind = "paused"   // somebody stopped every run and model call, in the installation's chain
 	AuditResumed       AuditKind = "resumed"  // somebody resumed them
 	AuditErased        AuditKind = "erased"   // payloads were erased; the records and their hashes stay

@@ -83,6 +83,10 @@ type (
 	// SourceEdited means that the message that led to the request was edited or deleted.
 	SourceEdited struct{}
 
+	// AnswerEdited means that the message with an answer was edited or deleted afterwards. Index is its place in
+	// Request.Remarks.
+	AnswerEdited struct{ Index int }
+
 	// ValuesRevealed means that a person was shown the masked values.
 	ValuesRevealed struct{ By PersonID }
 
@@ -123,6 +127,7 @@ func (AvailabilityResolved) requestEvent() {}
 func (LeadCalled) requestEvent()           {}
 func (RemarkMade) requestEvent()           {}
 func (SourceEdited) requestEvent()         {}
+func (AnswerEdited) requestEvent()         {}
 func (ValuesRevealed) requestEvent()       {}
 func (PreviewMade) requestEvent()          {}
 

@@ -92,6 +92,7 @@ type Request struct {
 	Stage             int                `json:"stage"`               // index into Plan.Stages
 	Joined            []string           `json:"joined,omitempty"`    // roles that escalation added to the current stage
 	JoinedAt          []time.Time        `json:"joined_at,omitempty"` // when each of them was added
+	Calls             []LeadCall         `json:"calls,omitempty"`     // why some of them were added before the time of the escalation
 	Invited           []Invite           `json:"invited,omitempty"`   // people who were added to the current stage
 	Handed            []Invite           `json:"handed,omitempty"`    // everybody to whom a stage was handed on by a colleague
 	Decisions         []Decision         `json:"decisions,omitempty"`
@@ -145,6 +146,7 @@ type Action struct {
 	Rendering string
 	Reason    string
 	Took      time.Duration // see Decision.Took
+	Written   string        // ts of the message in which it was written; empty: it was a click
 }
 
 // AsCall returns the request's call in the form that the policy plans, with the given arguments.

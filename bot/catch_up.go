@@ -38,23 +38,53 @@ const (
 
 // CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
 // Messages that were received are known by their id, so that the order of histories, deliveries and retries does not
-// matter. It continues where an earlier process stopped.
-func (b Reception) CatchUp(ctx context.Context, _ store.Timer) error {
+// matter. It continues where an earlier process stopped. If the timer names a channel that the bot has joined, only that
+// channel is read.
+func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
 		return err
 	}
-	if now.Gap == nil {
+	joined := t.Ref != store.SettingReception
+	switch {
+	case joined && now.Until.IsZero(): // nothing of this store's time is there
+		return b.Intake.JoinedRead(ctx, t)
+	case joined:
+		gap := now.Joined(b.Now())
+		now.Gap = &gap
+	case now.Gap == nil:
 		return b.Intake.CaughtUp(ctx, settings.Gap{})
+	default:
+		if err := b.Intake.StillWaits(ctx, *now.Gap); err != nil {
+			return err
+		}
 	}
 	c := &catchUp{Bot: b.Bot, gap: *now.Gap, since: now.Since, unread: map[string]int{}}
-	if err := b.Intake.StillWaits(ctx, c.gap); err != nil {
-		return err
-	}
 	if c.me, err = b.whoAmI(ctx); err != nil {
 		return err
 	}
-	return c.run(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}))
+	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast})
+	if !joined {
+		return c.run(ctx)
+	}
+	if err := c.readJoined(ctx, t.Ref); err != nil {
+		return err
+	}
+	return b.Intake.JoinedRead(ctx, t)
+}
+
+// readJoined reads a channel that the bot has joined, as far back as any history is read. The bot may have been down when
+// it was removed from the channel, and what it received before is known from the conversations.
+func (c *catchUp) readJoined(ctx context.Context, channel string) error {
+	c.oldest, _ = c.gap.Oldest(c.since)
+	if _, err := c.recentTalks(ctx); err != nil {
+		return err
+	}
+	if err := c.read(ctx, history{id: channel}); err != nil {
+		return err
+	}
+	c.report()
+	return nil
 }
 
 // catchUp is one look at the histories.
@@ -99,13 +129,18 @@ func (c *catchUp) run(ctx context.Context) error {
 			return err
 		}
 	}
+	c.report()
+	return c.Intake.CaughtUp(ctx, c.gap)
+}
+
+// report says what was read, and what Slack does not show.
+func (c *catchUp) report() {
 	if c.found > 0 {
 		c.Log.Info("messages were read that had not been received", "from", c.gap.From, "to", c.gap.To, "messages", c.found)
 	}
 	for _, cause := range slices.Sorted(maps.Keys(c.unread)) {
 		c.Log.Warn("channels can't be read after a gap; what people wrote there in it is not answered", "channels", c.unread[cause], "cause", cause)
 	}
-	return c.Intake.CaughtUp(ctx, c.gap)
 }
 
 // bound says that a limit was reached.
@@ -161,11 +196,10 @@ func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 			more = query.Cursor != ""
 		}
 	}
-	talks, err := c.Views.ConversationsSince(ctx, c.oldest.Add(-oldTalks), mostTalks)
+	talks, err := c.recentTalks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.talks = map[string][]string{}
 	for _, conv := range talks {
 		if !known[conv.Channel] {
 			known[conv.Channel] = true
@@ -175,12 +209,21 @@ func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 			}
 			out = append(out, history{conv.Channel, kind})
 		}
+	}
+	slices.SortFunc(out, func(a, b history) int { return cmp.Compare(a.id, b.id) })
+	return out, nil
+}
+
+// recentTalks returns the recent conversations, and notes their threads.
+func (c *catchUp) recentTalks(ctx context.Context) ([]store.Conversation, error) {
+	talks, err := c.Views.ConversationsSince(ctx, c.oldest.Add(-oldTalks), mostTalks)
+	c.talks = map[string][]string{}
+	for _, conv := range talks {
 		if conv.Thread != "" && !conv.Gone {
 			c.talks[conv.Channel] = append(c.talks[conv.Channel], conv.Thread)
 		}
 	}
-	slices.SortFunc(out, func(a, b history) int { return cmp.Compare(a.id, b.id) })
-	return out, nil
+	return talks, err
 }
 
 // read handles what people wrote in a channel and its threads, in order.

@@ -87,7 +87,11 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	case strings.HasPrefix(e.Type, "member_") && e.userID() != me.User:
 		return b.Intake.Done(ctx, row.ID, "somebody else")
 	case channelRestoredEvents[e.Type]:
-		err := b.Intake.ChannelRestored(ctx, row.ID, channel)
+		restored := b.Intake.ChannelRestored
+		if e.Type == "member_joined_channel" {
+			restored = b.Intake.ChannelJoined
+		}
+		err := restored(ctx, row.ID, channel)
 		b.Permissions.retryUnreached(ctx)
 		return err
 	}

@@ -185,11 +185,11 @@ func (b *Bot) rejectClick(ctx context.Context, d delivered, w ephemeralReply, c 
 		c.Inbox, c.At, c.Who, c.User = d.id, d.at, who, w.user
 		b.Log.Warn("a click was refused", "inbox", d.id, "user", w.user, "cause", err)
 		refused := &approvers.Denied{Code: r.code}
-		anew := ""
+		redraw := ""
 		if r.code == approvers.DeniedUnrecorded && s.Message.TS != "" && s.Message.Channel == c.Channel && s.Message.TS == c.MessageTS {
-			anew = s.Message.ID
+			redraw = s.Message.ID
 		}
-		if err := b.Requests.Refuse(ctx, c, refused, anew, s.Named()...); err != nil {
+		if err := b.Requests.Refuse(ctx, c, refused, redraw, s.Named()...); err != nil {
 			return err
 		}
 		b.replyEphemeral(ctx, w, render.Denied(refused, nil, s.Policy))

@@ -76,6 +76,8 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		switch {
 		case e.Event.homeOpened():
 			return b.openedHome(ctx, row, e.Event)
+		case e.Event.Type == userChange:
+			return b.accountChanged(ctx, row, e.Event)
 		case b.aboutChannel(e.Event):
 			return b.moveChannel(ctx, row, e.Event)
 		case e.Event.aboutAgent():

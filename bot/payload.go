@@ -354,7 +354,7 @@ func (b *Bot) Lane(d transport.Delivery) string {
 
 // lane keeps the messages of one thread in order.
 func (e envelope) lane() string {
-	if e.Event.homeOpened() {
+	if e.Event.homeOpened() || e.Event.Type == userChange {
 		return personLane(e.Event.userID())
 	}
 	return "thread:" + e.Event.channelID() + "/" + e.Event.thread()

@@ -50,12 +50,14 @@ type Intake interface {
 	ThreadGone(ctx context.Context, conversation string) error
 	ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error
 	ChannelRestored(ctx context.Context, inbox, channel string) error
+	ChannelJoined(ctx context.Context, inbox, channel string) error
 	ChannelShared(ctx context.Context, inbox, channel string, named ...string) error
 	Received(ctx context.Context, until, open time.Time) error
 	Missed(ctx context.Context, quiet bool) error
 	StillWaits(ctx context.Context, gap settings.Gap) error
 	ChannelRead(ctx context.Context, gap settings.Gap, channel string) error
 	CaughtUp(ctx context.Context, gap settings.Gap) error
+	JoinedRead(ctx context.Context, timer store.Timer) error
 }
 
 // Requests handles what people decide and say about requests.
@@ -112,6 +114,7 @@ type People interface {
 	SetAway(ctx context.Context, m workflow.Departure) (approvers.Absence, error)
 	Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error)
 	Depart(ctx context.Context, timer store.Timer, roles []string) error
+	AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error
 }
 
 // Outbox tracks the messages that Slack must show, and their delivery.

@@ -38,12 +38,13 @@ type Note string
 
 // The kinds of notice.
 const (
-	NoteFallen     Note = "fallen"   // your decision no longer counts, and why; Step: the edit that caused it, from 1, or 0 for the policy
-	NoteTurn       Note = "turn"     // it is your turn to decide a card that you already have
-	NoteReminder   Note = "reminder" // this still waits for your decision
-	NoteInvited    Note = "invited"  // a colleague delegated this to you, or you stand in for somebody who is away
-	NoteAnswered   Note = "answered" // the requester answered your question; Step: the remark
-	NoteBreakGlass Note = "glass"    // an operator approved in place of the approvers; Step: the decision, from 1
+	NoteFallen       Note = "fallen"        // your decision no longer counts, and why; Step: the edit that caused it, from 1, or 0 for the policy
+	NoteTurn         Note = "turn"          // it is your turn to decide a card that you already have
+	NoteReminder     Note = "reminder"      // this still waits for your decision
+	NoteInvited      Note = "invited"       // a colleague delegated this to you, or you stand in for somebody who is away
+	NoteAnswered     Note = "answered"      // the requester answered your question; Step: the remark
+	NoteAnswerEdited Note = "answer_edited" // their answer was edited or deleted afterwards; Step: the remark
+	NoteBreakGlass   Note = "glass"         // an operator approved in place of the approvers; Step: the decision, from 1
 )
 
 // OutboxState says whether Slack shows the current version of an outbox message.

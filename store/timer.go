@@ -27,7 +27,7 @@ const (
 	TimerHomes         TimerKind = "homes"    // refresh Home tabs in use after a change; Ref: SettingHomes
 	TimerRepost        TimerKind = "repost"   // post a lost message again before its deadline; Ref: an outbox message
 	TimerLeftover      TimerKind = "leftover" // delete messages that Slack would not delete; Ref: their outbox message
-	TimerCatchUp       TimerKind = "catch_up" // read what people wrote while nothing was received; Ref: SettingReception
+	TimerCatchUp       TimerKind = "catch_up" // read what people wrote while nothing was received; Ref: SettingReception, or a channel that the bot has joined
 	// Deliver an outbox message to Slack; Ref: an outbox message. Each rank has its own kind, so that lower ranks
 	// never delay higher ones.
 	TimerShowFirst  TimerKind = "show_first"

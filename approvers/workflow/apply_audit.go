@@ -28,13 +28,22 @@ func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 		if e.Again {
 			facts["again"] = strconv.Itoa(r.Rounds)
 		}
+		if call, ok := approvers.CallOf(r, e.Lead.Name); ok && !e.Again {
+			facts["why"] = "nobody"
+			if len(call.Deactivated) > 0 {
+				facts["why"], facts["person"] = "deactivated", string(call.Deactivated[0].Who)
+			}
+		}
 		return t.audit(r.ID, approvers.AuditEscalated, "", facts, nil)
 	case approvers.ReminderDue:
 		return t.auditReminded(r, len(e.People))
 	case approvers.PersonInvited:
 		return t.auditInvited(r, e.Invite)
 	case approvers.SourceEdited:
-		return t.auditMessageEdit(r)
+		return t.auditMessageEdit(r, r.Facts.MessageTS, r.Facts.MessageEdit, "")
+	case approvers.AnswerEdited:
+		answer := r.Remark(e.Index)
+		return t.auditMessageEdit(r, answer.MessageTS, answer.MessageEdit, strconv.Itoa(e.Index+1))
 	case approvers.PreviewMade:
 		return t.auditToolPreview(r, string(r.ToolPreview.State), []byte(r.ToolPreview.Text+r.ToolPreview.Fault))
 	}
@@ -97,15 +106,18 @@ func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 	return t.audit(r.ID, approvers.AuditInvited, actor, facts, nil)
 }
 
-// auditMessageEdit records an edit or a deletion of the message that led to a request.
-func (t recordsTx) auditMessageEdit(r approvers.Request) error {
-	w := r.Facts.MessageEdit
+// auditMessageEdit records an edit or a deletion of the message that led to a request, or of the one with an answer, which
+// remark numbers.
+func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *approvers.MessageEdit, remark string) error {
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any
 	if !w.Deleted {
 		words = []byte(w.Text)
 	}
-	facts := map[string]string{"what": what, "message": r.Facts.MessageTS, "digest": r.Digest}
+	facts := map[string]string{"what": what, "message": message, "digest": r.Digest}
+	if remark != "" {
+		facts["remark"] = remark
+	}
 	return t.audit(r.ID, approvers.AuditMessageEdited, "", facts, words)
 }
 

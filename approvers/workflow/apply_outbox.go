@@ -34,6 +34,8 @@ func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) e
 			}
 		case approvers.RemarkMade:
 			err = t.tellRemark(r, e.Index)
+		case approvers.AnswerEdited:
+			err = t.tellAnswerEdit(r, e.Index)
 		}
 		if err != nil {
 			return err
@@ -74,6 +76,18 @@ func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 		return t.outbox.notify(r.ID, r.Remark(m.To).By, store.NoteAnswered, m.To)
 	}
 	return nil
+}
+
+// tellAnswerEdit tells the person who asked a question, once, that the answer was edited or deleted afterwards.
+func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
+	question := r.Remark(index).To
+	asked := r.Remark(question).By
+	if !onSlack(asked) {
+		return nil
+	}
+	return t.outbox.wantOnce(store.OutboxMessage{
+		Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, Step: question, To: store.ToUser + asked.User(), Note: store.NoteAnswerEdited,
+	})
 }
 
 // showCards shows a pending request to the people whom it waits for now. dequeued reports whether it has left a card

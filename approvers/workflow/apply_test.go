@@ -128,7 +128,13 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 			approvers.RemarkMade{Index: 0}, func(r *approvers.Request) { r.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: lead.ID}} },
 			consequences{},
 		},
-		"SourceEdited":   {approvers.SourceEdited{}, func(r *approvers.Request) { r.Facts.MessageEdit = &approvers.MessageEdit{Text: "no"} }, consequences{audit: "reworded"}},
+		"SourceEdited": {approvers.SourceEdited{}, func(r *approvers.Request) { r.Facts.MessageEdit = &approvers.MessageEdit{Text: "no"} }, consequences{audit: "reworded"}},
+		"AnswerEdited": {
+			approvers.AnswerEdited{Index: 1}, func(r *approvers.Request) {
+				r.Remarks = []approvers.Remark{{Kind: approvers.Question, By: lead.ID}, {Kind: approvers.Answer, By: alice.ID, MessageEdit: &approvers.MessageEdit{Deleted: true}}}
+			},
+			consequences{audit: "reworded", messages: "notice user:U0002"},
+		},
 		"ValuesRevealed": {approvers.ValuesRevealed{By: lead.ID}, keep, consequences{}},
 		"PreviewMade": {
 			approvers.PreviewMade{Headline: true}, func(r *approvers.Request) {

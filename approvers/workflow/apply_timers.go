@@ -55,7 +55,10 @@ func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error 
 			return t.scheduleAvailability(r)
 		}
 	case approvers.AvailabilityResolved:
-		return t.setOrClear(store.TimerAvailability, r.ID, e.RecheckAt)
+		if e.RecheckAt.IsZero() {
+			return t.ClearTimer(store.TimerAvailability, r.ID)
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerAvailability, Ref: r.ID, Due: e.RecheckAt, PutOff: t.now})
 	case approvers.RequestApproved:
 		if err := t.clearPending(r.ID); err != nil {
 			return err

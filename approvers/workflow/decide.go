@@ -240,14 +240,14 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 
 // Refuse records a click that is not valid for any of the bot's current buttons: on a replaced version, a copy, or with
 // a forged value. named are the ids in the click or on the message; each that is a request gets a record, and nothing
-// else changes. anew is an outbox message to render again, so that the next click is on a recorded version; empty:
+// else changes. redraw is an outbox message to render again, so that the next click is on a recorded version; empty:
 // none.
-func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, anew string, named ...string) error {
+func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
 			return err
 		}
-		if err := t.outbox.drawAnew(anew, c, denied); err != nil {
+		if err := t.outbox.drawAgain(redraw, c, denied); err != nil {
 			return err
 		}
 		slices.Sort(named)
@@ -274,9 +274,9 @@ func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 	return err
 }
 
-// drawAnew renders an outbox message again, whatever Slack shows now; empty: none. Every version is kept, so the number
-// of versions that one person can cause this way is limited.
-func (t outboxTx) drawAnew(message string, c Click, denied *approvers.Denied) error {
+// drawAgain renders an outbox message again, whatever Slack shows now; empty: none. Every version is kept, so the
+// number of versions that one person can cause this way is limited.
+func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) error {
 	if message == "" {
 		return nil
 	}
@@ -430,7 +430,7 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 		}
 		for i, q := range r.Remarks {
 			open := r.State == approvers.Pending && q.Kind == approvers.Question && !r.Answered(i)
-			if open && shownBefore(messages, i, turn, u) && (question < 0 || q.At.After(asked.Remarks[question].At)) {
+			if open && shownBefore(messages, store.OutboxQuestion, i, turn, u) && (question < 0 || q.At.After(asked.Remarks[question].At)) {
 				asked, question = r, i
 			}
 		}
@@ -443,7 +443,9 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 		words = append(words[:maxWritten-1], '…')
 	}
 	c := Click{Who: u.Who, At: u.At, Reason: string(words), Channel: u.Channel.Channel, MessageTS: u.TS}
-	after, events, denied := asked.Reply(t.deciding(), t.action(c), question)
+	answer := t.action(c)
+	answer.Written = u.TS
+	after, events, denied := asked.Reply(t.deciding(), answer, question)
 	if denied != nil { // such as somebody who did not ask for the call
 		return "", nil //nolint:nilerr // then it is an ordinary message
 	}
@@ -455,12 +457,13 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 }
 
 // shownBefore reports whether Slack shows a question to the author of a message, and did so when it was written: in the
-// turn's conversation, or by direct message. Slack's timestamps are compared, because the message may arrive late.
-func shownBefore(messages []store.OutboxMessage, question int, turn approvers.Turn, u IncomingMessage) bool {
+// turn's conversation, or by direct message. The question has a kind and a step. Slack's timestamps are compared,
+// because the message may arrive late.
+func shownBefore(messages []store.OutboxMessage, kind store.OutboxKind, step int, turn approvers.Turn, u IncomingMessage) bool {
 	return slices.ContainsFunc(messages, func(s store.OutboxMessage) bool {
 		here := s.To == store.ToConversation+turn.Conversation || s.To == store.ToUser+u.Who.ID.User()
 		stands := s.State == store.OutboxShown || s.State == store.OutboxWanted && s.TS != ""
-		return s.Kind == store.OutboxQuestion && s.Step == question && here && stands && sentBefore(s.TS, u.TS)
+		return s.Kind == kind && s.Step == step && here && stands && sentBefore(s.TS, u.TS)
 	})
 }
 

@@ -290,7 +290,7 @@ func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map
 }
 
 // aboveCap reports whether one more request of these requesters would exceed the policy's cap, so that approving it
-// needs a typed value. Grants are not used then: people look at each of so many requests.
+// needs a typed value. Grants are not used then: with so many requests, people look at each.
 func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 {

@@ -30,6 +30,7 @@ type harness struct {
 	tools     *toolbox
 	turns     []string
 	quiet     map[string]time.Time                      // until when somebody can't be disturbed, by user id
+	gone      map[string]bool                           // whose account is deactivated, by user id
 	n         int                                       // for ids
 	known     map[approvers.PersonID]approvers.Identity // as whom Slack knows somebody who is not as they seem
 	slackDown bool
@@ -51,7 +52,7 @@ func newHarnessIn(t testing.TB, dir string) *harness {
 func newBareHarness(t testing.TB, dir string) *harness {
 	h := &harness{
 		t: t, path: filepath.Join(dir, "store.db"), tools: newToolbox(),
-		clock: &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}, quiet: map[string]time.Time{},
+		clock: &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}, quiet: map[string]time.Time{}, gone: map[string]bool{},
 	}
 	h.policy.Store(policy("policy-1"))
 	h.open(nil)

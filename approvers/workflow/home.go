@@ -86,7 +86,7 @@ func (t homesTx) followedByHomes() error {
 		return err
 	}
 	after := homeInterval + time.Duration(len(live))*homeShare
-	return t.SetTimer(store.Timer{Kind: store.TimerHomes, Ref: store.SettingHomes, Due: t.now.Add(after)})
+	return t.SetTimer(store.Timer{Kind: store.TimerHomes, Ref: store.SettingHomes, Due: t.now.Add(after), PutOff: t.now})
 }
 
 // These changes are shown on Home tabs.

@@ -13,10 +13,13 @@ import (
 	"countersign/store/jobs"
 )
 
-// soon has the kinds whose timers are usually due when they are set. See jobs.Options.
+// soon has the kinds whose timers are due when they are set; one that is set for later has PutOff. See jobs.Options. The
+// other kinds are deadlines, which keep their time by the new clock if the clock is set back. So does the begin of an
+// absence (TimerAway), also if it is now: until that time the person is not away.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
-	store.TimerShowAnswer: true, store.TimerShowLast: true,
+	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,
+	store.TimerHomes: true, store.TimerCatchUp: true,
 }
 
 // deadlineWorkers is how many deadlines are handled concurrently. Each is one short transaction, and concurrent

@@ -257,9 +257,9 @@ func TestWhoIsHeard(t *testing.T) {
 
 func TestDirectMessagesBeginAnew(t *testing.T) {
 	h := newHarness(t)
-	say := func(anew bool) workflow.MessageResult {
+	say := func(newConversation bool) workflow.MessageResult {
 		return h.hear(workflow.IncomingMessage{
-			Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", TS: h.id("ts"), Who: alice, Text: "hi", Start: true, Anew: anew,
+			Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", TS: h.id("ts"), Who: alice, Text: "hi", Start: true, NewConversation: newConversation,
 			Channel: approvers.ChannelRef{Channel: "D0001", DM: true},
 		})
 	}

@@ -19,20 +19,20 @@ const silence = 8 * time.Hour
 
 // IncomingMessage is a message from a person to the bot.
 type IncomingMessage struct {
-	Inbox    string    // id of the delivery, closed in the same transaction
-	At       time.Time // when it was received
-	Channel  approvers.ChannelRef
-	Team     string
-	Thread   string // ts of the thread's root; empty at the top level of a direct message
-	TS       string // the message's own ts
-	Who      approvers.Identity
-	Text     string         // as the model should read it
-	Attached string         // for the model only: the attached files, and where the message was written
-	Start    bool           // it may begin a conversation: a mention, or a direct message
-	Anew     bool           // it begins a new conversation at the top level of a direct message
-	Stop     bool           // it says to stop: the current turn is stopped, and no turn begins
-	Edited   string         // Slack's ts of the last edit; empty: it was not edited
-	Gap      *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
+	Inbox           string    // id of the delivery, closed in the same transaction
+	At              time.Time // when it was received
+	Channel         approvers.ChannelRef
+	Team            string
+	Thread          string // ts of the thread's root; empty at the top level of a direct message
+	TS              string // the message's own ts
+	Who             approvers.Identity
+	Text            string         // as the model should read it
+	Attached        string         // for the model only: the attached files, and where the message was written
+	Start           bool           // it may begin a conversation: a mention, or a direct message
+	NewConversation bool           // it begins a new conversation at the top level of a direct message
+	Stop            bool           // it says to stop: the current turn is stopped, and no turn begins
+	Edited          string         // Slack's ts of the last edit; empty: it was not edited
+	Gap             *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
 }
 
 // MessageResult says how a message was handled.
@@ -92,7 +92,7 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 			return err
 		}
 		result.Paused = p.On
-		if slices.ContainsFunc(recent, func(m store.Message) bool { return m.TS == u.TS && m.Author == u.Who.ID }) {
+		if slices.ContainsFunc(recent, func(m store.Message) bool { return m.TS == u.TS && m.Author == u.Who.ID }) || beforeRecent(recent, u.TS) {
 			result.Duplicate = true
 			return nil
 		}
@@ -119,6 +119,13 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 	return len(conversation) > 0
 }
 
+// beforeRecent reports whether a message is older than the recent ones of a long conversation. Only a history that is read
+// again has such messages.
+func beforeRecent(recent []store.Message, ts string) bool {
+	i := slices.IndexFunc(recent, func(m store.Message) bool { return m.Role == store.RoleUser && m.TS != "" })
+	return i >= 0 && recent[0].Seq > 1 && sentBefore(ts, recent[i].TS)
+}
+
 // alreadyTold checks whether a message is deleted by now, or was stored before it was edited. Deliveries can arrive out
 // of order: the edit of a recent message may come before the message itself, which is then stored with the edited text.
 func (t turnsTx) alreadyTold(u IncomingMessage, result *MessageResult) (err error) {
@@ -140,7 +147,7 @@ func (t turnsTx) conversationFor(u IncomingMessage, result *MessageResult) (stor
 		return conv, err
 	}
 	known := err == nil
-	if known && u.Thread == "" && (u.Anew || t.now.Sub(conv.LastAt) > silence) && conv.Turn == "" {
+	if known && u.Thread == "" && (u.NewConversation || t.now.Sub(conv.LastAt) > silence) && conv.Turn == "" {
 		known = false
 	}
 	if !known && !u.Start {

@@ -9,6 +9,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
 	"countersign/store"
+	"countersign/store/jobs"
 )
 
 // Received records two times: before until, everything that people wrote was received; up to open, Slack could deliver.
@@ -127,6 +128,16 @@ func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 			}
 		}
 		return t.ClearTimer(store.TimerCatchUp, store.SettingReception)
+	})
+}
+
+// JoinedRead records that the channel of a timer is read, which the bot has joined.
+func (w *Intake) JoinedRead(ctx context.Context, timer store.Timer) error {
+	return w.update(ctx, "joined read", func(t *tx) error {
+		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
+			return err // the bot has joined it again
+		}
+		return t.ClearTimer(timer.Kind, timer.Ref)
 	})
 }
 

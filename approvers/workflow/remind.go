@@ -33,7 +33,10 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 		if unseen {
 			events = nil // nobody is reminded of a request that they were not shown
 		}
-		return t.apply(after, events)
+		if err := t.apply(after, events); err != nil || approvers.AwaitsAnybody(after, t.policy, people) {
+			return err
+		}
+		return t.timers.scheduleAvailability(after) // such as after a deactivation of which Slack's event was lost
 	})
 }
 

@@ -225,7 +225,7 @@ func (v View) bundleNotes(r approvers.Request) []*RichText {
 	}
 	if n := len(r.Remarks); n > 0 {
 		m := r.Remarks[n-1]
-		line := Say("🗨️ ").also(v.speaker(m)).Say(": ").soft(Clip(OneLine(m.Text), maxBundleNote/2))
+		line := Say("🗨️ ").also(v.speaker(m)).Say(changedLater(m) + ": ").soft(Clip(OneLine(m.Text), maxBundleNote/2))
 		if n > 1 {
 			line.Say(" (and " + Plural(n-1, "remark") + " before, in Details…)")
 		}

@@ -544,7 +544,11 @@ func printHistory(out io.Writer, r approvers.Request) {
 		all = append(all, entry{d.At, text})
 	}
 	for _, m := range r.Remarks {
-		all = append(all, entry{m.At, fmt.Sprintf("%s: %s: %s", m.Name, m.Kind, m.Text)})
+		text := fmt.Sprintf("%s: %s: %s", m.Name, m.Kind, m.Text)
+		if m.MessageEdit != nil {
+			text += map[bool]string{true: " (deleted later)", false: " (edited later)"}[m.MessageEdit.Deleted]
+		}
+		all = append(all, entry{m.At, text})
 	}
 	for _, e := range r.Edits {
 		all = append(all, entry{e.At, fmt.Sprintf("%s (%s) changed the arguments, which were %s", e.Name, e.Role, e.Before)})

@@ -42,7 +42,7 @@ func TestRetentionUnderLoad(t *testing.T) {
 	lasts := 500 * time.Millisecond // how long retention does
 	for range times {
 		a.fill(requests)
-		for range 2 { // first the conversations are old enough, then the records; the last one said that the texts were erased
+		for range 2 { // first the conversations are old enough, then the records, of which the last says that the texts were erased
 			a.later(40 * 24 * time.Hour)
 			without = append(without, a.while(func() { time.Sleep(lasts) })...)
 			before := erased

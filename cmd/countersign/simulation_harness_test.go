@@ -223,7 +223,7 @@ func (s *simulation) rare(n int) {
 	}
 }
 
-// pass lets time pass. Goroutines at the gate keep waiting: the process is slow, or the network.
+// pass lets time pass. Goroutines at the gate keep waiting, as if the process or the network were slow.
 func (s *simulation) pass(d time.Duration) {
 	s.step("%s pass", d)
 	time.Sleep(d)

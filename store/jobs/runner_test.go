@@ -150,6 +150,27 @@ func TestRequestedDelay(t *testing.T) {
 	run(t, jobs.Options{}, waits, time.Minute, put, at("b", "lane", 0), at("c", "other", time.Second)).want("c@1.0", "a@3.0", "a@4.0", "a@5.0", "b@5.0")
 }
 
+// gaining is a replica that gets all shares two seconds after it began.
+type gaining struct {
+	store.Alone
+	began func() time.Time
+}
+
+func (g gaining) Shares() store.Shares {
+	if time.Since(g.began()) < 2*time.Second {
+		return 0
+	}
+	return store.AllShares
+}
+
+// TestHeldLaneOfAnotherReplica: a lane that another replica held is held by the one that gets its share.
+func TestHeldLaneOfAnotherReplica(t *testing.T) {
+	put := at("a", "lane", 5*time.Second)
+	put.Tries, put.PutOff = 1, time.Time{}.Add(time.Second)
+	o := jobs.Options{Replica: gaining{began: sync.OnceValue(time.Now)}}
+	run(t, o, succeeds, time.Minute, put, at("b", "lane", 0)).want("a@5.0", "b@5.0")
+}
+
 // TestHeldTimersLeaveRoom: any number of timers in a held lane leaves out no other.
 func TestHeldTimersLeaveRoom(t *testing.T) {
 	timers := []store.Timer{at("a", "lane", 0)}

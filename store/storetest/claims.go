@@ -404,8 +404,12 @@ func lapsed(h *claimsHarness) {
 	defer leave()
 	changed := a.Changed()
 	a.Freeze()
-	<-inner.Done()
-	<-changed
+	h.await("the work is over", func() bool { return inner.Err() != nil })
+	select {
+	case <-changed:
+	case <-time.After(30 * time.Second):
+		h.Fatal("nobody is told that the lease is over")
+	}
 	if _, _, ok := a.Enter(h.Context(), store.ShareClaim(3)); ok || a.Shares() != 0 || !errors.Is(context.Cause(inner), store.ErrFenced) {
 		h.Errorf("work began: %v; shares %b; the cause is %v", ok, a.Shares(), context.Cause(inner))
 	}

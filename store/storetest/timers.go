@@ -322,8 +322,8 @@ func auditRefusals(h *harness) {
 	h.write(add(third, nil)) // a copied record whose payload was erased before
 }
 
-// nothingBroken requires that the check finds nothing in a store with all kinds of data. Each backend has its own
-// tests that the check finds faults.
+// nothingBroken requires that the check finds nothing in a store with all kinds of data. That the check finds faults is
+// tested by each backend.
 func nothingBroken(h *harness) {
 	h.update(seed)
 	h.update(scribble)

@@ -44,6 +44,11 @@ func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	return at, false
 }
 
+// Joined returns the gap of a channel that the bot has joined: it is unknown since when the bot was no member.
+func (r Reception) Joined(now time.Time) Gap {
+	return Gap{Gap: approvers.Gap{From: now, To: now}, Received: now.Add(-MostReread)}
+}
+
 // ReadReception reads the reception.
 func ReadReception(r store.Reader) (out Reception, s store.Setting, err error) {
 	s, err = r.Setting(store.SettingReception)
