@@ -4,9 +4,12 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"countersign/internal/testkit"
 )
 
 // TestMain runs more tests at once than there are processors: most of the time, a test waits for the bot.
+// The stores are in memory.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
@@ -14,5 +17,8 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	remove := testkit.TempInMemory()
+	code := m.Run()
+	remove()
+	os.Exit(code)
 }

@@ -66,11 +66,15 @@ func TestCrashPoints(t *testing.T) {
 			for n, crashed := 1+i%stride, true; crashed && !t.Failed(); n += stride {
 				crashed = sum.live(t, effect, false, func(_ string, count, _ int) bool { return count == n }) > 0
 			}
+			again := stride
+			if effect == approvers.Unprotected {
+				again = 1 // only here people are asked and report
+			}
 			for _, muted := range []bool{false, true} { // cut while the tool runs, and stopped again at a point after that
 				if muted && effect != approvers.Unprotected {
 					continue // nobody is asked to report
 				}
-				for n, crashed := 1, 2; crashed == 2 && !t.Failed(); n++ {
+				for n, crashed := 1+i%again, 2; crashed == 2 && !t.Failed(); n += again {
 					after := 0
 					crashed = sum.live(t, effect, muted, func(point string, _, crashes int) bool {
 						if crashes == 0 {

@@ -6,15 +6,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"countersign/internal/testkit"
 )
 
 // TestMain lowers the number of cases of property tests, unless -rapid.checks sets it: each case is a whole history of
-// a store.
+// a store. The stores are in memory.
 func TestMain(m *testing.M) {
 	if !slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-rapid.checks") }) {
 		if err := flag.Set("rapid.checks", "25"); err != nil {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	remove := testkit.TempInMemory()
+	code := m.Run()
+	remove()
+	os.Exit(code)
 }

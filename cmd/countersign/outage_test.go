@@ -49,7 +49,7 @@ func (b *synctestHarness) cut(s wireState) func() {
 // no effect; a new process may have to continue. When Slack is back, everything must be shown in its current state,
 // each message once and the most important first; expired requests can't be approved, and all others can.
 //
-// COUNTERSIGN_BACKLOG sets how many requests of each kind and answers wait to be shown when Slack is back (3). With
+// COUNTERSIGN_BACKLOG sets how many requests of each kind and answers wait to be shown when Slack is back (2). With
 // COUNTERSIGN_OUTAGES=2 every kind lasts for both times, instead of for ten minutes only.
 func TestOutages(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestOutages(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
-				backlog := testkit.Size(t, "COUNTERSIGN_BACKLOG", 3)
+				backlog := testkit.Size(t, "COUNTERSIGN_BACKLOG", 2)
 				inFakedTime(t, func(b *synctestHarness) { b.setup.unlimited = false }, func(b *synctestHarness) {
 					b.ws.SetRealRates(true)
 					o := &outage{synctestHarness: b, lasts: lasts, backlog: backlog, heard: kind.heard || b.http, restarts: i%2 == 1}

@@ -20,13 +20,19 @@ func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerK
 // mostDue is how many due timers are read at once.
 const mostDue = 1024
 
-// fallen is due without skipping.
+// fallen is due without skipping. A kind of which nothing is due costs one read of the index, as it is read every second.
 func (r *Runner) fallen(
 	reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int,
 ) (due []store.Timer, next time.Time, err error) {
+	first, err := reader.TimersIn(shares, kind, time.Time{}, 1)
+	if err != nil || len(first) == 0 {
+		return nil, next, err
+	}
 	now := r.Now()
-	if due, err = reader.TimersIn(shares, kind, now, limit); err != nil {
-		return due, next, err
+	if !first[0].Due.After(now) {
+		if due, err = reader.TimersIn(shares, kind, now, limit); err != nil {
+			return due, next, err
+		}
 	}
 	if r.Soon[kind] && w.search() {
 		stranded, err := w.stranded(reader, shares, kind, now)
@@ -37,10 +43,6 @@ func (r *Runner) fallen(
 	}
 	if len(due) > 0 {
 		return due, next, nil
-	}
-	first, err := reader.TimersIn(shares, kind, time.Time{}, 1)
-	if err != nil || len(first) == 0 {
-		return nil, next, err
 	}
 	return nil, first[0].Due, nil
 }

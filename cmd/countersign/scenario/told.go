@@ -77,14 +77,18 @@ func (p *player) told(ctx context.Context) (lines []string, err error) {
 // fresh reads the new messages of the bot to a person: direct ones, and ephemeral ones in the conversations and where
 // somebody clicked.
 func (p *player) fresh(ctx context.Context, who workspaceclient.Person) (found []workspaceclient.Message, err error) {
-	places := []talk{{channel: "countersign"}}
+	type place struct{ channel, root string }
+	places := []place{{channel: "countersign"}}
 	for _, channel := range p.clicked {
-		places = append(places, talk{channel: channel})
+		places = append(places, place{channel: channel})
 	}
 	for _, t := range p.talks {
-		places = append(places, talk{channel: t.channel}, t)
+		places = append(places, place{channel: t.channel}, place{t.channel, t.root})
 	}
-	for _, place := range places {
+	for i, place := range places {
+		if slices.Contains(places[:i], place) {
+			continue
+		}
 		messages, err := p.as(who.Name).Messages(ctx, place.channel, place.root)
 		var refused *workspaceclient.Refusal
 		if errors.As(err, &refused) {

@@ -1,12 +1,9 @@
 package demomodel
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
-	addressAfter = []*regexp.Regexp{
+	addressAfter = []*pattern{
 		re(`\b(?:should be|has changed to|is now)[:\s]+`),
 		re(`\baddress\b[^:]{0,40}:\s*`),
 		re(`\b(?:to|with|use|as)\b[:\s]+`),
@@ -15,7 +12,7 @@ var (
 	addressTail  = re(`[,\s]*(?:\b(?:for|on|of)\s+(?:the\s+)?(?:order\s+)?(?:ORD-?\d+|#?\d{2,9}|it|that|this|order)|\(?\bORD-?\d+\)?)\s*$`)
 	addressEnd   = re(`[,\s]+(?:because|since|as (?:she|he|they|the)|instead|please|thanks|thank you|asap|right away|from now on|too|as well)\b.*$`)
 	addressHead  = re(`^(?:to\s+)?(?:order\s+)?(?:ORD-?\d+|it|that)\s*[:,]?\s*(?:to\s+)?|^to\s+`)
-	houseNumber  = regexp.MustCompile(`\d`)
+	houseNumber  = lazily(`\d`)
 )
 
 // findAddress returns the address in a clause, or "".

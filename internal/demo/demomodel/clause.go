@@ -1,9 +1,6 @@
 package demomodel
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // clause is the part of a message that expresses one request.
 type clause struct {
@@ -15,11 +12,11 @@ type clause struct {
 }
 
 var (
-	separators = regexp.MustCompile(`(?i)[.!?;]+\s+|\n+|,?\s+(?:and|then|also|plus|but|&)\s+|,\s+`)
-	sentence   = regexp.MustCompile(`^[.!?;\n]`)
-	fillers    = regexp.MustCompile(`(?i)^(?:(?:and|then|also|please|pls|finally|afterwards|after that|next|kindly|now|ok|okay|yes|no|so|well|hi|hello|hey|thanks|maybe|do you know|can you tell me|could you tell me|tell me|let me know|i wonder|i'd like to know|i would like to know|i want to know|can you|could you|would you|will you|can we|could we|can i|could i|may i|i want you to|i would like (?:you )?to|i'd like (?:you )?to|i want to|i need (?:you )?to|i have to|we need to|we have to|you should|you have to|let's|lets|go ahead and|but|just|why don't you|can't you|is it possible to|would it be possible to|are you able to|how about|what about)[\s,:!]+)+`)
-	commands   = regexp.MustCompile(`(?i)^(?:(?:don't|do not|never|stop)\s+)?(?:find|look|lookup|search|show|list|check|get|pull|track|display|refund|refunding|reimburse|give|giving|return|issue|process|charge|bill|collect|take|ship|send|deliver|redirect|reroute|change|update|set|correct|fix|cancel|close|terminate|delete|erase|remove|wipe|deactivate|deactivating|suspend|reactivate|activate|apply|offer|grant|knock|email|e-mail|mail|write|notify|tell|let|inform|export|download|hand over|where|what's|what is|has|is|when|who)\b`)
-	absorbing  = regexp.MustCompile(`(?i)^,?\s*(?:and\s+)?(?:then|also|after that|afterwards|finally)\b`)
+	separators = lazily(`(?i)[.!?;]+\s+|\n+|,?\s+(?:and|then|also|plus|but|&)\s+|,\s+`)
+	sentence   = lazily(`^[.!?;\n]`)
+	fillers    = lazily(`(?i)^(?:(?:and|then|also|please|pls|finally|afterwards|after that|next|kindly|now|ok|okay|yes|no|so|well|hi|hello|hey|thanks|maybe|do you know|can you tell me|could you tell me|tell me|let me know|i wonder|i'd like to know|i would like to know|i want to know|can you|could you|would you|will you|can we|could we|can i|could i|may i|i want you to|i would like (?:you )?to|i'd like (?:you )?to|i want to|i need (?:you )?to|i have to|we need to|we have to|you should|you have to|let's|lets|go ahead and|but|just|why don't you|can't you|is it possible to|would it be possible to|are you able to|how about|what about)[\s,:!]+)+`)
+	commands   = lazily(`(?i)^(?:(?:don't|do not|never|stop)\s+)?(?:find|look|lookup|search|show|list|check|get|pull|track|display|refund|refunding|reimburse|give|giving|return|issue|process|charge|bill|collect|take|ship|send|deliver|redirect|reroute|change|update|set|correct|fix|cancel|close|terminate|delete|erase|remove|wipe|deactivate|deactivating|suspend|reactivate|activate|apply|offer|grant|knock|email|e-mail|mail|write|notify|tell|let|inform|export|download|hand over|where|what's|what is|has|is|when|who)\b`)
+	absorbing  = lazily(`(?i)^,?\s*(?:and\s+)?(?:then|also|after that|afterwards|finally)\b`)
 )
 
 // clauses splits a message into clauses. Text without a request belongs to the clause before it: a reason, the rest of
@@ -72,7 +69,7 @@ func clauses(text string) []clause {
 
 // nextOne matches the start of a text that continues the previous clause: "refund $5 of ORD-123 and $7 of ORD-131",
 // "ship ORD-123 to … and ORD-133 to …".
-var nextOne = regexp.MustCompile(`(?i)^(?:[$€£]\s?\d|\d+(?:\.\d+)? ?(?:%|percent|usd|eur|gbp|euros?|dollars?|bucks|pounds?|[€£])|half of|(?:order )?(?:ORD-?\d+|#\d{2,9}) to )`)
+var nextOne = lazily(`(?i)^(?:[$€£]\s?\d|\d+(?:\.\d+)? ?(?:%|percent|usd|eur|gbp|euros?|dollars?|bucks|pounds?|[€£])|half of|(?:order )?(?:ORD-?\d+|#\d{2,9}) to )`)
 
 func continues(c clause, segment string) bool {
 	if !nextOne.MatchString(segment) || len(findOrders(c.text)) == 0 || len(findOrders(segment)) == 0 {
@@ -81,7 +78,7 @@ func continues(c clause, segment string) bool {
 	return c.kind == issueRefund || c.kind == takePayment || c.kind == applyDiscount || c.kind == setAddress
 }
 
-var endMarks = regexp.MustCompile(`^[.!?;]+`)
+var endMarks = lazily(`^[.!?;]+`)
 
 func quoteOpen(text string) bool { return strings.Count(text, `"`)%2 == 1 }
 

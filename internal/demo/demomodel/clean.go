@@ -1,20 +1,17 @@
 package demomodel
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
-	slackLink   = regexp.MustCompile(`<(?:mailto:|tel:|https?://)?([^<>|\s]+)(?:\|([^<>]*))?>`)
-	mention     = regexp.MustCompile(`<[@!][^<>]*>`)
-	channelLink = regexp.MustCompile(`<#[A-Z0-9]+(?:\|([^<>]*))?>`)
+	slackLink   = lazily(`<(?:mailto:|tel:|https?://)?([^<>|\s]+)(?:\|([^<>]*))?>`)
+	mention     = lazily(`<[@!][^<>]*>`)
+	channelLink = lazily(`<#[A-Z0-9]+(?:\|([^<>]*))?>`)
 	// A speaker's name is written before what they said: "Sam: hi",
 	// "<@U0100>: hi", "Sam Doe (U0100): hi".
-	speaker = regexp.MustCompile(`^\s*@?([\p{L}\p{N}][\p{L}\p{N}.'_-]*(?: \p{Lu}[\p{L}.'-]*){0,2})(?: ?[(\[][^)\]]{1,40}[)\]])?:\s+`)
+	speaker = lazily(`^\s*@?([\p{L}\p{N}][\p{L}\p{N}.'_-]*(?: \p{Lu}[\p{L}.'-]*){0,2})(?: ?[(\[][^)\]]{1,40}[)\]])?:\s+`)
 	// A mention that was written out: "@Countersign refund …".
-	atFirst = regexp.MustCompile(`^@[\p{L}\p{N}][\p{L}\p{N}._-]*[,:]?\s+`)
-	spaces  = regexp.MustCompile(`[ \t\x{00a0}\x{202f}]+`)
+	atFirst = lazily(`^@[\p{L}\p{N}][\p{L}\p{N}._-]*[,:]?\s+`)
+	spaces  = lazily(`[ \t\x{00a0}\x{202f}]+`)
 )
 
 // notSpeakers are words that people write before a colon themselves.

@@ -1,14 +1,11 @@
 package demomodel
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
 	bodyBegins = re(`(?:,\s*)?\b(?:saying(?: that)?|that says|which says|to say(?: that)?|and say(?: that)?|say(?:s)? that|telling (?:her|him|them|\S+)(?: that)?|know that|know (?:about|of)\b|(?:e-?mail|message|note|mail|letter|reminder) (?:to \S+ )?that\b|informing (?:her|him|them)(?: that)?|with (?:the )?(?:text|body|message|words)|(?:body|text|message)\s*:|to let (?:her|him|them) know(?: that)?|and (?:tell|let) (?:her|him|them)(?: know)?(?: that)?|reading)\b[:,]?\s*|:\s+`)
 	subjectIs  = re(`\b(?:with (?:the |a )?)?(?:subject|titled|title|headed)(?: line)?(?: is)?:?\s+(?:"([^"]+)"|(\S[^,.;"]*?))(?:\s+(?:and|saying|that says|with (?:the )?(?:text|body))\b|[,.;]|$)`)
-	quoted     = regexp.MustCompile(`"([^"]+)"`)
+	quoted     = lazily(`"([^"]+)"`)
 	topicIs    = re(`\b(?:about|regarding|concerning|re:?)\s+(.+)$`)
 	apologyFor = re(`\b(?:apologi[sz](?:e|ing)|apology|sorry)\b(?:\s+(?:to \S+\s+)?(for .+))?`)
 	thatTells  = re(`^(?:tell|notify|inform|e-?mail|mail|message|write(?: to)?)\s+\S.{0,70}?\s+that\s+(.+)$`)
@@ -16,7 +13,7 @@ var (
 	question   = re(`^(?:please )?(?:can|could|would|will) (?:you|we)\b`)
 	dictating  = re(`^(?:please )?(?:say(?:ing)?(?: that)?|tell (?:him|her|them)(?: that)?|that|write(?: that)?|body:|text:|it should say(?: that)?)\s+`)
 	addressed  = []struct {
-		words *regexp.Regexp
+		words *pattern
 		you   string
 	}{
 		{re(`\b(?:he|she|they) (?:is|are)\b`), "you are"}, {re(`\b(?:he|she|they) (?:has|have)\b`), "you have"}, {re(`\b(?:he|she|they) (?:was|were)\b`), "you were"},

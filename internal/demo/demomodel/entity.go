@@ -1,17 +1,16 @@
 package demomodel
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
 
 var (
-	orderID     = regexp.MustCompile(`(?i)\bORD[-_ #]{0,2}(\d{1,9})\b`)
-	orderNumber = regexp.MustCompile(`(?i)\border (?:number |no\.? ?|nr\.? ?|id )?#?(\d{1,9})\b|(?:^|\s)#(\d{2,9})\b`)
-	userID      = regexp.MustCompile(`(?i)\b(?:USR|USER|U|ACC|ACCT|CUS|CUST)-[a-z0-9]{1,12}\b`)
-	userNumber  = regexp.MustCompile(`(?i)\b(?:account|user|customer) (?:number |no\.? ?|id )?#?(\d{1,9})\b`)
-	emailInText = regexp.MustCompile(`[\p{L}\p{N}_.+%-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+`)
+	orderID     = lazily(`(?i)\bORD[-_ #]{0,2}(\d{1,9})\b`)
+	orderNumber = lazily(`(?i)\border (?:number |no\.? ?|nr\.? ?|id )?#?(\d{1,9})\b|(?:^|\s)#(\d{2,9})\b`)
+	userID      = lazily(`(?i)\b(?:USR|USER|U|ACC|ACCT|CUS|CUST)-[a-z0-9]{1,12}\b`)
+	userNumber  = lazily(`(?i)\b(?:account|user|customer) (?:number |no\.? ?|id )?#?(\d{1,9})\b`)
+	emailInText = lazily(`[\p{L}\p{N}_.+%-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+`)
 )
 
 func unique(list []string) []string {
@@ -65,7 +64,7 @@ func findEmails(text string) []string {
 
 // withoutNames blanks text with digits that is not an amount.
 func withoutNames(text string) string {
-	for _, r := range []*regexp.Regexp{orderID, orderNumber, userID, userNumber, emailInText} {
+	for _, r := range []*pattern{orderID, orderNumber, userID, userNumber, emailInText} {
 		text = r.ReplaceAllString(text, " ")
 	}
 	return text
@@ -77,12 +76,12 @@ const (
 )
 
 var (
-	possessive = regexp.MustCompile(`(\p{L}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)?)'(?:s\b|\s)`)
-	nameAfter  = regexp.MustCompile(`\b(?:[Cc]ustomer(?: named| called)?|[Oo]rders? (?:of|from|by|for|belonging to)|(?:[Aa]ccount|[Pp]rofile|[Dd]ata|[Pp]hone(?: number)?|[Nn]ame|[Ee]-?mail|[Ll]anguage) (?:of|for)|[Ff]or|[Ff]rom|[Tt]o|[Ee]-?mail|[Tt]ell|[Nn]otify|[Ii]nform|[Ll]et|[Ww]rite|[Cc]harge|[Bb]ill|[Rr]efund|[Rr]eimburse|[Cc]ompensate|[Oo]ffer|[Dd]eactivate|[Cc]ancel|[Cc]lose|[Dd]elete|[Gg]ive|[Dd]id|[Dd]oes|[Hh]as|[Ii]s|[Aa]bout|[Oo]n|[Ww]ith) (?:the customer |customer )?` + properName)
+	possessive = lazily(`(\p{L}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)?)'(?:s\b|\s)`)
+	nameAfter  = lazily(`\b(?:[Cc]ustomer(?: named| called)?|[Oo]rders? (?:of|from|by|for|belonging to)|(?:[Aa]ccount|[Pp]rofile|[Dd]ata|[Pp]hone(?: number)?|[Nn]ame|[Ee]-?mail|[Ll]anguage) (?:of|for)|[Ff]or|[Ff]rom|[Tt]o|[Ee]-?mail|[Tt]ell|[Nn]otify|[Ii]nform|[Ll]et|[Ww]rite|[Cc]harge|[Bb]ill|[Rr]efund|[Rr]eimburse|[Cc]ompensate|[Oo]ffer|[Dd]eactivate|[Cc]ancel|[Cc]lose|[Dd]elete|[Gg]ive|[Dd]id|[Dd]oes|[Hh]as|[Ii]s|[Aa]bout|[Oo]n|[Ww]ith) (?:the customer |customer )?` + properName)
 )
 
 // nameFirst finds the subject of a statement: "Jane wants her account closed".
-var nameFirst = regexp.MustCompile(`(?:^|[.!?,:;]\s+|\b[Cc]ustomer )` + properName + ` (?:wants?|would|asks?|asked|says?|said|called|calls|wrote|needs?|complains?|complained|requests?|requested|reports?|reported|has|is|was|got|received|moved|lives|never|never got|does|did)\b`)
+var nameFirst = lazily(`(?:^|[.!?,:;]\s+|\b[Cc]ustomer )` + properName + ` (?:wants?|would|asks?|asked|says?|said|called|calls|wrote|needs?|complains?|complained|requests?|requested|reports?|reported|has|is|was|got|received|moved|lives|never|never got|does|did)\b`)
 
 // notNames are words that can stand in the position of a name.
 var notNames = wordSet(`it that what where who there here he she let how when i you we they this order orders customer customers account user today yesterday

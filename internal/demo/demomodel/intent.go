@@ -1,9 +1,6 @@
 package demomodel
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // The kinds of requests: the shop's tools by name, and others that no tool covers.
 const (
@@ -34,10 +31,8 @@ const (
 type rule struct {
 	kind string
 	// words match the verb or noun that determines the meaning of the clause.
-	words *regexp.Regexp
+	words *pattern
 }
-
-func re(expression string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + expression) }
 
 // rules: the rule whose words come first in the clause applies; of several at one position, the first in this list.
 var rules = []rule{

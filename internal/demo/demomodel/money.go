@@ -2,7 +2,6 @@ package demomodel
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -15,11 +14,11 @@ type money struct {
 
 var (
 	numberWithCents = `\d{1,3}(?:,\d{3})+(?:\.\d{1,2})?|\d{1,7}(?:[.,]\d{1,2})?`
-	moneyBefore     = regexp.MustCompile(`(?i)(\$|€|£|\busd|\beur|\bgbp)\s?(` + numberWithCents + `)`)
-	moneyAfter      = regexp.MustCompile(`(?i)(?:^|[^\w.,-])(` + numberWithCents + `)\s?(\$|€|£|usd\b|eur\b|gbp\b|euros?\b|dollars?\b|bucks\b|pounds?\b)`)
-	withCents       = regexp.MustCompile(`(?i)(?:(\$|€|£)\s?)?(?:(\d{1,6})\s?(dollars?|bucks|euros?|pounds?)?\s*(?:and\s+)?)?\b(\d{1,2})\s?(?:cents|pence)\b`)
-	bareAmount      = regexp.MustCompile(`(?:^|[^\w.,#@+-])(` + numberWithCents + `)(?:[^\w%@-]|$)`)
-	percentage      = regexp.MustCompile(`(?i)\b(\d{1,3})\s?(?:%|percent\b|per cent\b|pct\b)`)
+	moneyBefore     = lazily(`(?i)(\$|€|£|\busd|\beur|\bgbp)\s?(` + numberWithCents + `)`)
+	moneyAfter      = lazily(`(?i)(?:^|[^\w.,-])(` + numberWithCents + `)\s?(\$|€|£|usd\b|eur\b|gbp\b|euros?\b|dollars?\b|bucks\b|pounds?\b)`)
+	withCents       = lazily(`(?i)(?:(\$|€|£)\s?)?(?:(\d{1,6})\s?(dollars?|bucks|euros?|pounds?)?\s*(?:and\s+)?)?\b(\d{1,2})\s?(?:cents|pence)\b`)
+	bareAmount      = lazily(`(?:^|[^\w.,#@+-])(` + numberWithCents + `)(?:[^\w%@-]|$)`)
+	percentage      = lazily(`(?i)\b(\d{1,3})\s?(?:%|percent\b|per cent\b|pct\b)`)
 )
 
 // parseCents reads a plain decimal number.
@@ -82,14 +81,14 @@ func findMoney(text string, bare bool) *money {
 type fraction struct{ of, in int }
 
 var shares = []struct {
-	words *regexp.Regexp
+	words *pattern
 	share fraction
 }{
-	{regexp.MustCompile(`(?i)\b(?:two thirds|2/3)\b`), fraction{2, 3}},
-	{regexp.MustCompile(`(?i)\b(?:three quarters|3/4)\b`), fraction{3, 4}},
-	{regexp.MustCompile(`(?i)\b(?:half|1/2)\b`), fraction{1, 2}},
-	{regexp.MustCompile(`(?i)\b(?:a|one) third\b|\b1/3\b`), fraction{1, 3}},
-	{regexp.MustCompile(`(?i)\b(?:a|one) quarter\b|\b1/4\b`), fraction{1, 4}},
+	{lazily(`(?i)\b(?:two thirds|2/3)\b`), fraction{2, 3}},
+	{lazily(`(?i)\b(?:three quarters|3/4)\b`), fraction{3, 4}},
+	{lazily(`(?i)\b(?:half|1/2)\b`), fraction{1, 2}},
+	{lazily(`(?i)\b(?:a|one) third\b|\b1/3\b`), fraction{1, 3}},
+	{lazily(`(?i)\b(?:a|one) quarter\b|\b1/4\b`), fraction{1, 4}},
 }
 
 func findFraction(text string) *fraction {

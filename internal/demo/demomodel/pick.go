@@ -1,7 +1,6 @@
 package demomodel
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -14,7 +13,7 @@ type pick struct {
 }
 
 var ordinals = []struct {
-	words *regexp.Regexp
+	words *pattern
 	n     int
 }{
 	{re(`\b(?:first|1st)\b(?: (?:one|order|of them))?`), 0},
@@ -26,7 +25,7 @@ var ordinals = []struct {
 }
 
 var picks = []struct {
-	words *regexp.Regexp
+	words *pattern
 	pick  pick
 }{
 	{re(`\b(?:newest|latest|most recent|last order|last purchase)\b`), pick{way: "newest"}},

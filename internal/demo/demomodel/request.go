@@ -1,7 +1,6 @@
 package demomodel
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -162,7 +161,7 @@ func findMethod(text string) string {
 }
 
 var sectionWords = []struct {
-	words *regexp.Regexp
+	words *pattern
 	name  string
 }{
 	{re(`\bprofile\b`), "profile"}, {re(`\borders?\b`), "orders"}, {re(`\bpayments?\b`), "payments"}, {re(`\be-?mails\b|\bcorrespondence\b`), "emails"},
@@ -180,7 +179,7 @@ func findSections(text string) []string {
 
 var (
 	states = []struct {
-		words *regexp.Regexp
+		words *pattern
 		state string
 	}{
 		{re(`\b(?:open|processing|pending|not shipped|unshipped)\b`), "processing"},

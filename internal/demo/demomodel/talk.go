@@ -1,9 +1,6 @@
 package demomodel
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 const self = "I am the demo's scripted model: a small program that follows rules, not a language model. I understand plain requests about a shop's orders, addresses, refunds, discounts, payments, e-mails, profiles and accounts."
 
@@ -26,7 +23,7 @@ const (
 
 // talkRules are checked before requests.
 var talkRules = []struct {
-	words *regexp.Regexp
+	words *pattern
 	text  string
 }{
 	{re(`^(?:help|\?+|help me|help please|what can (?:you|i|we) (?:do|ask|say)\b.*|what do you (?:do|know|understand)\b.*|how (?:do|does|can) (?:i|we|this|it|you) (?:use|work)\b.*|commands|examples|what are you able to do.*|what tools .*|which tools .*|who can help.*|how does this work.*)[\s.?!]*$`), helpText},
@@ -37,7 +34,7 @@ var talkRules = []struct {
 
 // smallRules answer messages that want nothing from the shop.
 var smallRules = []struct {
-	words *regexp.Regexp
+	words *pattern
 	text  string
 }{
 	{re(`^(?:hi|hello|hey|hiya|howdy|good (?:morning|afternoon|evening|day)|greetings|yo|moin|hallo|salut|hola|servus)\b[^?]*$`), greeting},

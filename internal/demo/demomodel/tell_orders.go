@@ -2,7 +2,6 @@ package demomodel
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -154,7 +153,7 @@ func (d *responder) tellOrder(w *request, o *order) string {
 		}
 		say("%s has the account %s (%s) and the e-mail address %s.", o.name, o.user, state, o.email)
 	}
-	is := func(words *regexp.Regexp) bool { return words.MatchString(asked(w)) }
+	is := func(words *pattern) bool { return words.MatchString(asked(w)) }
 	switch {
 	case is(asksRefund):
 		switch {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 
@@ -132,9 +133,12 @@ func ReadSeed(path string) (Seed, error) {
 }
 
 var (
-	channelName = regexp.MustCompile(`^[\p{Ll}\p{Lo}\p{N}_-]{1,80}$`)
+	channelName = regexp.MustCompile(`^[\p{Ll}\p{Lo}\p{N}_-]+$`) // with {1,80} it would take five megabytes
 	handle      = regexp.MustCompile(`^[a-z0-9._-]{1,40}$`)
 )
+
+// longestName is the greatest number of characters in a channel's name.
+const longestName = 80
 
 // Validate returns all problems of the seed.
 func (s Seed) Validate() error { //nolint:cyclop // one check for each field
@@ -230,7 +234,7 @@ func (s Seed) Validate() error { //nolint:cyclop // one check for each field
 			bad("channel %s (%s): the id or name is used twice", c.ID, c.Name)
 		}
 		seen[c.ID], seen["#"+c.Name] = true, true
-		if !channelName.MatchString(c.Name) {
+		if !channelName.MatchString(c.Name) || utf8.RuneCountInString(c.Name) > longestName {
 			bad("channel %s: the name %q must be lower-case, at most 80 characters, without spaces", c.ID, c.Name)
 		}
 		for _, u := range c.Members {

@@ -1,0 +1,49 @@
+package demomodel
+
+import (
+	"regexp"
+	"sync"
+)
+
+// pattern is a regular expression that is compiled when it is used first: there are hundreds, and every command of the
+// program would otherwise wait for them when it starts.
+type pattern struct {
+	expression string
+	compile    func() *regexp.Regexp
+}
+
+func lazily(expression string) *pattern {
+	return &pattern{expression, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
+}
+
+// re is a pattern without regard to case.
+func re(expression string) *pattern { return lazily(`(?i)` + expression) }
+
+func (p *pattern) String() string                       { return p.expression }
+func (p *pattern) MatchString(s string) bool            { return p.compile().MatchString(s) }
+func (p *pattern) FindString(s string) string           { return p.compile().FindString(s) }
+func (p *pattern) FindStringIndex(s string) []int       { return p.compile().FindStringIndex(s) }
+func (p *pattern) FindStringSubmatch(s string) []string { return p.compile().FindStringSubmatch(s) }
+func (p *pattern) FindStringSubmatchIndex(s string) []int {
+	return p.compile().FindStringSubmatchIndex(s)
+}
+func (p *pattern) FindAllString(s string, n int) []string { return p.compile().FindAllString(s, n) }
+func (p *pattern) FindAllStringIndex(s string, n int) [][]int {
+	return p.compile().FindAllStringIndex(s, n)
+}
+
+func (p *pattern) FindAllStringSubmatch(s string, n int) [][]string {
+	return p.compile().FindAllStringSubmatch(s, n)
+}
+
+func (p *pattern) FindAllStringSubmatchIndex(s string, n int) [][]int {
+	return p.compile().FindAllStringSubmatchIndex(s, n)
+}
+
+func (p *pattern) ReplaceAllString(s, by string) string { return p.compile().ReplaceAllString(s, by) }
+
+func (p *pattern) ReplaceAllStringFunc(s string, by func(string) string) string {
+	return p.compile().ReplaceAllStringFunc(s, by)
+}
+
+func (p *pattern) Split(s string, n int) []string { return p.compile().Split(s, n) }

@@ -1,0 +1,63 @@
+package testkit
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The place for temporary files in memory, and how much room it must have for the tests of a package.
+const (
+	memory     = "/dev/shm"
+	memoryRoom = 1 << 30
+)
+
+// TempInMemory makes t.TempDir return directories in memory: commits of stores are as real there as on a disk, but do
+// not wait for it. TestMain calls it, and remove at the end. It does nothing if memory has too little room, if TMPDIR
+// names a place, or if a campaign is to be long: its figures are those of the disk.
+func TempInMemory() (remove func()) {
+	long := slices.ContainsFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "COUNTERSIGN_") })
+	var room unix.Statfs_t
+	if long || os.Getenv("TMPDIR") != "" || unix.Statfs(memory, &room) != nil || room.Bavail*uint64(room.Bsize) < memoryRoom {
+		return func() {}
+	}
+	const prefix = "cs-"                                        // short: the path of a Unix socket has at most 107 bytes
+	left, _ := filepath.Glob(filepath.Join(memory, prefix+"*")) // the pattern is valid
+	for _, dir := range left {
+		if f, err := lockDir(dir); err == nil { // its process was killed
+			os.RemoveAll(dir)
+			f.Close()
+		}
+	}
+	dir, err := os.MkdirTemp(memory, prefix)
+	if err != nil {
+		return func() {}
+	}
+	held, err := lockDir(dir)
+	if err == nil {
+		err = os.Setenv("TMPDIR", dir)
+	}
+	return func() {
+		os.RemoveAll(dir)
+		if err == nil {
+			held.Close()
+		}
+	}
+}
+
+// lockDir locks a directory until the file is closed or the process ends. It fails if another process holds the lock.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
