@@ -96,6 +96,46 @@ func TestBundleOneByOne(t *testing.T) {
 	}
 }
 
+// The calls of a long bundle are opened one by one, and decided in their details.
+func TestBundleList(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	root := h.says("sam", "#support", strings.Replace(threeCalls, "call update_shipping_address", "call issue_refund", 1)+`
+call issue_refund {"order_id":"ORD-5","amount":55}`)
+	card := h.finds("teo", "#support-approvals", "", "5 requests wait for Team Lead", "Open 5…")
+	if card.has(render.ActApprove) || !card.has(render.ActApproveAll) {
+		t.Fatalf("its calls have buttons of their own, or can't be approved together: %s", card.raw)
+	}
+	h.clicks("ada", "#support-approvals", card, render.ActDetailsOf+"2")
+	if form := h.opened("ada", render.ActArguments); form["submit"] != nil {
+		t.Error("it can be approved by somebody without the role")
+	}
+	h.clicks("teo", "#support-approvals", card, render.ActDetailsOf+"2")
+	form := h.opened("teo", render.ActArguments)
+	if !strings.Contains(fmt.Sprint(form["blocks"]), "ORD-2") || form["submit"] == nil {
+		t.Fatalf("the form is about another call, or does not approve it: %v", form)
+	}
+	if out := h.submits("teo", form, nil); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	card = h.finds("teo", "#support-approvals", "", "4 of 5 wait", "Open 4…")
+	h.clicks("teo", "#support-approvals", card, render.ActDetailsOf+"4")
+	h.clicksInDetails("teo", render.ActReject)
+	form = h.opened("teo", render.ActReject)
+	if !strings.Contains(fmt.Sprint(form["blocks"]), "ORD-4") {
+		t.Error("the form is about another call")
+	}
+	if out := h.submits("teo", form, map[string]any{render.FieldReason: "refunded already"}); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	card = h.finds("teo", "#support-approvals", "", "3 of 5 wait")
+	h.clicks("teo", "#support-approvals", card, render.ActApproveAll)
+	h.finds("sam", "#support", root, "results: executed", "rejected", "refunded already")
+	if got := h.runs(); len(got) != 4 {
+		t.Errorf("ran %q", got)
+	}
+}
+
 // All calls are approved together, with one confirmed click.
 func TestBundleAll(t *testing.T) {
 	t.Parallel()
