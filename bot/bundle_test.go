@@ -100,9 +100,12 @@ func TestBundleOneByOne(t *testing.T) {
 func TestBundleList(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	root := h.says("sam", "#support", strings.Replace(threeCalls, "call update_shipping_address", "call issue_refund", 1)+`
-call issue_refund {"order_id":"ORD-5","amount":55}`)
-	card := h.finds("teo", "#support-approvals", "", "5 requests wait for Team Lead", "Open 5…")
+	four := "@bot"
+	for i := 1; i <= 4; i++ {
+		four += fmt.Sprintf(" call issue_refund {\"order_id\":\"ORD-%d\",\"amount\":%d1,\"reason\":\"it arrived broken, and they asked twice already\"}\n", i, i)
+	}
+	root := h.says("sam", "#support", strings.TrimSpace(four))
+	card := h.finds("teo", "#support-approvals", "", "4 requests wait for Team Lead", "Open 4…")
 	if card.has(render.ActApprove) || !card.has(render.ActApproveAll) {
 		t.Fatalf("its calls have buttons of their own, or can't be approved together: %s", card.raw)
 	}
@@ -118,8 +121,12 @@ call issue_refund {"order_id":"ORD-5","amount":55}`)
 	if out := h.submits("teo", form, nil); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	card = h.finds("teo", "#support-approvals", "", "4 of 5 wait", "Open 4…")
-	h.clicks("teo", "#support-approvals", card, render.ActDetailsOf+"4")
+	card = h.finds("teo", "#support-approvals", "", "3 of 4 wait")
+	if card.has(render.ActDetailsOf + "4") {
+		h.clicks("teo", "#support-approvals", card, render.ActDetailsOf+"4")
+	} else {
+		h.clicksOn("teo", "#support-approvals", card, render.ActArguments, 2)
+	}
 	h.clicksInDetails("teo", render.ActReject)
 	form = h.opened("teo", render.ActReject)
 	if !strings.Contains(fmt.Sprint(form["blocks"]), "ORD-4") {
@@ -128,10 +135,10 @@ call issue_refund {"order_id":"ORD-5","amount":55}`)
 	if out := h.submits("teo", form, map[string]any{render.FieldReason: "refunded already"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	card = h.finds("teo", "#support-approvals", "", "3 of 5 wait")
+	card = h.finds("teo", "#support-approvals", "", "2 of 4 wait")
 	h.clicks("teo", "#support-approvals", card, render.ActApproveAll)
 	h.finds("sam", "#support", root, "results: executed", "rejected", "refunded already")
-	if got := h.runs(); len(got) != 4 {
+	if got := h.runs(); len(got) != 3 {
 		t.Errorf("ran %q", got)
 	}
 }

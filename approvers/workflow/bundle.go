@@ -10,7 +10,7 @@ import (
 
 // Limits of one card. People have to read all of it, and a phone shows about so much with the headline and the buttons.
 const (
-	maxBundled     = 6
+	maxBundled     = 4
 	maxBundledSize = 400 // of one call's arguments and preview, in bytes; a longer call has its own card
 	maxBundleSize  = 800 // of all calls together
 )

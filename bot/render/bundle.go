@@ -362,7 +362,7 @@ func warnings(r approvers.Request) []string {
 // must be typed.
 func (v View) bundleNotes(r approvers.Request, look bundleLook) []*RichText {
 	var out []*RichText
-	if note := v.toolPreviewLine(r); !note.empty() {
+	if note := v.toolPreviewLine(r, [...]int{roomy: MaxNote, terse: 50, listed: 50, brief: 22}[look.form]); !note.empty() {
 		out = append(out, note)
 	}
 	if warned := warnings(r); len(warned) > 0 {

@@ -42,7 +42,7 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 		}
 		p.Para(note)
 	}
-	p.Para(v.toolPreviewLine(r))
+	p.Para(v.toolPreviewLine(r, MaxNote))
 	v.asked(p, r, maxQuote)
 	p.Para(v.waitsLine(r)...)
 	p.Para(v.remarks(r)...)

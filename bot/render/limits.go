@@ -32,7 +32,7 @@ const (
 	maxBundleArgs    = 2800    // arguments of all its calls
 	maxBundleNote    = 250     // warnings about misleading text
 	maxBriefly       = 33      // what a call of a long bundle would do that is decided, or not shown whole
-	maxBriefQuote    = 60      // the same of a bundle that is still too high
+	maxBriefQuote    = 33      // the same of a bundle that is still too high
 	maxTerseQuote    = 80      // what a bundle quotes of the person who asked, if it would be too high for a phone
 	maxStepUp        = 150     // why a value must be typed
 	maxStepText      = 1500    // the model's text beside its calls
