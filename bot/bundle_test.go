@@ -100,9 +100,9 @@ func TestBundleOneByOne(t *testing.T) {
 func TestBundleList(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	four := "@bot"
+	four := "@bot "
 	for i := 1; i <= 4; i++ {
-		four += fmt.Sprintf(" call issue_refund {\"order_id\":\"ORD-%d\",\"amount\":%d1,\"reason\":\"it arrived broken, and they asked twice already\"}\n", i, i)
+		four += fmt.Sprintf("call issue_refund {\"order_id\":\"ORD-%d\",\"amount\":%d1,\"reason\":\"it arrived broken, and they asked twice already\"}\n", i, i)
 	}
 	root := h.says("sam", "#support", strings.TrimSpace(four))
 	card := h.finds("teo", "#support-approvals", "", "4 requests wait for Team Lead", "Open 4…")
