@@ -16,7 +16,7 @@ import (
 	"countersign/approvers"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // everyArgs has a field of every kind and every tag.
 type everyArgs struct {

@@ -107,7 +107,7 @@ func newHarness(t *testing.T, act func(ctx context.Context, tool string) error, 
 		}
 	}
 	w.start()
-	t.Cleanup(func() { w.halt() })
+	t.Cleanup(func() { w.stopProcess() })
 	return w
 }
 
@@ -126,7 +126,7 @@ func (w *harness) start() {
 		Model: agent.Model{BaseURL: "http://model.invalid/v1", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: w.model.Transport()}},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := w.workflow.Runs.Recover(ctx); err != nil {
+	if err := w.workflow.Runs.Recover(ctx, store.AllShares); err != nil {
 		w.t.Fatal(err)
 	}
 	worked := make(chan error, 1)
@@ -153,8 +153,8 @@ func (w *harness) start() {
 	}
 }
 
-// halt stops the process.
-func (w *harness) halt() {
+// stopProcess stops the process.
+func (w *harness) stopProcess() {
 	if w.stop != nil {
 		w.stop()
 		w.stop = nil
@@ -273,7 +273,7 @@ func TestStoppedWhileThinking(t *testing.T) {
 		w.model.Inject(scriptedmodel.Fault{Hang: true})
 		turnID := w.hear(ana, "1.0", "Hello")
 		synctest.Wait()
-		w.halt()
+		w.stopProcess()
 		w.start()
 		synctest.Wait()
 		if turn, _ := w.turn(turnID); turn.State != approvers.TurnAnswered || w.lastAnswer(turn) != "Hello." || turn.Step != 1 || turn.Failures != 0 {
@@ -337,7 +337,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 		}}, scriptedmodel.Reply{Content: "One is open."})
 		turnID := w.hear(ana, "1.0", "All of it")
 		synctest.Wait()
-		w.halt()
+		w.stopProcess()
 		hang = false
 		w.start()
 		time.Sleep(2 * time.Minute) // the workflow's lease on a run, at the latest

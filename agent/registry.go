@@ -18,14 +18,14 @@ import (
 // while the source's definition equals, byte for byte, the one that the operator pinned; see [Registry.Pin]. Otherwise
 // it is listed as blocked, with the reason.
 type Registry struct {
-	mu      sync.RWMutex
-	tools   map[string]registered
-	wires   map[string]string // wire name → the tool's name
-	sources map[string]*source
-	version uint64
-	print   string        // cached Fingerprint; empty: to be computed
-	moved   chan struct{} // closed on the next change; nil: nobody waits
-	changed chan struct{} // see Changed
+	mu         sync.RWMutex
+	tools      map[string]registered
+	wires      map[string]string // wire name → the tool's name
+	sources    map[string]*source
+	version    uint64
+	print      string        // cached Fingerprint; empty: to be computed
+	nextChange chan struct{} // closed on the next change; nil: nobody waits
+	changed    chan struct{} // see Changed
 }
 
 // registered is a tool with the values derived at registration.

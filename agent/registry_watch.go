@@ -58,9 +58,9 @@ func (r *Registry) Changed() <-chan struct{} {
 func (r *Registry) announce() {
 	r.version++
 	r.print = ""
-	if r.moved != nil {
-		close(r.moved)
-		r.moved = nil
+	if r.nextChange != nil {
+		close(r.nextChange)
+		r.nextChange = nil
 	}
 	select {
 	case r.changed <- struct{}{}:
@@ -93,7 +93,7 @@ func (r *Registry) waits(name string, hash *string) func(context.Context, Invoca
 	return func(ctx context.Context, in Invocation) (string, error) {
 		var late <-chan time.Time
 		for {
-			t, ok, moved := r.look(name)
+			t, ok, changed := r.look(name)
 			switch {
 			case !ok:
 				return "", fmt.Errorf("%w, because its source does not offer it any more", ErrNotRun)
@@ -110,7 +110,7 @@ func (r *Registry) waits(name string, hash *string) func(context.Context, Invoca
 				late = timer.C
 			}
 			select {
-			case <-moved:
+			case <-changed:
 			case <-late:
 				return "", fmt.Errorf("%w, because its source %s is not there; it can be tried again later", ErrNotRun, t.source)
 			case <-ctx.Done():
@@ -121,12 +121,12 @@ func (r *Registry) waits(name string, hash *string) func(context.Context, Invoca
 }
 
 // look returns a tool, and a channel that is closed on the next change.
-func (r *Registry) look(name string) (t registered, ok bool, moved <-chan struct{}) {
+func (r *Registry) look(name string) (t registered, ok bool, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.moved == nil {
-		r.moved = make(chan struct{})
+	if r.nextChange == nil {
+		r.nextChange = make(chan struct{})
 	}
 	t, ok = r.tools[name]
-	return t, ok, r.moved
+	return t, ok, r.nextChange
 }

@@ -37,7 +37,7 @@ const (
 	AuditReported      AuditKind = "reported"
 	AuditReturned      AuditKind = "returned" // the result was handed to the model
 	AuditReminded      AuditKind = "reminded" // people who had not decided were reminded
-	AuditInvited       AuditKind = "invited"  // a person was added to the stage: handed on to, or standing in
+	AuditInvited       AuditKind = "invited"  // a person was added to the stage: the request was handed on to them, or they are a stand-in
 	AuditAnswered      AuditKind = "answered" // a person answered a question from the model
 	AuditElicited      AuditKind = "elicited" // a tool asked the requester a question during its run
 	AuditReplied       AuditKind = "replied"  // that question ended: accepted, declined, cancelled or expired
@@ -45,7 +45,7 @@ const (
 	AuditRemarked      AuditKind = "remarked" // a question, an answer or a comment
 	AuditAway          AuditKind = "away"     // a person set when they are away, in a chain of their own
 	AuditGranted       AuditKind = "granted"  // a grant was offered, given, used, or ended, in its own chain
-	AuditMessageEdited AuditKind = "reworded" // the message that led to it was edited or deleted after the agent had read it
+	AuditMessageEdited AuditKind = "reworded" // the message that led to it, or that answered a question about it, was edited or deleted afterwards
 	AuditPaused        AuditKind = "paused"   // somebody stopped every run and model call, in the installation's chain
 	AuditResumed       AuditKind = "resumed"  // somebody resumed them
 	AuditErased        AuditKind = "erased"   // payloads were erased; the records and their hashes stay
@@ -423,7 +423,7 @@ func PruningOf(a AuditRecord) (Pruning, error) {
 
 // AuditRow is an audit record as a backend stores it.
 type AuditRow struct {
-	Chain   string // the chain that it is stored under; its bytes name the same chain unless somebody moved it
+	Chain   string // the chain that it is stored under; the record's bytes name the same chain, unless the row was moved
 	Seq     uint64
 	Leaf    uint64 // its position in the journal
 	Sum     Sum    // its hash, as it was written

@@ -100,7 +100,7 @@ func TestVerifyChainFindsMissingAndMovedRecords(t *testing.T) {
 	}
 }
 
-// TestVerifyChainKnowsItsLimits documents what a chain alone can't detect: its end was cut off, or it was created anew
+// TestVerifyChainKnowsItsLimits documents what a chain alone can't detect: its end was cut off, or it was re-created
 // as a whole. Signed heads that are kept elsewhere detect both.
 func TestVerifyChainKnowsItsLimits(t *testing.T) {
 	if err := approvers.VerifyChain(chain("req_1", 6)[:3]); err != nil {
@@ -112,7 +112,7 @@ func TestVerifyChainKnowsItsLimits(t *testing.T) {
 		forged[i] = forged[i].Link(forged[i-1])
 	}
 	if err := approvers.VerifyChain(forged); err != nil {
-		t.Errorf("want no finding for a chain that was created anew; got %v", err)
+		t.Errorf("want no finding for a chain that was re-created; got %v", err)
 	}
 }
 

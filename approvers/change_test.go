@@ -118,8 +118,8 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 				return
 			}
 			wantStages(t, r, tt.stages...)
-			if r.Plan.Risk != tt.risk || len(r.Standing()) != tt.stands || r.Plan.PolicyHash != "policy-2" {
-				t.Errorf("risk %s with %d standing under %s; want %s with %d", r.Plan.Risk, len(r.Standing()), r.Plan.PolicyHash, tt.risk, tt.stands)
+			if r.Plan.Risk != tt.risk || len(r.ValidApprovals()) != tt.stands || r.Plan.PolicyHash != "policy-2" {
+				t.Errorf("risk %s with %d valid approvals under %s; want %s with %d", r.Plan.Risk, len(r.ValidApprovals()), r.Plan.PolicyHash, tt.risk, tt.stands)
 			}
 			if tt.stands == 0 && r.Stage != 0 {
 				t.Errorf("at stage %d without an approval that stands", r.Stage)
@@ -131,9 +131,9 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestALeadWhoIsNoneAnyMore checks that a person who was told as a lead, and is not a lead under the current policy,
+// TestAFormerLead checks that a person who was told as a lead, and is not a lead under the current policy,
 // can't decide, and that this person's approvals no longer count.
-func TestALeadWhoIsNoneAnyMore(t *testing.T) {
+func TestAFormerLead(t *testing.T) {
 	two := func(p *approvers.Policy) { p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}} }
 	p := example()
 	two(p)
@@ -156,15 +156,15 @@ func TestALeadWhoIsNoneAnyMore(t *testing.T) {
 	}
 	_, _, denied := r.Approve(deciding(now, at), actionBy(r, onFin1, at))
 	wantDenied(t, denied, approvers.DeniedNotMember)
-	if r, _ = mustApprove(t, p, told, onFin1, at).Refresh(deciding(now, at), values); len(r.Standing()) != 0 {
-		t.Errorf("%d approvals stand", len(r.Standing()))
+	if r, _ = mustApprove(t, p, told, onFin1, at).Refresh(deciding(now, at), values); len(r.ValidApprovals()) != 0 {
+		t.Errorf("%d approvals stand", len(r.ValidApprovals()))
 	}
 	same := changed(func(p *approvers.Policy) {
 		two(p)
 		p.Approvers[1].Members = users("U0002", "U0005")
 	})
-	if r, _ = mustApprove(t, p, told, onFin1, at).Refresh(deciding(same, at), values); len(r.Standing()) != 1 || len(r.Joined) != 1 {
-		t.Errorf("%d approvals stand, of leads %v", len(r.Standing()), r.Joined)
+	if r, _ = mustApprove(t, p, told, onFin1, at).Refresh(deciding(same, at), values); len(r.ValidApprovals()) != 1 || len(r.Joined) != 1 {
+		t.Errorf("%d approvals stand, of leads %v", len(r.ValidApprovals()), r.Joined)
 	}
 }
 
@@ -215,8 +215,8 @@ func TestRecheckOfAnApproval(t *testing.T) {
 					t.Errorf("an approval that stands changed: run by %s, escalate at %s", after.RunBy, after.EscalateAt)
 				}
 			case approvers.Pending:
-				if len(after.Standing()) != 0 || after.Stage != 0 || !after.RunBy.IsZero() || after.ClosedBy != "" || !after.ExpiresAt.Equal(later.Add(30*time.Minute)) {
-					t.Errorf("reopened with %d standing at stage %d, run by %s, expires %s", len(after.Standing()), after.Stage, after.RunBy, after.ExpiresAt)
+				if len(after.ValidApprovals()) != 0 || after.Stage != 0 || !after.RunBy.IsZero() || after.ClosedBy != "" || !after.ExpiresAt.Equal(later.Add(30*time.Minute)) {
+					t.Errorf("reopened with %d valid approvals at stage %d, run by %s, expires %s", len(after.ValidApprovals()), after.Stage, after.RunBy, after.ExpiresAt)
 				}
 			}
 		})

@@ -33,11 +33,11 @@ func TestElicitationIsForOnePerson(t *testing.T) {
 		"another's, after the end":  {Elicitation{State: ElicitationDeclined, Asked: sam.ID}, Identity{ID: Who("T", "U2")}, now, DeniedNotAsked},
 		"in the name of the person": {open, Identity{ID: Who("T2", "U1")}, now, DeniedNotAsked},
 	} {
-		for what, move := range map[string]func() (Elicitation, *Denied){
+		for what, act := range map[string]func() (Elicitation, *Denied){
 			"accept":  func() (Elicitation, *Denied) { return c.q.Accept(c.who, json.RawMessage(`{}`), c.received, now) },
 			"decline": func() (Elicitation, *Denied) { return c.q.Decline(c.who, c.received, now) },
 		} {
-			after, denied := move()
+			after, denied := act()
 			if got := (denied == nil); got != (c.want == "") || denied != nil && denied.Code != c.want {
 				t.Errorf("%s, %s: %v, want %q", name, what, denied, c.want)
 			}
@@ -55,11 +55,11 @@ func TestElicitationHasOneEnd(t *testing.T) {
 		sam := Identity{ID: Who("T", "U1"), Name: "Sam"}
 		q := Elicitation{State: ElicitationOpen, Asked: sam.ID, CreatedAt: now, ExpiresAt: now.Add(time.Minute)}
 		ends := 0
-		for range rapid.IntRange(1, 12).Draw(t, "moves") {
+		for range rapid.IntRange(1, 12).Draw(t, "actions") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
 			before := q
 			received := now.Add(-time.Duration(rapid.IntRange(0, 60).Draw(t, "late")) * time.Second)
-			switch rapid.IntRange(0, 3).Draw(t, "move") {
+			switch rapid.IntRange(0, 3).Draw(t, "action") {
 			case 0:
 				q, _ = q.Accept(sam, json.RawMessage(`{"a":1}`), received, now)
 			case 1:

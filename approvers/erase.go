@@ -15,7 +15,7 @@ func (r Request) Erase() Request {
 	}
 	r.Decisions = each(r.Decisions, func(d *Decision) { d.Reason = "" })
 	r.Edits = each(r.Edits, func(e *Edit) { e.Before, e.After, e.Reason = erasedArgs, erasedArgs, "" })
-	r.Remarks = each(r.Remarks, func(m *Remark) { m.Text = "" })
+	r.Remarks = each(r.Remarks, func(m *Remark) { m.Text, m.MessageEdit = "", nil })
 	return r
 }
 

@@ -22,7 +22,7 @@ func Open(in DecisionContext, r Request) (Request, []Event) {
 // begin starts the clocks of the current stage, without people added to it. was is the request before the transition.
 func (r Request) begin(in DecisionContext, why StageReason, was Request) (Request, Event) {
 	r.Joined, r.DeferredReminders, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0
-	r.Invited, r.JoinedAt, r.Unreached = r.handedAt(r.Stage), nil, nil
+	r.Invited, r.JoinedAt, r.Calls, r.Unreached = r.handedAt(r.Stage), nil, nil, nil
 	r.StageAt = in.Now
 	t := r.times(in)
 	r.ExpiresAt = r.worked(in, r.stage().Roles(), t.ExpiresAfter)

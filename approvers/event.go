@@ -83,6 +83,10 @@ type (
 	// SourceEdited means that the message that led to the request was edited or deleted.
 	SourceEdited struct{}
 
+	// AnswerEdited means that the message with an answer was edited or deleted afterwards. Index is its place in
+	// Request.Remarks.
+	AnswerEdited struct{ Index int }
+
 	// ValuesRevealed means that a person was shown the masked values.
 	ValuesRevealed struct{ By PersonID }
 
@@ -123,6 +127,7 @@ func (AvailabilityResolved) requestEvent() {}
 func (LeadCalled) requestEvent()           {}
 func (RemarkMade) requestEvent()           {}
 func (SourceEdited) requestEvent()         {}
+func (AnswerEdited) requestEvent()         {}
 func (ValuesRevealed) requestEvent()       {}
 func (PreviewMade) requestEvent()          {}
 
@@ -182,8 +187,8 @@ func (r Request) NetEvents(events []Event) []Event {
 // Reassigned reports whether the request now waits for other roles or another group than before the stage started.
 func (e StageStarted) Reassigned(r Request) bool { return !e.After.AsksLike(r.stage()) }
 
-// Advances reports whether the request moved: to another stage, or to other arguments. For new and reopened requests it
-// returns false, because other events report those.
+// Advances reports whether the request advanced: to another stage, or to other arguments. For new and reopened requests
+// it returns false, because other events report those.
 func (e StageStarted) Advances() bool {
 	switch e.Why {
 	case StageEdited:

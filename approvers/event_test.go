@@ -54,7 +54,7 @@ func TestEventsOfTransitions(t *testing.T) {
 		events []approvers.Event
 		ok     bool
 	}
-	move := func(_ approvers.Request, events []approvers.Event, denied *approvers.Denied) result {
+	outcome := func(_ approvers.Request, events []approvers.Event, denied *approvers.Denied) result {
 		return result{events, denied == nil}
 	}
 	silent := func(_ approvers.Request, events []approvers.Event) result { return result{events, true} }
@@ -65,24 +65,24 @@ func TestEventsOfTransitions(t *testing.T) {
 		want string
 	}{
 		"open":                     {silent(approvers.Open(in, one)), "RequestOpened, StageStarted opened 0→0"},
-		"approve the last stage":   {move(one.Approve(in, actionBy(one, onLead, start))), "DecisionMade approve, RequestApproved"},
-		"approve a stage":          {move(three.Approve(in, actionBy(three, onLead, start))), "DecisionMade approve, StageStarted passed 0→1"},
-		"approve, one of two":      {move(second.Approve(in, actionBy(second, onFin1, start))), "DecisionMade approve"},
-		"reject":                   {move(half.Reject(in, actionBy(half, onFin2, start))), "DecisionMade reject, RequestClosed rejected"},
-		"edit below the ceiling":   {move(one.Modify(in, actionBy(one, onLead, start), edited(p, one, "exec_2", `{"amount":20}`))), "ArgsEdited, StageStarted edited 0→0, DecisionMade modify, RequestApproved"},
-		"edit above the ceiling":   {move(one.Modify(in, actionBy(one, onLead, start), edited(p, one, "exec_2", large))), "ArgsEdited, StageStarted edited 0→0, DecisionMade modify, StageStarted passed 0→1"},
-		"edit after an approval":   {move(half.Modify(in, actionBy(half, onFin2, start), edited(p, half, "exec_2", `{"amount":901}`))), "ArgsEdited, DecisionsFell 2, StageStarted edited 1→0, DecisionMade modify"},
-		"withdraw":                 {move(one.Withdraw(in, asker, false, "")), "RequestClosed withdrawn"},
-		"revoke":                   {move(approved.Revoke(in, actionBy(approved, onLead, start))), "RequestClosed revoked"},
-		"void":                     {move(one.Void(in, "why")), "RequestClosed voided"},
-		"consume":                  {move(approved.Consume(in)), "RequestConsumed"},
+		"approve the last stage":   {outcome(one.Approve(in, actionBy(one, onLead, start))), "DecisionMade approve, RequestApproved"},
+		"approve a stage":          {outcome(three.Approve(in, actionBy(three, onLead, start))), "DecisionMade approve, StageStarted passed 0→1"},
+		"approve, one of two":      {outcome(second.Approve(in, actionBy(second, onFin1, start))), "DecisionMade approve"},
+		"reject":                   {outcome(half.Reject(in, actionBy(half, onFin2, start))), "DecisionMade reject, RequestClosed rejected"},
+		"edit below the ceiling":   {outcome(one.Modify(in, actionBy(one, onLead, start), edited(p, one, "exec_2", `{"amount":20}`))), "ArgsEdited, StageStarted edited 0→0, DecisionMade modify, RequestApproved"},
+		"edit above the ceiling":   {outcome(one.Modify(in, actionBy(one, onLead, start), edited(p, one, "exec_2", large))), "ArgsEdited, StageStarted edited 0→0, DecisionMade modify, StageStarted passed 0→1"},
+		"edit after an approval":   {outcome(half.Modify(in, actionBy(half, onFin2, start), edited(p, half, "exec_2", `{"amount":901}`))), "ArgsEdited, DecisionsFell 2, StageStarted edited 1→0, DecisionMade modify"},
+		"withdraw":                 {outcome(one.Withdraw(in, asker, false, "")), "RequestClosed withdrawn"},
+		"revoke":                   {outcome(approved.Revoke(in, actionBy(approved, onLead, start))), "RequestClosed revoked"},
+		"void":                     {outcome(one.Void(in, "why")), "RequestClosed voided"},
+		"consume":                  {outcome(approved.Consume(in)), "RequestConsumed"},
 		"expire":                   {timed(one.Expire(deciding(p, late))), "RequestClosed expired"},
 		"escalate":                 {timed(one.Escalate(deciding(p, at))), "Escalated finance-director"},
 		"refresh, nothing changed": {silent(one.Refresh(deciding(changed(func(*approvers.Policy) {}), start), values)), ""},
 		"refresh, nobody is left":  {silent(half.Refresh(deciding(changed(func(p *approvers.Policy) { p.Approvers[1].Members = nil }), start), callOf("issue_refund", large).Facts.Args)), "RequestClosed voided"},
 		"recheck, a higher risk":   {silent(approved.Recheck(deciding(stricter, start), values)), "RequestReopened, DecisionsFell 1, StageStarted reopened 0→0"},
-		"hand on":                  {move(three.HandOn(in, actionBy(three, onLead, start), onFin1)), "PersonInvited"},
-		"ask":                      {move(one.Say(in, actionBy(one, onLead, start), approvers.Question)), "RemarkMade"},
+		"hand on":                  {outcome(three.HandOn(in, actionBy(three, onLead, start), onFin1)), "PersonInvited"},
+		"ask":                      {outcome(one.Say(in, actionBy(one, onLead, start), approvers.Question)), "RemarkMade"},
 		"nobody can be reached":    {silent(one.ResolveAvailability(in, nil)), "LeadCalled, AvailabilityResolved"},
 		"everybody is here":        {silent(one.ResolveAvailability(in, here(onLead))), "AvailabilityResolved"},
 	} {

@@ -15,18 +15,18 @@ func execution(state approvers.ExecutionState, effect approvers.Effect) approver
 	return e
 }
 
-// TestExecutionMoves tries every move in every state: moves that the table does not allow are refused and change
-// nothing.
-func TestExecutionMoves(t *testing.T) {
+// TestExecutionTransitions tries every transition in every state: those that the table does not allow are refused and
+// change nothing.
+func TestExecutionTransitions(t *testing.T) {
 	states := []approvers.ExecutionState{
 		approvers.ExecutionNone, approvers.ExecutionExecuting, approvers.ExecutionSucceeded, approvers.ExecutionFailed, approvers.ExecutionUnknown,
 	}
 	tests := []struct {
-		name string
-		from approvers.ExecutionState
-		to   approvers.ExecutionState
-		err  error
-		move func(approvers.Execution) (approvers.Execution, error)
+		name       string
+		from       approvers.ExecutionState
+		to         approvers.ExecutionState
+		err        error
+		transition func(approvers.Execution) (approvers.Execution, error)
 	}{
 		{"start", approvers.ExecutionNone, approvers.ExecutionExecuting, approvers.ErrNotStartable,
 			func(e approvers.Execution) (approvers.Execution, error) { return e.Start("p", start) }},
@@ -49,7 +49,7 @@ func TestExecutionMoves(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, state := range states {
-			after, err := tt.move(execution(state, approvers.Idempotent))
+			after, err := tt.transition(execution(state, approvers.Idempotent))
 			if state == tt.from {
 				if err != nil || after.State != tt.to {
 					t.Errorf("%s from %s: %s, %v", tt.name, state, after.State, err)
@@ -96,10 +96,10 @@ func TestChangedBytesNeverStart(t *testing.T) {
 	}
 }
 
-func TestTurnMoves(t *testing.T) {
-	moves := map[string]struct {
-		from map[approvers.TurnState]approvers.TurnState
-		move func(approvers.Turn) (approvers.Turn, error)
+func TestTurnTransitions(t *testing.T) {
+	transitions := map[string]struct {
+		from       map[approvers.TurnState]approvers.TurnState
+		transition func(approvers.Turn) (approvers.Turn, error)
 	}{
 		"think": {map[approvers.TurnState]approvers.TurnState{approvers.TurnQueued: approvers.TurnThinking, approvers.TurnWaiting: approvers.TurnThinking}, approvers.Turn.Think},
 		"wait":  {map[approvers.TurnState]approvers.TurnState{approvers.TurnThinking: approvers.TurnWaiting}, approvers.Turn.Wait},
@@ -111,11 +111,11 @@ func TestTurnMoves(t *testing.T) {
 			}},
 		"again": {map[approvers.TurnState]approvers.TurnState{approvers.TurnStopped: approvers.TurnThinking}, approvers.Turn.Again},
 	}
-	for name, m := range moves {
+	for name, m := range transitions {
 		for _, state := range []approvers.TurnState{
 			approvers.TurnQueued, approvers.TurnThinking, approvers.TurnWaiting, approvers.TurnAnswered, approvers.TurnStopped,
 		} {
-			after, err := m.move(approvers.Turn{State: state, CanRetry: true, Failures: 2})
+			after, err := m.transition(approvers.Turn{State: state, CanRetry: true, Failures: 2})
 			want, ok := m.from[state]
 			switch {
 			case ok && (err != nil || after.State != want):

@@ -8,8 +8,8 @@ type Gap struct {
 	To   time.Time `json:"to"`
 }
 
-// LostClicks is the length from which clicks of a gap were lost for good and events may have been: Slack tries to
-// deliver an event for about as long.
+// LostClicks is how long a gap must be for its clicks to be lost for good. Slack retries an event for about that long,
+// so events may be lost too.
 const LostClicks = 6 * time.Minute
 
 // RequestGap is a gap in which a request waited. Slack delivers a click only once, so people are reminded.
@@ -19,8 +19,9 @@ type RequestGap struct {
 }
 
 // RemindOfGap makes a reminder due at once, because a click on the request may have been lost in a gap. The reminder
-// counts as one of the policy's. If one was made since the gap began, it is the one that says so. RemindOfGap returns
-// false if people need none: the request does not wait, was not shown before the gap, or the gap is known.
+// counts as one of the policy's. If people were reminded since the gap began (reminded), that reminder mentions the
+// gap, and no other is made. RemindOfGap returns false if people need no reminder: the request does not wait, was not
+// shown before the gap, or the gap is known.
 func RemindOfGap(r Request, now time.Time, gap Gap, reminded bool) (Request, bool) {
 	if r.State != Pending || r.late(now) || !r.CreatedAt.Before(gap.From) || r.Gap != nil && r.Gap.Gap.From.Equal(gap.From) {
 		return r, false

@@ -41,7 +41,7 @@ func ToolWords(name string) string {
 	return string(text)
 }
 
-// What an argument's name tells about a call, the most telling first.
+// Telling is what the name of an argument says about a call. Lower values are more important.
 type Telling int
 
 // The kinds of arguments.
@@ -60,7 +60,7 @@ var tellingWords = map[Telling][]string{
 
 var nameParts = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
-// Tells reports whether one of the words in an argument's name is of a kind.
+// Tells reports whether a word in an argument's name is one of those of a kind.
 func Tells(member string, kind Telling) bool {
 	return slices.ContainsFunc(nameParts.FindAllString(member, -1), func(part string) bool { return slices.Contains(tellingWords[kind], strings.ToLower(part)) })
 }

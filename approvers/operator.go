@@ -59,7 +59,7 @@ func (r Request) Overrule(in DecisionContext, m Action) (Request, []Event, *Deni
 // BrokenBy returns the operator's decision that allowed the call in its current form. It returns false if there is
 // none.
 func (r Request) BrokenBy() (Decision, bool) {
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		if d.BreakGlass {
 			return d, true
 		}
@@ -67,8 +67,8 @@ func (r Request) BrokenBy() (Decision, bool) {
 	return Decision{}, false
 }
 
-// Concerned returns the roles whose people are notified when an operator approves in their place (break glass): the roles of every stage,
-// the leads added by escalation, and every lead above them.
+// Concerned returns the roles whose people are notified when an operator approves in their place (break glass): the
+// roles of every stage, the leads added by escalation, and every lead above them.
 func (r Request) Concerned(p *Policy) []string {
 	var out []string
 	add := func(name string) {

@@ -29,9 +29,9 @@ func TestOperatorIsNobodyOfSlack(t *testing.T) {
 	p := breakGlassPolicy()
 	r := open(t, p, "issue_refund", large)
 	p.Approvers[1].Members = append(p.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "operator:anna"})
-	for name, move := range map[string]func(approvers.DecisionContext, approvers.Action) (approvers.Request, []approvers.Event, *approvers.Denied){"break glass": r.BreakGlass, "overrule": r.Overrule} {
+	for name, act := range map[string]func(approvers.DecisionContext, approvers.Action) (approvers.Request, []approvers.Event, *approvers.Denied){"break glass": r.BreakGlass, "overrule": r.Overrule} {
 		for _, who := range []approvers.Identity{onLead, asker, {}} {
-			if _, _, denied := move(deciding(p, start), actionBy(r, who, start)); denied == nil || denied.Code != approvers.DeniedUnidentified {
+			if _, _, denied := act(deciding(p, start), actionBy(r, who, start)); denied == nil || denied.Code != approvers.DeniedUnidentified {
 				t.Errorf("%s by %q: %v", name, who.ID, denied)
 			}
 		}
@@ -53,8 +53,8 @@ func TestBreakGlass(t *testing.T) {
 	if after.State != approvers.Approved || !broken || d.By != operator.ID || d.Role != "" || d.Digest != r.Digest || d.Stage != 1 || d.Reason != "because" {
 		t.Fatalf("%s: %+v", after.State, d)
 	}
-	if after.ClosedBy != operator.ID || after.ClosedRole != "" || !after.RunBy.Equal(at.Add(15*time.Minute)) || len(after.Standing()) != 3 {
-		t.Errorf("closed by %s as %q, to be run by %s, %d standing", after.ClosedBy, after.ClosedRole, after.RunBy, len(after.Standing()))
+	if after.ClosedBy != operator.ID || after.ClosedRole != "" || !after.RunBy.Equal(at.Add(15*time.Minute)) || len(after.ValidApprovals()) != 3 {
+		t.Errorf("closed by %s as %q, to be run by %s, %d valid approvals", after.ClosedBy, after.ClosedRole, after.RunBy, len(after.ValidApprovals()))
 	}
 	if _, _, again := after.BreakGlass(deciding(p, at), actionBy(after, operator, at)); again == nil || again.Code != approvers.DeniedResolved {
 		t.Errorf("once more: %v", again)
@@ -76,7 +76,7 @@ func TestBreakGlassIsDenied(t *testing.T) {
 	tests := []struct {
 		name   string
 		policy func(*approvers.Policy)
-		move   func(*approvers.Action)
+		adjust func(*approvers.Action)
 		at     time.Duration
 		code   approvers.Code
 	}{
@@ -96,8 +96,8 @@ func TestBreakGlassIsDenied(t *testing.T) {
 				tt.policy(p)
 			}
 			m := actionBy(r, operator, start.Add(tt.at))
-			if tt.move != nil {
-				tt.move(&m)
+			if tt.adjust != nil {
+				tt.adjust(&m)
 			}
 			after, _, denied := r.BreakGlass(deciding(p, start.Add(tt.at)), m)
 			wantDenied(t, denied, tt.code)
@@ -142,8 +142,8 @@ func TestBreakGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 			t.Fatalf("%s: under the same policy it is %s", name, still.State)
 		}
 		change(now)
-		if after, _ := r.Recheck(deciding(now, start), callOf("issue_refund", large).Facts.Args); after.State != approvers.Pending || len(after.Standing()) != 0 {
-			t.Errorf("%s: %s with %d standing", name, after.State, len(after.Standing()))
+		if after, _ := r.Recheck(deciding(now, start), callOf("issue_refund", large).Facts.Args); after.State != approvers.Pending || len(after.ValidApprovals()) != 0 {
+			t.Errorf("%s: %s with %d valid approvals", name, after.State, len(after.ValidApprovals()))
 		}
 	}
 }

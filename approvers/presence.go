@@ -92,11 +92,55 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 	if opens := r.worked(in, r.Roles(), 0); opens.After(in.Now) {
 		return r, append(events, AvailabilityResolved{RecheckAt: opens})
 	}
-	if _, up := r.nextLead(in.Policy); up && r.EscalateAt.After(in.Now) {
+	if lead, up := r.nextLead(in.Policy); up && r.EscalateAt.After(in.Now) {
 		r.EscalateAt = in.Now
+		r.Calls = callOf(r, in.Policy, lead, people)
 		events = append(events, LeadCalled{})
 	}
 	return r, append(events, AvailabilityResolved{})
+}
+
+// LeadCall says why a lead was asked before the time of the escalation, if that is because of the stage's people
+// themselves and not because they are away or in do-not-disturb.
+type LeadCall struct {
+	Lead        string        `json:"lead"`
+	Deactivated []Deactivated `json:"deactivated,omitempty"` // people of the stage; empty: nobody could decide, for other reasons
+	Others      bool          `json:"others,omitempty"`      // others could decide, but can't be reached
+}
+
+// Deactivated is a person whose account is deactivated.
+type Deactivated struct {
+	Who  PersonID `json:"who"`
+	Name string   `json:"name"`
+}
+
+// callOf returns the request's calls of leads with the one of this lead, if there is something to say about it.
+func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
+	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
+	for _, one := range people {
+		if one.Who.Deleted && !r.decided(one.Who.ID) {
+			call.Deactivated = append(call.Deactivated, Deactivated{Who: one.Who.ID, Name: one.Who.Name})
+		}
+	}
+	calls := slices.DeleteFunc(slices.Clone(r.Calls), func(c LeadCall) bool { return c.Lead == lead.Name })
+	if len(call.Deactivated) == 0 && call.Others {
+		return calls
+	}
+	return append(calls, call)
+}
+
+// AwaitsAnybody reports whether one of the people may decide the current stage of a request and has not, present or not.
+func AwaitsAnybody(r Request, p *Policy, people []Presence) bool {
+	return slices.ContainsFunc(people, func(one Presence) bool { return r.awaits(p, one.Who) })
+}
+
+// CallOf returns why a lead was asked before the time of the escalation. It returns false if there is nothing to say.
+func CallOf(r Request, lead string) (LeadCall, bool) {
+	i := slices.IndexFunc(r.Calls, func(c LeadCall) bool { return c.Lead == lead })
+	if i < 0 {
+		return LeadCall{}, false
+	}
+	return r.Calls[i], true
 }
 
 // standIn returns the invitation of a stand-in for one of the stage's people. It returns false for people who are

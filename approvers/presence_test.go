@@ -123,8 +123,8 @@ func TestAStandInHasToBeInTheGroup(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedGroup)
 }
 
-// TestAvailabilityOutsideOfWorkingHours checks that nobody must be reachable at night, and that availability is checked again
-// when the role works.
+// TestAvailabilityOutsideOfWorkingHours checks that nobody must be reachable at night, and that availability is checked
+// again when the role works.
 func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
 	p := policyWith(works("support-agent", weekdays(t, "Europe/Berlin", 9*hour, 17*hour)))
 	night, opens := moment(t, "2026-11-20T23:00:00+01:00"), moment(t, "2026-11-23T09:00:00+01:00")
@@ -140,8 +140,8 @@ func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
 	}
 }
 
-// TestAvailabilityWithoutALead checks that without a lead nobody is told, and that this does not use up the rounds of an
-// exhausted chain.
+// TestAvailabilityWithoutALead checks that without a lead nobody is told, and that this does not use up the rounds of
+// an exhausted chain.
 func TestAvailabilityWithoutALead(t *testing.T) {
 	p := policyWith(repeats(1))
 	r := open(t, p, "cancel_account", `{}`)
@@ -151,9 +151,9 @@ func TestAvailabilityWithoutALead(t *testing.T) {
 	}
 }
 
-// TestSomebodyWhoseSayIsHad checks that a person who has approved is not waited for: if one of two approvals is given
+// TestSomebodyWhoHasDecided checks that a person who has approved is not waited for: if one of two approvals is given
 // and the other person is away, the lead is told.
-func TestSomebodyWhoseSayIsHad(t *testing.T) {
+func TestSomebodyWhoHasDecided(t *testing.T) {
 	p := policyWith(func(p *approvers.Policy) {
 		p.Approvers[1].Members = users("U0002", "U0005")
 		p.Tools[5].Rules = nil

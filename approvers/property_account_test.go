@@ -17,10 +17,10 @@ type decisionOracle struct {
 	words   []word   // the last word of each person at each stage, over the arguments as they are now
 	leads   []string // whom escalation added to the stage
 	invited []approvers.PersonID
-	handed  map[int][]approvers.PersonID // to whom a stage was handed on by hand: one that begins again has them again
+	handed  map[int][]approvers.PersonID // the people to whom each stage was handed on: if the stage begins again, they are invited again
 	edits   int
 	secrets []string             // masked when it was proposed
-	seen    []approvers.PersonID // to whom the masked values of the arguments as they are now were revealed
+	seen    []approvers.PersonID // the people to whom the masked values of the current arguments were revealed
 	begun   bool                 // the stage has just begun: its clocks have to be looked at
 }
 
@@ -208,7 +208,7 @@ func (a *decisionOracle) policyIs(p *approvers.Policy) {
 		a.state = approvers.Voided
 	case grown:
 		a.anew(was.stages)
-	case a.state == approvers.Pending: // who was told as a lead, and is none any more, has no say by that
+	case a.state == approvers.Pending: // people who were told as leads, and no longer are, can't decide as leads
 		a.leads = slices.DeleteFunc(slices.Clone(a.leads), func(name string) bool { return !slices.Contains(above(p, a.current()), name) })
 	}
 }

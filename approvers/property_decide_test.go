@@ -11,9 +11,9 @@ import (
 	"countersign/approvers"
 )
 
-// drawMove is a person's move, received some minutes ago, perhaps on a card that shows other arguments. valid says
+// drawAction is a person's action, received some minutes ago, perhaps on a card that shows other arguments. valid says
 // whether it came in time.
-func (w *propertyFixture) drawMove(t *rapid.T) (who approvers.Identity, m approvers.Action, valid, fresh bool) {
+func (w *propertyFixture) drawAction(t *rapid.T) (who approvers.Identity, m approvers.Action, valid, fresh bool) {
 	who = one(t, "who", w.people...)
 	m = actionBy(w.r, who, w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "ago"))*time.Minute))
 	m.Typed, m.Partly = !oneIn(t, 5, "not typed"), oneIn(t, 8, "partly")
@@ -27,7 +27,7 @@ func (w *propertyFixture) drawMove(t *rapid.T) (who approvers.Identity, m approv
 // typing reports whether an approval needs a typed value.
 func (w *propertyFixture) typing() bool { return w.need.risk == approvers.Critical || w.r.StepUp != "" }
 
-// agree fails the test if the code under test and the model differ on whether a move is allowed.
+// agree fails the test if the code under test and the model differ on whether an action is allowed.
 func agree(t *rapid.T, what string, who approvers.Identity, denied *approvers.Denied, want bool) {
 	if want != (denied == nil) {
 		t.Fatalf("%s by %+v: %v; the account says allowed: %t", what, who, denied, want)
@@ -43,7 +43,7 @@ func highest(roles []approvers.Role) (out approvers.Risk) {
 
 func (w *propertyFixture) approve(t *rapid.T) {
 	w.refresh(t)
-	who, m, valid, fresh := w.drawMove(t)
+	who, m, valid, fresh := w.drawAction(t)
 	after, _, denied := w.r.Approve(w.deciding(), m)
 	if !valid || !fresh {
 		agree(t, "approve", who, denied, false)
@@ -77,7 +77,7 @@ func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approve
 // reveal shows somebody the masked values.
 func (w *propertyFixture) reveal(t *rapid.T) {
 	w.refresh(t)
-	who, m, valid, fresh := w.drawMove(t)
+	who, m, valid, fresh := w.drawAction(t)
 	masked := w.masked(w.policy)
 	after, _, denied := w.r.Reveal(w.deciding(), m, masked)
 	want := valid && fresh && len(w.may(w.policy, who)) > 0 && len(masked) > 0 && !slices.Contains(w.seen, who.ID)
@@ -90,7 +90,7 @@ func (w *propertyFixture) reveal(t *rapid.T) {
 
 func (w *propertyFixture) reject(t *rapid.T) {
 	w.refresh(t)
-	who, m, valid, fresh := w.drawMove(t)
+	who, m, valid, fresh := w.drawAction(t)
 	if oneIn(t, 10, "without a reason") {
 		m.Reason = ""
 	}
@@ -109,7 +109,7 @@ func (w *propertyFixture) reject(t *rapid.T) {
 
 func (w *propertyFixture) modify(t *rapid.T) {
 	w.refresh(t)
-	who, m, valid, fresh := w.drawMove(t)
+	who, m, valid, fresh := w.drawAction(t)
 	w.edits++
 	before, args := w.r, drawArgs(t)
 	after, _, denied := before.Modify(w.deciding(), m, edited(w.policy, before, fmt.Sprint("exec_", w.edits+1), args))
@@ -184,7 +184,7 @@ func (w *propertyFixture) open() bool {
 // revoke takes an approval back: people who approved can, and after the last approval everybody who could still decide.
 func (w *propertyFixture) revoke(t *rapid.T) {
 	w.refresh(t)
-	who, m, _, _ := w.drawMove(t)
+	who, m, _, _ := w.drawAction(t)
 	if oneIn(t, 10, "without a reason") {
 		m.Reason = ""
 	}

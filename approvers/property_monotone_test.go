@@ -19,8 +19,9 @@ import (
 //
 // There is one exception. The ceiling applies to the last stage only, and routing asks other roles if a ceiling is
 // lowered. So if the policies have different last stages, or the same stages in another order, or only the stricter one
-// names stages, the same people may not fit into the stages of the policy before. They must then be enough for each of its stages by themselves, and one
-// of them must have the authority for the call's risk. -rapid.checks=N runs twenty times N cases.
+// names stages, the same people may not fit into the stages of the policy before. They must then be enough for each of
+// its stages by themselves, and one of them must have the authority for the call's risk. -rapid.checks=N runs twenty
+// times N cases.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
@@ -110,7 +111,7 @@ func (c *trial) allTry(p *approvers.Policy, r approvers.Request) approvers.Reque
 
 // who lists the people whose approval counts.
 func (c *trial) who(r approvers.Request) (out []approvers.Identity) {
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		i := slices.IndexFunc(c.people, func(who approvers.Identity) bool { return who.ID == d.By && full(who) })
 		out = append(out, c.people[i])
 	}

@@ -27,7 +27,7 @@ func (w *propertyFixture) breakGlass(t *rapid.T) {
 		return
 	}
 	w.refresh(t)
-	_, m, valid, fresh := w.drawMove(t)
+	_, m, valid, fresh := w.drawAction(t)
 	m.Who = w.drawOperator(t)
 	if oneIn(t, 10, "without a reason") {
 		m.Reason = ""
@@ -51,7 +51,7 @@ func (w *propertyFixture) overrule(t *rapid.T) {
 		return
 	}
 	w.refresh(t)
-	_, m, valid, _ := w.drawMove(t)
+	_, m, valid, _ := w.drawAction(t)
 	m.Who = w.drawOperator(t)
 	if oneIn(t, 10, "without a reason") {
 		m.Reason = ""

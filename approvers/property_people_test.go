@@ -28,7 +28,7 @@ func (w *propertyFixture) sameClocks(t *rapid.T, what string, after approvers.Re
 // handOn hands the request on to a colleague, who becomes one of the stage's people.
 func (w *propertyFixture) handOn(t *rapid.T) {
 	w.refresh(t)
-	who, m, valid, _ := w.drawMove(t)
+	who, m, valid, _ := w.drawAction(t)
 	to := one(t, "to", w.people...)
 	after, _, denied := w.r.HandOn(w.deciding(), m, to)
 	if !valid {
@@ -48,11 +48,11 @@ func (w *propertyFixture) handOn(t *rapid.T) {
 // say lets an approver ask or comment: a person who may decide, or whose approval counts.
 func (w *propertyFixture) say(t *rapid.T) {
 	w.refresh(t)
-	who, m, valid, _ := w.drawMove(t)
+	who, m, valid, _ := w.drawAction(t)
 	kind := one(t, "kind", approvers.Question, approvers.Comment)
 	after, _, denied := w.r.Say(w.deciding(), m, kind)
 	want := valid && (len(w.may(w.policy, who)) > 0 || full(who) && w.counted(who.ID))
-	if denied == nil || denied.Code != approvers.DeniedFull { // how much fits on a card is a matter of its own
+	if denied == nil || denied.Code != approvers.DeniedFull { // how many remarks fit on a card is tested elsewhere
 		agree(t, "say", who, denied, want)
 	}
 	w.decidedNothing(t, "saying something", after)
@@ -63,7 +63,7 @@ func (w *propertyFixture) say(t *rapid.T) {
 // reply lets a requester answer a question, once.
 func (w *propertyFixture) reply(t *rapid.T) {
 	w.refresh(t)
-	who, m, valid, _ := w.drawMove(t)
+	who, m, valid, _ := w.drawAction(t)
 	question := rapid.IntRange(0, 3).Draw(t, "question")
 	open := question < len(w.r.Remarks) && w.r.Remarks[question].Kind == approvers.Question &&
 		!slices.ContainsFunc(w.r.Remarks, func(m approvers.Remark) bool { return m.Kind == approvers.Answer && m.To == question })
@@ -109,8 +109,8 @@ func (w *propertyFixture) awaited(who approvers.Identity) bool {
 	return len(w.may(w.policy, who)) > 0 && !w.counted(who.ID) && !w.rejected(who.ID)
 }
 
-// resolveAvailability checks who can be reached. A stand-in joins the stage by a role of their own. If nobody can be reached, the
-// lead is told at once, or when somebody works again.
+// resolveAvailability checks who can be reached. A stand-in joins the stage by a role of their own. If nobody can be
+// reached, the lead is told at once, or when somebody works again.
 func (w *propertyFixture) resolveAvailability(t *rapid.T) {
 	w.refresh(t)
 	people := w.drawPresence(t)

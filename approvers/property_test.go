@@ -167,7 +167,7 @@ func drawCall(t *rapid.T, args string) approvers.Call {
 
 func (w *propertyFixture) deciding() approvers.DecisionContext { return deciding(w.policy, w.now) }
 
-// refresh does what the workflow does before every move.
+// refresh does what the workflow does before every action.
 func (w *propertyFixture) refresh(t *rapid.T) {
 	if w.r.State != approvers.Pending {
 		return
@@ -217,7 +217,7 @@ func (w *propertyFixture) check(t *rapid.T) {
 			r.Plan.Risk, r.Plan.Stages, r.Plan.Requesters, r.Plan.SelfOK, w.need.risk, w.need.stages, w.need.asked, w.need.selfOK)
 	}
 	for i := range w.need.stages {
-		if yes, no := byWhom(r.Standing(), i), byWhom(r.Against(i), i); !slices.Equal(yes, w.said(i, true)) || !slices.Equal(no, w.said(i, false)) {
+		if yes, no := byWhom(r.ValidApprovals(), i), byWhom(r.Against(i), i); !slices.Equal(yes, w.said(i, true)) || !slices.Equal(no, w.said(i, false)) {
 			t.Fatalf("at stage %d %v approved and %v rejected; the account says %v and %v", i, yes, no, w.said(i, true), w.said(i, false))
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// The names of the facts that a request is verified against. docs/audit.md lists all.
+// The names of the facts that a request is verified against, as they are stored. docs/audit.md lists all.
 const (
-	FactStages   = "stages"   // the plan's stages, as Stage.String writes them
-	FactStanding = "standing" // whose approvals count, in order
+	FactStages         = "stages"   // the plan's stages, as Stage.String writes them
+	FactValidApprovals = "standing" // whose approvals count, in order
 )
 
 // StageFacts returns the plan's stages in the audit's form.
@@ -21,10 +21,10 @@ func (plan Plan) StageFacts() string {
 	return strings.Join(stages, ",")
 }
 
-// StandingFacts returns the people whose approvals count, in the audit's form.
-func (r Request) StandingFacts() string {
+// ValidApprovalFacts returns the people whose approvals count, in the audit's form.
+func (r Request) ValidApprovalFacts() string {
 	var ids []string
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		ids = append(ids, string(d.By))
 	}
 	return strings.Join(ids, ",")
@@ -49,7 +49,7 @@ func (r Request) agreed() string {
 		}
 	}
 	var people []PersonID
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		if slices.Contains(people, d.By) {
 			return fmt.Sprintf("%s is counted twice", d.By)
 		}
@@ -140,7 +140,7 @@ func (r Request) undecided(said recording) string {
 	if why := r.agreed(); why != "" {
 		return why
 	}
-	if standing, there := said.facts[FactStanding]; there && standing != r.StandingFacts() {
+	if valid, there := said.facts[FactValidApprovals]; there && valid != r.ValidApprovalFacts() {
 		return "the approvals that count are not those that were recorded"
 	}
 	return ""
@@ -177,14 +177,14 @@ func (x *recording) take(a AuditRecord) {
 		}
 	case AuditAdvanced:
 		note("risk", FactStages)
-		delete(x.facts, FactStanding)
+		delete(x.facts, FactValidApprovals)
 		x.state = Pending
 	case AuditReopened:
 		note("risk", FactStages)
-		delete(x.facts, FactStanding)
+		delete(x.facts, FactValidApprovals)
 		x.state = Pending
 	case AuditApproved:
-		note(FactStages, FactStanding)
+		note(FactStages, FactValidApprovals)
 		x.state = Approved
 	case AuditExecuting:
 		x.state = Consumed

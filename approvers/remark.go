@@ -24,6 +24,9 @@ type Remark struct {
 	Role string     `json:"role,omitempty"` // empty for a requester
 	Text string     `json:"text"`
 	At   time.Time  `json:"at"`
+
+	MessageTS   string       `json:"message_ts,omitempty"` // of an answer that was written in the thread; empty: in the form
+	MessageEdit *MessageEdit `json:"reworded,omitempty"`   // a later edit or deletion of that message; Text stays as it was
 }
 
 // MaxRemarks limits the remarks of one request. A card can't show more.
@@ -57,7 +60,7 @@ func (r Request) speakingRole(p *Policy, who Identity) (string, *Denied) {
 	if denied == nil {
 		return role.Name, nil
 	}
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		if d.By == who.ID && who.trouble() == "" {
 			return d.Role, nil
 		}
@@ -79,7 +82,20 @@ func (r Request) Reply(in DecisionContext, m Action, question int) (Request, []E
 	if question < 0 || question >= len(r.Remarks) || r.Remarks[question].Kind != Question || r.Answered(question) {
 		return r, nil, &Denied{Code: DeniedNothing}
 	}
-	return r.remark(Remark{Kind: Answer, To: question, By: m.Who.ID, Name: m.Who.Name, Text: m.Reason, At: in.Now})
+	return r.remark(Remark{Kind: Answer, To: question, By: m.Who.ID, Name: m.Who.Name, Text: m.Reason, At: in.Now, MessageTS: m.Written})
+}
+
+// RecordAnswerEdit records that the message in which an answer was written was edited or deleted. The answer stays as it
+// was given. RecordAnswerEdit returns false if the message answered no question of an open request, or this is already
+// known.
+func RecordAnswerEdit(r Request, ts string, w MessageEdit) (Request, []Event, bool) {
+	i := slices.IndexFunc(r.Remarks, func(m Remark) bool { return m.Kind == Answer && m.MessageTS != "" && m.MessageTS == ts })
+	if i < 0 || !r.State.Open() || !w.After(r.Remarks[i].MessageEdit) {
+		return r, nil, false
+	}
+	r.Remarks = slices.Clone(r.Remarks)
+	r.Remarks[i].MessageEdit = &w
+	return r, []Event{AnswerEdited{Index: i}}, true
 }
 
 func (r Request) remark(m Remark) (Request, []Event, *Denied) {

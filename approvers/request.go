@@ -92,6 +92,7 @@ type Request struct {
 	Stage             int                `json:"stage"`               // index into Plan.Stages
 	Joined            []string           `json:"joined,omitempty"`    // roles that escalation added to the current stage
 	JoinedAt          []time.Time        `json:"joined_at,omitempty"` // when each of them was added
+	Calls             []LeadCall         `json:"calls,omitempty"`     // why some of them were added before the time of the escalation
 	Invited           []Invite           `json:"invited,omitempty"`   // people who were added to the current stage
 	Handed            []Invite           `json:"handed,omitempty"`    // everybody to whom a stage was handed on by a colleague
 	Decisions         []Decision         `json:"decisions,omitempty"`
@@ -145,6 +146,7 @@ type Action struct {
 	Rendering string
 	Reason    string
 	Took      time.Duration // see Decision.Took
+	Written   string        // ts of the message in which it was written; empty: it was a click
 }
 
 // AsCall returns the request's call in the form that the policy plans, with the given arguments.
@@ -203,8 +205,8 @@ func (r Request) People() []PersonID {
 // WantsTyping reports whether approving it asks for a typed value.
 func (r Request) WantsTyping() bool { return r.Plan.Risk >= Critical || r.StepUp != "" }
 
-// Standing lists the approvals that count for the current arguments.
-func (r Request) Standing() []Decision {
+// ValidApprovals lists the approvals that count for the current arguments.
+func (r Request) ValidApprovals() []Decision {
 	var out []Decision
 	for _, d := range r.Decisions {
 		if d.Kind != Reject && !d.Fallen && d.Digest == r.Digest {
@@ -228,7 +230,7 @@ func (r Request) Against(stage int) []Decision {
 // At returns how many people have approved the given stage.
 func (r Request) At(stage int) int {
 	n := 0
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		if d.Stage == stage {
 			n++
 		}
@@ -278,7 +280,7 @@ func (r Request) title(p *Policy) string {
 
 // counted reports whether the person's approval stands at any stage.
 func (r Request) counted(who PersonID) bool {
-	return slices.ContainsFunc(r.Standing(), func(d Decision) bool { return d.By == who })
+	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who })
 }
 
 // Over returns the denial for an action after the request was resolved.

@@ -85,7 +85,7 @@ var guidance = map[Outcome]string{
 	OutcomeRefused:   "It was not run and cannot be approved by anybody as it is. Offer the person an alternative within the policy.",
 	OutcomeUnknown:   "It may or may not have happened. Do not call it again; tell the person that somebody has to check.",
 	OutcomeObserved:  "It was not run: for now the bot only observes. Tell the person what would have been done and who would have been asked. Do not call it again.",
-	OutcomeError:     "It was not run to success. Correct the call if the fault is in its arguments; otherwise tell the person.",
+	OutcomeError:     "It did not succeed. Correct the call if the fault is in its arguments; otherwise tell the person.",
 }
 
 // NewResult makes a result with the guidance of its outcome.
@@ -115,8 +115,8 @@ func (r Request) ClosedResult(p *Policy) Result {
 // changedBefore is added to the guidance for an edited call that did not run.
 const changedBefore = " Before that its arguments had been changed, as modified says: it is the changed call that this is about."
 
-// reported returns the result of a run whose outcome a person reported. It says that the words are theirs, not the
-// tool's.
+// reported returns the result of a run whose outcome a person reported. It says that the words are the person's, not
+// the tool's.
 func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	res := Result{
 		Status: OutcomeExecuted, Tool: e.Tool, Modified: m, Reason: "nobody saw how it ended; a person reported that it happened",

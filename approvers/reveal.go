@@ -66,14 +66,18 @@ func (r Request) revealsAfterEdit(editor PersonID, digest string) []Reveal {
 func (r Request) unrecordedReveal(chain []AuditRecord) bool {
 	return slices.ContainsFunc(r.Revealed, func(v Reveal) bool {
 		return !slices.ContainsFunc(chain, func(a AuditRecord) bool {
-			shown := a.Kind == AuditShown && a.Facts["surface"] == SurfaceReveal || a.Kind == AuditDecided && a.Facts["kind"] == string(Modify)
+			shown := a.Kind == AuditShown && a.Facts[FactShownAs] == ShownAsReveal || a.Kind == AuditDecided && a.Facts["kind"] == string(Modify)
 			return shown && a.Actor == v.By && a.Facts["digest"] == v.Digest
 		})
 	})
 }
 
-// SurfaceReveal is the surface, in the record of what was shown, of the form that reveals masked values.
-const SurfaceReveal = "reveal"
+// FactShownAs is the fact of an AuditShown record that says what showed the request: the kind of an outbox message,
+// "view" (the last page of all arguments), "home" or ShownAsReveal. Its stored name is older.
+const FactShownAs = "surface"
+
+// ShownAsReveal is the FactShownAs of the form that reveals masked values.
+const ShownAsReveal = "reveal"
 
 // HasSecrets reports whether arguments have values at secret paths. Arguments that can't be read count as having some.
 func HasSecrets(args json.RawMessage, secrets []string) bool {

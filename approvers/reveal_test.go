@@ -127,8 +127,8 @@ func TestBlindApprovalsFall(t *testing.T) {
 				again = approvers.Request.Recheck
 			}
 			after, events := again(r, deciding(stricter, start), valuesOf(masked))
-			if after.State != approvers.Pending || len(after.Standing()) != 0 || !approvers.HasEvent[approvers.DecisionsFell](events) {
-				t.Errorf("%s with %d approvals: %v", after.State, len(after.Standing()), events)
+			if after.State != approvers.Pending || len(after.ValidApprovals()) != 0 || !approvers.HasEvent[approvers.DecisionsFell](events) {
+				t.Errorf("%s with %d approvals: %v", after.State, len(after.ValidApprovals()), events)
 			}
 		})
 	}
@@ -205,8 +205,8 @@ func TestGrantsOfMaskedCalls(t *testing.T) {
 	}
 }
 
-// No grant is offered for calls with masked values, and one that was offered before can't be accepted: who accepts it
-// would not see them.
+// No grant is offered for calls with masked values, and one that was offered before can't be accepted: the person who
+// accepts it would not see the values.
 func TestNoOffersOfMaskedCalls(t *testing.T) {
 	p := masking()
 	p.Tools[5].Grants.Same = []string{"note"}
@@ -240,10 +240,10 @@ func TestUnrecordedReveal(t *testing.T) {
 	if why := r.Unrecorded(chain); why != "its masked values were revealed to somebody without a record" {
 		t.Errorf("%q", why)
 	}
-	if why := r.Unrecorded(link(approvers.AuditShown, map[string]string{"surface": approvers.SurfaceReveal, "digest": r.Digest})); why != "" {
+	if why := r.Unrecorded(link(approvers.AuditShown, map[string]string{"surface": approvers.ShownAsReveal, "digest": r.Digest})); why != "" {
 		t.Error(why)
 	}
-	for _, facts := range []map[string]string{{"surface": "view", "digest": r.Digest}, {"surface": approvers.SurfaceReveal, "digest": "of others"}} {
+	for _, facts := range []map[string]string{{"surface": "view", "digest": r.Digest}, {"surface": approvers.ShownAsReveal, "digest": "of others"}} {
 		if r.Unrecorded(link(approvers.AuditShown, facts)) == "" {
 			t.Errorf("%v counts", facts)
 		}

@@ -20,7 +20,7 @@ func TestSecretPaths(t *testing.T) {
 		`nothing`:           nil,
 	} {
 		got := SecretPaths(json.RawMessage(schema))
-		if want == nil && len(got) > 2 { // what refers to itself ends, and finds what lies at its top
+		if want == nil && len(got) > 2 { // a schema that refers to itself ends, and its top level is searched
 			if !IsSecret(got, "key") || !IsSecret(got, "t") || !IsSecret(got, "self.key") {
 				t.Errorf("%s: %q", schema, got)
 			}

@@ -121,8 +121,8 @@ func TestRejectsOfSeveral(t *testing.T) {
 	})
 	t.Run("others may agree all the same", func(t *testing.T) {
 		r := mustApprove(t, p, mustApprove(t, p, one, onFin1, start), onFin2, start)
-		if r.State != approvers.Approved || len(r.Standing()) != 2 {
-			t.Errorf("%s with %d", r.State, len(r.Standing()))
+		if r.State != approvers.Approved || len(r.ValidApprovals()) != 2 {
+			t.Errorf("%s with %d", r.State, len(r.ValidApprovals()))
 		}
 	})
 	t.Run("somebody who was against may change their mind", func(t *testing.T) {

@@ -75,7 +75,7 @@ func (f *ToolPreview) unseen(at time.Time) bool {
 // PreviewAnswer is the outcome of asking for a tool preview.
 type PreviewAnswer struct {
 	Text  string // what the tool said
-	No    string // why that means that the call would not succeed, if the caller knows; otherwise the text is examined
+	No    string // why the call would not succeed, if the caller knows; empty: the text is examined
 	Fault string // why the tool said nothing
 }
 

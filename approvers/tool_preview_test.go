@@ -56,12 +56,13 @@ func TestCriticalWaitsForItsPreview(t *testing.T) {
 	e := edited(p, r, "exec_2", large)
 	e.ToolPreview = &approvers.ToolPreview{By: "look", State: approvers.ToolPreviewPending, Digest: e.Digest}
 	changed, _, denied := r.Modify(deciding(p, start), at(r, onLead, start), e)
-	if denied != nil || len(changed.Standing()) != 0 || changed.ToolPreview != e.ToolPreview {
-		t.Errorf("an edit that makes it critical counts as an approval before its preview is there: %v, %+v", denied, changed.Standing())
+	if denied != nil || len(changed.ValidApprovals()) != 0 || changed.ToolPreview != e.ToolPreview {
+		t.Errorf("an edit that makes it critical counts as an approval before its preview is there: %v, %+v", denied, changed.ValidApprovals())
 	}
 }
 
-// A preview says no only by what it says: by the members that tools commonly use for that, or in the words of its caller.
+// A preview says no only by what it says: by the members that tools commonly use for that, or in the words of its
+// caller.
 func TestPreviewSaysNo(t *testing.T) {
 	p := example()
 	for _, c := range []struct {

@@ -53,7 +53,7 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 // differs, or an approval is no longer valid.
 func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 	return plan.Risk != r.Plan.Risk || !slices.EqualFunc(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1], Stage.Equal) ||
-		slices.ContainsFunc(r.Standing(), func(d Decision) bool { return !plan.takes(p, r, d) })
+		slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return !plan.takes(p, r, d) })
 }
 
 // takes reports whether an earlier approval is still valid. Its giver must not be barred. The role that gave the
@@ -161,7 +161,7 @@ func (r Request) retractDecision(who PersonID) Request {
 
 // agreedBefore reports whether a person's approval of an earlier stage counts.
 func (r Request) agreedBefore(who PersonID) bool {
-	return slices.ContainsFunc(r.Standing(), func(d Decision) bool { return d.By == who && d.Stage < r.Stage })
+	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who && d.Stage < r.Stage })
 }
 
 // MaxDecisions limits the decisions of a request, well above the needs of stages. It stops people who keep changing
@@ -336,7 +336,7 @@ func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied
 		return r, nil, &Denied{Code: code}
 	}
 	var role string
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		if d.By == m.Who.ID {
 			role = d.Role
 		}

@@ -44,7 +44,7 @@ func TestWhoMayApprove(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := example()
 			r := open(t, p, tt.tool, tt.args)
-			moves := map[string]func() (approvers.Request, []approvers.Event, *approvers.Denied){
+			transitions := map[string]func() (approvers.Request, []approvers.Event, *approvers.Denied){
 				"approve": func() (approvers.Request, []approvers.Event, *approvers.Denied) {
 					return r.Approve(deciding(p, start), actionBy(r, tt.who, start))
 				},
@@ -55,8 +55,8 @@ func TestWhoMayApprove(t *testing.T) {
 					return r.Modify(deciding(p, start), actionBy(r, tt.who, start), edited(p, r, "exec_2", `{"amount":1}`))
 				},
 			}
-			for name, move := range moves {
-				after, _, denied := move()
+			for name, transition := range transitions {
+				after, _, denied := transition()
 				if tt.code == "" && denied != nil {
 					t.Errorf("%s: %v", name, denied)
 				}
@@ -224,7 +224,7 @@ func TestModify(t *testing.T) {
 		untyped := actionBy(r, onLead, start)
 		untyped.Typed = false
 		r, _, denied := r.Modify(deciding(p, start), untyped, edited(p, r, "exec_2", large))
-		if denied != nil || r.State != approvers.Pending || r.Stage != 0 || len(r.Standing()) != 0 || r.Plan.Risk != approvers.Critical {
+		if denied != nil || r.State != approvers.Pending || r.Stage != 0 || len(r.ValidApprovals()) != 0 || r.Plan.Risk != approvers.Critical {
 			t.Fatalf("%s at stage %d, %s, %v", r.State, r.Stage, r.Plan.Risk, denied)
 		}
 		wantStages(t, r, "team-lead", "finance-director")
@@ -245,8 +245,8 @@ func TestModify(t *testing.T) {
 		m := actionBy(r, onLead, start)
 		m.Partly = true
 		r, _, denied := r.Modify(deciding(p, start), m, edited(p, r, "exec_2", `{"amount":20}`))
-		if denied != nil || r.State != approvers.Pending || len(r.Standing()) != 0 || r.Execution != "exec_2" {
-			t.Fatalf("%s with %d standing, %v", r.State, len(r.Standing()), denied)
+		if denied != nil || r.State != approvers.Pending || len(r.ValidApprovals()) != 0 || r.Execution != "exec_2" {
+			t.Fatalf("%s with %d valid approvals, %v", r.State, len(r.ValidApprovals()), denied)
 		}
 	})
 	t.Run("earlier approvals fall", func(t *testing.T) {
@@ -255,8 +255,8 @@ func TestModify(t *testing.T) {
 		r = mustApprove(t, p, r, onLead, start)
 		r = mustApprove(t, p, r, onFin1, start)
 		r, _, denied := r.Modify(deciding(p, start), actionBy(r, onFin2, start), edited(p, r, "exec_2", `{"amount":901}`))
-		if denied != nil || r.State != approvers.Pending || r.Stage != 0 || len(r.Standing()) != 0 {
-			t.Fatalf("%s at stage %d with %d standing, %v", r.State, r.Stage, len(r.Standing()), denied)
+		if denied != nil || r.State != approvers.Pending || r.Stage != 0 || len(r.ValidApprovals()) != 0 {
+			t.Fatalf("%s at stage %d with %d valid approvals, %v", r.State, r.Stage, len(r.ValidApprovals()), denied)
 		}
 		r = mustApprove(t, p, r, onLead, start)
 		r = mustApprove(t, p, r, onFin1, start)
@@ -296,8 +296,8 @@ func TestModify(t *testing.T) {
 		r.Plan = p.AskFor(c, p.Tools[1].MaxAuto)
 		r, _ = approvers.Open(deciding(p, start), r)
 		r, _, denied := r.Modify(deciding(p, start), actionBy(r, onFin1, start), edited(p, r, "exec_2", `{"amount":20}`))
-		if denied != nil || r.State != approvers.Pending || len(r.Standing()) != 1 {
-			t.Fatalf("%s with %d standing, %v; want pending with the editor's approval", r.State, len(r.Standing()), denied)
+		if denied != nil || r.State != approvers.Pending || len(r.ValidApprovals()) != 1 {
+			t.Fatalf("%s with %d valid approvals, %v; want pending with the editor's approval", r.State, len(r.ValidApprovals()), denied)
 		}
 		wantStages(t, r, "finance-director")
 		if r = mustApprove(t, p, r, onFin2, start); r.State != approvers.Approved {
@@ -457,8 +457,9 @@ func TestVoid(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedResolved)
 }
 
-// TestMovesDoNotShareMemory checks that the result of a move does not write into the request that it came from.
-func TestMovesDoNotShareMemory(t *testing.T) {
+// TestTransitionsDoNotShareMemory checks that the result of a transition does not write into the request that it came
+// from.
+func TestTransitionsDoNotShareMemory(t *testing.T) {
 	p := example()
 	r := open(t, p, "issue_refund", large)
 	r = mustApprove(t, p, r, onLead, start)

@@ -142,42 +142,42 @@ func TestOfferIsAnswered(t *testing.T) {
 		t.Error("an offer that nobody took up was used")
 	}
 	at := start.Add(time.Hour)
-	move := func(who approvers.Identity) approvers.Action { return approvers.Action{Who: who, At: at} }
+	actionOf := func(who approvers.Identity) approvers.Action { return approvers.Action{Who: who, At: at} }
 	_, denied := g.Revoke(deciding(p, at), onFin1)
 	wantDenied(t, denied, approvers.DeniedResolved)
-	_, denied = g.Accept(deciding(p, at), move(onLead), "tool-1")
+	_, denied = g.Accept(deciding(p, at), actionOf(onLead), "tool-1")
 	wantDenied(t, denied, approvers.DeniedNotMember)
-	_, denied = g.Accept(deciding(p, at), move(approvers.Identity{}), "tool-1")
+	_, denied = g.Accept(deciding(p, at), actionOf(approvers.Identity{}), "tool-1")
 	wantDenied(t, denied, approvers.DeniedUnidentified)
-	_, denied = g.Accept(deciding(p, at), move(onFin1), "tool-2")
+	_, denied = g.Accept(deciding(p, at), actionOf(onFin1), "tool-2")
 	wantDenied(t, denied, approvers.DeniedNoGrants)
-	_, denied = g.Accept(deciding(granting(tool("issue_refund", func(t *approvers.ToolPolicy) { t.Grants.Uses = 4 })), at), move(onFin1), "tool-1")
+	_, denied = g.Accept(deciding(granting(tool("issue_refund", func(t *approvers.ToolPolicy) { t.Grants.Uses = 4 })), at), actionOf(onFin1), "tool-1")
 	wantDenied(t, denied, approvers.DeniedNoGrants)
-	_, denied = g.Accept(deciding(granting(tool("issue_refund", func(t *approvers.ToolPolicy) { t.Risk = approvers.Critical })), at), move(onFin1), "tool-1")
+	_, denied = g.Accept(deciding(granting(tool("issue_refund", func(t *approvers.ToolPolicy) { t.Risk = approvers.Critical })), at), actionOf(onFin1), "tool-1")
 	wantDenied(t, denied, approvers.DeniedNoGrants)
-	_, denied = g.Accept(deciding(granting(role("finance-director", func(r *approvers.Role) { r.MaxRisk = approvers.Medium })), at), move(onFin1), "tool-1")
+	_, denied = g.Accept(deciding(granting(role("finance-director", func(r *approvers.Role) { r.MaxRisk = approvers.Medium })), at), actionOf(onFin1), "tool-1")
 	wantDenied(t, denied, approvers.DeniedCeiling)
-	_, denied = g.Accept(deciding(granting(role("finance-director", func(r *approvers.Role) { r.CanApprove = nil })), at), move(onFin1), "tool-1")
+	_, denied = g.Accept(deciding(granting(role("finance-director", func(r *approvers.Role) { r.CanApprove = nil })), at), actionOf(onFin1), "tool-1")
 	wantDenied(t, denied, approvers.DeniedTool)
 	_, denied = g.Accept(deciding(p, at), approvers.Action{Who: onFin1, At: g.Until}, "tool-1")
 	wantDenied(t, denied, approvers.DeniedResolved)
 
-	taken, denied := g.Accept(deciding(p, at), move(onFin1), "tool-1")
+	taken, denied := g.Accept(deciding(p, at), actionOf(onFin1), "tool-1")
 	if denied != nil || taken.State != approvers.GrantLive || taken.By != onFin1.ID || taken.Role != "finance-director" || taken.Left != 5 || taken.Until != at.Add(time.Hour) {
 		t.Fatalf("%v, %+v", denied, taken)
 	}
 	if why := admits(taken, deciding(p, at), like, "tool-1", dollars("20"), onFin1); why != "" {
 		t.Errorf("not admitted: %s", why)
 	}
-	_, denied = taken.Accept(deciding(p, at), move(onFin2), "tool-1")
+	_, denied = taken.Accept(deciding(p, at), actionOf(onFin2), "tool-1")
 	wantDenied(t, denied, approvers.DeniedResolved)
 
-	_, denied = g.Decline(deciding(p, at), move(onLead))
+	_, denied = g.Decline(deciding(p, at), actionOf(onLead))
 	wantDenied(t, denied, approvers.DeniedNotMember)
-	declined, denied := g.Decline(deciding(p, at), move(onFin2))
+	declined, denied := g.Decline(deciding(p, at), actionOf(onFin2))
 	if denied != nil || declined.State != approvers.GrantDeclined || declined.ClosedBy != onFin2.ID {
 		t.Fatalf("%v, %+v", denied, declined)
 	}
-	_, denied = declined.Accept(deciding(p, at), move(onFin1), "tool-1")
+	_, denied = declined.Accept(deciding(p, at), actionOf(onFin1), "tool-1")
 	wantDenied(t, denied, approvers.DeniedResolved)
 }

@@ -32,7 +32,7 @@ type Turn struct {
 	Problem      string     `json:"problem,omitempty"` // the sentence shown to people when it stopped
 	CanRetry     bool       `json:"can_retry,omitempty"`
 	Feedback     []Feedback `json:"ratings,omitempty"` // the latest feedback of each person
-	Halted       string     `json:"halted,omitempty"`  // the sentence for people when it was stopped; it ends once its calls have ended
+	Stopping     string     `json:"halted,omitempty"`  // the sentence for people when somebody stopped it: it ends once its calls have ended. Empty: nobody did
 }
 
 // Feedback is one person's rating of an answer.
@@ -101,12 +101,12 @@ func (t Turn) Stop(problem string, canRetry bool, now time.Time) (Turn, error) {
 	return t, nil
 }
 
-// Halt marks a waiting turn to stop, with a sentence for people, once every call of its step has its result.
-func (t Turn) Halt(problem string) (Turn, error) {
+// BeginStop marks a waiting turn to stop, with a sentence for people, once every call of its step has its result.
+func (t Turn) BeginStop(problem string) (Turn, error) {
 	if t.State != TurnWaiting {
 		return t, ErrTurnState
 	}
-	t.Halted = problem
+	t.Stopping = problem
 	return t, nil
 }
 
@@ -115,7 +115,7 @@ func (t Turn) Again() (Turn, error) {
 	if t.State != TurnStopped || !t.CanRetry {
 		return t, ErrTurnState
 	}
-	t.State, t.Problem, t.CanRetry, t.EndedAt, t.Failures, t.Halted = TurnThinking, "", false, time.Time{}, 0, ""
+	t.State, t.Problem, t.CanRetry, t.EndedAt, t.Failures, t.Stopping = TurnThinking, "", false, time.Time{}, 0, ""
 	return t, nil
 }
 

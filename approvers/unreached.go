@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Unreached says that Slack refused every card of a stage: nobody who may decide it could be shown it.
+// Unreached says that Slack refused every card of a stage, so that nobody who may decide it can see one.
 type Unreached struct {
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"`   // when a card was shown; zero: it still lasts
@@ -32,7 +32,7 @@ func CardsRefused(in DecisionContext, r Request, cause string, before bool) Requ
 	return r
 }
 
-// CardShown records that somebody who may decide a request's stage can be shown it again.
+// CardShown records that somebody who may decide a request's stage can see a card of it again.
 func CardShown(in DecisionContext, r Request) Request {
 	if !r.ReachesNobody() {
 		return r
@@ -43,7 +43,7 @@ func CardShown(in DecisionContext, r Request) Request {
 	return r
 }
 
-// Added reports whether escalation added a role to a request because nobody could be shown it.
+// Added reports whether escalation added a role to a request because nobody could see its cards.
 func (u *Unreached) Added(r Request, role string) bool {
 	i := slices.Index(r.Joined, role)
 	if u == nil || i < 0 || i >= len(r.JoinedAt) {

@@ -33,7 +33,7 @@ var unnamed = map[string]string{
 // neverSubmitted are the forms that only show something, with the reasons.
 var neverSubmitted = map[string]string{"ActReveal": "it has no submit button"}
 
-// TestEveryActionIsHandled holds the action IDs of render/click.go against the functions that handle them. A button
+// TestEveryActionIsHandled compares the action IDs of render/click.go with the functions that handle them. A button
 // opens a form, which is drawn by form and handled by submitted, or it is handled by act.
 func TestEveryActionIsHandled(t *testing.T) {
 	t.Parallel()

@@ -175,7 +175,7 @@ func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) erro
 	if err != nil {
 		return err
 	}
-	err = b.Turns.Halt(ctx, workflow.Click{Inbox: row.ID, At: row.ReceivedAt, Who: who, Turn: turn, Channel: e.Event.channelID()})
+	err = b.Turns.StopBy(ctx, workflow.Click{Inbox: row.ID, At: row.ReceivedAt, Who: who, Turn: turn, Channel: e.Event.channelID()})
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err

@@ -16,7 +16,7 @@ import (
 // attack is one attempt to cause a decision that must not happen.
 type attack struct {
 	name  string
-	code  approvers.Code // code of the recorded attempt; empty: an error in a form that stays open, or a reference to nothing
+	code  approvers.Code // code of the recorded attempt; empty if none is recorded: the form stays open and shows an error, or there is no such request
 	words string         // told to the attacker
 	// try attacks, and returns the target, the attacker, and the immediate answer of a form.
 	try func(*attackHarness) (t target, attacker, answer string)

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"countersign/approvers"
@@ -49,6 +50,42 @@ func (b *Bot) Depart(ctx context.Context, t store.Timer) error {
 	return b.People.Depart(ctx, t, roles)
 }
 
+// userChange is Slack's event about a change of a person.
+const userChange = "user_change"
+
+// aboutAccount reports whether an event says that an account was deactivated or, as far as the bot remembers it as
+// deactivated, activated again. Slack sends the same event for other changes, such as each new status.
+func aboutAccount(users *directory.Users, e event) bool {
+	var who struct {
+		ID      string `json:"id"`
+		Deleted bool   `json:"deleted"`
+	}
+	return e.Type == userChange && json.Unmarshal(e.User, &who) == nil && who.ID != "" && (who.Deleted || users.WasDeactivated(who.ID))
+}
+
+// accountChanged checks all requests that wait for a person whose account was deactivated, or activated again.
+func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) error {
+	policy := b.Views.Policy()
+	who, err := b.member(ctx, e.userID(), policy)
+	if err != nil {
+		return err
+	}
+	var roles []string
+	for _, role := range policy.Approvers {
+		// Slack removes a deactivated account from its user groups, and does not find it by its e-mail address.
+		if role.Holds(who) || slices.ContainsFunc(role.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser }) {
+			roles = append(roles, role.Name)
+		}
+	}
+	if err := b.People.AccountChanged(ctx, row.ID, who.ID, roles); err != nil {
+		return err
+	}
+	if !who.Deleted {
+		b.Permissions.retryUnreached(ctx)
+	}
+	return nil
+}
+
 // member returns a person's identity, including every user group that a role of the policy names.
 func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
 	who, err := b.users.Who(ctx, user, false)
@@ -73,7 +110,7 @@ func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (app
 }
 
 // stagePeople looks up the people of a request's stage: the members of its roles, the leads who were told, and invited
-// people. It is empty for a request that does not wait.
+// people, also those who can't decide now. It is empty for a request that does not wait.
 func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
 	stage, err := b.Views.StageSnapshot(ctx, request)
 	if err != nil || stage.Request.State != approvers.Pending {
@@ -82,7 +119,7 @@ func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapsh
 	var users []string
 	for _, name := range stage.Request.Roles() {
 		role, _ := stage.Policy.Role(name)
-		members, err := b.users.RoleUsers(ctx, role)
+		members, err := b.users.RoleMembers(ctx, role)
 		if err != nil {
 			return stage, nil, err
 		}
@@ -119,7 +156,7 @@ func (b *Bot) presence(ctx context.Context, user string, stage view.StageSnapsho
 	out := approvers.Presence{Who: who}
 	a, away := stage.Away[user]
 	switch {
-	case !away && ask:
+	case !away && ask && !directory.Barred(who):
 		out.QuietUntil = b.users.QuietUntil(ctx, user)
 	case away && (a.Delegate == "" || depth == 0):
 		out.Away = true

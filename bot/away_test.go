@@ -167,6 +167,47 @@ func TestAwayWhileItWaits(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0101> (Deputy)")
 }
 
+// When the account of the only approver is deactivated while a card waits, the lead is asked at once, and reads why.
+func TestDeactivatedWhileItWaits(t *testing.T) { inBothWays(t, testDeactivatedWhileItWaits) }
+
+func testDeactivatedWhileItWaits(t *testing.T, h *harness) {
+	h.says("sam", "#support", refundCall)
+	h.finds("ada", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	for _, change := range []workspace.UserChange{{Title: new(string)}, {Deactivated: new(true)}} { // the first means nothing
+		if err := h.slack.ChangeUser("U0002", change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	card := h.finds("ingrid", "U0BOT", "", "The account of <@U0002> is deactivated, so Finance Director is asked.")
+	h.quiet()
+	h.clicks("ingrid", "U0BOT", card, render.ActApprove)
+	h.finds("ada", "#support-approvals", "", "Approved by <@U0003> (Finance Director)")
+}
+
+// When nobody can be shown a card because the only approver's account is deactivated, they get it when it is activated
+// again.
+func TestActivatedAgainWhileItWaits(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(h *harness) {
+		for i := range h.policy.Approvers {
+			if role := &h.policy.Approvers[i]; role.Name == "team-lead" {
+				role.Cards, role.Lead = approvers.CardsDM, ""
+			}
+		}
+	})
+	if err := h.slack.ChangeUser("U0002", workspace.UserChange{Deactivated: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	root := h.says("sam", "#support", refundCall)
+	h.finds("sam", "#support", root, "Nobody could be shown this")
+	h.quiet()
+	if err := h.slack.ChangeUser("U0002", workspace.UserChange{Deactivated: new(false)}); err != nil {
+		t.Fatal(err)
+	}
+	h.finds("teo", "U0BOT", "", "Waits for Team Lead")
+}
+
 // A person's commands are handled in order, even if Slack delays the first.
 func TestCommandsKeepTheirOrder(t *testing.T) {
 	t.Parallel()

@@ -25,36 +25,66 @@ const (
 	mostMessages  = 1000 // of a channel, and of a thread
 	mostThreads   = 200  // of a channel
 	pageOfHistory = 200
-	// oldThreads is how far before the gap a thread may have begun whose new replies are read although the bot takes
-	// no part in it.
+	// oldThreads limits the age of threads in which the bot takes no part: their new replies are read if they began at
+	// most this long before the gap.
 	oldThreads = 72 * time.Hour
-	// oldTalks is how long a conversation with the bot may have been silent whose thread is read although it began
-	// before that.
+	// oldTalks limits the silence of conversations with the bot: the thread of an older one is read if its last message is
+	// at most this old.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
-	// longAway is how old a message is about which the bot says that it was away.
+	// longAway is the age from which a message is answered with a note that the bot was away.
 	longAway = 15 * time.Minute
 )
 
 // CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
 // Messages that were received are known by their id, so that the order of histories, deliveries and retries does not
-// matter. It continues where an earlier process stopped.
-func (b Reception) CatchUp(ctx context.Context, _ store.Timer) error {
+// matter. It continues where an earlier process stopped. If the timer names a channel that the bot has joined, only that
+// channel is read.
+func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
 		return err
 	}
-	if now.Gap == nil {
+	joined := t.Ref != store.SettingReception
+	switch {
+	case joined && now.Until.IsZero(): // nothing of this store's time is there
+		return b.Intake.JoinedRead(ctx, t)
+	case joined:
+		gap := now.Joined(b.Now())
+		now.Gap = &gap
+	case now.Gap == nil:
 		return b.Intake.CaughtUp(ctx, settings.Gap{})
+	default:
+		if err := b.Intake.StillWaits(ctx, *now.Gap); err != nil {
+			return err
+		}
 	}
 	c := &catchUp{Bot: b.Bot, gap: *now.Gap, since: now.Since, unread: map[string]int{}}
-	if err := b.Intake.StillWaits(ctx, c.gap); err != nil {
-		return err
-	}
 	if c.me, err = b.whoAmI(ctx); err != nil {
 		return err
 	}
-	return c.run(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}))
+	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast})
+	if !joined {
+		return c.run(ctx)
+	}
+	if err := c.readJoined(ctx, t.Ref); err != nil {
+		return err
+	}
+	return b.Intake.JoinedRead(ctx, t)
+}
+
+// readJoined reads a channel that the bot has joined, as far back as any history is read. The bot may have been down when
+// it was removed from the channel, and what it received before is known from the conversations.
+func (c *catchUp) readJoined(ctx context.Context, channel string) error {
+	c.oldest, _ = c.gap.Oldest(c.since)
+	if _, err := c.recentTalks(ctx); err != nil {
+		return err
+	}
+	if err := c.read(ctx, history{id: channel}); err != nil {
+		return err
+	}
+	c.report()
+	return nil
 }
 
 // catchUp is one look at the histories.
@@ -78,7 +108,7 @@ type history struct {
 func (c *catchUp) run(ctx context.Context) error {
 	var cut bool
 	if c.oldest, cut = c.gap.Oldest(c.since); cut {
-		c.Log.Warn("nothing was received for longer than messages are read back; what was written before is not answered", "from", c.gap.Received, "read_from", c.oldest)
+		c.Log.Warn("the gap is longer than messages are read back; what was written before is not answered", "from", c.gap.Received, "read_from", c.oldest)
 	}
 	channels, err := c.channels(ctx)
 	if err != nil {
@@ -99,18 +129,23 @@ func (c *catchUp) run(ctx context.Context) error {
 			return err
 		}
 	}
+	c.report()
+	return c.Intake.CaughtUp(ctx, c.gap)
+}
+
+// report says what was read, and what Slack does not show.
+func (c *catchUp) report() {
 	if c.found > 0 {
 		c.Log.Info("messages were read that had not been received", "from", c.gap.From, "to", c.gap.To, "messages", c.found)
 	}
 	for _, cause := range slices.Sorted(maps.Keys(c.unread)) {
 		c.Log.Warn("channels can't be read after a gap; what people wrote there in it is not answered", "channels", c.unread[cause], "cause", cause)
 	}
-	return c.Intake.CaughtUp(ctx, c.gap)
 }
 
 // bound says that a limit was reached.
 func (c *catchUp) bound(what string, most int, channel string) {
-	c.Log.Warn("there was more to read than is read after a gap; the rest is not answered", "limit", what, "most", most, "channel", channel)
+	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
 // patiently makes a call when Slack's limits allow it. Everything else goes first, so this may take minutes.
@@ -137,8 +172,8 @@ func (c *catchUp) skipped(err error) bool {
 	return true
 }
 
-// channels returns the channels and direct messages that the bot is a member of, by id. Where Slack does not list them,
-// those of recent conversations are known.
+// channels returns the channels and direct messages that the bot is a member of, by id. If Slack does not list them, it
+// returns those of recent conversations.
 func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 	known := map[string]bool{}
 	for _, kind := range []string{"public_channel", "private_channel", "im", "mpim"} {
@@ -161,11 +196,10 @@ func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 			more = query.Cursor != ""
 		}
 	}
-	talks, err := c.Views.ConversationsSince(ctx, c.oldest.Add(-oldTalks), mostTalks)
+	talks, err := c.recentTalks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.talks = map[string][]string{}
 	for _, conv := range talks {
 		if !known[conv.Channel] {
 			known[conv.Channel] = true
@@ -175,12 +209,21 @@ func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 			}
 			out = append(out, history{conv.Channel, kind})
 		}
+	}
+	slices.SortFunc(out, func(a, b history) int { return cmp.Compare(a.id, b.id) })
+	return out, nil
+}
+
+// recentTalks returns the recent conversations, and notes their threads.
+func (c *catchUp) recentTalks(ctx context.Context) ([]store.Conversation, error) {
+	talks, err := c.Views.ConversationsSince(ctx, c.oldest.Add(-oldTalks), mostTalks)
+	c.talks = map[string][]string{}
+	for _, conv := range talks {
 		if conv.Thread != "" && !conv.Gone {
 			c.talks[conv.Channel] = append(c.talks[conv.Channel], conv.Thread)
 		}
 	}
-	slices.SortFunc(out, func(a, b history) int { return cmp.Compare(a.id, b.id) })
-	return out, nil
+	return talks, err
 }
 
 // read handles what people wrote in a channel and its threads, in order.

@@ -13,22 +13,38 @@ import (
 	"countersign/store"
 )
 
-// channelEvent returns the event for the loss of a channel, if that is why Slack refused an outbox message. It names
-// the channel by its id, or as in the policy if Slack does not say more. It is empty for direct messages.
-func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) string {
+// channelEvent returns the channel that the bot has lost, if that is why Slack refused an outbox message: by its id, or
+// as in the policy if Slack does not say more. It is empty for direct messages, and if the bot is still a member: Slack
+// then refuses only this message.
+func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {
 	case !slackapi.IsChannelLost(code):
-		return ""
+		return "", nil
 	case kind == "conversation" && !vm.Conversation.DM:
-		return vm.Conversation.Channel
+		lost = vm.Conversation.Channel
 	case kind != "channel":
-		return ""
+		return "", nil
+	default:
+		if lost, err = b.channels.ID(ctx, where); err != nil {
+			return where, nil //nolint:nilerr // the channel keeps its name from the policy
+		}
 	}
-	if id, err := b.channels.ID(ctx, where); err == nil {
-		return id
+	if code != "not_in_channel" {
+		return lost, nil
 	}
-	return where
+	member, err := b.channels.IsMember(ctx, lost)
+	switch {
+	case slackapi.IsPutOff(err):
+		return "", err
+	case err != nil:
+		b.Log.Debug("Slack did not say whether the bot is in a channel", "channel", lost, "error", err)
+	case member:
+		b.Log.Warn("Slack says of one message that the bot is not in the channel, and of the channel that it is; only this message goes elsewhere",
+			"message", string(vm.Message.Kind), "channel", lost)
+		return "", nil
+	}
+	return lost, nil
 }
 
 // channelLostEvents and channelRestoredEvents are the events that say that the bot can no longer write in a channel, or
@@ -71,7 +87,11 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	case strings.HasPrefix(e.Type, "member_") && e.userID() != me.User:
 		return b.Intake.Done(ctx, row.ID, "somebody else")
 	case channelRestoredEvents[e.Type]:
-		err := b.Intake.ChannelRestored(ctx, row.ID, channel)
+		restored := b.Intake.ChannelRestored
+		if e.Type == "member_joined_channel" {
+			restored = b.Intake.ChannelJoined
+		}
+		err := restored(ctx, row.ID, channel)
 		b.Permissions.retryUnreached(ctx)
 		return err
 	}
@@ -127,7 +147,7 @@ func (b *Bot) lookUpCardChannels(ctx context.Context) {
 			_, err = b.channels.IsShared(ctx, id, false)
 		}
 		if err != nil {
-			b.Log.Debug("a channel for cards could not be looked at in advance", "channel", r.Cards, "error", err)
+			b.Log.Debug("a channel for cards could not be looked up in advance", "channel", r.Cards, "error", err)
 		}
 	}
 }

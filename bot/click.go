@@ -158,8 +158,11 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 	}
 	if _, _, err := b.Views.Delivery(ctx, channel, ts); errors.Is(err, store.ErrNotFound) && i.postedBy(me) {
 		// The bot posted it twice, because Slack's answer to the first post was lost.
-		if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil {
-			b.Log.Info("a card that was posted twice can't be deleted", "error", slackapi.Explain(err))
+		if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil && !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
+			b.Log.Info("a card that was posted twice can't be deleted; that is tried again later", "error", slackapi.Explain(err))
+			if err := b.Outbox.LeftOver(ctx, s.Message.ID, channel, ts, slackapi.Explain(err)); err != nil {
+				return s, err
+			}
 		}
 		return s, errReplaced
 	}
@@ -183,11 +186,11 @@ func (b *Bot) rejectClick(ctx context.Context, d delivered, w ephemeralReply, c 
 		c.Inbox, c.At, c.Who, c.User = d.id, d.at, who, w.user
 		b.Log.Warn("a click was refused", "inbox", d.id, "user", w.user, "cause", err)
 		refused := &approvers.Denied{Code: r.code}
-		anew := ""
+		redraw := ""
 		if r.code == approvers.DeniedUnrecorded && s.Message.TS != "" && s.Message.Channel == c.Channel && s.Message.TS == c.MessageTS {
-			anew = s.Message.ID
+			redraw = s.Message.ID
 		}
-		if err := b.Requests.Refuse(ctx, c, refused, anew, s.Named()...); err != nil {
+		if err := b.Requests.Refuse(ctx, c, refused, redraw, s.Named()...); err != nil {
 			return err
 		}
 		b.replyEphemeral(ctx, w, render.Denied(refused, nil, s.Policy))
@@ -232,7 +235,7 @@ func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.C
 		return b.feedbackClicked(ctx, w, s, c)
 	case render.ActStop:
 		c.Turn = s.Token.Ref
-		err = b.Turns.Halt(ctx, c)
+		err = b.Turns.StopBy(ctx, c)
 	case render.ActTryAgain:
 		c.Turn = s.Token.Ref
 		err = b.Turns.TryAgain(ctx, c)
@@ -371,7 +374,7 @@ func (b *Bot) feedbackClicked(ctx context.Context, r ephemeralReply, s render.Cl
 	turn, good := strings.CutPrefix(s.Token.Ref, render.FeedbackGood)
 	turn, poor := strings.CutPrefix(turn, render.FeedbackPoor)
 	if good == poor {
-		return fmt.Errorf("%w: no opinion in it", errPayload)
+		return fmt.Errorf("%w: its value is not a rating", errPayload)
 	}
 	c.Turn = turn
 	err := b.Turns.AddFeedback(ctx, c, good)

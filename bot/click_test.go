@@ -232,7 +232,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	unrecorded.Print = "feedfacefeedface"
 	h.delivers("on the unrecorded", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
 	h.finds("teo", "#support-approvals", "", "Please look at it again and click once more")
-	h.until("it is drawn anew", func() bool {
+	h.until("it is drawn again", func() bool {
 		s, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 		return err == nil && s.Posts > message.Posts
 	})
@@ -255,7 +255,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 			t.Errorf("recorded %q, want %q", d, want)
 		}
 	}
-	h.until("it is drawn anew once more", func() bool {
+	h.until("it is drawn again once more", func() bool {
 		now, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 		return err == nil && now.Posts > s.Posts
 	})

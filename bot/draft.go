@@ -243,9 +243,10 @@ func (w *streamWriter) mayStream(ctx context.Context) bool {
 
 // start starts a stream with the text so far.
 func (w *streamWriter) start(ctx context.Context, text string) error {
-	next, pieces := w.whole(text)
-	if len(pieces) == 0 {
-		return nil // nothing is complete yet
+	next, pieces := w.more(text)
+	if len(pieces) == 0 { // nothing is complete yet, or the first block that is does not fit: a message shows its beginning
+		w.tried = markdown.Settled(text) > next
+		return nil
 	}
 	me, err := w.b.whoAmI(ctx)
 	if err != nil {
@@ -296,8 +297,8 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 
 // append adds the newly completed text to the stream.
 func (w *streamWriter) append(ctx context.Context, text string) error {
-	next, pieces := w.whole(text)
-	if len(pieces) == 0 || w.full(pieces) {
+	next, pieces := w.more(text)
+	if len(pieces) == 0 {
 		return nil
 	}
 	_, _, err := w.b.api.AppendStreamContext(ctx, w.s.Channel, w.s.TS, slack.MsgOptionChunks(slack.NewBlocksChunk(w.draw(pieces)...)))
@@ -309,7 +310,7 @@ func (w *streamWriter) append(ctx context.Context, text string) error {
 		return errNoUse
 	default: // Slack ended the stream, or its content is unknown: from now on rewrite the whole message
 		w.streaming = false
-		w.b.Log.Debug("a stream is over before its end; the message is changed instead", "error", err)
+		w.b.Log.Debug("Slack ended a stream early; its message is edited instead", "error", err)
 		return nil
 	}
 	w.advance(next, pieces)
@@ -319,7 +320,8 @@ func (w *streamWriter) append(ctx context.Context, text string) error {
 // change writes all complete text into the draft's message, or posts it.
 func (w *streamWriter) change(ctx context.Context, text string) error {
 	w.sent, w.size, w.blocks, w.table = 0, 0, 0, false
-	next, pieces := w.whole(text)
+	next := markdown.Settled(text)
+	pieces := markdown.Parse(text[:next])
 	if len(pieces) == 0 {
 		return nil
 	}
@@ -364,11 +366,11 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 	return nil
 }
 
-// whole returns the part of the remaining text that later text can't change: up to the end of a paragraph, a list, a
-// table or a code block. next is its end.
-func (w *streamWriter) whole(text string) (next int, pieces []markdown.Piece) {
-	next = w.sent + markdown.Settled(text[w.sent:])
-	return next, markdown.Parse(text[w.sent:next])
+// more returns as much of the remaining text as later text can't change and the message can hold. The rest is shown at
+// the end, in further messages. next is its end.
+func (w *streamWriter) more(text string) (next int, pieces []markdown.Piece) {
+	n, pieces := markdown.SettledWithin(text[w.sent:], markdown.MaxBlocks-w.blocks, markdown.MaxMessageText-w.size)
+	return w.sent + n, pieces
 }
 
 // draw makes blocks from pieces.
@@ -378,15 +380,6 @@ func (w *streamWriter) draw(pieces []markdown.Piece) []slack.Block {
 		page.Piece(x)
 	}
 	return page.Blocks
-}
-
-// full reports whether the message can't hold more. The rest is shown at the end, in further messages.
-func (w *streamWriter) full(pieces []markdown.Piece) bool {
-	size := 0
-	for _, x := range pieces {
-		size += x.Size
-	}
-	return w.size+size > markdown.MaxMessageText || w.blocks+len(pieces) > markdown.MaxBlocks
 }
 
 // advance records what the stream contains.

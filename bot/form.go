@@ -209,7 +209,7 @@ func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) err
 	}
 	err = showForm(b, render.Refusal(render.ActArguments, words), func(v slack.ModalViewRequest) error { return updateClicked(ctx, b, v, i) })
 	if err != nil {
-		b.Log.Info("Details… could not show what came of a click", "inbox", d.id, "cause", err)
+		b.Log.Info("Details… could not show the outcome of a click", "inbox", d.id, "cause", err)
 		b.replyEphemeral(ctx, r, words)
 	}
 	return nil

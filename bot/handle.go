@@ -48,7 +48,7 @@ func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
 	switch {
 	case err == nil, errors.Is(err, workflow.ErrHandled), errors.Is(err, workflow.ErrNotDue):
 		return nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, isDeferred(err):
 		return err
 	case isUnpermitted(err):
 		return b.unpermitted(ctx, row, err)
@@ -76,6 +76,8 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		switch {
 		case e.Event.homeOpened():
 			return b.openedHome(ctx, row, e.Event)
+		case e.Event.Type == userChange:
+			return b.accountChanged(ctx, row, e.Event)
 		case b.aboutChannel(e.Event):
 			return b.moveChannel(ctx, row, e.Event)
 		case e.Event.aboutAgent():

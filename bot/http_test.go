@@ -277,7 +277,7 @@ func TestReplay(t *testing.T) {
 		}
 		return string(raw)
 	}
-	refused := asClick(form(" ")) // one and the same form, but for its words: it stands for one that was refused and is not any more
+	refused := asClick(form(" ")) // the same form with other words: it stands for a form that was refused first and is accepted now
 	if status, text := h.sends(refused); status != 200 || !strings.Contains(text, `"response_action":"errors"`) {
 		t.Fatalf("a form without a reason is answered with %d %s", status, text)
 	}

@@ -16,8 +16,8 @@ import (
 	"countersign/store"
 )
 
-// standing is what Slack or the policy says about an approver at the time of the action, and the expected result.
-type standing struct {
+// approverCase is what Slack or the policy says about an approver at the time of the action, and the expected result.
+type approverCase struct {
 	name   string
 	code   approvers.Code // empty: they may
 	words  string
@@ -137,8 +137,8 @@ func (m *matrix) execution(t target) string {
 	return r.Execution
 }
 
-// try makes Teo, with the given standing, act in every way on a call of each risk, and checks the results.
-func (m *matrix) try(is standing) {
+// try makes Teo, in the given case, act in every way on a call of each risk, and checks the results.
+func (m *matrix) try(is approverCase) {
 	m.identities++
 	m.t.Helper()
 	asker := map[bool]string{true: "teo", false: "sam"}[is.code == approvers.DeniedSelf]
@@ -189,9 +189,9 @@ func (m *matrix) ends(t target, asker string) {
 	}
 }
 
-// may makes Teo, with the given standing, act in every way on a separate call of each risk, and expects each action to
+// may makes Teo, in the given case, act in every way on a separate call of each risk, and expects each action to
 // succeed.
-func (m *matrix) may(is standing) {
+func (m *matrix) may(is approverCase) {
 	m.identities++
 	m.t.Helper()
 	for _, risk := range risks {
@@ -267,7 +267,7 @@ func TestIdentityMatrix(t *testing.T) {
 	guest, gone, foreign, robot := "Guests can't decide", "deactivated", "Only members of this workspace", "Bots can't decide"
 	nobody := "Slack could not tell who clicked"
 	m := newMatrix(t)
-	for _, s := range []standing{
+	for _, s := range []approverCase{
 		{"a deactivated account", approvers.DeniedDeactivated, gone, known(is("deleted"))},
 		{"a guest of several channels", approvers.DeniedGuest, guest, known(is("is_restricted"))},
 		{"a guest of one channel", approvers.DeniedGuest, guest, known(is("is_ultra_restricted"))},
@@ -307,8 +307,8 @@ func TestIdentityMatrix(t *testing.T) {
 	} {
 		m.try(s)
 	}
-	m.may(standing{name: "a member"})
-	m.may(standing{name: "a member by their address", strike: byAddress})
+	m.may(approverCase{name: "a member"})
+	m.may(approverCase{name: "a member by their address", strike: byAddress})
 
 	grid := newMatrix(t, func(s *attackHarness) {
 		s.tap.answering("auth.test", func(url.Values) string {
@@ -320,10 +320,10 @@ func TestIdentityMatrix(t *testing.T) {
 			u["team_id"], u["enterprise_user"] = team, map[string]any{"id": id, "enterprise_id": enterprise}
 		})
 	}
-	grid.try(standing{"somebody of another enterprise", approvers.DeniedForeign, foreign, sister("W0002", "E0999", "T0001")})
-	grid.try(standing{"somebody of no enterprise", approvers.DeniedForeign, foreign, known(func(u, _ map[string]any) { u["team_id"] = "T0777" })})
-	grid.may(standing{name: "a member in another workspace of the enterprise", strike: sister("U0002", "E0001", "T0777")})
-	grid.may(standing{name: "a member who has an id of their own in the enterprise", strike: sister("W0002", "E0001", "T0001")})
+	grid.try(approverCase{"somebody of another enterprise", approvers.DeniedForeign, foreign, sister("W0002", "E0999", "T0001")})
+	grid.try(approverCase{"somebody of no enterprise", approvers.DeniedForeign, foreign, known(func(u, _ map[string]any) { u["team_id"] = "T0777" })})
+	grid.may(approverCase{name: "a member in another workspace of the enterprise", strike: sister("U0002", "E0001", "T0777")})
+	grid.may(approverCase{name: "a member who has an id of their own in the enterprise", strike: sister("W0002", "E0001", "T0001")})
 	for _, m := range []*matrix{m, grid} {
 		if strings.Contains(m.log.String(), "panicked") {
 			t.Error(m.log.String())

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"strings"
 
@@ -24,6 +25,9 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		return b.Intake.Done(ctx, row.ID, "the bot's own message")
 	}
 	who, err := b.users.Who(ctx, user, false)
+	if slackapi.IsRefused(err) || slackapi.IsUnusable(err) || errors.Is(err, directory.ErrAboutAnother) {
+		return unknownWriter{b, row, e}.deferred(ctx, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -65,7 +69,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	if result.Passed != "" {
 		b.replyEphemeral(ctx, here, render.PassedOn(result.Passed))
 	}
-	if result.Turn != "" && !result.Halted && !result.Queued && !result.Paused && !result.Duplicate {
+	if result.Turn != "" && !result.Stopped && !result.Queued && !result.Paused && !result.Duplicate {
 		b.showStatus(ctx, result.Turn, false)
 	}
 	return nil
@@ -89,11 +93,11 @@ func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.
 	text := readableText(ev.Text, me.User, func(user string) string { return b.calledName(ctx, user) })
 	u := workflow.IncomingMessage{
 		Inbox: row.ID, At: row.ReceivedAt, Channel: place, Team: me.Team, Thread: ev.thread(), TS: ev.TS, Edited: ev.Edited.TS,
-		Text:  withFiles(text, ev.Files),
-		Start: place.DM || ev.Type == "app_mention" || mentions(ev.Text, me.User),
-		Halt:  saysStop(text),
-		Anew:  place.DM && ev.ThreadTS == "" && startsAnew(text),
-		Gap:   e.Gap,
+		Text:            withFiles(text, ev.Files),
+		Start:           place.DM || ev.Type == "app_mention" || mentions(ev.Text, me.User),
+		Stop:            saysStop(text),
+		NewConversation: place.DM && ev.ThreadTS == "" && startsNewConversation(text),
+		Gap:             e.Gap,
 	}
 	return u, unnamed
 }
@@ -176,8 +180,8 @@ func saysStop(text string) bool {
 	return false
 }
 
-// startsAnew reports whether a message asks for a new conversation.
-func startsAnew(text string) bool {
+// startsNewConversation reports whether a message asks for a new conversation.
+func startsNewConversation(text string) bool {
 	switch strings.ToLower(strings.Trim(text, " .!")) {
 	case "start over", "new conversation", "start a new conversation", "reset":
 		return true

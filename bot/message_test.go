@@ -52,7 +52,7 @@ func FuzzReadableText(f *testing.F) {
 func TestStartsAnew(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"Start over": true, "start over.": true, "new conversation": true, "don't start over": false, "": false} {
-		if startsAnew(text) != want {
+		if startsNewConversation(text) != want {
 			t.Errorf("%q: %v", text, !want)
 		}
 	}

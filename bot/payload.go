@@ -293,7 +293,7 @@ type nameOfSlack struct {
 func shaped(names ...nameOfSlack) error {
 	for _, n := range names {
 		if n.value != "" && !n.shape.MatchString(n.value) {
-			return fmt.Errorf("%w: its %s %q is not what Slack names one", errPayload, n.field, cutTo(n.value, 40))
+			return fmt.Errorf("%w: its %s %q does not have the form of Slack's ids", errPayload, n.field, cutTo(n.value, 40))
 		}
 	}
 	return nil
@@ -354,7 +354,7 @@ func (b *Bot) Lane(d transport.Delivery) string {
 
 // lane keeps the messages of one thread in order.
 func (e envelope) lane() string {
-	if e.Event.homeOpened() {
+	if e.Event.homeOpened() || e.Event.Type == userChange {
 		return personLane(e.Event.userID())
 	}
 	return "thread:" + e.Event.channelID() + "/" + e.Event.thread()

@@ -17,8 +17,11 @@ import (
 )
 
 // messageEvent is the type of the metadata that identifies the outbox message of a Slack message. Every app in the
-// workspace can read the metadata, so it only contains ids.
+// workspace can read the metadata, so it only contains ids. Messages in Slack carry its older name.
 const messageEvent = "countersign_surface"
+
+// messageField is the metadata's field with the id of the outbox message.
+const messageField = "surface"
 
 // options returns the content of a message.
 func options(m render.Message) []slack.MsgOption {
@@ -36,7 +39,7 @@ func options(m render.Message) []slack.MsgOption {
 // outbox message as it is shown.
 func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
-		EventType: messageEvent, EventPayload: map[string]any{"surface": s.ID, "part": part, "round": s.Round},
+		EventType: messageEvent, EventPayload: map[string]any{messageField: s.ID, "part": part, "round": s.Round},
 	})
 	m, whole, err := b.refused.inSimplerForms(ctx, d.Messages[part], render.TextOnly, func(m render.Message) error {
 		if b.refused.has(ctx, refusedMetadata) {
@@ -112,7 +115,7 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 			return "", "", d, fmt.Errorf("chat.postMessage: %w", slackapi.WithDelay(err))
 		}
 		if outside {
-			return "", "", d, b.takeBack(ctx, postedIn, posted)
+			return "", "", d, b.takeBack(ctx, s.ID, postedIn, posted)
 		}
 		if d = shown; part == 0 {
 			channel, ts = postedIn, posted
@@ -121,17 +124,20 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 	return channel, ts, d, nil
 }
 
-// takeBack deletes a reply to a deleted thread. Slack does not refuse such a reply, but posts it to the whole channel;
-// only the message in its response shows that it has no thread. takeBack returns errNoThread. If the deletion fails, it
-// returns an error that causes a retry, and findUnnamed then finds the message.
-func (b *Bot) takeBack(ctx context.Context, channel, ts string) error {
+// takeBack deletes an outbox message's reply to a deleted thread. Slack does not refuse such a reply, but posts it to
+// the whole channel; only the message in its response shows that it has no thread. takeBack returns errNoThread. If the
+// deletion fails, it returns an error that causes a retry, and findUnnamed then finds the message.
+func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil, slackapi.IsMessageLost(code):
 	case code == "", slackapi.IsServerFailure(code):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Warn("a thread is gone, so its message is in the channel", "channel", channel, "error", err)
+		b.Log.Warn("a thread is gone, so its message is in the channel; the deletion is tried again later", "channel", channel, "error", err)
+		if err := b.Outbox.LeftOver(ctx, message, channel, ts, slackapi.Explain(err)); err != nil {
+			return err
+		}
 	}
 	return fmt.Errorf("chat.postMessage: %w", errNoThread)
 }

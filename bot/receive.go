@@ -55,10 +55,11 @@ func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
 		b.Log.Error("Slack holds back events for an hour, because more than 30,000 came: messages sent meanwhile are not received", "since", e.LimitedSince)
 		return nil
 	}
+	account := aboutAccount(b.users, e.Event)
 	b.users.Invalidate(e.Event.Type, e.Event.userID())
 	b.channels.Invalidate(e.Event.Type, e.Event.channelID())
 	b.viewedChannels.update(e.Event, b.Now())
-	if (!e.Event.forUs() || b.chatter(e.Event)) && !b.aboutChannel(e.Event) && !e.Event.aboutAgent() && !e.Event.homeOpened() {
+	if (!e.Event.forUs() || b.chatter(e.Event)) && !b.aboutChannel(e.Event) && !e.Event.aboutAgent() && !e.Event.homeOpened() && !account {
 		return nil
 	}
 	if err := e.shaped(); err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// How the bot notices that people may have written what it did not receive. These times also bound what a process that
-// is killed does not know.
+// How often the bot records that everything was received, and when it suspects a gap. If the process is killed, the
+// next one knows of no later time than the last record.
 const (
 	lookFirst    = 100 * time.Millisecond // until Slack can deliver for the first time
 	lookEvery    = 2 * time.Second
@@ -14,8 +14,8 @@ const (
 	quietHTTP    = 30 * time.Minute // over HTTP: after so long without a request the histories are read, because requests may go astray
 )
 
-// Reception records until when everything was received. After a start and after each gap, it has the histories read of
-// what was written meanwhile.
+// Reception records until when everything was received. After a start and after each gap, it schedules the reading of
+// what people wrote meanwhile.
 type Reception struct{ *Bot }
 
 // begin records the first start ever, so that what is written from then on is read even if this process is killed at
@@ -74,7 +74,7 @@ func later(a, b time.Time) time.Time {
 func (b Reception) received(ctx context.Context) {
 	l := b.transport.Listening()
 	if err := b.Intake.Received(ctx, l.Received, l.Open); err != nil {
-		b.Log.Debug("until when everything was received could not be recorded", "error", err)
+		b.Log.Debug("the time up to which everything was received could not be recorded", "error", err)
 	}
 }
 

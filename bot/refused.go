@@ -165,7 +165,7 @@ func (r *refusedBySlack) inSimplerForms(
 	if err != nil || cause == nil {
 		return sent, whole, err
 	}
-	if silent { // Slack did not say why: it may be a newer kind that the accepted form lacks, or what this message says
+	if silent { // Slack gave no reason: it may refuse a newer kind of block that the accepted form lacks, or the content of this message
 		newly = slices.DeleteFunc(m.Kinds(), func(kind string) bool { return slices.Contains(sent.Kinds(), kind) || render.IsUsualKind(kind) })
 	}
 	news := false
@@ -215,8 +215,8 @@ func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	return kinds, said
 }
 
-// A call that is always answered, but never as Slack does, may not exist where the app is. After a few tries it counts
-// as missing. In an outage of Slack the circuit breaker stops the calls before.
+// If a method is answered at each call, but never in Slack's form, it may not exist in this workspace. After a few
+// tries it counts as missing. During an outage of Slack, the circuit breaker stops calls before that.
 
 // mostUnusable is the number of such tries.
 const mostUnusable = 6

@@ -105,8 +105,8 @@ func (p *Permissions) Complete(context.Context) error {
 	return errors.New("the bot token lacks " + strings.Join(lacks, ", ") + ". Add them on the app's page OAuth & Permissions, and reinstall the app")
 }
 
-// watch names the missing scopes at the start and after each change. After a change it shows what nobody could be shown
-// before.
+// watch names the missing scopes at the start and after each change. After each change it tries refused cards, answers
+// and questions again.
 func (p *Permissions) watch(ctx context.Context) {
 	if len(p.api.Scopes()) == 0 {
 		p.ask(ctx)
@@ -137,7 +137,7 @@ func (p *Permissions) ask(ctx context.Context) {
 	}
 }
 
-// examine tells the operator which scopes are missing, and tries what nobody could be shown.
+// examine tells the operator which scopes are missing, and tries refused cards, answers and questions again.
 func (p *Permissions) examine(ctx context.Context) {
 	for _, s := range p.missing() {
 		p.log.Error("the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app", "scope", s.Name, "so the bot can't", s.For)
@@ -145,10 +145,10 @@ func (p *Permissions) examine(ctx context.Context) {
 	p.retryUnreached(ctx)
 }
 
-// retryUnreached posts cards again that nobody could see, because the cause may be gone.
+// retryUnreached tries refused cards, answers and questions again, because the cause may be gone.
 func (p *Permissions) retryUnreached(ctx context.Context) {
 	if err := p.outbox.RetryUnreached(ctx); err != nil && ctx.Err() == nil {
-		p.log.Warn("requests that nobody could be shown are not tried again now", "error", err)
+		p.log.Warn("refused cards, answers and questions could not be tried again", "error", err)
 	}
 }
 

@@ -56,7 +56,11 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 				return err
 			}
 		}
-		err = b.Outbox.Unreachable(ctx, s.ID, slackapi.Explain(err), b.channelEvent(ctx, vm, code))
+		lost, asked := b.channelEvent(ctx, vm, code)
+		if asked != nil {
+			return asked
+		}
+		err = b.Outbox.Unreachable(ctx, s.ID, slackapi.Explain(err), lost)
 	}
 	if err == nil {
 		b.unconfirmed.recorded(s.ID)
@@ -229,7 +233,7 @@ func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render
 }
 
 // notChanged handles a failed change of a message. A message that can't be changed would keep its buttons, so it is
-// deleted and posted anew.
+// deleted and posted again.
 func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) || slackapi.IsChannelLost(code) && !isFixed(ctx, s, err) {
 		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // it tells whether the message is there
@@ -244,7 +248,7 @@ func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) 
 	} else if !isFixed(ctx, s, err) {
 		return err
 	}
-	b.Log.Warn("a message can't be changed; posting it anew", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
+	b.Log.Warn("a message can't be changed; it is posted again", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
 	return b.Outbox.Replace(ctx, s)
 }
 
@@ -261,7 +265,7 @@ func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 }
 
 // remove deletes the previous message of an outbox message that Slack no longer lets the bot edit. Its buttons have no
-// effect. If it can't be deleted either, it stays.
+// effect. If it can't be deleted either, the deletion is tried again later (Leftovers).
 func (b *Bot) remove(ctx context.Context, s store.OutboxMessage) error {
 	if s.ReplacedTS == "" {
 		return nil
@@ -272,7 +276,8 @@ func (b *Bot) remove(ctx context.Context, s store.OutboxMessage) error {
 	case !slackapi.IsRefused(err) && !hasNoMethod(ctx, err):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Warn("a message can neither be changed nor deleted; it stays", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
+		b.Log.Warn("a message can neither be changed nor deleted; the deletion is tried again later", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
+		return b.Outbox.LeftOver(ctx, s.ID, s.Channel, s.ReplacedTS, slackapi.Explain(err))
 	}
 	return nil
 }
@@ -377,9 +382,13 @@ func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d re
 	case !slackapi.IsRefused(err) && !hasNoMethod(ctx, err):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Info("a message can't be deleted, so it says that it is over", "message", string(s.Kind), "cause", slackapi.Explain(err))
-		if _, err := b.update(ctx, s, d); err != nil && !slackapi.IsRefused(err) && !hasNoMethod(ctx, err) {
-			return err
+		b.Log.Info("a message can't be deleted; its text now says that it is over", "message", string(s.Kind), "cause", slackapi.Explain(err))
+		if _, changed := b.update(ctx, s, d); changed != nil && !slackapi.IsRefused(changed) && !hasNoMethod(ctx, changed) {
+			return changed
+		} else if changed != nil {
+			if err := b.Outbox.LeftOver(ctx, s.ID, s.Channel, s.TS, slackapi.Explain(err)); err != nil {
+				return err
+			}
 		}
 	}
 	return b.Outbox.Removed(ctx, s)

@@ -41,16 +41,16 @@ type status struct {
 	since, set time.Time
 }
 
-// showStatus updates the status of a turn's thread. anew says that a message has just been posted there.
-func (b *Bot) showStatus(ctx context.Context, turn string, anew bool) {
+// showStatus updates the status of a turn's thread. posted says that a message has just been posted there.
+func (b *Bot) showStatus(ctx context.Context, turn string, posted bool) {
 	s, err := b.Views.Turn(ctx, turn)
 	if err != nil || s.Conversation.Thread == "" || s.Conversation.Gone {
 		return
 	}
-	b.setStatus(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: render.View{Model: s, Progress: b.progress.of(s.Calls)}.Status()}, anew)
+	b.setStatus(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: render.View{Model: s, Progress: b.progress.of(s.Calls)}.Status()}, posted)
 }
 
-func (b *Bot) setStatus(ctx context.Context, at destination, s status, anew bool) {
+func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bool) {
 	now := b.Now()
 	st := &b.statuses
 	st.mu.Lock()
@@ -60,7 +60,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, anew bool
 	} else {
 		s.since = now
 	}
-	same := before.text == s.text && !anew && now.Sub(before.set) < statusAgain
+	same := before.text == s.text && !posted && now.Sub(before.set) < statusAgain
 	s.at = at
 	if s.set = now; s.text == "" {
 		delete(st.by, at)
@@ -71,7 +71,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, anew bool
 		st.by[at] = s
 	}
 	st.mu.Unlock()
-	if same || s.text == "" && (!known || anew) || b.refused.has(ctx, refusedStatuses) { // a message has removed it
+	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // a message has removed it
 		return
 	}
 	err := b.api.SetAssistantThreadsStatusContext(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}), slack.AssistantThreadsSetStatusParameters{

@@ -37,8 +37,8 @@ type historyScan struct {
 	bare    []bareMessage            // the bot's messages without metadata that nothing is recorded for
 }
 
-// bareMessage is a message of the bot without metadata: Slack may drop it. Its buttons name the outbox message; without
-// buttons its text has to do.
+// bareMessage is a message of the bot without metadata, which Slack may drop. It is recognised by its buttons, which
+// name the outbox message, or by its text if it has no buttons.
 type bareMessage struct {
 	ts     string
 	text   string
@@ -122,8 +122,8 @@ func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at desti
 	return f.of(s, texts), true
 }
 
-// of returns the messages of an outbox message, which has these texts. A draft's message may not carry its id yet, and
-// Slack may have dropped it from others.
+// of returns the Slack messages that show an outbox message. texts are the texts of its parts: a draft's message may
+// not carry the id yet, and Slack may have dropped the metadata of others.
 func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {
 	parts := maps.Clone(f.parts[roundOf(s)])
 	if parts == nil {
@@ -236,7 +236,7 @@ func (b *Bot) findUnnamed(ctx context.Context, me directory.Self, s store.Outbox
 		}
 		for _, m := range messages {
 			if of, _, ours := namedPart(me, m); ours && of == roundOf(s) {
-				if err := b.takeBack(ctx, channel, m.Timestamp); slackapi.ErrorCode(err) != errNoThread.Err {
+				if err := b.takeBack(ctx, s.ID, channel, m.Timestamp); slackapi.ErrorCode(err) != errNoThread.Err {
 					return err
 				}
 			}
@@ -284,7 +284,7 @@ func (b *Bot) isShown(ctx context.Context, channel, ts string) bool {
 
 // namedPart returns the outbox message, round and part that a message of the bot shows.
 func namedPart(me directory.Self, m slack.Message) (of round, part int, ok bool) {
-	of.message, ok = m.Metadata.EventPayload["surface"].(string)
+	of.message, ok = m.Metadata.EventPayload[messageField].(string)
 	times, _ := m.Metadata.EventPayload["round"].(float64)
 	n, _ := m.Metadata.EventPayload["part"].(float64)
 	of.n = uint64(times)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"countersign/approvers"
@@ -16,7 +17,7 @@ func leadsByDM(h *harness) {
 	h.policy.Approvers[1].Cards, h.policy.Approvers[1].Lead = approvers.CardsDM, ""
 }
 
-// unreached returns the requests that nobody can be shown.
+// unreached returns the requests whose cards nobody can see.
 func (h *harness) unreached() []approvers.Request {
 	h.t.Helper()
 	out, err := h.workflow.Views.Unreached(context.Background())
@@ -36,9 +37,9 @@ func testCardWithoutPermission(t *testing.T, h *harness) {
 	h.finds("sam", "#support", root, "Nobody could be shown this, because I lack a permission in Slack. My operator has been told, and I keep trying.", "Team Lead can decide it on my Home tab.")
 	h.quiet()
 	if got := h.unreached(); len(got) != 1 || !strings.Contains(got[0].Unreached.Cause, "missing_scope: im:write") {
-		t.Fatalf("nobody can be shown: %+v", got)
+		t.Fatalf("unreached: %+v", got)
 	}
-	for _, said := range []string{"nobody can be shown a request", "the bot token lacks a scope"} {
+	for _, said := range []string{"nobody can see the card of a request", "the bot token lacks a scope"} {
 		h.until("the operator's log says: "+said, func() bool { return strings.Contains(h.log.String(), said) })
 	}
 	if err := h.bot.Permissions.Complete(context.Background()); err == nil || !strings.Contains(err.Error(), "im:write (the bot can't write to approvers in direct messages)") {
@@ -51,7 +52,7 @@ func testCardWithoutPermission(t *testing.T, h *harness) {
 	h.clicks("teo", "U0BOT", card, render.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	if got := h.unreached(); len(got) != 0 {
-		t.Errorf("nobody can be shown: %+v", got)
+		t.Errorf("unreached: %+v", got)
 	}
 	if err := h.bot.Permissions.Complete(context.Background()); err != nil {
 		t.Errorf("permitted: %v", err)
@@ -106,7 +107,7 @@ func TestCardThatReachedNobody(t *testing.T) {
 	}
 }
 
-// If a lead is above those who can't be shown the card, the lead is asked at once, and reads why.
+// If a lead is above those who can't see the card, the lead is asked at once, and reads why.
 func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
@@ -125,15 +126,15 @@ func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 
 // A missing permission is told at once, and not as something else: to the person in words, to the operator by name.
 func TestPermissionIsMissing(t *testing.T) {
-	for scope, act := range map[string]func(h *harness){
-		"users:read":    func(h *harness) { h.says("sam", "#support", refundCall) },
-		"channels:read": func(h *harness) { h.says("sam", "#support", refundCall) },
+	for scope, words := range map[string]string{
+		"users:read":    "I keep it and try again for an hour. My operator has been told.",
+		"channels:read": "I lack a permission in Slack that I need for this, so nothing was done. My operator has been told.",
 	} {
 		t.Run(scope, func(t *testing.T) {
 			h := newHarness(t)
 			h.slack.Withhold(scope)
-			act(h)
-			h.answered("sam", "#support", "I lack a permission in Slack that I need for this, so nothing was done. My operator has been told.")
+			h.says("sam", "#support", refundCall)
+			h.answered("sam", "#support", words)
 			h.until("the log names the scope", func() bool { return strings.Contains(h.log.String(), "missing_scope: "+scope) })
 			if err := h.bot.Permissions.Complete(context.Background()); err == nil || !strings.Contains(err.Error(), scope+" (the bot can't ") {
 				t.Errorf("permitted: %v", err)
@@ -168,5 +169,47 @@ func TestMissingScopesAreThoseInUse(t *testing.T) {
 	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "usergroups:read" || name == "users:read.email" })
 	if len(names) != len(Scopes())-1 || !slices.Equal(fewer, want) || len(want) != len(names)-2 {
 		t.Errorf("missing: %v, without groups and addresses: %v", names, fewer)
+	}
+}
+
+// If Slack says of one message that the bot is not in the channel, but of the channel that it is, only this message
+// goes elsewhere. If the bot is not a member, or Slack does not say, everything open moves.
+func TestOneMessageIsRefusedInAChannel(t *testing.T) {
+	for name, c := range map[string]struct {
+		info  string // Slack's answer to conversations.info, if it refuses
+		moves bool
+	}{
+		"a member": {"", false}, "Slack does not say": {"access_denied", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			slack := &refuser{}
+			h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
+			h.says("sam", "#support", refundCall)
+			h.finds("teo", "#support-approvals", "", "ORD-123")
+			h.quiet()
+			var mu sync.Mutex
+			refused := 0
+			slack.refuse(func(method, body string) string {
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case method == "conversations.info" && refused > 0:
+					return c.info
+				case method == "chat.postMessage" && strings.Contains(body, "channel=C0002") && refused == 0:
+					refused++
+					return "not_in_channel"
+				}
+				return ""
+			})
+			h.says("sam", "#support", strings.ReplaceAll(refundCall, "ORD-123", "ORD-456"))
+			h.finds("teo", "U0BOT", "", "ORD-456")
+			h.quiet()
+			if moved := len(botMessages(h, "teo", "U0BOT", "")) == 2; moved != c.moves {
+				t.Errorf("the other card moved: %t", moved)
+			}
+			if lost := strings.Contains(h.log.String(), "the bot can't write in a channel any more"); lost != c.moves {
+				t.Errorf("the channel counts as lost: %t", lost)
+			}
+		})
 	}
 }

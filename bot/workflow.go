@@ -42,6 +42,7 @@ type Intake interface {
 	Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error)
 	Remember(ctx context.Context, row store.Inbox) error
 	Done(ctx context.Context, inbox, note string) error
+	Defer(ctx context.Context, inbox, cause string) (fresh bool, err error)
 	Deadly(inbox string) int
 	Abandon(ctx context.Context, inbox, user string) error
 	ReceiveMessage(ctx context.Context, u workflow.IncomingMessage) (workflow.MessageResult, error)
@@ -49,12 +50,14 @@ type Intake interface {
 	ThreadGone(ctx context.Context, conversation string) error
 	ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error
 	ChannelRestored(ctx context.Context, inbox, channel string) error
+	ChannelJoined(ctx context.Context, inbox, channel string) error
 	ChannelShared(ctx context.Context, inbox, channel string, named ...string) error
 	Received(ctx context.Context, until, open time.Time) error
 	Missed(ctx context.Context, quiet bool) error
 	StillWaits(ctx context.Context, gap settings.Gap) error
 	ChannelRead(ctx context.Context, gap settings.Gap, channel string) error
 	CaughtUp(ctx context.Context, gap settings.Gap) error
+	JoinedRead(ctx context.Context, timer store.Timer) error
 }
 
 // Requests handles what people decide and say about requests.
@@ -76,7 +79,7 @@ type Requests interface {
 // Turns handles what people do with a turn, and the messages that show a step while the model writes it.
 type Turns interface {
 	TryAgain(ctx context.Context, c workflow.Click) error
-	Halt(ctx context.Context, c workflow.Click) error
+	StopBy(ctx context.Context, c workflow.Click) error
 	AddFeedback(ctx context.Context, c workflow.Click, good bool) error
 	Drafted(ctx context.Context, s store.OutboxMessage, said string) error
 	Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error)
@@ -111,6 +114,7 @@ type People interface {
 	SetAway(ctx context.Context, m workflow.Departure) (approvers.Absence, error)
 	Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error)
 	Depart(ctx context.Context, timer store.Timer, roles []string) error
+	AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error
 }
 
 // Outbox tracks the messages that Slack must show, and their delivery.
@@ -120,6 +124,8 @@ type Outbox interface {
 	Unchanged(ctx context.Context, s store.OutboxMessage) error
 	Removed(ctx context.Context, s store.OutboxMessage) error
 	Replace(ctx context.Context, s store.OutboxMessage) error
+	LeftOver(ctx context.Context, message, channel, ts, cause string) error
+	TriedLeftovers(ctx context.Context, message string, tried []workflow.TriedDeletion) error
 	Unreachable(ctx context.Context, message, cause, lost string) error
 	Expand(ctx context.Context, message string, users []string) error
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
@@ -172,6 +178,7 @@ type Views interface {
 	Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error)
 	Rendering(ctx context.Context, message string, post uint64) (shown store.Rendering, err error)
 	StepOf(ctx context.Context, call string) (message string, err error)
+	Leftovers(ctx context.Context, message string) (list []store.Leftover, err error)
 	Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error)
 	HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error)
 }

@@ -14,7 +14,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden compares the messages about a file with the golden file beside it.
 func golden(t *testing.T, path, got string) {

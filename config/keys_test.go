@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// TestKeysOfWaiting checks that every key about who is asked, for how long and how much has its meaning.
+// TestKeysOfWaiting checks the parsed value of each key about who is asked, for how long, and for how much.
 func TestKeysOfWaiting(t *testing.T) {
 	f := parse(t, `
 version: 1

@@ -26,7 +26,7 @@ const (
 	OutboxModelQuestion OutboxKind = "inquiry"    // the model's question to the person, with its choices; Ref: a call
 	OutboxElicitation   OutboxKind = "elicit"     // a tool's question to the requester, during its run; Ref: an elicitation
 	OutboxAttachment    OutboxKind = "attachment" // a file from a run's result, in the requester's thread; Ref: an execution, with Step: the file's index, from 0
-	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit, posted anew each time; Ref: as named by the workflow, with Step: the last posted head
+	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit, posted again each time; Ref: as named by the workflow, with Step: the last posted head
 	OutboxPause         OutboxKind = "pause"      // tells those who may resume that everything is paused; Ref: the pause, as named by the workflow
 	OutboxHome          OutboxKind = "home"       // a person's Home tab: requests that wait for them, their own requests, and more; Ref: as named by the workflow
 	OutboxStandstill    OutboxKind = "standstill" // tells a conversation that a pause delays its messages; Ref: a turn
@@ -38,12 +38,13 @@ type Note string
 
 // The kinds of notice.
 const (
-	NoteFallen     Note = "fallen"   // your decision no longer counts, and why; Step: the edit that caused it, from 1, or 0 for the policy
-	NoteTurn       Note = "turn"     // it is your turn to decide a card that you already have
-	NoteReminder   Note = "reminder" // this still waits for your decision
-	NoteInvited    Note = "invited"  // a colleague delegated this to you, or you stand in for somebody who is away
-	NoteAnswered   Note = "answered" // the requester answered your question; Step: the remark
-	NoteBreakGlass Note = "glass"    // an operator approved in place of the approvers; Step: the decision, from 1
+	NoteFallen       Note = "fallen"        // your decision no longer counts, and why; Step: the edit that caused it, from 1, or 0 for the policy
+	NoteTurn         Note = "turn"          // it is your turn to decide a card that you already have
+	NoteReminder     Note = "reminder"      // this still waits for your decision
+	NoteInvited      Note = "invited"       // a colleague delegated this to you, or you stand in for somebody who is away
+	NoteAnswered     Note = "answered"      // the requester answered your question; Step: the remark
+	NoteAnswerEdited Note = "answer_edited" // their answer was edited or deleted afterwards; Step: the remark
+	NoteBreakGlass   Note = "glass"         // an operator approved in place of the approvers; Step: the decision, from 1
 )
 
 // OutboxState says whether Slack shows the current version of an outbox message.
@@ -110,11 +111,22 @@ type OutboxMessage struct {
 	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
 	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps of its turn without a message of their own, which it describes
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"` // for an answer or a question: how often Slack refused it everywhere at its time; the pauses grow with it
-	Home          *Home       `json:"home,omitempty"`    // for OutboxHome
+	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: how often Slack refused it everywhere at its time; the pauses grow with it
+	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: since when Slack refuses it; zero: it does not
+	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages that Slack would not delete; TimerLeftover tries again
+	Home          *Home       `json:"home,omitempty"`         // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`
 	Process       string      `json:"maker"`          // the process that created it; another process must check whether it was already posted
 	After         time.Time   `json:"after,omitzero"` // its messages are not older than this by Slack's clock; zero: unknown
+}
+
+// Leftover is a Slack message that should be gone, and that Slack would not delete.
+type Leftover struct {
+	Channel string    `json:"channel"`
+	TS      string    `json:"ts"`
+	Since   time.Time `json:"since"` // of the first refusal
+	Next    time.Time `json:"next"`  // when the deletion is tried again
+	Cause   string    `json:"cause"` // Slack's last reason
 }
 
 // Home is the state of a person's Home tab.

@@ -77,6 +77,8 @@ type Reader interface {
 	NextTimer(kind TimerKind) (Timer, error)
 	// Timers lists up to limit timers of a kind in order of Due, then Ref, due or not.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
+	// TimersIn is Timers for some shares, and until a time, if that is not zero.
+	TimersIn(shares Shares, kind TimerKind, until time.Time, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)
 	// Unhandled reports whether there is an unhandled inbox row of a kind that was received at or before the time.
@@ -87,9 +89,9 @@ type Reader interface {
 	OutboxMessagesOf(ref string) ([]OutboxMessage, error)
 	// OutboxMessageAt finds the outbox message of a Slack message.
 	OutboxMessageAt(channel, ts string) (OutboxMessage, error)
-	Rendering(surface string, post uint64) (Rendering, error)
+	Rendering(message string, post uint64) (Rendering, error)
 	// Renderings lists the posted versions of an outbox message by Post.
-	Renderings(surface string) ([]Rendering, error)
+	Renderings(message string) ([]Rendering, error)
 
 	// Audit lists a chain's records by Seq. It skips damaged ones and returns a *DamagedError for each, joined.
 	Audit(chain string) ([]approvers.AuditRecord, error)
@@ -163,7 +165,7 @@ type Tx interface {
 	PutRendering(Rendering) error
 	// EraseRenderings deletes the posted versions of an outbox message below a Post, or all of them for 0, and
 	// returns their number.
-	EraseRenderings(surface string, below uint64) (int, error)
+	EraseRenderings(message string, below uint64) (int, error)
 
 	// AppendAudit writes a linked record and its payload (nil: none). A record that does not follow the chain's head
 	// is ErrConflict.

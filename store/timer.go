@@ -26,7 +26,8 @@ const (
 	TimerHome          TimerKind = "home"     // show a Home tab without buttons because its owner has not opened it for a while; Ref: its outbox message
 	TimerHomes         TimerKind = "homes"    // refresh Home tabs in use after a change; Ref: SettingHomes
 	TimerRepost        TimerKind = "repost"   // post a lost message again before its deadline; Ref: an outbox message
-	TimerCatchUp       TimerKind = "catch_up" // read what people wrote while nothing was received; Ref: SettingReception
+	TimerLeftover      TimerKind = "leftover" // delete messages that Slack would not delete; Ref: their outbox message
+	TimerCatchUp       TimerKind = "catch_up" // read what people wrote while nothing was received; Ref: SettingReception, or a channel that the bot has joined
 	// Deliver an outbox message to Slack; Ref: an outbox message. Each rank has its own kind, so that lower ranks
 	// never delay higher ones.
 	TimerShowFirst  TimerKind = "show_first"
@@ -42,7 +43,7 @@ var ShowTimers = []TimerKind{TimerShowFirst, TimerShow, TimerShowAnswer, TimerSh
 var TimerKinds = append([]TimerKind{
 	TimerInbox, TimerThink, TimerRun, TimerExpire, TimerEscalate, TimerRemind, TimerAvailability, TimerAway,
 	TimerModelQuestion, TimerElicit, TimerPreview, TimerLeave, TimerGrant, TimerPause, TimerChannel, TimerHome, TimerHomes,
-	TimerRepost, TimerCatchUp,
+	TimerRepost, TimerLeftover, TimerCatchUp,
 }, ShowTimers...)
 
 // Timer is a row with a deadline. There is at most one for each Kind and Ref; setting it again replaces it.
@@ -52,6 +53,9 @@ type Timer struct {
 	Due   time.Time `json:"due"`
 	Lane  string    `json:"lane,omitempty"`  // timers of a kind and lane run one at a time, in order of Due; empty: no order
 	Tries int       `json:"tries,omitempty"` // number of failed attempts
+	// Affinity is what the handler's work outside of the store is about, such as a conversation. One replica at a time
+	// handles all timers with the same affinity. Empty: the lane, or the Ref without a lane.
+	Affinity string `json:"affinity,omitempty"`
 	// PutOff is the time at which the timer was postponed until Due; zero: never.
 	PutOff time.Time `json:"put_off,omitzero"`
 }
@@ -75,5 +79,12 @@ type Inbox struct {
 	ReceivedAt time.Time `json:"received_at"`
 	Payload    []byte    `json:"payload,omitempty"` // as Slack sent it; dropped once handled
 	HandledAt  time.Time `json:"handled_at,omitzero"`
-	Note       string    `json:"note,omitempty"` // why it was set aside; empty: it was not
+	Note       string    `json:"note,omitempty"`     // why it was set aside; empty: it was not
+	Deferred   *Deferral `json:"deferred,omitempty"` // it waits until Slack says who sent it; nil: it does not
+}
+
+// Deferral says why a delivery can't be handled yet. Its timer tries again.
+type Deferral struct {
+	Since time.Time `json:"since"`
+	Cause string    `json:"cause"` // Slack's reason
 }

@@ -128,7 +128,7 @@ func (c *Catalog) want(file *config.File, path string) error {
 	client := mcp.Open(mcp.Config{Servers: servers}) // it only makes tools, and never runs
 	for _, s := range servers[len(c.config.Own):] {
 		for _, err := range pin(c.Registry, client, s.Name, lock) {
-			c.config.Log.Warn("a pinned tool can't be used; pin it anew with countersign tools pin", "server", s.Name, "error", err)
+			c.config.Log.Warn("a pinned tool can't be used; pin it again with countersign tools pin", "server", s.Name, "error", err)
 		}
 	}
 	c.mu.Lock()

@@ -95,7 +95,7 @@ func (c *Catalog) ReloadLock(complete bool) (changed bool) {
 	if err := c.want(l.file, l.path); err != nil {
 		l.refused = found
 		l.failure.Store(&lockFailure{at: time.Now(), why: err})
-		c.config.Log.Error("the lock file changed and was refused; the previous pins hold", "file", pins.Beside(l.path), "error", err)
+		c.config.Log.Error("the lock file changed and was refused; the previous pins stay in force", "file", pins.Beside(l.path), "error", err)
 		return false
 	}
 	l.taken(found)
@@ -107,7 +107,7 @@ func (c *Catalog) ReloadLock(complete bool) (changed bool) {
 // bot works without these tools.
 func (c *Catalog) Pinned(context.Context) error {
 	if failure := c.lock.failure.Load(); failure != nil {
-		return fmt.Errorf("the lock file was refused at %s, and the previous pins hold: %w", failure.at.UTC().Format(time.RFC3339), failure.why)
+		return fmt.Errorf("the lock file was refused at %s, and the previous pins stay in force: %w", failure.at.UTC().Format(time.RFC3339), failure.why)
 	}
 	return c.drift.blocked()
 }

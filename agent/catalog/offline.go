@@ -46,7 +46,7 @@ func Offline(file *config.File, path string) (*agent.Registry, error) {
 	client := mcp.Open(mcp.Config{Servers: file.Servers}) // never run
 	for _, s := range file.Servers {
 		if err := errors.Join(pin(r, client, s.Name, lock)...); err != nil {
-			return nil, &LockError{fmt.Errorf("%s can't be used: %w. Pin the tools anew with countersign tools pin", pins.Beside(path), err)}
+			return nil, &LockError{fmt.Errorf("%s can't be used: %w. Pin the tools again with countersign tools pin", pins.Beside(path), err)}
 		}
 	}
 	return r, nil

@@ -25,7 +25,7 @@ func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 		return nil, []error{&Problem{Path: a.path + ".file", Message: err.Error(), Hint: "name an OpenAPI 3 description in YAML or JSON"}}
 	}
 	if invalid != "" {
-		a.warn("the file does not keep to OpenAPI: "+invalid, "its operations are read as far as they can be")
+		a.warn("the file violates the OpenAPI specification: "+invalid, "its operations are read as far as they can be")
 	}
 	a.doc = doc
 	f := &filler{lookup: lookup}
@@ -239,7 +239,7 @@ func (a *api) arguments(o *operation, path string, item, op map[string]any) (jso
 			p.argument += "_" + p.in
 		}
 		if properties[p.argument] != nil {
-			return nil, fmt.Errorf("two parameters would be the argument %s", p.argument)
+			return nil, fmt.Errorf("two parameters would become the argument %s", p.argument)
 		}
 		properties[p.argument], o.placed[p.argument] = schema, true
 		if p.required {

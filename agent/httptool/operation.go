@@ -146,7 +146,7 @@ func (o *operation) aim(path string) error {
 	}
 	var err error
 	if o.host, err = url.Parse(o.base); err != nil || o.host.Host == "" {
-		return &Problem{Path: path + ".url", Message: "what the environment says is not an address of a server", Hint: "write one such as https://api.example.com"}
+		return &Problem{Path: path + ".url", Message: "the value from the environment is not an address of a server", Hint: "write one such as https://api.example.com"}
 	}
 	err = o.guard.CheckURL(o.host)
 	refused := (*egress.Refused)(nil)

@@ -202,8 +202,8 @@ func TestAskEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// TestAstray checks that nobody is sent to an unencrypted address.
-func TestAstray(t *testing.T) {
+// TestUnencryptedAddress checks that nobody is sent to an unencrypted address.
+func TestUnencryptedAddress(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "sends somebody astray"))
 	ask, forms := accepting("{}")
 	text, err := o.tool(t, "bad.act").Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: ask})

@@ -179,7 +179,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 		}
 		if seen == nil && id != "" { // no other answer will come
 			if p := c.tap.take(id); p != nil {
-				seen = p.refuse(id, "the server's answer can't be taken: it answers another question, is too large, or is no answer at all")
+				seen = p.refuse(id, "the server's answer can't be used: it answers another question, is too large, or is no answer at all")
 			}
 		}
 		resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(seen)), int64(len(seen))

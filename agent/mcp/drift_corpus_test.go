@@ -219,8 +219,8 @@ func TestDriftThatCanNotBeRead(t *testing.T) {
 	t.Logf("changes=%d refused=%d", len(unreadable), refused)
 }
 
-// Changes that don't change a tool block none: its position in the list, the pages of the list, other tools, and spaces
-// between tokens.
+// Changes that leave a tool as it is don't block it: its position in the list, the pages of the list, other tools, and
+// spaces between tokens.
 func TestWhatIsNoDrift(t *testing.T) {
 	spaced := strings.NewReplacer(`":"`, `" : "`, `,"`, ",\n\t\"").Replace(bystander)
 	s := newDriftingServer([]string{actDefinition, bystander})

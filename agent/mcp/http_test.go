@@ -71,11 +71,11 @@ func TestHostileAddresses(t *testing.T) {
 		{"another answer", func(w http.ResponseWriter, _ *http.Request, m wire) {
 			m.ID = json.RawMessage("987654")
 			answerJSON(w, m, `{"content":[]}`)
-		}, unclear, "can't be taken"},
+		}, unclear, "can't be used"},
 		{"no message", func(w http.ResponseWriter, _ *http.Request, _ wire) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `"done"`)
-		}, unclear, "can't be taken"},
+		}, unclear, "can't be used"},
 		{"no end", func(w http.ResponseWriter, r *http.Request, m wire) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, m.ID)

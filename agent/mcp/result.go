@@ -54,14 +54,14 @@ func result(d definition, secrets redact.Values, raw json.RawMessage, attach fun
 	structured := r.get("structuredContent")
 	if d.output != nil {
 		if structured == nil {
-			return "", errLied(d, "it gave nothing of what its outputSchema promises")
+			return "", errLied(d, "it returned nothing of what its outputSchema requires")
 		}
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(structured))
 		if err == nil {
 			err = d.output.Validate(value)
 		}
 		if err != nil {
-			return "", errLied(d, "what it gave breaks its own outputSchema (%s)", line(err.Error()))
+			return "", errLied(d, "what it returned violates its own outputSchema (%s)", line(err.Error()))
 		}
 	}
 	if structured != nil && !w.holds(structured) {

@@ -81,7 +81,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 func TestPromises(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "promises"))
 	tool := o.tool(t, "bad.act")
-	for _, want := range []string{"breaks its own outputSchema", "nothing of what its outputSchema promises"} {
+	for _, want := range []string{"violates its own outputSchema", "nothing of what its outputSchema requires"} {
 		_, err := call(t, tool, `{}`)
 		if outcomeOf(err) != fails || !strings.Contains(said(err), want) || !strings.Contains(said(err), "act ran, but") || strings.Contains(said(err), "nothing was done") {
 			t.Errorf("%v does not say %q", err, want)

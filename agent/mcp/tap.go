@@ -154,7 +154,7 @@ func (t *tap) unfit(o object, why error) []byte {
 	id := string(o.get("id"))
 	if !o.has("method") && id != "" {
 		if p := t.take(id); p != nil {
-			return p.refuse(id, "the server's answer can't be taken: "+why.Error())
+			return p.refuse(id, "the server's answer can't be used: "+why.Error())
 		}
 	}
 	t.drop(why.Error())
@@ -211,7 +211,7 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 func (t *tap) finished(o object, id string, p *outgoing, result json.RawMessage) []byte {
 	r, err := readObject(result)
 	if err != nil {
-		return p.refuse(id, "the server's answer can't be taken: its result is not an object")
+		return p.refuse(id, "the server's answer can't be used: its result is not an object")
 	}
 	if r.has("inputRequests") || r.text("resultType") == "input_required" {
 		return o.with("result", t.markQuestions(r, p.flight).bytes()).bytes()
@@ -241,7 +241,7 @@ func (t *tap) told(o object, raw []byte, method string) []byte {
 		t.progress(params)
 		return nil
 	case "notifications/message":
-		t.log.Debug("an MCP server says something", "level", params.text("level"), "text", line(string(params.get("data"))))
+		t.log.Debug("a log message of an MCP server", "level", params.text("level"), "text", line(string(params.get("data"))))
 		return nil
 	case "notifications/tools/list_changed":
 		t.changed()

@@ -42,7 +42,7 @@ func TestTapIn(t *testing.T) {
 	if changes != 1 {
 		t.Errorf("%d changes of the list", changes)
 	}
-	if strings.Contains(log.String(), "abcdefghijkl") || !strings.Contains(log.String(), "an MCP server says something") {
+	if strings.Contains(log.String(), "abcdefghijkl") || !strings.Contains(log.String(), "a log message of an MCP server") {
 		t.Errorf("%s", log.String())
 	}
 	if _, _, err := p.out([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/list"}`)); err != nil {

@@ -132,6 +132,11 @@ func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, erro
 	for _, i := range append(req.Invited, req.Handed...) {
 		note(i.Who, i.Name)
 	}
+	for _, call := range req.Calls {
+		for _, d := range call.Deactivated {
+			note(d.Who, d.Name)
+		}
+	}
 	return names, nil
 }
 

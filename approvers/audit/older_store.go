@@ -12,7 +12,7 @@ import (
 )
 
 // OlderStore is the error of a store that lacks the newest of the heads kept beside it: it was replaced by an old copy
-// or another store. The bot would run again what has run since.
+// or another store. The bot would repeat runs that the store does not know.
 type OlderStore struct {
 	store, file string         // paths
 	Number      uint64         // number of the newest head that the store lacks
@@ -22,7 +22,7 @@ type OlderStore struct {
 }
 
 func (o *OlderStore) Error() string {
-	return o.What() + ". Nothing runs, and nothing is taken in from Slack, until an operator says what it is. Is it the wrong file? Stop the bot, and put the right one back; " +
+	return o.What() + ". Nothing runs, and nothing is accepted from Slack, until an operator says what it is. Is it the wrong file? Stop the bot, and put the right one back; " +
 		"or name the right files with COUNTERSIGN_STORE and COUNTERSIGN_AUDIT_HEADS. Is there a newer backup? Stop the bot, and restore it: countersign restore FILE. " +
 		fmt.Sprintf("Is everything lost that this store lacks? Say so, and what could act twice is closed: countersign audit accept-loss --head %d --reason WHY", o.Number)
 }

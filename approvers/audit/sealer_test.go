@@ -226,7 +226,7 @@ func TestHeadFileIsAheadOfTheStore(t *testing.T) {
 	s.head(4)
 	NewHeadShipper(HeadFile(path), s.db, s.log).Ship(t.Context())
 	early := *s
-	early.open(filepath.Join(t.TempDir(), "other.db")) // a store that begins anew
+	early.open(filepath.Join(t.TempDir(), "other.db")) // a store that starts again
 	s.head(2)
 	NewHeadShipper(HeadFile(path), s.db, s.log).Ship(t.Context())
 	before := readText(t, path)

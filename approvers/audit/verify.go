@@ -142,7 +142,7 @@ func (v *Report) Write(out io.Writer) {
 func (v *Report) writeHeads(out io.Writer) {
 	last := v.keys.Last()
 	if v.heads == 0 {
-		fmt.Fprintln(out, "there is no signed head: nothing shows that the history was not made anew as a whole")
+		fmt.Fprintln(out, "there is no signed head: nothing proves that the whole history was not replaced")
 	} else {
 		fmt.Fprintf(out, "looked at %s; the last is number %d over %s, of %s\n",
 			count(v.heads, "signed head"), last.Number, count(int(last.Size), "record"), moment(last.At))

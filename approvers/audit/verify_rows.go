@@ -108,8 +108,8 @@ func (b *rows) verify() {
 	}
 }
 
-// astray reports whether a damaged row has a damaged key. Such a row is at an impossible place, and the next row does
-// not continue it.
+// astray reports whether a damaged row has a damaged key. Its place among the rows is wrong, so the next row is
+// compared with the one before it.
 func astray(x, before approvers.AuditRow) bool {
 	if before.Chain != x.Chain {
 		return x.Damaged && x.Seq != 1

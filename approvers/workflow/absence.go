@@ -137,10 +137,31 @@ func (t peopleTx) present(users []string) ([]string, error) {
 	return here, nil
 }
 
-// Depart begins an absence: it checks availability again for all requests that wait for one of the person's roles, or
-// for the person by name. roles are the person's current roles.
+// Depart begins an absence: it checks availability again for all requests that wait for the person. roles are the
+// person's current roles.
 func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) error {
-	who := approvers.PersonID(timer.Ref)
+	if err := w.recheckFor(ctx, approvers.PersonID(timer.Ref), roles); err != nil {
+		return err
+	}
+	return w.update(ctx, "depart", func(t *tx) error {
+		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
+			return err // it was replaced meanwhile
+		}
+		return t.ClearTimer(store.TimerAway, timer.Ref)
+	})
+}
+
+// AccountChanged handles the deactivation of a person's account, or the end of it: it checks availability again for all
+// requests that wait for the person. roles are those that the person has or may have had.
+func (w *People) AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error {
+	if err := w.recheckFor(ctx, who, roles); err != nil {
+		return err
+	}
+	return w.update(ctx, "account changed", func(t *tx) error { return t.settle(inbox, "") })
+}
+
+// recheckFor checks availability again for all requests that wait for one of the roles, or for the person by name.
+func (w *People) recheckFor(ctx context.Context, who approvers.PersonID, roles []string) error {
 	concerned := func(r approvers.Request) bool {
 		return r.State == approvers.Pending && (slices.ContainsFunc(r.Roles(), func(role string) bool { return slices.Contains(roles, role) }) ||
 			slices.ContainsFunc(r.Invited, func(i approvers.Invite) bool { return i.Who == who }))
@@ -163,16 +184,11 @@ func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) 
 		if len(page) == 0 {
 			continue
 		}
-		if err := w.update(ctx, "depart", func(t *tx) error { return t.people.recheckAvailability(page) }); err != nil {
+		if err := w.update(ctx, "recheck availability", func(t *tx) error { return t.people.recheckAvailability(page) }); err != nil {
 			return err
 		}
 	}
-	return w.update(ctx, "depart", func(t *tx) error {
-		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
-			return err // it was replaced meanwhile
-		}
-		return t.ClearTimer(store.TimerAway, timer.Ref)
-	})
+	return nil
 }
 
 // recheckAvailability schedules an availability check for those requests that are still open.
@@ -195,15 +211,17 @@ func (t peopleTx) recheckAvailability(requests []approvers.Request) error {
 	return nil
 }
 
-// errMoved means that the request changed during the look-up of its people. The look-up is repeated soon; no warning is
-// needed.
-var errMoved error = movedError{}
+// errRequestChanged means that the request changed during the look-up of its people. The look-up is repeated soon; no
+// warning is needed.
+var errRequestChanged error = requestChangedError{}
 
-type movedError struct{}
+type requestChangedError struct{}
 
-func (movedError) Error() string { return "the request changed while its people were looked up" }
+func (requestChangedError) Error() string {
+	return "the request changed while its people were looked up"
+}
 
-func (movedError) After() time.Duration { return 100 * time.Millisecond }
+func (requestChangedError) After() time.Duration { return 100 * time.Millisecond }
 
 // ResolveAvailability checks who of a stage can be reached. It invites stand-ins, and calls the lead if nobody can be
 // reached. people are the stage's people as of snapshot.
@@ -233,7 +251,7 @@ func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapsho
 		return approvers.Request{}, t.ClearTimer(timer.Kind, timer.Ref)
 	}
 	if err == nil && r.Version != snapshot.Request.Version {
-		err = errMoved
+		err = errRequestChanged
 	}
 	return r, err
 }

@@ -241,7 +241,7 @@ func (c *chaos) show(t *rapid.T) {
 	if id == "" {
 		return
 	}
-	s := c.surface(id)
+	s := c.message(id)
 	switch rapid.IntRange(0, 5).Draw(t, "shown") {
 	case 0:
 		c.ok(c.Outbox.Unreachable(c.ctx(), id, "channel_not_found", ""))

@@ -10,7 +10,7 @@ import (
 func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	events = r.NetEvents(events)
 	r, events = leaveBundle(r, events)
-	r, moved, err := t.cards.leaveCardQueues(r, approvers.HasEvent[approvers.RequestUnbundled](events))
+	r, dequeued, err := t.cards.leaveCardQueues(r, approvers.HasEvent[approvers.RequestUnbundled](events))
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 		t.turns.updateCall,        // the call's execution and preview
 		t.timers.updateTimers,     // deadlines, reminders, the run
 		t.records.auditEvents,     // the request's chain
-		t.countEvents,             // metrics, and the row of unchanged approvals
+		t.countEvents,             // metrics, and the streak of unchanged approvals
 		t.notices.refreshMessages, // everything that shows the request
 		t.notices.notifyPeople,    // direct messages to the people concerned
 	} {
@@ -29,7 +29,7 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 			return err
 		}
 	}
-	if err := t.notices.showCards(r, events, moved); err != nil {
+	if err := t.notices.showCards(r, events, dequeued); err != nil {
 		return err
 	}
 	return t.turns.updateTurn(r, events)

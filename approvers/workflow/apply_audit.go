@@ -10,7 +10,7 @@ import (
 // the same transaction, then the request's new position. The use case itself records a click before all of these,
 // because it knows what was shown.
 func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) error {
-	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditMove} {
+	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditTransition} {
 		for _, e := range events {
 			if err := record(r, e); err != nil {
 				return err
@@ -28,13 +28,22 @@ func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 		if e.Again {
 			facts["again"] = strconv.Itoa(r.Rounds)
 		}
+		if call, ok := approvers.CallOf(r, e.Lead.Name); ok && !e.Again {
+			facts["why"] = "nobody"
+			if len(call.Deactivated) > 0 {
+				facts["why"], facts["person"] = "deactivated", string(call.Deactivated[0].Who)
+			}
+		}
 		return t.audit(r.ID, approvers.AuditEscalated, "", facts, nil)
 	case approvers.ReminderDue:
 		return t.auditReminded(r, len(e.People))
 	case approvers.PersonInvited:
 		return t.auditInvited(r, e.Invite)
 	case approvers.SourceEdited:
-		return t.auditMessageEdit(r)
+		return t.auditMessageEdit(r, r.Facts.MessageTS, r.Facts.MessageEdit, "")
+	case approvers.AnswerEdited:
+		answer := r.Remark(e.Index)
+		return t.auditMessageEdit(r, answer.MessageTS, answer.MessageEdit, strconv.Itoa(e.Index+1))
 	case approvers.PreviewMade:
 		return t.auditToolPreview(r, string(r.ToolPreview.State), []byte(r.ToolPreview.Text+r.ToolPreview.Fault))
 	}
@@ -51,8 +60,9 @@ func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	}, nil)
 }
 
-// auditMove records the request's new position. A new request is recorded as proposed, and a consumed one as executing.
-func (t recordsTx) auditMove(r approvers.Request, e approvers.Event) error {
+// auditTransition records the request's new position. Two transitions have records of their own: that of a new request
+// is proposed, that of a consumed one executing.
+func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error {
 	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
 	switch e := e.(type) {
 	case approvers.RequestReopened:
@@ -67,7 +77,7 @@ func (t recordsTx) auditMove(r approvers.Request, e approvers.Event) error {
 		facts["risk"], facts[approvers.FactStages] = r.Plan.Risk.String(), r.Plan.StageFacts()
 		return t.audit(r.ID, approvers.AuditAdvanced, "", facts, nil)
 	case approvers.RequestApproved:
-		facts[approvers.FactStages], facts[approvers.FactStanding] = r.Plan.StageFacts(), r.StandingFacts()
+		facts[approvers.FactStages], facts[approvers.FactValidApprovals] = r.Plan.StageFacts(), r.ValidApprovalFacts()
 		return t.audit(r.ID, approvers.AuditApproved, "", facts, nil)
 	case approvers.RequestClosed:
 		return t.audit(r.ID, approvers.AuditClosed, r.ClosedBy, facts, map[string]string{"reason": r.Reason})
@@ -96,15 +106,18 @@ func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 	return t.audit(r.ID, approvers.AuditInvited, actor, facts, nil)
 }
 
-// auditMessageEdit records an edit or a deletion of the message that led to a request.
-func (t recordsTx) auditMessageEdit(r approvers.Request) error {
-	w := r.Facts.MessageEdit
+// auditMessageEdit records an edit or a deletion of the message that led to a request, or of the one with an answer, which
+// remark numbers.
+func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *approvers.MessageEdit, remark string) error {
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any
 	if !w.Deleted {
 		words = []byte(w.Text)
 	}
-	facts := map[string]string{"what": what, "message": r.Facts.MessageTS, "digest": r.Digest}
+	facts := map[string]string{"what": what, "message": message, "digest": r.Digest}
+	if remark != "" {
+		facts["remark"] = remark
+	}
 	return t.audit(r.ID, approvers.AuditMessageEdited, "", facts, words)
 }
 

@@ -85,12 +85,12 @@ func (t turnsTx) giveResult(call store.Call, outcome approvers.Outcome, text str
 			return nil
 		}
 	}
-	if turn.Halted != "" {
+	if turn.Stopping != "" {
 		conv, err := t.Conversation(turn.Conversation)
 		if err != nil {
 			return err
 		}
-		return t.stop(turn, conv, turn.Halted, true)
+		return t.stop(turn, conv, turn.Stopping, true)
 	}
 	if turn, err = turn.Think(); err != nil {
 		return err

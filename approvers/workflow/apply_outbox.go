@@ -34,6 +34,8 @@ func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) e
 			}
 		case approvers.RemarkMade:
 			err = t.tellRemark(r, e.Index)
+		case approvers.AnswerEdited:
+			err = t.tellAnswerEdit(r, e.Index)
 		}
 		if err != nil {
 			return err
@@ -76,13 +78,25 @@ func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	return nil
 }
 
-// showCards shows a pending request to the people whom it waits for now. moved reports whether it has left a card
+// tellAnswerEdit tells the person who asked a question, once, that the answer was edited or deleted afterwards.
+func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
+	question := r.Remark(index).To
+	asked := r.Remark(question).By
+	if !onSlack(asked) {
+		return nil
+	}
+	return t.outbox.wantOnce(store.OutboxMessage{
+		Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, Step: question, To: store.ToUser + asked.User(), Note: store.NoteAnswerEdited,
+	})
+}
+
+// showCards shows a pending request to the people whom it waits for now. dequeued reports whether it has left a card
 // queue. The use case that proposes a new request shows it, together with the others of its step.
-func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, moved bool) error {
+func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequeued bool) error {
 	if r.State != approvers.Pending || approvers.HasEvent[approvers.RequestOpened](events) {
 		return nil
 	}
-	if moved || slices.ContainsFunc(events, func(e approvers.Event) bool { return wantsCard(r, e) }) {
+	if dequeued || slices.ContainsFunc(events, func(e approvers.Event) bool { return wantsCard(r, e) }) {
 		if err := t.cards.wantCard(r); err != nil {
 			return err
 		}

@@ -128,7 +128,13 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 			approvers.RemarkMade{Index: 0}, func(r *approvers.Request) { r.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: lead.ID}} },
 			consequences{},
 		},
-		"SourceEdited":   {approvers.SourceEdited{}, func(r *approvers.Request) { r.Facts.MessageEdit = &approvers.MessageEdit{Text: "no"} }, consequences{audit: "reworded"}},
+		"SourceEdited": {approvers.SourceEdited{}, func(r *approvers.Request) { r.Facts.MessageEdit = &approvers.MessageEdit{Text: "no"} }, consequences{audit: "reworded"}},
+		"AnswerEdited": {
+			approvers.AnswerEdited{Index: 1}, func(r *approvers.Request) {
+				r.Remarks = []approvers.Remark{{Kind: approvers.Question, By: lead.ID}, {Kind: approvers.Answer, By: alice.ID, MessageEdit: &approvers.MessageEdit{Deleted: true}}}
+			},
+			consequences{audit: "reworded", messages: "notice user:U0002"},
+		},
 		"ValuesRevealed": {approvers.ValuesRevealed{By: lead.ID}, keep, consequences{}},
 		"PreviewMade": {
 			approvers.PreviewMade{Headline: true}, func(r *approvers.Request) {
@@ -224,7 +230,7 @@ func (h *harness) rowsOf(r approvers.Request) rows {
 		_, out.timers[kind] = h.timers(kind)[r.ID]
 	}
 	_, out.timers[store.TimerRun] = h.timers(store.TimerRun)[r.Execution]
-	for _, m := range h.surfacesOf(r.ID) {
+	for _, m := range h.messagesOf(r.ID) {
 		to, _, _ := strings.Cut(m.To, ":conv") // a conversation's id is drawn
 		out.messages[m.ID] = string(m.Kind) + " " + to
 		out.lost = out.lost || m.State == store.OutboxLost

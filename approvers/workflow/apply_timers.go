@@ -55,7 +55,10 @@ func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error 
 			return t.scheduleAvailability(r)
 		}
 	case approvers.AvailabilityResolved:
-		return t.setOrClear(store.TimerAvailability, r.ID, e.RecheckAt)
+		if e.RecheckAt.IsZero() {
+			return t.ClearTimer(store.TimerAvailability, r.ID)
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerAvailability, Ref: r.ID, Due: e.RecheckAt, PutOff: t.now})
 	case approvers.RequestApproved:
 		if err := t.clearPending(r.ID); err != nil {
 			return err
@@ -63,7 +66,7 @@ func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error 
 		if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.RunBy}); err != nil {
 			return err
 		}
-		return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now})
+		return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now, Affinity: store.ToConversation + r.Conversation})
 	case approvers.RequestConsumed, approvers.RequestClosed:
 		if err := t.clearPending(r.ID); err != nil {
 			return err
@@ -92,13 +95,13 @@ func (t timersTx) setOrClear(kind store.TimerKind, ref string, due time.Time) er
 
 // startPreview starts a tool preview again. A running one was for the arguments before an edit.
 func (t timersTx) startPreview(r approvers.Request) error {
-	t.stops[handled{store.TimerPreview, r.ID}] = true
+	t.interrupts[handled{store.TimerPreview, r.ID}] = true
 	return t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now})
 }
 
 // clearPending clears the timers that only a pending request has, and stops its preview.
 func (t timersTx) clearPending(request string) error {
-	t.stops[handled{store.TimerPreview, request}] = true
+	t.interrupts[handled{store.TimerPreview, request}] = true
 	for _, kind := range []store.TimerKind{store.TimerEscalate, store.TimerRemind, store.TimerAvailability, store.TimerPreview} {
 		if err := t.ClearTimer(kind, request); err != nil {
 			return err

@@ -36,7 +36,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	}
 	p, _ := t.policy.Tool(e.Tool, turn.Agent)
 	args, err := approvers.StrictArgs(e.Args, p.ReadsNumbers())
-	if err != nil { // it was taken under a policy that did not compute with its arguments
+	if err != nil { // it was accepted under a policy without conditions that read its numbers
 		return false, t.voidCall(call, *e, "the policy changed: "+plainFault(err))
 	}
 	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Effect: e.Effect, Preview: call.Preview, CreatedAt: t.now}

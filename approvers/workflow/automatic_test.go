@@ -17,7 +17,7 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 	h.run(cs[0].Execution, "ok")
 	h.run(cs[1].Execution, "ok")
 	step := func() (s store.OutboxMessage) {
-		for _, s = range h.surfacesOf(turn) {
+		for _, s = range h.messagesOf(turn) {
 			if s.Kind == store.OutboxStep {
 				return s
 			}
@@ -34,7 +34,7 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 		t.Error("the asker's thread does not show that the call waits now")
 	}
 	told := false
-	for _, s := range h.surfacesOf(turn) {
+	for _, s := range h.messagesOf(turn) {
 		told = told || s.Kind == store.OutboxQueued
 	}
 	if !told {

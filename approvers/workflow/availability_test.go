@@ -1,6 +1,8 @@
 package workflow_test
 
 import (
+	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -32,7 +34,7 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 	if len(a.Covers) != 1 || a.Covers[0].None || a.Version != 1 {
 		t.Errorf("%+v", a)
 	}
-	told := h.surfacesOf(string(lead.ID))
+	told := h.messagesOf(string(lead.ID))
 	if len(told) != 1 || told[0].Kind != store.OutboxStandIn || told[0].To != "user:U0005" {
 		t.Errorf("the stand-in is told by %+v", told)
 	}
@@ -61,7 +63,7 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 		h.away(lead, 48*time.Hour, deputy)
 	}
 	var wants []uint64
-	for _, s := range h.surfacesOf(string(lead.ID)) {
+	for _, s := range h.messagesOf(string(lead.ID)) {
 		wants = append(wants, s.Revision)
 	}
 	if want := []uint64{2, 2, 2, 1}; !slices.Equal(wants, want) {
@@ -69,7 +71,7 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	}
 	_, err := h.People.Back(h.ctx(), "", lead)
 	h.ok(err)
-	if last := h.surfacesOf(string(lead.ID))[3]; last.Revision != 2 {
+	if last := h.messagesOf(string(lead.ID))[3]; last.Revision != 2 {
 		t.Errorf("the last one does not show that it is over")
 	}
 }
@@ -165,6 +167,76 @@ func TestManyRequestsWait(t *testing.T) {
 	}
 }
 
+// TestDeactivatedWhileItWaits checks that if the account of a stage's only person is deactivated, the lead is asked at
+// once and told why: when Slack says so, or, if its event was lost, with the next reminder. Requests of others are left
+// alone.
+func TestDeactivatedWhileItWaits(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		h := newHarnessWith(t, reminding(3*time.Minute, 2))
+		r := h.ask(`issue_refund {"amount":1}`)
+		other := h.propose(h.sayIn("101.1", alice, "please").Turn, `cancel_account {}`)[0].Request
+		h.due()
+		h.gone["U0002"] = true
+		if lost {
+			h.clock.pass(3 * time.Minute)
+		} else {
+			inbox := h.command()
+			h.ok(h.People.AccountChanged(h.ctx(), inbox, lead.ID, []string{"team-lead"}))
+			if err := h.People.AccountChanged(h.ctx(), inbox, lead.ID, []string{"team-lead"}); !errors.Is(err, workflow.ErrHandled) {
+				t.Errorf("the same event again: %v", err)
+			}
+			if _, looked := h.timers(store.TimerAvailability)[other]; looked {
+				t.Error("a request of others is looked at")
+			}
+		}
+		h.due()
+		got := h.request(r.ID)
+		want := []approvers.LeadCall{{Lead: "finance-director", Deactivated: []approvers.Deactivated{{Who: lead.ID, Name: "U0002"}}}}
+		if !reflect.DeepEqual(got.Calls, want) || !slices.Equal(got.Joined, []string{"finance-director"}) {
+			t.Errorf("lost %t: joined %v because of %+v", lost, got.Joined, got.Calls)
+		}
+		h.wantKinds(r.ID, "proposed escalated")
+		record := readStore(h, func(s store.Reader) ([]approvers.AuditRecord, error) { return s.Audit(r.ID) })[1]
+		if record.Facts["why"] != "deactivated" || record.Facts["person"] != string(lead.ID) {
+			t.Errorf("recorded: %v", record.Facts)
+		}
+		if joined := h.request(other).Joined; len(joined) > 0 {
+			t.Errorf("others' leads were asked: %v", joined)
+		}
+		delete(h.gone, "U0002")
+		h.ok(h.People.AccountChanged(h.ctx(), h.command(), lead.ID, []string{"team-lead"}))
+		h.due()
+		h.wantKinds(r.ID, "proposed escalated")
+		h.approve(lead, r.ID)
+	}
+}
+
+// TestDeactivatedWithOthers checks what is recorded if other people of the stage can't be reached, or can.
+func TestDeactivatedWithOthers(t *testing.T) {
+	h := newHarnessWith(t, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0005") })
+	r := h.ask(`issue_refund {"amount":1}`)
+	h.due()
+	h.gone["U0002"] = true
+	h.ok(h.People.AccountChanged(h.ctx(), h.command(), lead.ID, []string{"team-lead"}))
+	h.due()
+	if got := h.request(r.ID); len(got.Joined) > 0 || len(got.Calls) > 0 {
+		t.Errorf("a colleague is here, and joined is %v because of %+v", got.Joined, got.Calls)
+	}
+	h.quiet["U0005"] = h.clock.Now().Add(time.Hour)
+	h.ok(h.People.AccountChanged(h.ctx(), h.command(), lead.ID, []string{"team-lead"}))
+	h.due()
+	if got := h.request(r.ID); len(got.Calls) != 1 || !got.Calls[0].Others || len(got.Calls[0].Deactivated) != 1 {
+		t.Errorf("the colleague can't be reached: %+v", got.Calls)
+	}
+	h.quiet["U0002"] = h.quiet["U0005"]
+	delete(h.gone, "U0002")
+	quiet := h.propose(h.sayIn("101.1", alice, "please").Turn, `issue_refund {"amount":2}`)[0].Request
+	h.due()
+	if got := h.request(quiet); len(got.Joined) != 1 || len(got.Calls) > 0 {
+		t.Errorf("both are only in do-not-disturb: joined %v because of %+v", got.Joined, got.Calls)
+	}
+}
+
 // TestBack checks that after an absence new requests go to the person again, and that the stand-in is told.
 func TestBack(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
@@ -176,7 +248,7 @@ func TestBack(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	h.wantKinds("absence:"+string(lead.ID), "away away")
-	if told := h.surfacesOf(string(lead.ID)); len(told) != 1 || told[0].Revision != 2 {
+	if told := h.messagesOf(string(lead.ID)); len(told) != 1 || told[0].Revision != 2 {
 		t.Errorf("the stand-in is shown %+v", told)
 	}
 	r := h.ask(`issue_refund {"amount":1}`)

@@ -58,8 +58,8 @@ func TestCallsOfADay(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestForgetTallies checks that counters are kept while they matter, however many there are.
-func TestForgetTallies(t *testing.T) {
+// TestForgetCounters checks that counters are kept while they matter, however many there are.
+func TestForgetCounters(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
 		for i := range 2_500 {

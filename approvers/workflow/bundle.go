@@ -175,15 +175,15 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 		if len(shown) == 0 || c.Kind == approvers.Modify {
 			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
 		}
-		var moves []decided
+		var decisions []decided
 		var counted *approvers.Denied
 		for _, one := range shown {
-			m, denied, err := t.requests.decideOne(c, one, moves)
+			m, denied, err := t.requests.decideOne(c, one, decisions)
 			switch {
 			case err != nil:
 				return nil, err
 			case denied == nil:
-				moves = append(moves, m)
+				decisions = append(decisions, m)
 			case denied.Code == approvers.DeniedCounted: // already decided as this person wishes
 				inTheWay, counted = m.now, denied
 			default:
@@ -191,10 +191,10 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 				return denied, t.requests.deniedAll(c, m, denied)
 			}
 		}
-		if len(moves) == 0 {
+		if len(decisions) == 0 {
 			return counted, t.auditDenied(inTheWay.ID, string(c.Kind), c, counted)
 		}
-		for _, m := range moves {
+		for _, m := range decisions {
 			if err := t.records.auditDecided(m.after, m.click); err != nil {
 				return nil, err
 			}
@@ -210,7 +210,7 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 // decided is a decision before it is written.
 type decided struct {
 	click Click
-	standing
+	currentRequest
 	after approvers.Request // as decided
 	since []approvers.Event // by the decision
 }
@@ -222,7 +222,7 @@ func (d decided) allEvents() []approvers.Event { return slices.Concat(d.events, 
 func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (decided, *approvers.Denied, error) {
 	c.Request, c.Digest, c.Whole, c.Typed, c.FirstSeen = one.Request, one.Digest, one.Whole, false, one.Since
 	cur, denied, err := t.current(one.Request)
-	m, r := decided{click: c, standing: cur}, cur.now
+	m, r := decided{click: c, currentRequest: cur}, cur.now
 	if err != nil || denied != nil {
 		return m, denied, err
 	}
@@ -238,7 +238,7 @@ func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) erro
 	if m.stored.ID == "" {
 		return nil
 	}
-	if err := t.applyIfChanged(m.standing); err != nil {
+	if err := t.applyIfChanged(m.currentRequest); err != nil {
 		return err
 	}
 	return t.auditDenied(m.stored.ID, string(c.Kind), c, denied)

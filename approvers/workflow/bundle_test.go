@@ -40,10 +40,10 @@ func (h *harness) cards(requests ...approvers.Request) string {
 	var out []string
 	seen := map[string]bool{}
 	for _, r := range requests {
-		for _, s := range h.surfacesOf(r.ID) {
+		for _, s := range h.messagesOf(r.ID) {
 			out = append(out, s.To+" "+string(r.Args))
 		}
-		for _, s := range h.surfacesOf(r.Turn) {
+		for _, s := range h.messagesOf(r.Turn) {
 			if s.Kind != store.OutboxBundle || seen[s.ID] {
 				continue
 			}
@@ -151,7 +151,7 @@ func TestBundleOneByOne(t *testing.T) {
 	h.due()
 	wants("expired")
 	h.wantTurn(turn, approvers.TurnThinking)
-	if n := len(h.surfacesOf(rs[0].ID)); n != 0 {
+	if n := len(h.messagesOf(rs[0].ID)); n != 0 {
 		t.Errorf("%d further cards of a bundled request", n)
 	}
 }
@@ -332,7 +332,7 @@ func TestBundleParts(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedNothing)
 	for i, want := range []string{"[role:team-lead]", "[role:team-lead]", "[]"} {
 		var to []string
-		for _, s := range h.surfacesOf(rs[i].ID) {
+		for _, s := range h.messagesOf(rs[i].ID) {
 			to = append(to, s.To)
 		}
 		if got := fmt.Sprint(to); got != want {
@@ -369,7 +369,7 @@ func TestBundleElsewhere(t *testing.T) {
 	channel := h.only(turn, store.OutboxBundle)
 	h.ok(h.Outbox.Unreachable(h.ctx(), channel.ID, "channel_not_found", ""))
 	var role store.OutboxMessage
-	for _, s := range h.surfacesOf(turn) {
+	for _, s := range h.messagesOf(turn) {
 		if s.Kind == store.OutboxBundle && s.To == "role:support-agent" {
 			role = s
 		}
@@ -377,7 +377,7 @@ func TestBundleElsewhere(t *testing.T) {
 	h.ok(h.Outbox.Expand(h.ctx(), role.ID, []string{"U0001", "U0009"}))
 	h.approve(support, rs[0].ID)
 	copies := 0
-	for _, s := range h.surfacesOf(turn) {
+	for _, s := range h.messagesOf(turn) {
 		if s.Kind != store.OutboxBundle || !strings.HasPrefix(s.To, "user:") {
 			continue
 		}

@@ -152,9 +152,9 @@ func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers
 			return r, false, err
 		}
 	}
-	moved := len(kept) < len(r.QueuedAt) && r.State == approvers.Pending
+	dequeued := len(kept) < len(r.QueuedAt) && r.State == approvers.Pending
 	r.QueuedAt = kept
-	return r, moved, nil
+	return r, dequeued, nil
 }
 
 // recountCardQueues updates the queues of a request for a policy with another cap or other card addresses.
@@ -163,11 +163,11 @@ func (t cardsTx) recountCardQueues(id string) error {
 	if err != nil || r.State != approvers.Pending {
 		return err
 	}
-	r, moved, err := t.leaveCardQueues(r, false) // a higher cap also shows the next requests
+	r, dequeued, err := t.leaveCardQueues(r, false) // a higher cap also shows the next requests
 	if err != nil {
 		return err
 	}
-	if moved {
+	if dequeued {
 		if err := t.PutRequest(r); err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func (h *harness) shownOnCards(rs []approvers.Request) string {
 	h.t.Helper()
 	var out []int
 	for i, r := range rs {
-		if len(h.surfacesOf(r.ID)) > 0 {
+		if len(h.messagesOf(r.ID)) > 0 {
 			out = append(out, i)
 		}
 	}
@@ -114,10 +114,10 @@ func TestLineNotice(t *testing.T) {
 		t.Errorf("it says %+v", vm.CardQueue)
 	}
 	h.ok(h.Outbox.Expand(h.ctx(), notice.ID, []string{"U0002"}))
-	copied := h.surfacesOf("role:team-lead 1")[1]
+	copied := h.messagesOf("role:team-lead 1")[1]
 	copied = h.show(copied)
 	h.approve(lead, rs[0].ID)
-	if now := h.surface(copied.ID); now.State != store.OutboxWanted || now.Revision != 2 {
+	if now := h.message(copied.ID); now.State != store.OutboxWanted || now.Revision != 2 {
 		t.Errorf("the notice is %s, version %d", now.State, now.Revision)
 	}
 	for _, r := range rs[1:] {
@@ -132,9 +132,9 @@ func TestLineNotice(t *testing.T) {
 	if vm, err = h.Views.Message(h.ctx(), copied.ID); err != nil || vm.CardQueue != nil {
 		t.Errorf("the old notice says %+v (%v)", vm.CardQueue, err)
 	}
-	h.ok(h.Outbox.Removed(h.ctx(), h.surface(copied.ID)))
+	h.ok(h.Outbox.Removed(h.ctx(), h.message(copied.ID)))
 	h.reject(lead, again[0].ID)
-	if now := h.surface(copied.ID); now.State != store.OutboxRemoved {
+	if now := h.message(copied.ID); now.State != store.OutboxRemoved {
 		t.Errorf("the old notice is %s again", now.State)
 	}
 	h.only("role:team-lead 2", store.OutboxCardQueue)
@@ -183,7 +183,7 @@ func TestLineOfEscalations(t *testing.T) {
 	h.due()
 	escalated := func() (out []int) {
 		for i, r := range rs {
-			if slices.ContainsFunc(h.surfacesOf(r.ID), func(s store.OutboxMessage) bool { return s.Kind == store.OutboxEscalation }) {
+			if slices.ContainsFunc(h.messagesOf(r.ID), func(s store.OutboxMessage) bool { return s.Kind == store.OutboxEscalation }) {
 				out = append(out, i)
 			}
 		}
@@ -255,7 +255,7 @@ func TestBurst(t *testing.T) {
 	}
 	posts := 0
 	for _, timer := range h.timers(store.ShowTimers...) {
-		if s := h.surface(timer.Ref); s.Kind != store.OutboxStep {
+		if s := h.message(timer.Ref); s.Kind != store.OutboxStep {
 			posts++
 		}
 	}
@@ -273,7 +273,7 @@ func TestBurst(t *testing.T) {
 		}
 	}
 	for _, r := range rs[:50] { // the oldest first: each has its card by then
-		if len(h.surfacesOf(r.ID)) != 1 {
+		if len(h.messagesOf(r.ID)) != 1 {
 			t.Fatal("it has no card when its turn has come")
 		}
 		h.reject(lead, r.ID)
@@ -283,9 +283,9 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestLinesInAnyOrder opens and closes cards in random order under changing caps. After each step every waiting request
-// must be shown or queued, and no place may stay free while a request is queued for it.
-func TestLinesInAnyOrder(t *testing.T) {
+// TestCardQueuesInAnyOrder opens and closes cards in random order under changing caps. After each step every waiting
+// request must be shown or queued, and no place may stay free while a request is queued for it.
+func TestCardQueuesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	dir, n := quickDir(t), 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -386,7 +386,7 @@ func (c *chaos) someBundle(t *rapid.T) (store.OutboxMessage, bool) {
 	if !ok || r.Bundle == "" {
 		return store.OutboxMessage{}, false
 	}
-	for _, s := range c.surfacesOf(r.Turn) {
+	for _, s := range c.messagesOf(r.Turn) {
 		if s.Bundle == r.Bundle {
 			return s, true
 		}
@@ -425,7 +425,7 @@ func TestLineOfStandIns(t *testing.T) {
 		h.due()
 	}
 	theirs := func(ref string) (n int) {
-		for _, s := range h.surfacesOf(ref) {
+		for _, s := range h.messagesOf(ref) {
 			if s.To == "user:U0005" {
 				n++
 			}

@@ -29,8 +29,8 @@ func TestThePolicyChangesWhileItWaits(t *testing.T) {
 		h.policy.Store(stricter)
 		h.notRun(r.Execution)
 		out := h.wantState(r.ID, approvers.Pending)
-		if out.Stage != 0 || len(out.Standing()) != 0 {
-			t.Errorf("at stage %d with %d standing", out.Stage, len(out.Standing()))
+		if out.Stage != 0 || len(out.ValidApprovals()) != 0 {
+			t.Errorf("at stage %d with %d valid approvals", out.Stage, len(out.ValidApprovals()))
 		}
 		h.approve(lead, r.ID)
 		h.approve(fin1, r.ID)
@@ -66,7 +66,7 @@ func TestThePolicyChangesWhileItWaits(t *testing.T) {
 			t.Fatalf("%s is asked first", got)
 		}
 		asked := map[string]bool{}
-		for _, s := range h.surfacesOf(r.ID) {
+		for _, s := range h.messagesOf(r.ID) {
 			asked[s.To] = true
 		}
 		if !asked["role:team-lead"] {

@@ -127,11 +127,23 @@ func (t channelsTx) channelLost(name, cause string, matters bool) error {
 
 // ChannelRestored records that the bot can write in a channel again.
 func (w *Intake) ChannelRestored(ctx context.Context, inbox, channel string) error {
+	return w.channelBack(ctx, inbox, channel, func(*tx) error { return nil })
+}
+
+// ChannelJoined records that somebody has added the bot to a channel. The bot can write there, and what was written there
+// while it was no member is to be read.
+func (w *Intake) ChannelJoined(ctx context.Context, inbox, channel string) error {
+	return w.channelBack(ctx, inbox, channel, func(t *tx) error {
+		return t.SetTimer(store.Timer{Kind: store.TimerCatchUp, Ref: channel, Due: t.now})
+	})
+}
+
+func (w *Intake) channelBack(ctx context.Context, inbox, channel string, also func(*tx) error) error {
 	err := w.update(ctx, "channel restored", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
 			return err
 		}
-		return errors.Join(t.channels.channelRestored(channel), t.seals.headAgain())
+		return errors.Join(t.channels.channelRestored(channel), t.seals.headAgain(), also(t))
 	})
 	if errors.Is(err, ErrHandled) {
 		return nil
@@ -333,6 +345,9 @@ func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
 	if isAnswer(s) || isQuestion(s) {
 		s.Refusals++
+		if s.RefusedSince.IsZero() {
+			s.RefusedSince = t.now
+		}
 	}
 	if err := t.PutOutboxMessage(s); err != nil {
 		return err

@@ -23,7 +23,7 @@ func (h *harness) where(refs ...string) string {
 	h.t.Helper()
 	var out []string
 	for _, ref := range refs {
-		for _, s := range h.surfacesOf(ref) {
+		for _, s := range h.messagesOf(ref) {
 			if s.State == store.OutboxWanted || s.State == store.OutboxShown {
 				out = append(out, string(s.Kind)+" "+s.To)
 			}
@@ -50,7 +50,7 @@ func TestALostChannel(t *testing.T) {
 	lost := h.requestIn(h.sayIn("300.1", bob, "three").Turn, `issue_refund {"amount":3}`)
 	shown := func(refs ...string) {
 		for _, ref := range refs {
-			for _, s := range h.surfacesOf(ref) {
+			for _, s := range h.messagesOf(ref) {
 				if s.State != store.OutboxWanted {
 					continue
 				}
@@ -100,9 +100,9 @@ func TestALostChannel(t *testing.T) {
 	}
 
 	h.approve(lead, refund.ID)
-	old := h.surfacesOf(refund.ID)[0]
+	old := h.messagesOf(refund.ID)[0]
 	h.ok(h.Intake.ChannelRestored(h.ctx(), "", "C-leads"))
-	if got := h.surface(old.ID); got.State != store.OutboxWanted || got.TS != old.TS {
+	if got := h.message(old.ID); got.State != store.OutboxWanted || got.TS != old.TS {
 		t.Errorf("the old card is %s", got.State)
 	}
 	if got := h.where(refund.ID); got != "card channel:#leads, card role:team-lead" {

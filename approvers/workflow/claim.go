@@ -91,8 +91,8 @@ func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 }
 
 // start stores the state executing. Bytes that don't match their digest never run.
-func (t runsTx) start(e *approvers.Execution, move func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
-	started, err := move(*e, t.w.owner, t.now)
+func (t runsTx) start(e *approvers.Execution, transition func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
+	started, err := transition(*e, t.w.owner, t.now)
 	if errors.Is(err, approvers.ErrDigest) {
 		t.note(slog.LevelError, "the stored arguments of a call do not match their digest; it was not run", "tool", e.Tool, "request", e.Request, "execution", e.ID)
 		e.State, e.Result, e.FinishedAt = approvers.ExecutionFailed, err.Error(), t.now

@@ -33,7 +33,7 @@ type environment struct {
 	script     []string       // what the model asks for in its first step
 	then       []string       // and in its second, if anything
 	silent     bool           // nobody decides anything
-	foretold   map[string]int // by digest: how often a tool was asked what the call would do
+	previews   map[string]int // by digest: how often a tool was asked what the call would do
 	muted      bool           // nobody reports on an unknown outcome
 	allow      int            // how many more calls the first approver allows
 	aside      []act          // what people do about the first card before anybody decides, one after the other
@@ -56,7 +56,7 @@ type delivery struct {
 func newEnvironment(t testing.TB, kill func(point string) bool) *environment {
 	w := &environment{
 		harness: newHarnessIn(t, quickDir(t)), kill: kill, posts: map[string]posted{}, calls: map[string]int{}, acts: map[string]int{}, cut: map[string]int{},
-		acted: map[string]bool{}, foretold: map[string]int{},
+		acted: map[string]bool{}, previews: map[string]int{},
 		script: []string{`search_orders {}`, `issue_refund {"amount":49.99}`, `update_address {}`, `cancel_account {}`, `issue_refund {"amount":`},
 	}
 	w.ok(w.store.Close())
@@ -135,7 +135,7 @@ func (w *environment) alive() (finished bool) {
 			finished = false
 		}
 	}()
-	w.ok(w.Runs.Recover(w.ctx()))
+	w.ok(w.Runs.Recover(w.ctx(), store.AllShares))
 	for range 10_000 {
 		if !w.step() {
 			return true
@@ -165,7 +165,8 @@ func (w *environment) step() bool {
 		store.TimerInbox: w.handle, store.TimerThink: w.think, store.TimerRun: w.runTool, store.TimerPreview: w.makePreview,
 		store.TimerShowFirst: w.showAt, store.TimerShow: w.showAt, store.TimerShowAnswer: w.showAt, store.TimerShowLast: w.showAt,
 		store.TimerAvailability: w.resolveAvailability, store.TimerRemind: w.remind, store.TimerAway: w.depart,
-		store.TimerCatchUp: func(ctx context.Context, _ store.Timer) error { return w.Intake.CaughtUp(ctx, settings.Gap{}) }, // there is no history
+		store.TimerLeftover: func(ctx context.Context, t store.Timer) error { return w.Outbox.TriedLeftovers(ctx, t.Ref, nil) }, // Slack deletes everything here
+		store.TimerCatchUp:  func(ctx context.Context, _ store.Timer) error { return w.Intake.CaughtUp(ctx, settings.Gap{}) },   // there is no history
 	}
 	for kind, worker := range w.Workers() {
 		handlers[kind] = worker.Handle
@@ -198,13 +199,13 @@ func (w *environment) makePreview(ctx context.Context, t store.Timer) error {
 	if err != nil || !ok {
 		return err
 	}
-	w.foretold[p.Digest]++
+	w.previews[p.Digest]++
 	return w.Runs.EndPreview(ctx, p, approvers.PreviewAnswer{Text: "it is fine"})
 }
 
-// wantForetold checks that every request that waited for people got its preview or was decided before, and that no tool
+// wantPreviews checks that every request that waited for people got its preview or was decided before, and that no tool
 // was asked for a preview too often.
-func (w *environment) wantForetold() {
+func (w *environment) wantPreviews() {
 	w.t.Helper()
 	for _, turn := range slices.Compact(slices.Clone(w.turns)) {
 		for _, c := range w.callsOf(turn) {
@@ -217,7 +218,7 @@ func (w *environment) wantForetold() {
 			}
 		}
 	}
-	for digest, n := range w.foretold {
+	for digest, n := range w.previews {
 		if n > approvers.ToolPreviewTries {
 			w.t.Errorf("a tool was asked %d times about %s", n, digest)
 		}

@@ -17,17 +17,17 @@ type mortal struct {
 }
 
 func (m *mortal) Update(ctx context.Context, fn func(store.Tx) error) error {
-	move, rehearsed := testkit.CallingTransition(), false
+	transition, rehearsed := testkit.CallingTransition(), false
 	err := m.Store.Update(ctx, func(tx store.Tx) error {
 		if err := fn(tx); err != nil || rehearsed {
 			return err
 		}
 		rehearsed = true
-		m.reach(move + testkit.BeforeCommit)
+		m.reach(transition + testkit.BeforeCommit)
 		return nil
 	})
 	if err == nil {
-		m.reach(move + testkit.BehindCommit)
+		m.reach(transition + testkit.BehindCommit)
 	}
 	return err
 }

@@ -13,9 +13,9 @@ import (
 	"countersign/store"
 )
 
-// crashMoves are the moves of the workflow on the path of a call. A process can stop before the commit of each, and
-// after it.
-var crashMoves = []string{
+// crashTransactions are the transactions of the workflow on the path of a call. A process can stop before the commit of
+// each, and after it.
+var crashTransactions = []string{
 	"Recover", "Receive", "ReceiveMessage", "Begin", "Propose", "ResolveAvailability", "Expand", "Delivered", "Decide", "Claim", "Finish", "Report", "LeaveUnknown", "Answer",
 	"BeginPreview", "EndPreview",
 }
@@ -32,8 +32,8 @@ var cutPoints = map[string]bool{
 // crashPoints names every point. docs/crashes.md says for each what the next process does.
 func crashPoints() []string {
 	points := slices.Clone(crashMoments)
-	for _, move := range crashMoves {
-		points = append(points, move+testkit.BeforeCommit, move+testkit.BehindCommit)
+	for _, transaction := range crashTransactions {
+		points = append(points, transaction+testkit.BeforeCommit, transaction+testkit.BehindCommit)
 	}
 	return points
 }
@@ -90,7 +90,7 @@ func TestCrashPoints(t *testing.T) {
 	}
 	for point := range sum.reached {
 		if !slices.Contains(crashPoints(), point) {
-			t.Errorf("%q is a crash point that has no name in crashMoves or crashMoments, nor in docs/crashes.md", point)
+			t.Errorf("%q is a crash point that has no name in crashTransactions or crashMoments, nor in docs/crashes.md", point)
 		}
 	}
 	t.Log(sum)
@@ -111,7 +111,7 @@ func TestCrashPointsInDocs(t *testing.T) {
 			rows = append(rows, strings.Trim(name, "`"))
 		}
 	}
-	for _, name := range slices.Concat(crashMoves, crashMoments) {
+	for _, name := range slices.Concat(crashTransactions, crashMoments) {
 		if !slices.Contains(rows, name) {
 			t.Errorf("docs/crashes.md has no row %q", name)
 		}
@@ -177,7 +177,7 @@ func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop 
 		})
 		w.through()
 		s.judge(w, effect, muted, stops)
-		w.wantForetold()
+		w.wantPreviews()
 		w.invariants()
 		if t.Failed() {
 			t.Logf("stopped at %q", stops)
@@ -240,7 +240,7 @@ func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) 
 		count[a.Kind]++
 	}
 	asked := 0
-	for _, message := range w.surfacesOf(e.ID) {
+	for _, message := range w.messagesOf(e.ID) {
 		if message.Kind == store.OutboxUnknown && message.TS != "" {
 			asked++
 		}

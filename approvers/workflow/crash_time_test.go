@@ -69,13 +69,13 @@ func (w *environment) account() string {
 	sent := map[string]int{}
 	for _, turn := range slices.Compact(w.heard()) {
 		for _, c := range w.callsOf(turn) {
-			for _, s := range w.surfacesOf(c.Request) {
+			for _, s := range w.messagesOf(c.Request) {
 				to, _, _ := strings.Cut(s.To, "conv_") // their ids are random
 				sent[fmt.Sprint(s.Kind, " ", s.Note, " ", to)]++
 			}
 		}
 	}
-	for _, s := range w.surfacesOf(string(support.ID)) {
+	for _, s := range w.messagesOf(string(support.ID)) {
 		sent[fmt.Sprint(s.Kind, " ", s.To)]++
 	}
 	for what, n := range sent {

@@ -396,7 +396,7 @@ func (t damageTx) returnKnown(e approvers.Execution) error {
 	case approvers.ExecutionSucceeded, approvers.ExecutionFailed:
 		return t.runs.returnResult(e)
 	}
-	return t.runs.changedStep(e) // it comes when the run ends, or people have said how it did
+	return t.runs.changedStep(e) // the result comes when the run ends, or when people report its outcome
 }
 
 // closeTurn replaces a damaged turn with a stopped one, and closes its open calls.
@@ -417,9 +417,9 @@ func (t damageTx) closeTurn(id string) (bool, error) {
 	for _, c := range calls {
 		turn.Step = max(turn.Step, c.Step)
 	}
-	turn.Halted = "A record of this in the store is damaged, so it was stopped. Please ask again."
+	turn.Stopping = "A record of this in the store is damaged, so it was stopped. Please ask again."
 	if conv.Turn != id {
-		turn.State, turn.EndedAt, turn.Problem = approvers.TurnStopped, t.now, turn.Halted
+		turn.State, turn.EndedAt, turn.Problem = approvers.TurnStopped, t.now, turn.Stopping
 	}
 	if err := t.PutTurn(turn); err != nil {
 		return false, err
@@ -438,7 +438,7 @@ func (t damageTx) closeTurn(id string) (bool, error) {
 		return true, nil // the last result stops it
 	}
 	turn.Version++
-	return true, t.turns.stop(turn, conv, turn.Halted, false)
+	return true, t.turns.stop(turn, conv, turn.Stopping, false)
 }
 
 // closeOpenCall closes an open call whose turn can't continue. A run that has begun ends by itself.

@@ -67,7 +67,7 @@ func wreckable(t *testing.T) (w wreckage) {
 				w.of[id] = n
 			}
 			for _, ref := range []string{r.ID, r.Turn, r.Execution} {
-				for _, s := range h.surfacesOf(ref) {
+				for _, s := range h.messagesOf(ref) {
 					w.of[s.ID] = n
 				}
 			}
@@ -185,7 +185,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 		h.Workflow = workflow.New(workflow.Config{
 			Store: s, Policy: h.policy.Load, Tools: h.tools, Log: slog.New(errorLog{mu: &mu, lines: &out.errors}), GrantOwner: h.giver,
 		})
-		if err := h.Runs.Recover(h.ctx()); err != nil {
+		if err := h.Runs.Recover(h.ctx(), store.AllShares); err != nil {
 			mu.Lock()
 			out.errors = append(out.errors, "recover: "+err.Error())
 			mu.Unlock()

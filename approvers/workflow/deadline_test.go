@@ -26,7 +26,7 @@ func TestEscalationAndExpiry(t *testing.T) {
 		t.Fatalf("joined by %v, %s, next escalation at %s", got.Joined, got.State, got.EscalateAt)
 	}
 	var told []string
-	for _, s := range h.surfacesOf(r.ID) {
+	for _, s := range h.messagesOf(r.ID) {
 		told = append(told, string(s.Kind)+" "+s.To)
 	}
 	want := []string{"card channel:#support-approvals", "escalation role:team-lead", "escalation role:finance-director"}
@@ -161,7 +161,7 @@ func TestAnEditMovesTheDeadline(t *testing.T) {
 	h.wantState(r.ID, approvers.Expired)
 }
 
-func TestMovesWithoutAReceiptTimeCountFromNow(t *testing.T) {
+func TestActionsWithoutAReceiptTimeCountFromNow(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.clock.pass(expiresAfter + time.Second)
@@ -197,7 +197,7 @@ func TestAfterACrashTheOutcomeIsUnknown(t *testing.T) {
 		t.Fatalf("%s; it must not be run again blindly", e.State)
 	}
 	var to []string
-	for _, s := range h.surfacesOf(r.Execution) {
+	for _, s := range h.messagesOf(r.Execution) {
 		if s.Kind != store.OutboxUnknown {
 			t.Errorf("shown as %s", s.Kind)
 		}
@@ -362,12 +362,38 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	}
 }
 
+// TestRecoverShares recovers a run whose share this process takes over, or has again after it gave up the run's handler.
+// Other shares stay as they are.
+func TestRecoverShares(t *testing.T) {
+	h := newHarness(t)
+	r := h.claimed()
+	timer := h.timers(store.TimerRun)[r.Execution]
+	if want := (store.Timer{Affinity: store.ToConversation + r.Conversation}).Share(); timer.Share() != want {
+		t.Errorf("the run is in share %d, and its conversation's messages are in share %d", timer.Share(), want)
+	}
+	own := store.Shares(0).With(timer.Share())
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares&^own))
+	if got := h.timers(store.TimerRun)[r.Execution].Due; !got.Equal(timer.Due) {
+		t.Errorf("a run of another share is due at %s; it was %s", got, timer.Due)
+	}
+	h.ok(h.Runs.Recover(h.ctx(), own))
+	if got := h.timers(store.TimerRun)[r.Execution].Due; got.After(h.clock.Now()) {
+		t.Errorf("an interrupted run is due at %s", got)
+	}
+	h.notRun(r.Execution)
+	if e := h.execution(r.Execution); e.State != approvers.ExecutionUnknown {
+		t.Errorf("an interrupted run is %s", e.State)
+	}
+}
+
 // TestRecoverLeavesTheRestAlone checks that runs of this process, and runs that have not begun, are not recovered.
 func TestRecoverLeavesTheRestAlone(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
 	before := h.timers(store.TimerRun)[r.Execution].Due
-	h.ok(h.Runs.Recover(h.ctx()))
+	leave := h.Working(store.TimerRun, r.Execution)
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
+	leave()
 	if got := h.timers(store.TimerRun)[r.Execution].Due; !got.Equal(before) || !got.After(h.clock.Now()) {
 		t.Errorf("its own run is due at %s; it was %s", got, before)
 	}

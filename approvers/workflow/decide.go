@@ -24,17 +24,17 @@ func (w *Requests) Decide(ctx context.Context, c Click) (approvers.Request, erro
 	})
 }
 
-// standing is a stored request, and the request updated to the current tools and policy.
-type standing struct {
+// currentRequest is a stored request, and the request updated to the current tools and policy.
+type currentRequest struct {
 	stored approvers.Request
 	now    approvers.Request
 	events []approvers.Event // between the two
 }
 
 // current reads a request and updates it to the current tools and policy.
-func (t requestsTx) current(id string) (standing, *approvers.Denied, error) {
+func (t requestsTx) current(id string) (currentRequest, *approvers.Denied, error) {
 	r, err := t.Request(id)
-	cur := standing{stored: r, now: r}
+	cur := currentRequest{stored: r, now: r}
 	if errors.Is(err, store.ErrNotFound) {
 		return cur, &approvers.Denied{Code: approvers.DeniedNotFound}, nil
 	}
@@ -54,7 +54,7 @@ func (t requestsTx) current(id string) (standing, *approvers.Denied, error) {
 	}
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	args, err := approvers.StrictArgs(r.Args, p.ReadsNumbers())
-	if err != nil { // they were taken under a policy that did not compute with them
+	if err != nil { // they were accepted under a policy without conditions that read their numbers
 		return t.void(cur, "the policy changed: "+plainFault(err))
 	}
 	cur.now, cur.events = r.Refresh(t.deciding(), args)
@@ -62,7 +62,7 @@ func (t requestsTx) current(id string) (standing, *approvers.Denied, error) {
 }
 
 // void ends a request that can't run in its stored form.
-func (t requestsTx) void(cur standing, why string) (standing, *approvers.Denied, error) {
+func (t requestsTx) void(cur currentRequest, why string) (currentRequest, *approvers.Denied, error) {
 	var denied *approvers.Denied
 	cur.now, cur.events, denied = cur.stored.Void(t.deciding(), why)
 	return cur, denied, nil
@@ -81,7 +81,7 @@ func (t requestsTx) unrecorded(r approvers.Request) (string, error) {
 }
 
 // applyIfChanged writes a request if the current tools or policy changed it and nothing else happens to it.
-func (t requestsTx) applyIfChanged(cur standing) error {
+func (t requestsTx) applyIfChanged(cur currentRequest) error {
 	if cur.stored.State == cur.now.State && cur.stored.Plan.PolicyHash == cur.now.Plan.PolicyHash {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (t requestsTx) applyIfChanged(cur standing) error {
 }
 
 func (t requestsTx) decide(r approvers.Request, c Click) (approvers.Request, []approvers.Event, *approvers.Denied) {
-	m := t.move(c)
+	m := t.action(c)
 	m.Took = decisionTime(r, c.FirstSeen, m.At)
 	if denied := r.MayDecide(t.deciding(), m); denied != nil {
 		return r, nil, denied // before the arguments are mentioned
@@ -112,10 +112,10 @@ func (t requestsTx) decide(r approvers.Request, c Click) (approvers.Request, []a
 	return r, nil, &approvers.Denied{Code: approvers.DeniedNothing}
 }
 
-// move is a click as the domain sees it.
-func (t requestsTx) move(c Click) approvers.Action {
+// action is a click as the domain sees it.
+func (t requestsTx) action(c Click) approvers.Action {
 	if c.At.IsZero() {
-		c.At = t.now // no time of receipt is not the beginning of time: a deadline holds for it
+		c.At = t.now // without a time of receipt it counts as received now, so that deadlines apply
 	}
 	return approvers.Action{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
 }
@@ -187,13 +187,13 @@ func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*a
 	return err
 }
 
-// requestMove is one person's move on a request. It returns the new request with the events of the transition, or why
-// it was denied.
-type requestMove func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)
+// requestAction is one person's action on a request. It returns the new request with the events of the transition, or
+// why it was denied.
+type requestAction func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)
 
-// onRequest runs one person's move on a request in its current form. It records a denial under the name in what, and
+// onRequest runs one person's action on a request in its current form. It records a denial under the name in what, and
 // keeps the changes that a new policy made. It returns the new request.
-func (w *core) onRequest(ctx context.Context, what string, c Click, move requestMove) (approvers.Request, error) {
+func (w *core) onRequest(ctx context.Context, what string, c Click, action requestAction) (approvers.Request, error) {
 	var out approvers.Request
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		cur, denied, err := t.requests.current(c.Request)
@@ -201,7 +201,7 @@ func (w *core) onRequest(ctx context.Context, what string, c Click, move request
 			return denied, err
 		}
 		out = cur.now
-		after, events, denied, err := move(t, cur.now)
+		after, events, denied, err := action(t, cur.now)
 		if err != nil {
 			return nil, err
 		}
@@ -240,14 +240,14 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 
 // Refuse records a click that is not valid for any of the bot's current buttons: on a replaced version, a copy, or with
 // a forged value. named are the ids in the click or on the message; each that is a request gets a record, and nothing
-// else changes. anew is an outbox message to render again, so that the next click is on a recorded version; empty:
+// else changes. redraw is an outbox message to render again, so that the next click is on a recorded version; empty:
 // none.
-func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, anew string, named ...string) error {
+func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
 			return err
 		}
-		if err := t.outbox.drawAnew(anew, c, denied); err != nil {
+		if err := t.outbox.drawAgain(redraw, c, denied); err != nil {
 			return err
 		}
 		slices.Sort(named)
@@ -274,17 +274,17 @@ func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 	return err
 }
 
-// drawAnew renders an outbox message again, whatever Slack shows now; empty: none. Every version is kept, so the number
-// of versions that one person can cause this way is limited.
-func (t outboxTx) drawAnew(surface string, c Click, denied *approvers.Denied) error {
-	if surface == "" {
+// drawAgain renders an outbox message again, whatever Slack shows now; empty: none. Every version is kept, so the
+// number of versions that one person can cause this way is limited.
+func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) error {
+	if message == "" {
 		return nil
 	}
-	_, draw, err := t.countDenial(denial{chain: surface, actor: string(c.Who.ID), user: c.User, what: "draw", code: string(denied.Code)})
+	_, draw, err := t.countDenial(denial{chain: message, actor: string(c.Who.ID), user: c.User, what: "draw", code: string(denied.Code)})
 	if err != nil || !draw {
 		return err
 	}
-	s, err := t.OutboxMessage(surface)
+	s, err := t.OutboxMessage(message)
 	if err != nil {
 		return err
 	}
@@ -373,7 +373,7 @@ func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Sho
 // Revoke takes an approval back before the call runs.
 func (w *Requests) Revoke(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, "revoke", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
-		after, events, denied := r.Revoke(t.deciding(), t.requests.move(c))
+		after, events, denied := r.Revoke(t.deciding(), t.requests.action(c))
 		return after, events, denied, nil
 	})
 }
@@ -381,7 +381,7 @@ func (w *Requests) Revoke(ctx context.Context, c Click) (approvers.Request, erro
 // Say records an approver's question to the requesters, or a comment on the request.
 func (w *Requests) Say(ctx context.Context, c Click, kind approvers.RemarkKind) (approvers.Request, error) {
 	return w.onRequest(ctx, string(kind), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
-		after, events, denied := r.Say(t.deciding(), t.requests.move(c), kind)
+		after, events, denied := r.Say(t.deciding(), t.requests.action(c), kind)
 		if denied != nil {
 			return r, nil, denied, nil
 		}
@@ -392,7 +392,7 @@ func (w *Requests) Say(ctx context.Context, c Click, kind approvers.RemarkKind) 
 // Reply records an answer to a question about a request. The person who asked the question is told.
 func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.Request, error) {
 	return w.onRequest(ctx, string(approvers.Answer), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
-		after, events, denied := r.Reply(t.deciding(), t.requests.move(c), question)
+		after, events, denied := r.Reply(t.deciding(), t.requests.action(c), question)
 		if denied != nil {
 			return r, nil, denied, nil
 		}
@@ -430,7 +430,7 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 		}
 		for i, q := range r.Remarks {
 			open := r.State == approvers.Pending && q.Kind == approvers.Question && !r.Answered(i)
-			if open && shownBefore(messages, i, turn, u) && (question < 0 || q.At.After(asked.Remarks[question].At)) {
+			if open && shownBefore(messages, store.OutboxQuestion, i, turn, u) && (question < 0 || q.At.After(asked.Remarks[question].At)) {
 				asked, question = r, i
 			}
 		}
@@ -443,7 +443,9 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 		words = append(words[:maxWritten-1], '…')
 	}
 	c := Click{Who: u.Who, At: u.At, Reason: string(words), Channel: u.Channel.Channel, MessageTS: u.TS}
-	after, events, denied := asked.Reply(t.deciding(), t.move(c), question)
+	answer := t.action(c)
+	answer.Written = u.TS
+	after, events, denied := asked.Reply(t.deciding(), answer, question)
 	if denied != nil { // such as somebody who did not ask for the call
 		return "", nil //nolint:nilerr // then it is an ordinary message
 	}
@@ -455,12 +457,13 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 }
 
 // shownBefore reports whether Slack shows a question to the author of a message, and did so when it was written: in the
-// turn's conversation, or by direct message. Slack's timestamps are compared, because the message may arrive late.
-func shownBefore(messages []store.OutboxMessage, question int, turn approvers.Turn, u IncomingMessage) bool {
+// turn's conversation, or by direct message. The question has a kind and a step. Slack's timestamps are compared,
+// because the message may arrive late.
+func shownBefore(messages []store.OutboxMessage, kind store.OutboxKind, step int, turn approvers.Turn, u IncomingMessage) bool {
 	return slices.ContainsFunc(messages, func(s store.OutboxMessage) bool {
 		here := s.To == store.ToConversation+turn.Conversation || s.To == store.ToUser+u.Who.ID.User()
 		stands := s.State == store.OutboxShown || s.State == store.OutboxWanted && s.TS != ""
-		return s.Kind == store.OutboxQuestion && s.Step == question && here && stands && sentBefore(s.TS, u.TS)
+		return s.Kind == kind && s.Step == step && here && stands && sentBefore(s.TS, u.TS)
 	})
 }
 
@@ -478,7 +481,7 @@ func (t recordsTx) auditRemarked(r approvers.Request, c Click) error {
 // identity.
 func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (approvers.Request, error) {
 	return w.onRequest(ctx, "hand on", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
-		after, events, denied := r.HandOn(t.deciding(), t.requests.move(c), to)
+		after, events, denied := r.HandOn(t.deciding(), t.requests.action(c), to)
 		return after, events, denied, nil
 	})
 }

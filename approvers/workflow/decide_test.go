@@ -41,7 +41,7 @@ func TestStagesAndQuorum(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)
 	cards := func() (to []string) {
-		for _, s := range h.surfacesOf(r.ID) {
+		for _, s := range h.messagesOf(r.ID) {
 			to = append(to, s.To)
 		}
 		return to

@@ -12,7 +12,7 @@ import (
 // clickAt is a click on a card as Slack shows it now, with the time that the card carries.
 func (h *harness) clickAt(who approvers.Identity, kind approvers.DecisionKind, request, to string) workflow.Click {
 	h.t.Helper()
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.To != to {
 			continue
 		}
@@ -29,7 +29,7 @@ func (h *harness) clickAt(who approvers.Identity, kind approvers.DecisionKind, r
 // shows records that Slack shows every card of a request in its current state.
 func (h *harness) shows(request string) {
 	h.t.Helper()
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == store.OutboxCard && s.State == store.OutboxWanted {
 			h.show(s)
 		}
@@ -56,9 +56,9 @@ func (h *harness) wantTook(request string, want time.Duration, fact string) {
 	}
 }
 
-// TestTook checks that a decision's time counts from the moment when the card first showed these arguments, however
-// often it was rendered since.
-func TestTook(t *testing.T) {
+// TestDecisionTime checks that a decision's time counts from the moment when the card first showed these arguments,
+// however often it was rendered since.
+func TestDecisionTime(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
 	r := h.ask(`apply_discount {"amount":10}`)
@@ -75,8 +75,8 @@ func TestTook(t *testing.T) {
 	h.wantTook(r.ID, 42500*time.Millisecond, "42500")
 }
 
-// TestTookAfterAnEdit checks that the time starts anew with changed arguments.
-func TestTookAfterAnEdit(t *testing.T) {
+// TestDecisionTimeAfterAnEdit checks that the time starts again with changed arguments.
+func TestDecisionTimeAfterAnEdit(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -100,8 +100,9 @@ func TestTookAfterAnEdit(t *testing.T) {
 	h.wantTook(r.ID, 2*time.Second, "2000")
 }
 
-// TestTookAtALaterStage checks that the time in which a place showed the card before its stage began does not count.
-func TestTookAtALaterStage(t *testing.T) {
+// TestDecisionTimeAtALaterStage checks that the time in which a place showed the card before its stage began does not
+// count.
+func TestDecisionTimeAtALaterStage(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -121,9 +122,9 @@ func TestTookAtALaterStage(t *testing.T) {
 	h.wantTook(r.ID, 5*time.Second, "5000")
 }
 
-// TestTookIsNotKnown checks that a decision has no time if it is unknown when its card was shown, and a short time if it
-// was received before the showing of the card was recorded.
-func TestTookIsNotKnown(t *testing.T) {
+// TestUnknownDecisionTime checks that a decision has no time if it is unknown when its card was shown, and a short time
+// if it was received before it was recorded that the card was shown.
+func TestUnknownDecisionTime(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {"amount":10}`)
 	h.approve(support, r.ID)
@@ -138,19 +139,19 @@ func TestTookIsNotKnown(t *testing.T) {
 	h.wantTook(r.ID, time.Millisecond, "1")
 }
 
-// TestTookInABundle checks that each call of a bundle has its own time. In a decision about all calls, each took as
-// long as it was shown.
-func TestTookInABundle(t *testing.T) {
+// TestDecisionTimeInABundle checks that each call of a bundle has its own time. In a decision about all calls, each
+// took as long as it was shown.
+func TestDecisionTimeInABundle(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`, `apply_discount {"a":3}`)
 	bundle := h.only(rs[0].Turn, store.OutboxBundle)
 	shown := func() []store.Shown {
 		t.Helper()
-		bundle.Channel, bundle.TS, bundle.Revision = "C0002", "200.1", h.surface(bundle.ID).Revision
+		bundle.Channel, bundle.TS, bundle.Revision = "C0002", "200.1", h.message(bundle.ID).Revision
 		vm, err := h.Views.Message(h.ctx(), bundle.ID)
 		h.ok(err)
 		h.ok(h.Outbox.Delivered(h.ctx(), bundle, workflow.SentMessage{Body: []byte("{}"), Shows: putUp(vm)}))
-		rendering, err := h.Views.Rendering(h.ctx(), bundle.ID, h.surface(bundle.ID).Posts)
+		rendering, err := h.Views.Rendering(h.ctx(), bundle.ID, h.message(bundle.ID).Posts)
 		h.ok(err)
 		return rendering.Shows
 	}

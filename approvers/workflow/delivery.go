@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
@@ -27,10 +28,10 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 			return err
 		}
 		lost := cur.Round != s.Round // the message has been lost since it was posted
-		moved := !lost && cur.TS != s.TS
+		posted := !lost && cur.TS != s.TS
 		if !lost {
 			cur.Channel, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError, cur.RepostIfLost, cur.ReplacedTS = s.Channel, s.TS, s.Revision, hash, "", false, ""
-			cur.Drafted, cur.Refusals = false, 0
+			cur.Drafted, cur.Refusals, cur.RefusedSince = false, 0, time.Time{}
 			cur.Step = s.Step // for OutboxHead: the number of the head
 			cur.Steps = s.Steps
 			if err := errors.Join(t.outbox.toldOf(cur), t.outbox.countAnswer(cur)); err != nil {
@@ -71,19 +72,19 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 				continue // an execution without a request
 			}
 			facts := map[string]string{
-				"surface": string(s.Kind), "to": s.To, "channel": s.Channel, "message": s.TS, "rendering": hash, "digest": one.Digest,
+				approvers.FactShownAs: string(s.Kind), "to": s.To, "channel": s.Channel, "message": s.TS, "rendering": hash, "digest": one.Digest,
 			}
 			if err := t.audit(one.Request, approvers.AuditShown, "", facts, p.Body); err != nil {
 				return err
 			}
-			if !moved {
+			if !posted {
 				continue
 			}
 			if err := t.cards.linkCard(one.Request); err != nil { // the requester's thread and notices link to the card
 				return err
 			}
 		}
-		if moved {
+		if posted {
 			if err := t.channels.postedIn(cur); err != nil {
 				return err
 			}
@@ -153,12 +154,12 @@ func (t cardsTx) linkCard(request string) error {
 
 // Expand replaces an outbox message for a role or a group by one message for each member who is present, or for each
 // member if all are away. Without any members the message is unreachable.
-func (w *Outbox) Expand(ctx context.Context, surface string, users []string) error {
+func (w *Outbox) Expand(ctx context.Context, message string, users []string) error {
 	if len(users) == 0 {
-		return w.Unreachable(ctx, surface, "nobody there can be written to", "")
+		return w.Unreachable(ctx, message, "nobody there can be written to", "")
 	}
 	return w.update(ctx, "expand", func(t *tx) error {
-		s, err := t.OutboxMessage(surface)
+		s, err := t.OutboxMessage(message)
 		if err != nil {
 			return err
 		}
@@ -231,12 +232,12 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 // Unreachable gives up an outbox message that Slack refused permanently. Where possible it is sent to other addresses,
 // and the operator is told. lost names the channel if the cause is that the bot lost it; the operator is then told once
 // per channel, until the bot is back in it.
-func (w *Outbox) Unreachable(ctx context.Context, surface, cause, lost string) error {
+func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
-		s, err := t.OutboxMessage(surface)
+		s, err := t.OutboxMessage(message)
 		if errors.Is(err, store.ErrNotFound) {
 			for _, kind := range store.ShowTimers {
-				if err := t.ClearTimer(kind, surface); err != nil {
+				if err := t.ClearTimer(kind, message); err != nil {
 					return err
 				}
 			}

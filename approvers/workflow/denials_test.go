@@ -67,7 +67,7 @@ func TestClicksWithoutEnd(t *testing.T) {
 func TestRefusalsWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
-	card := h.surfacesOf(r.ID)[0]
+	card := h.messagesOf(r.ID)[0]
 	wants := card.Revision
 	for range 30 {
 		c := h.clickOn(lead, "", r.ID)
@@ -77,7 +77,7 @@ func TestRefusalsWithoutEnd(t *testing.T) {
 	if got := denialsOf(h, r.ID, lead.ID); !slices.Equal(got, []string{"", "", "", "", "", "10"}) {
 		t.Errorf("%q", got)
 	}
-	if again := h.surfacesOf(r.ID)[0]; again.Revision-wants != 6 {
+	if again := h.messagesOf(r.ID)[0]; again.Revision-wants != 6 {
 		t.Errorf("it was rendered again %d times", again.Revision-wants)
 	}
 	var nobody approvers.Identity

@@ -37,8 +37,8 @@
 //	Claim           consumes the approval and stores the state executing, before the tool is called
 //	Finish          records the result; when all calls of a step have one, the model is called again
 //
-// If nobody decides, Remind, Escalate, ResolveAvailability and Expire act instead. Withdraw, Revoke, Overrule and Halt
-// end a call early. Recover, LeaveUnknown, Report and RetryUnknown handle runs whose process stopped.
+// If nobody decides, Remind, Escalate, ResolveAvailability and Expire act instead. Withdraw, Revoke, Overrule and
+// StopBy end a call early. Recover, LeaveUnknown, Report and RetryUnknown handle runs whose process stopped.
 //
 // # Consequences of a transition
 //
@@ -62,8 +62,8 @@
 // # Files
 //
 // Begin with workflow.go: the groups, the transaction and its parts. Then follow a call: receive_message, think, draft,
-// propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, operator, absence), apply, claim, halt,
+// propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, operator, absence), apply, claim, stop,
 // finish, unknown. Timers are in jobs, deadlines, remind and reevaluate; what Slack shows in outbox, delivery, repost,
-// bundle, card_queue, channel_state and home; questions in model_question and elicit. The rest concerns the whole store:
-// pause, seal, retain, erase, restore, damage, moved.
+// leftover, bundle, card_queue, channel_state and home; questions in model_question and elicit. The rest concerns the
+// whole store: pause, interrupt, seal, retain, erase, restore, damage, moved.
 package workflow

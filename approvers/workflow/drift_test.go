@@ -33,7 +33,7 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 	h.approve(lead, half.ID)
 	h.ok(h.Requests.Reevaluate(h.ctx()))
 	old := h.clickOn(lead, approvers.Approve, waits.ID)
-	card := h.surfacesOf(waits.ID)[0].Revision
+	card := h.messagesOf(waits.ID)[0].Revision
 
 	h.drift("issue_refund")
 	h.ok(h.Requests.Reevaluate(h.ctx()))
@@ -48,7 +48,7 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 		h.notRun(now.Execution)
 	}
 	h.wantState(other.ID, approvers.Pending)
-	if h.surfacesOf(waits.ID)[0].Revision == card {
+	if h.messagesOf(waits.ID)[0].Revision == card {
 		t.Error("the card is not shown again")
 	}
 	h.wantKinds(waits.ID, "proposed closed returned")
@@ -113,7 +113,7 @@ func TestDriftStallsGrants(t *testing.T) {
 	h.tools.change("issue_refund", func(t *workflow.Tool) { t.Blocked = "nobody has pinned its definition yet" })
 	h.notRun(c.Execution)
 	h.wantOutcome(c.ID, approvers.OutcomeVoided)
-	if s, err := h.Views.Message(h.ctx(), h.surfacesOf(g.ID)[0].ID); err != nil || s.Stalled == "" {
+	if s, err := h.Views.Message(h.ctx(), h.messagesOf(g.ID)[0].ID); err != nil || s.Stalled == "" {
 		t.Errorf("the grant seems to stand: %+v, %v", s.Stalled, err)
 	}
 	if g := h.grant(g.ID); g.Left != 3 {

@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,63 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 		stop()
 		h.ok(<-stopped)
 		h.wantKinds(r.ID, "proposed")
+	}
+}
+
+// TestWhatPeopleSeeBeforeTheClockWasSetBack checks the same of other work whose outcome people see. What is only checked
+// again in the morning is checked once, and then waits for the morning by the new clock.
+func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
+	day := &approvers.Hours{Zone: time.UTC, Days: [7]bool{true, true, true, true, true, true, true}, From: 9 * time.Hour, To: 17 * time.Hour, Outside: approvers.OutsideWaits}
+	for kind, begin := range map[store.TimerKind]func(*harness){
+		store.TimerAvailability: func(h *harness) { h.ask(`apply_discount {}`) },
+		store.TimerPause:        func(h *harness) { h.ok(h.Pauses.Pause(h.ctx(), lead.ID, "")) },
+		store.TimerChannel:      func(h *harness) { h.ok(h.Intake.ChannelLost(h.ctx(), "", "C0001", "it was archived")) },
+		store.TimerHomes: func(h *harness) {
+			h.ok(h.Homes.Open(h.ctx(), "", "U0002", "", 0))
+			h.ask(`issue_refund {"amount":1}`)
+		},
+		store.TimerCatchUp: func(h *harness) {
+			h.ok(h.Intake.Missed(h.ctx(), false))
+			h.ok(h.Intake.Missed(h.ctx(), false))
+		},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarnessWith(t, func(p *approvers.Policy) { p.Approvers[0].Hours = day })
+				night := kind == store.TimerAvailability
+				if night {
+					h.clock.pass(12 * time.Hour)
+					h.quiet["U0001"] = h.clock.Now().Add(24 * time.Hour)
+				}
+				begin(h)
+				if night {
+					h.due() // nobody can be reached
+				}
+				if len(h.timers(kind)) != 1 {
+					t.Fatalf("%d timers", len(h.timers(kind)))
+				}
+				h.clock.pass(-time.Hour)
+				var handled atomic.Int32
+				ctx, stop := context.WithCancel(h.ctx())
+				stopped := make(chan error, 1)
+				go func() {
+					stopped <- h.Work(ctx, map[store.TimerKind]jobs.Worker{kind: {Concurrency: 1, Handle: func(ctx context.Context, timer store.Timer) error {
+						handled.Add(1)
+						if night {
+							return h.resolveAvailability(ctx, timer)
+						}
+						return h.store.Update(ctx, func(tx store.Tx) error { return tx.ClearTimer(timer.Kind, timer.Ref) })
+					}}})
+				}()
+				time.Sleep(5 * time.Second) // workers look; the test's clock stands
+				synctest.Wait()
+				if n := handled.Load(); n != 1 {
+					t.Errorf("it was handled %d times", n)
+				}
+				stop()
+				h.ok(<-stopped)
+			})
+		})
 	}
 }
 

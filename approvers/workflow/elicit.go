@@ -107,7 +107,7 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	if err != nil {
 		return err
 	}
-	if halted, err := t.runs.isHalted(e); err != nil || halted || e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
+	if stopped, err := t.runs.isStopped(e); err != nil || stopped || e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
 		return errors.Join(err, ErrNotDue)
 	}
 	before, err := t.Elicitations(execution)
@@ -146,14 +146,14 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	return t.runs.changedStep(e)
 }
 
-// lease sets how long a run that waits for something counts as under way: until from, plus the tool's timeout and the
-// lease.
+// lease sets until when a run that waits for something counts as under way: the tool's timeout and the lease after the
+// given time.
 func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	due := from.Add(lease)
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {
 		due = due.Add(tool.Timeout)
 	}
-	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due, PutOff: t.now})
+	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due, PutOff: t.now, Affinity: store.ToConversation + e.Conversation})
 }
 
 // Respond records the answer of the person who was asked: the values of the form, or none if they visited an address.
@@ -177,8 +177,8 @@ func (w *Questions) Decline(ctx context.Context, c Click) error {
 	})
 }
 
-// reply is one person's move on an elicitation.
-func (w *Questions) reply(ctx context.Context, what string, c Click, move func(*tx, approvers.Elicitation) (approvers.Elicitation, *approvers.Denied)) error {
+// reply is one person's action on an elicitation.
+func (w *Questions) reply(ctx context.Context, what string, c Click, action func(*tx, approvers.Elicitation) (approvers.Elicitation, *approvers.Denied)) error {
 	return w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		q, err := t.Elicitation(c.Elicitation)
 		if errors.Is(err, store.ErrNotFound) {
@@ -199,7 +199,7 @@ func (w *Questions) reply(ctx context.Context, what string, c Click, move func(*
 			q = cancelled
 			q.Version++
 		}
-		after, denied := move(t, q)
+		after, denied := action(t, q)
 		if denied != nil {
 			return denied, t.auditDenied(e.Chain(), what, c, denied)
 		}
@@ -215,10 +215,10 @@ func (w *Questions) reply(ctx context.Context, what string, c Click, move func(*
 
 // Why elicitations are cancelled.
 const (
-	whyStopped = "the process stopped while its tool waited"
-	whyOver    = "the run ended before anybody answered"
-	whyPaused  = "everything was paused"
-	whyHalted  = "the agent was stopped"
+	whyStopped     = "the process stopped while its tool waited"
+	whyOver        = "the run ended before anybody answered"
+	whyPaused      = "everything was paused"
+	whyTurnStopped = "the agent was stopped"
 )
 
 // endElicitation writes an elicitation that ended, and the consequences. One that had ended before stays unchanged.

@@ -51,7 +51,7 @@ func (d *dying) died() bool {
 // runAsking is one process: it runs what is due, with a tool that asks a question and is answered. It ends early if the
 // process dies.
 func (h *harness) runAsking(execution string, answered map[string]bool) (finished bool) {
-	if err := h.Runs.Recover(h.ctx()); err != nil {
+	if err := h.Runs.Recover(h.ctx(), store.AllShares); err != nil {
 		return false
 	}
 	_, ran, err := h.Runs.Claim(h.ctx(), execution)

@@ -142,7 +142,7 @@ func TestElicitationsEnd(t *testing.T) {
 			h.ok(h.Pauses.Resume(h.ctx(), approvers.Operator("root"), ""))
 		}, approvers.ElicitationCancelled, "paused"},
 		"a stop": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) {
-			h.ok(h.Turns.Halt(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Turn: e.Turn}))
+			h.ok(h.Turns.StopBy(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Turn: e.Turn}))
 		}, approvers.ElicitationCancelled, "the agent was stopped"},
 		"withdrawing": {func(h *harness, e approvers.Execution, _ approvers.Elicitation) {
 			h.sayIn("", alice, "something else")
@@ -218,7 +218,7 @@ func TestElicitationOfADeadProcess(t *testing.T) {
 			if answersFirst {
 				wantDenied(t, h.respond(alice, q.ID, `{"city":"x"}`), approvers.DeniedAnswered)
 			} else {
-				h.ok(h.Runs.Recover(h.ctx()))
+				h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
 				if e, ran, err := h.Runs.Claim(h.ctx(), call.Execution); err != nil || !ran || e.Tries != 2 {
 					t.Fatalf("the next try: %t, %v", ran, err)
 				}

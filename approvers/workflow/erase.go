@@ -123,7 +123,7 @@ func (e *erasing) everything() error {
 	return e.records()
 }
 
-// homes erases the versions of all Home tabs, because any of them may have shown the call. The tabs are rendered anew
+// homes erases the versions of all Home tabs, because any of them may have shown the call. The tabs are rendered again
 // at once.
 func (e *erasing) homes() error {
 	return e.tx.homes.eachHome(func(s store.OutboxMessage) error {

@@ -96,7 +96,7 @@ func TestErase(t *testing.T) {
 	rs := h.bundled(`issue_refund {"amount":1,"note":"Roswell"}`, `issue_refund {"amount":2,"note":"Avebury"}`)
 	turn := rs[0].Turn
 	post := func() { // as Slack would show it: with the words of both
-		for _, s := range h.surfacesOf(turn) {
+		for _, s := range h.messagesOf(turn) {
 			p := h.posted(s)
 			p.Body = []byte(h.request(rs[0].ID).Args)
 			p.Body = append(p.Body, h.request(rs[1].ID).Args...)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"countersign/approvers"
+	"countersign/store"
 )
 
 // DeadlineWorkers is the number of deadlines that are handled concurrently.
@@ -19,4 +20,10 @@ func (w *Workflow) ApplyEvents(ctx context.Context, request string, change func(
 		change(&r)
 		return t.apply(r, events)
 	})
+}
+
+// Working begins the work of a handler. The returned function ends it.
+func (w *Workflow) Working(kind store.TimerKind, ref string) (leave func()) {
+	_, leave = w.running.enter(context.Background(), store.Timer{Kind: kind, Ref: ref})
+	return leave
 }

@@ -41,7 +41,7 @@ func TestFilesComeWithTheEndOfTheRun(t *testing.T) {
 		t.Errorf("the record is %v %s", facts, body)
 	}
 	var shown []int
-	for _, s := range h.surfacesOf(call.Execution) {
+	for _, s := range h.messagesOf(call.Execution) {
 		if s.Kind == store.OutboxAttachment {
 			shown = append(shown, s.Step)
 			vm, err := h.Views.Message(h.ctx(), s.ID)
@@ -122,7 +122,7 @@ func TestWholeResult(t *testing.T) {
 	if got := read(call.Conversation, call.Execution); got != "" {
 		t.Errorf("after it was erased: %q", got)
 	}
-	for _, s := range h.surfacesOf(call.Execution) {
+	for _, s := range h.messagesOf(call.Execution) {
 		if s.Kind != store.OutboxAttachment {
 			continue
 		}

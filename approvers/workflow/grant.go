@@ -16,7 +16,7 @@ import (
 func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
 	c.Kind = approvers.Approve
 	return w.onRequest(ctx, "allow more", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
-		g, denied := r.Allow(t.deciding(), t.requests.move(c), a)
+		g, denied := r.Allow(t.deciding(), t.requests.action(c), a)
 		if denied != nil {
 			return r, nil, denied, nil
 		}
@@ -102,9 +102,9 @@ func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.Perso
 // grantChain returns the name of a grant's audit chain.
 func grantChain(id string) string { return "grant:" + id }
 
-// onGrant handles one person's click on a grant. move returns the grant after it, or why it was denied. A denial is
+// onGrant handles one person's click on a grant. action returns the grant after it, or why it was denied. A denial is
 // recorded in the grant's chain. onGrant returns the grant as it is afterwards.
-func (w *Grants) onGrant(ctx context.Context, what string, c Click, move func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
+func (w *Grants) onGrant(ctx context.Context, what string, c Click, action func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
 	var out approvers.Grant
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		g, err := t.Grant(c.Grant)
@@ -115,7 +115,7 @@ func (w *Grants) onGrant(ctx context.Context, what string, c Click, move func(*t
 			return nil, err
 		}
 		out = g
-		after, denied := move(t, g)
+		after, denied := action(t, g)
 		if denied != nil {
 			return denied, t.auditDenied(grantChain(g.ID), what, c, denied)
 		}
@@ -135,14 +135,14 @@ func (w *Grants) Revoke(ctx context.Context, c Click) (approvers.Grant, error) {
 // Accept puts a grant into force that the bot offered.
 func (w *Grants) Accept(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "accepted", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
-		return g.Accept(t.deciding(), t.requests.move(c), t.hash(g.Tool))
+		return g.Accept(t.deciding(), t.requests.action(c), t.hash(g.Tool))
 	})
 }
 
 // Decline ends an offer.
 func (w *Grants) Decline(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "declined", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
-		return g.Decline(t.deciding(), t.requests.move(c))
+		return g.Decline(t.deciding(), t.requests.action(c))
 	})
 }
 
@@ -178,7 +178,7 @@ func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Send has somebody shown grants by direct message that they have no message about yet.
+// Send sends a person messages about grants, except about those of which they have one already.
 func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error {
 	return w.update(ctx, "send grants", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -193,7 +193,7 @@ func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID,
 	})
 }
 
-// showGrants has all grants shown again, because the policy changed that they hold under.
+// showGrants schedules an update of everything that shows a grant, because the policy has changed.
 func (w *Requests) showGrants(ctx context.Context) error {
 	return w.update(ctx, "re-evaluate", func(t *tx) error {
 		t.showHomes = true
@@ -290,7 +290,7 @@ func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map
 }
 
 // aboveCap reports whether one more request of these requesters would exceed the policy's cap, so that approving it
-// needs a typed value. Grants are not used then: people look at each of so many requests.
+// needs a typed value. Grants are not used then: with so many requests, people look at each.
 func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 {
@@ -305,8 +305,8 @@ func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 	return false, nil
 }
 
-// extendStreak adds a successful run to the row of approved calls of its tool, or ends the row. When the row is
-// complete, a grant is offered; it takes effect only when somebody accepts it.
+// extendStreak adds a successful run to the streak of approved calls of its tool. Any other run ends the streak. When
+// the streak is long enough, a grant is offered; it takes effect only when somebody accepts it.
 func (t grantsTx) extendStreak(e approvers.Execution) error {
 	if e.State != approvers.ExecutionSucceeded {
 		return t.resetStreakOfTool(e)
@@ -332,7 +332,7 @@ func (t grantsTx) extendStreak(e approvers.Execution) error {
 	return t.offer(offer)
 }
 
-// resetStreakOfTool ends the row of a tool's calls after an unsuccessful run.
+// resetStreakOfTool ends a tool's streak after an unsuccessful run.
 func (t grantsTx) resetStreakOfTool(e approvers.Execution) error {
 	turn, err := t.Turn(e.Turn)
 	if err != nil {
@@ -341,7 +341,7 @@ func (t grantsTx) resetStreakOfTool(e approvers.Execution) error {
 	return t.resetStreak(turn.Agent, e.Tool)
 }
 
-// resetStreak ends the row of a tool's calls that were approved unchanged.
+// resetStreak ends the streak of a tool's calls that were approved unchanged.
 func (t grantsTx) resetStreak(agent, tool string) error {
 	trust, s, err := t.trust(agent, tool)
 	if err != nil || trust.Row == 0 {
@@ -350,7 +350,7 @@ func (t grantsTx) resetStreak(agent, tool string) error {
 	return t.putTrust(s, approvers.Trust{})
 }
 
-// trust reads the row of an agent's calls of a tool.
+// trust reads the streak of an agent's calls of a tool.
 func (t grantsTx) trust(agent, tool string) (trust approvers.Trust, s store.Setting, err error) {
 	s, err = t.Setting(store.SettingTrust + agent + "/" + tool)
 	s.Key = store.SettingTrust + agent + "/" + tool

@@ -218,7 +218,7 @@ func TestAChangedToolEndsWhatWaitsUnderAGrant(t *testing.T) {
 	h.wantOutcome(c.ID, approvers.OutcomeVoided)
 	h.answer(c.Turn)
 	h.wantAsked(h.next(oneRefund))
-	s, err := h.Views.Message(h.ctx(), h.surfacesOf(g.ID)[0].ID)
+	s, err := h.Views.Message(h.ctx(), h.messagesOf(g.ID)[0].ID)
 	h.ok(err)
 	if s.Grant.ID != g.ID || s.Conversation.ID != g.Conversation || s.Stalled != "the definition of the tool changed" {
 		t.Errorf("seen: %q", s.Stalled)

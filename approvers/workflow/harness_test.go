@@ -30,6 +30,7 @@ type harness struct {
 	tools     *toolbox
 	turns     []string
 	quiet     map[string]time.Time                      // until when somebody can't be disturbed, by user id
+	gone      map[string]bool                           // whose account is deactivated, by user id
 	n         int                                       // for ids
 	known     map[approvers.PersonID]approvers.Identity // as whom Slack knows somebody who is not as they seem
 	slackDown bool
@@ -51,7 +52,7 @@ func newHarnessIn(t testing.TB, dir string) *harness {
 func newBareHarness(t testing.TB, dir string) *harness {
 	h := &harness{
 		t: t, path: filepath.Join(dir, "store.db"), tools: newToolbox(),
-		clock: &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}, quiet: map[string]time.Time{},
+		clock: &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}, quiet: map[string]time.Time{}, gone: map[string]bool{},
 	}
 	h.policy.Store(policy("policy-1"))
 	h.open(nil)
@@ -88,7 +89,7 @@ func (h *harness) reopen() {
 		h.t.Fatal(err)
 	}
 	h.open(nil)
-	h.ok(h.Runs.Recover(h.ctx()))
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
 }
 
 func (h *harness) ctx() context.Context { return context.Background() }
@@ -231,7 +232,7 @@ func (h *harness) turn(id string) approvers.Turn {
 	return readStore(h, func(r store.Reader) (approvers.Turn, error) { return r.Turn(id) })
 }
 
-func (h *harness) surfacesOf(ref string) []store.OutboxMessage {
+func (h *harness) messagesOf(ref string) []store.OutboxMessage {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) ([]store.OutboxMessage, error) { return r.OutboxMessagesOf(ref) })
 }

@@ -41,7 +41,7 @@ func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) er
 			return err
 		}
 		next := store.Home{At: t.now, ViewHash: s.Home.ViewHash}
-		if part != "" { // a tab that is opened anew begins on its first pages
+		if part != "" { // a tab that is opened again begins on its first pages
 			others := slices.DeleteFunc(slices.Clone(s.Home.Pages), func(p store.HomePage) bool { return p.Part == part })
 			next.Pages = append(others, store.HomePage{Part: part, Page: page})
 		}
@@ -86,7 +86,7 @@ func (t homesTx) followedByHomes() error {
 		return err
 	}
 	after := homeInterval + time.Duration(len(live))*homeShare
-	return t.SetTimer(store.Timer{Kind: store.TimerHomes, Ref: store.SettingHomes, Due: t.now.Add(after)})
+	return t.SetTimer(store.Timer{Kind: store.TimerHomes, Ref: store.SettingHomes, Due: t.now.Add(after), PutOff: t.now})
 }
 
 // These changes are shown on Home tabs.

@@ -86,10 +86,10 @@ type loader struct {
 	err  error
 }
 
-// do makes one move, unless an earlier one failed.
-func (l *loader) do(move func() error) {
+// do takes one step, unless an earlier one failed.
+func (l *loader) do(step func() error) {
 	if l.err == nil {
-		l.err = move()
+		l.err = step()
 	}
 }
 

@@ -96,7 +96,7 @@ type recording struct {
 	made          []byte // the store before it began
 	events        []traced
 	writes, syncs int
-	moments       []int // how many events were over when a machine could lose its power: those after a write count more than others
+	moments       []int // the moments of a power failure, as numbers of events before it; moments after a write are chosen more often
 }
 
 func recorded(t *testing.T, decisions int) recording {
@@ -212,7 +212,7 @@ func (k *known) runOn(ctx context.Context, s store.Store) error {
 	wf := workflow.New(workflow.Config{
 		Store: s, Policy: func() *approvers.Policy { return current }, Tools: tools, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at },
 	})
-	if err := wf.Runs.Recover(ctx); err != nil {
+	if err := wf.Runs.Recover(ctx, store.AllShares); err != nil {
 		return err
 	}
 	var due []store.Timer

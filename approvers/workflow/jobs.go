@@ -13,10 +13,13 @@ import (
 	"countersign/store/jobs"
 )
 
-// soon has the kinds whose timers are usually due when they are set. See jobs.Options.
+// soon has the kinds whose timers are due when they are set; one that is set for later has PutOff. See jobs.Options. The
+// other kinds are deadlines, which keep their time by the new clock if the clock is set back. So does the begin of an
+// absence (TimerAway), also if it is now: until that time the person is not away.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
-	store.TimerShowAnswer: true, store.TimerShowLast: true,
+	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,
+	store.TimerHomes: true, store.TimerCatchUp: true,
 }
 
 // deadlineWorkers is how many deadlines are handled concurrently. Each is one short transaction, and concurrent
@@ -30,10 +33,12 @@ func (w *core) newRunner() *jobs.Runner {
 		Update: func(ctx context.Context, what string, fn func(store.Tx, time.Time) error) error {
 			return w.update(ctx, what, func(t *tx) error { return fn(t, t.now) })
 		},
-		Awake:  awake,
-		Ready:  func() bool { return !w.file.away() },
-		Around: w.handle,
-		GiveUp: w.giveUp,
+		Awake:   awake,
+		Ready:   func() bool { return !w.file.away() },
+		Replica: w.Replica,
+		Gained:  func(ctx context.Context, shares store.Shares) error { return (&Runs{w}).Recover(ctx, shares) },
+		Around:  w.handle,
+		GiveUp:  w.giveUp,
 	})
 }
 
@@ -65,7 +70,7 @@ func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Wo
 // handle calls a timer's handler with a context that a pause or a stop can interrupt. If the handler reads a damaged
 // record, handle closes that record and calls the handler again.
 func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
-	inner, leave := w.halt.enter(ctx, t)
+	inner, leave := w.running.enter(ctx, t)
 	defer leave()
 	err := w.survive(inner, t, handler)
 	var row *store.DamagedError

@@ -159,8 +159,8 @@ func (t turnsTx) endUnasked(conv store.Conversation, id string) error {
 	return t.end(turn, conv)
 }
 
-// editReadMessage records the edit of a message that the model has read, and tells the people who decide on requests
-// that wait because of it.
+// editReadMessage records the edit of a message that the model has read, or that answered a question. It tells the people
+// who decide on requests that wait because of it, and the person who asked the question.
 func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.MessageEdit) error {
 	if !w.After(m.MessageEdit) {
 		return nil
@@ -185,14 +185,15 @@ func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approve
 		if err != nil {
 			return err
 		}
-		if r.Facts.MessageTS != m.TS {
+		after, events, answer := approvers.RecordAnswerEdit(r, m.TS, w)
+		if !answer && r.Facts.MessageTS == m.TS {
+			news := false
+			after, events, news = r.RecordMessageEdit(w)
+			waits = waits || news
+		}
+		if len(events) == 0 {
 			continue
 		}
-		after, events, news := r.RecordMessageEdit(w)
-		if !news {
-			continue
-		}
-		waits = true
 		if err := t.apply(after, events); err != nil {
 			return err
 		}

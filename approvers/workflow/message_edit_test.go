@@ -40,9 +40,9 @@ func (h *harness) conversation(id string) store.Conversation {
 	return readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) })
 }
 
-// TestRewordedBeforeItWasRead checks that a message the model was not given yet has its last edited text, and is not
+// TestEditedBeforeItWasRead checks that a message the model was not given yet has its last edited text, and is not
 // given to the model once it is deleted.
-func TestRewordedBeforeItWasRead(t *testing.T) {
+func TestEditedBeforeItWasRead(t *testing.T) {
 	o := newHarness(t)
 	first, second := o.spoken(alice, "refund 50"), o.spoken(bob, "and quickly")
 	turn := o.hear(first).Turn
@@ -73,13 +73,13 @@ func TestRewordedBeforeItWasRead(t *testing.T) {
 	}
 	notice = o.show(notice)
 	o.erase(third, false)
-	if vm, err := o.Views.Message(o.ctx(), notice.ID); err != nil || len(vm.Queued) != 0 || o.surface(notice.ID).State != store.OutboxWanted {
+	if vm, err := o.Views.Message(o.ctx(), notice.ID); err != nil || len(vm.Queued) != 0 || o.message(notice.ID).State != store.OutboxWanted {
 		t.Errorf("it waits: %+v, %v", vm.Queued, err)
 	}
-	o.ok(o.Outbox.Removed(o.ctx(), o.surface(notice.ID)))
-	o.hear(o.spoken(bob, "hello?")) // people are told anew
-	if n := len(o.surfacesOf(turn)); n != 3 || o.surfacesOf(turn)[2].Kind != store.OutboxQueued {
-		t.Errorf("%d surfaces; want another notice", n)
+	o.ok(o.Outbox.Removed(o.ctx(), o.message(notice.ID)))
+	o.hear(o.spoken(bob, "hello?")) // people are told again
+	if n := len(o.messagesOf(turn)); n != 3 || o.messagesOf(turn)[2].Kind != store.OutboxQueued {
+		t.Errorf("%d outbox messages; want another notice", n)
 	}
 	o.approve(lead, r.ID)
 	o.run(r.Execution, "refunded")
@@ -94,8 +94,8 @@ func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	o.erase(u, false)
 	o.erase(u, false)
 	o.wantTurn(turn, approvers.TurnStopped)
-	if left := o.timers(store.TimerThink); len(left) != 0 || len(o.surfacesOf(turn)) != 0 {
-		t.Errorf("%d model calls are due, %d surfaces", len(left), len(o.surfacesOf(turn)))
+	if left := o.timers(store.TimerThink); len(left) != 0 || len(o.messagesOf(turn)) != 0 {
+		t.Errorf("%d model calls are due, %d outbox messages", len(left), len(o.messagesOf(turn)))
 	}
 	u.Inbox = o.id("Ev") // its mention, late
 	if h := o.hear(u); !h.Ignored || h.Turn != "" {
@@ -108,9 +108,9 @@ func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	o.answer(next)
 }
 
-// TestRewordedAfterItWasRead checks that the model's history and the digest stay, and that approvers and requesters are
+// TestEditedAfterItWasRead checks that the model's history and the digest stay, and that approvers and requesters are
 // told.
-func TestRewordedAfterItWasRead(t *testing.T) {
+func TestEditedAfterItWasRead(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
 	turn := h.hear(u).Turn
@@ -123,7 +123,7 @@ func TestRewordedAfterItWasRead(t *testing.T) {
 	if w := after.Facts.MessageEdit; w == nil || w.Text != "refund 500" || after.Digest != r.Digest || after.Facts.Quote != "refund 50" {
 		t.Errorf("the request: %+v, %q", w, after.Facts.Quote)
 	}
-	if now := h.surface(card.ID); now.State != store.OutboxWanted {
+	if now := h.message(card.ID); now.State != store.OutboxWanted {
 		t.Errorf("the card is %s", now.State)
 	}
 	u.Inbox, u.Text, u.Edited = h.id("Ev"), "refund 1", later.TS // it was before both
@@ -140,9 +140,9 @@ func TestRewordedAfterItWasRead(t *testing.T) {
 	}
 	h.wantKinds(r.ID, "proposed shown reworded reworded reworded")
 	h.wantState(r.ID, approvers.Pending) // a deletion withdraws nothing
-	told = h.show(h.surface(told.ID))
+	told = h.show(h.message(told.ID))
 	h.approve(lead, r.ID)
-	if now := h.surface(told.ID); now.State != store.OutboxWanted {
+	if now := h.message(told.ID); now.State != store.OutboxWanted {
 		t.Errorf("the message to the requester is %s after the decision", now.State)
 	}
 	h.run(r.Execution, "refunded")
@@ -154,8 +154,8 @@ func TestRewordedAfterItWasRead(t *testing.T) {
 	h.wantKinds(r.ID, "proposed shown reworded reworded reworded decided approved executing executed returned")
 }
 
-// TestRewordedWhileTheModelThinks checks a request that comes after the edit but was made from the earlier text.
-func TestRewordedWhileTheModelThinks(t *testing.T) {
+// TestEditedWhileTheModelThinks checks a request that comes after the edit but was made from the earlier text.
+func TestEditedWhileTheModelThinks(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
 	turn := h.hear(u).Turn

@@ -63,8 +63,8 @@ func (w *Questions) Answer(ctx context.Context, c Click, option int) error {
 	})
 }
 
-// answerByWriting takes a message as the answer to the model's question, if the turn waits only for the question and
-// the author is a requester.
+// answerByWriting takes a message as the answer to the model's question, if the turn waits only for the question, and
+// the author is a requester who was shown it before writing.
 func (t questionsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (bool, error) {
 	if turn.State != approvers.TurnWaiting || !slices.Contains(turn.Requesters, u.Who.ID) {
 		return false, nil
@@ -81,6 +81,10 @@ func (t questionsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inc
 	}
 	if len(open) != 1 || open[0].ModelQuestion == nil {
 		return false, nil
+	}
+	messages, err := t.OutboxMessagesOf(open[0].ID)
+	if err != nil || !shownBefore(messages, store.OutboxModelQuestion, 0, turn, u) {
+		return false, err
 	}
 	m.State, m.Turn = store.MessageAnswer, turn.ID
 	if err := t.PutMessage(m); err != nil {

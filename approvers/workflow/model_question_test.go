@@ -41,7 +41,7 @@ func (h *harness) wantAnswer(call string, outcome approvers.Outcome, answer stri
 	}
 }
 
-func TestInquiryIsAnsweredByAChoice(t *testing.T) {
+func TestModelQuestionIsAnsweredByAChoice(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()
 	if s := h.only(c.ID, store.OutboxModelQuestion); s.To != "conversation:"+c.Conversation {
@@ -63,15 +63,16 @@ func TestInquiryIsAnsweredByAChoice(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestInquiryIsAnsweredByWriting checks that a written message is the answer, and is given to the model once: as the
-// question's result.
-func TestInquiryIsAnsweredByWriting(t *testing.T) {
+// TestModelQuestionIsAnsweredByWriting checks that a written message is the answer, and is given to the model once: as
+// the question's result.
+func TestModelQuestionIsAnsweredByWriting(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()
-	if heard := h.say(bob, "I would like something else"); !heard.Queued {
+	h.showsQuestion(c.ID, store.OutboxModelQuestion, "1790000100.000200", false, store.ToConversation)
+	if heard := h.hear(h.reply(bob, "1790000160.000100", "I would like something else")); !heard.Queued {
 		t.Errorf("somebody else's message: %+v", heard)
 	}
-	if heard := h.say(alice, "the second one, please"); heard.Queued || heard.Turn != turn {
+	if heard := h.hear(h.reply(alice, "1790000170.000100", "the second one, please")); heard.Queued || heard.Turn != turn {
 		t.Errorf("the answer: %+v", heard)
 	}
 	h.wantAnswer(c.ID, approvers.OutcomeExecuted, "the second one, please", alice.ID)
@@ -84,6 +85,35 @@ func TestInquiryIsAnsweredByWriting(t *testing.T) {
 	h.answer(turn)
 }
 
+// TestOnlyAShownInquiryIsAnsweredByWriting checks that a message in the thread is the answer only if its author was shown
+// the question before writing it. Any other message waits for the turn to end.
+func TestOnlyAShownInquiryIsAnsweredByWriting(t *testing.T) {
+	const posted, earlier, later = "1790000100.000200", "1790000100.000100", "1790000160.000100"
+	for name, c := range map[string]struct {
+		shown  []string // where Slack shows the question; it refuses it elsewhere
+		lost   bool     // it was deleted in Slack
+		ts     string   // of the message, which is received a minute after the question
+		answer bool
+	}{
+		"written after it":                 {shown: []string{"conversation:"}, ts: later, answer: true},
+		"written before it, received late": {shown: []string{"conversation:"}, ts: earlier},
+		"shown by direct message":          {shown: []string{"user:U0100"}, ts: later, answer: true},
+		"refused everywhere":               {ts: later},
+		"deleted":                          {shown: []string{"conversation:"}, lost: true, ts: later},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			_, q := h.askPeople()
+			h.showsQuestion(q.ID, store.OutboxModelQuestion, posted, c.lost, c.shown...)
+			h.clock.pass(time.Minute)
+			heard := h.hear(h.reply(alice, c.ts, "the second one, please"))
+			if got := h.call(q.ID); (got.ModelQuestion.Answer != "") != c.answer || (got.Outcome != "") != c.answer || heard.Queued == c.answer {
+				t.Errorf("%+v; the question %+v", heard, got.ModelQuestion)
+			}
+		})
+	}
+}
+
 // TestWritingIsNoAnswerWhileACallWaits checks that a message is the answer only if the turn waits for nothing but the
 // question.
 func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
@@ -91,7 +121,8 @@ func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	h.tools.asks("ask_people")
 	turn := h.say(alice, "refund my order").Turn
 	cs := h.propose(turn, question, `issue_refund {"amount":10}`)
-	if heard := h.say(alice, "the second one"); !heard.Queued {
+	h.showsQuestion(cs[0].ID, store.OutboxModelQuestion, "1790000100.000200", false, store.ToConversation)
+	if heard := h.hear(h.reply(alice, "1790000160.000100", "the second one")); !heard.Queued {
 		t.Errorf("%+v", heard)
 	}
 	// "Withdraw and continue" with the message withdraws the question too.
@@ -126,7 +157,7 @@ func TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses(t *testing.T)
 	h.answer(turn)
 }
 
-func TestInquiryLapses(t *testing.T) {
+func TestModelQuestionExpires(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()
 	h.clock.pass(expiresAfter - 1)

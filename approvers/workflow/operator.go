@@ -12,7 +12,7 @@ import (
 // allows it. Everybody who was passed over, and their leads, are told.
 func (w *Requests) BreakGlass(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "break glass", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
-		after, events, denied := r.BreakGlass(t.deciding(), t.requests.move(c))
+		after, events, denied := r.BreakGlass(t.deciding(), t.requests.action(c))
 		if denied != nil {
 			return r, nil, denied, nil
 		}
@@ -31,7 +31,7 @@ func (w *Requests) BreakGlass(ctx context.Context, c Click) (approvers.Request, 
 // Overrule lets the operator at the command line stop a call whose run has not begun.
 func (w *Requests) Overrule(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "overrule", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
-		after, events, denied := r.Overrule(t.deciding(), t.requests.move(c))
+		after, events, denied := r.Overrule(t.deciding(), t.requests.action(c))
 		if denied != nil {
 			return r, nil, denied, nil
 		}

@@ -27,7 +27,7 @@ func (h *harness) allowBreakGlass() {
 
 // told lists the addresses that a notice goes to.
 func (h *harness) told(request string, note store.Note) (to []string) {
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Note == note {
 			to = append(to, s.To)
 		}
@@ -70,7 +70,7 @@ func TestBreakGlass(t *testing.T) {
 
 	_, err = h.People.SetAway(h.ctx(), workflow.Departure{Who: fin2, Until: h.clock.Now().Add(time.Hour)})
 	h.ok(err)
-	for _, s := range h.surfacesOf(r.ID) {
+	for _, s := range h.messagesOf(r.ID) {
 		if s.Note == store.NoteBreakGlass && s.To == "role:finance-director" {
 			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{"U0003", "U0004"}))
 		}
@@ -204,7 +204,7 @@ func TestBreakGlassUnknown(t *testing.T) {
 	h.ok(err)
 	h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
 	var to []string
-	for _, s := range h.surfacesOf(r.Execution) {
+	for _, s := range h.messagesOf(r.Execution) {
 		to = append(to, s.To)
 	}
 	if want := []string{"conversation:" + r.Conversation, "role:team-lead"}; !slices.Equal(to, want) {

@@ -208,7 +208,7 @@ func (t outboxTx) otherPlaces(s store.OutboxMessage) (places []string, err error
 		q, err := t.Elicitation(s.Ref)
 		return []string{store.ToUser + q.Asked.User()}, err
 	case strings.HasPrefix(s.To, store.ToConversation):
-		turn, err := t.turnOf(s)
+		turn, err := view.TurnOf(t, s)
 		if err != nil {
 			return nil, err
 		}
@@ -221,25 +221,6 @@ func (t outboxTx) otherPlaces(s store.OutboxMessage) (places []string, err error
 		}
 	}
 	return places, nil
-}
-
-// turnOf returns the turn of an outbox message in a conversation.
-func (t outboxTx) turnOf(s store.OutboxMessage) (string, error) {
-	switch s.Kind {
-	case store.OutboxUnknown, store.OutboxAttachment:
-		e, err := t.Execution(s.Ref)
-		return e.Turn, err
-	case store.OutboxModelQuestion:
-		call, err := t.Call(s.Ref)
-		return call.Turn, err
-	case store.OutboxElicitation:
-		q, err := t.Elicitation(s.Ref)
-		return q.Turn, err
-	case store.OutboxQuestion:
-		r, err := t.Request(s.Ref)
-		return r.Turn, err
-	}
-	return s.Ref, nil
 }
 
 // rank returns the rank with which a new outbox message is delivered.
@@ -339,7 +320,7 @@ func (w *Outbox) Viewed(ctx context.Context, v Viewing) (rendering string, err e
 		if err != nil || known {
 			return err
 		}
-		facts := map[string]string{"surface": v.As, "to": store.ToUser + v.Who.User(), "rendering": rendering, "digest": v.Digest}
+		facts := map[string]string{approvers.FactShownAs: v.As, "to": store.ToUser + v.Who.User(), "rendering": rendering, "digest": v.Digest}
 		return t.audit(v.Request, approvers.AuditShown, v.Who, facts, v.Body)
 	})
 	return rendering, err

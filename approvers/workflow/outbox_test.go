@@ -16,7 +16,7 @@ func (h *harness) show(s store.OutboxMessage) store.OutboxMessage {
 	h.t.Helper()
 	s.Channel, s.TS = "C-"+s.To, "ts-"+s.ID
 	h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
-	return h.surface(s.ID)
+	return h.message(s.ID)
 }
 
 func (h *harness) posted(s store.OutboxMessage) workflow.SentMessage {
@@ -32,7 +32,7 @@ func (h *harness) posted(s store.OutboxMessage) workflow.SentMessage {
 	return p
 }
 
-func (h *harness) surface(id string) store.OutboxMessage {
+func (h *harness) message(id string) store.OutboxMessage {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(id) })
 }
@@ -41,13 +41,13 @@ func (h *harness) surface(id string) store.OutboxMessage {
 func (h *harness) only(ref string, kind store.OutboxKind) store.OutboxMessage {
 	h.t.Helper()
 	var found []store.OutboxMessage
-	for _, s := range h.surfacesOf(ref) {
+	for _, s := range h.messagesOf(ref) {
 		if s.Kind == kind {
 			found = append(found, s)
 		}
 	}
 	if len(found) != 1 {
-		h.t.Fatalf("%d surfaces of kind %s; want 1", len(found), kind)
+		h.t.Fatalf("%d outbox messages of kind %s; want 1", len(found), kind)
 	}
 	return found[0]
 }
@@ -56,7 +56,7 @@ func (h *harness) only(ref string, kind store.OutboxKind) store.OutboxMessage {
 func (h *harness) wanted(ref string) string {
 	h.t.Helper()
 	var out []string
-	for _, s := range h.surfacesOf(ref) {
+	for _, s := range h.messagesOf(ref) {
 		if s.State == store.OutboxWanted {
 			out = append(out, string(s.Kind)+" "+s.To)
 		}
@@ -64,7 +64,7 @@ func (h *harness) wanted(ref string) string {
 	return strings.Join(out, ", ")
 }
 
-func TestSurfacesFollowTheState(t *testing.T) {
+func TestMessagesFollowTheState(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
 	card := h.show(h.only(r.ID, store.OutboxCard))
@@ -88,7 +88,7 @@ func TestSurfacesFollowTheState(t *testing.T) {
 	if got := h.wanted(r.ID); got != "card channel:#support-approvals" {
 		t.Errorf("after the run, to be shown: %s", got)
 	}
-	card = h.show(h.surface(card.ID))
+	card = h.show(h.message(card.ID))
 	if card.Posts != 3 {
 		t.Errorf("%d versions were posted", card.Posts)
 	}
@@ -110,9 +110,9 @@ func TestSurfacesFollowTheState(t *testing.T) {
 	}
 }
 
-// TestAChangeDuringTheShowing checks that a change during a rendering is not lost: the rendering counts as the older
+// TestAChangeDuringTheDelivery checks that a change during a rendering is not lost: the rendering counts as the older
 // version.
-func TestAChangeDuringTheShowing(t *testing.T) {
+func TestAChangeDuringTheDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
 	read := h.only(r.ID, store.OutboxCard)
@@ -125,13 +125,13 @@ func TestAChangeDuringTheShowing(t *testing.T) {
 		t.Error("the change will never be shown")
 	}
 	if after = h.show(after); after.State != store.OutboxShown {
-		t.Errorf("%s after the second showing", after.State)
+		t.Errorf("%s after the second delivery", after.State)
 	}
 }
 
 // A message is being updated while its place is recorded as lost, and Slack accepts the update. Later changes must be
 // shown too.
-func TestAShowingInAPlaceThatIsLost(t *testing.T) {
+func TestADeliveryToALostChannel(t *testing.T) {
 	for name, still := range map[string]bool{"something new": false, "nothing new": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -145,7 +145,7 @@ func TestAShowingInAPlaceThatIsLost(t *testing.T) {
 				h.ok(h.Outbox.Delivered(h.ctx(), read, h.posted(read)))
 			}
 			_, due := h.timers(read.Rank.Timer())[read.ID]
-			if s := h.surface(read.ID); s.State != store.OutboxWanted || !due {
+			if s := h.message(read.ID); s.State != store.OutboxWanted || !due {
 				t.Errorf("it is %s, to be shown: %t", s.State, due)
 			}
 		})
@@ -179,7 +179,7 @@ func TestExpand(t *testing.T) {
 	if got := h.wanted(r.ID); got != "card user:U0003, card user:U0004" {
 		t.Errorf("to be shown: %s", got)
 	}
-	for _, s := range h.surfacesOf(r.ID) {
+	for _, s := range h.messagesOf(r.ID) {
 		if s.State == store.OutboxWanted {
 			h.show(s)
 		}
@@ -200,10 +200,10 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 			t.Errorf("to be shown: %s; want each member told", got)
 		}
 	}
-	if s := h.surface(card.ID); s.State != store.OutboxUnreachable || s.LastError != "not_in_channel" {
+	if s := h.message(card.ID); s.State != store.OutboxUnreachable || s.LastError != "not_in_channel" {
 		t.Errorf("%s: %s", s.State, s.LastError)
 	}
-	role := h.surfacesOf(r.ID)[1]
+	role := h.messagesOf(r.ID)[1]
 	h.ok(h.Outbox.Expand(h.ctx(), role.ID, nil)) // nobody can be written to
 	if got := h.wanted(r.ID); got != "" {
 		t.Errorf("to be shown: %s", got)
@@ -236,18 +236,18 @@ func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	_, _, err := h.Runs.Claim(h.ctx(), r.Execution)
 	h.ok(err)
 	h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
-	for _, s := range h.surfacesOf(r.Execution) {
+	for _, s := range h.messagesOf(r.Execution) {
 		h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "channel_not_found", ""))
 	}
 	if got := h.wanted(r.Execution); got != "unknown role:team-lead, unknown user:U0100" && got != "unknown user:U0100, unknown role:team-lead" {
 		t.Errorf("to be asked: %q; want the leads and the requester", got)
 	}
-	for _, s := range h.surfacesOf(r.Execution) {
+	for _, s := range h.messagesOf(r.Execution) {
 		if vm, err := h.Views.Message(h.ctx(), s.ID); err != nil || vm.Execution == nil {
 			t.Errorf("%s to %s can't be rendered: %v", s.Kind, s.To, err)
 		}
 	}
-	for _, s := range h.surfacesOf(r.ID) {
+	for _, s := range h.messagesOf(r.ID) {
 		if s.Kind == store.OutboxUnknown {
 			t.Error("a question about a run names its request")
 		}
@@ -256,8 +256,8 @@ func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	h.answer(r.Turn)
 }
 
-// TestEverySurfaceCanBeSeen reads what each kind of outbox message needs, without rendering.
-func TestEverySurfaceCanBeSeen(t *testing.T) {
+// TestEveryOutboxMessageCanBeRead reads what each kind of outbox message needs, without rendering.
+func TestEveryOutboxMessageCanBeRead(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
 	cs := h.propose(turn, `search_orders {}`, `apply_discount {}`)
@@ -278,7 +278,7 @@ func TestEverySurfaceCanBeSeen(t *testing.T) {
 
 	seen := map[store.OutboxKind]bool{}
 	for _, ref := range []string{turn, next, cs[1].Request, cs[1].Execution} {
-		for _, s := range h.surfacesOf(ref) {
+		for _, s := range h.messagesOf(ref) {
 			vm, err := h.Views.Message(h.ctx(), s.ID)
 			h.ok(err)
 			seen[s.Kind] = true
@@ -309,7 +309,7 @@ func TestEverySurfaceCanBeSeen(t *testing.T) {
 		store.OutboxCard, store.OutboxEscalation, store.OutboxStep, store.OutboxAnswer, store.OutboxProblem, store.OutboxQueued, store.OutboxUnknown,
 	} {
 		if !seen[kind] {
-			t.Errorf("no surface of kind %s came up", kind)
+			t.Errorf("no outbox message of kind %s came up", kind)
 		}
 	}
 }
@@ -323,8 +323,8 @@ func TestStillShown(t *testing.T) {
 	card.Channel, card.TS = "C0002", "300.1"
 	h.ok(h.Outbox.Delivered(h.ctx(), card, p))
 	kinds := h.kinds(r.ID)
-	h.ok(h.Outbox.Unchanged(h.ctx(), h.surface(card.ID)))
-	after := h.surface(card.ID)
+	h.ok(h.Outbox.Unchanged(h.ctx(), h.message(card.ID)))
+	after := h.message(card.ID)
 	if !workflow.Same(after, p.Body) || workflow.Same(after, []byte("{}")) || after.Posts != 1 || after.State != store.OutboxShown || h.kinds(r.ID) != kinds {
 		t.Errorf("%+v, records %q", after, h.kinds(r.ID))
 	}
@@ -333,7 +333,7 @@ func TestStillShown(t *testing.T) {
 	}
 	h.approve(support, r.ID) // a change meanwhile is shown
 	h.ok(h.Outbox.Unchanged(h.ctx(), after))
-	if s := h.surface(card.ID); s.State != store.OutboxWanted || h.timers(store.ShowTimers...)[card.ID].Ref == "" {
+	if s := h.message(card.ID); s.State != store.OutboxWanted || h.timers(store.ShowTimers...)[card.ID].Ref == "" {
 		t.Errorf("a change meanwhile: %s", s.State)
 	}
 }

@@ -95,7 +95,7 @@ func (t pausesTx) setPause(p settings.Pause) error {
 	if err := t.audit(approvers.InstallationChain, kind, p.By, map[string]string{"round": strconv.Itoa(p.Round)}, map[string]string{"reason": p.Reason}); err != nil {
 		return err
 	}
-	if t.halts = p.On; !p.On {
+	if t.pausesAll = p.On; !p.On {
 		t.wakes[store.TimerThink], t.wakes[store.TimerRun], t.wakes[store.TimerPreview] = true, true, true
 	}
 	if p.On {
@@ -118,9 +118,9 @@ func ifPaused(r store.Reader) error {
 	return err
 }
 
-// awake removes the timers that rest while everything is paused. All timers are of one kind.
+// awake removes the timers that wait while everything is paused. All timers are of one kind.
 func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
-	if len(timers) == 0 || !halted[timers[0].Kind] {
+	if len(timers) == 0 || !pausedKinds[timers[0].Kind] {
 		return timers, nil
 	}
 	p, _, err := settings.ReadPause(r)

@@ -18,7 +18,7 @@ import (
 // pausable is the tests' policy with a role whose people may pause everything.
 func pausable(p *approvers.Policy) { p.PausedBy = []string{"team-lead"} }
 
-// wantPaused checks that a move was refused because everything is paused.
+// wantPaused checks that an action was refused because everything is paused.
 func wantPaused(t testing.TB, err error) {
 	t.Helper()
 	if !errors.Is(err, workflow.ErrPaused) {
@@ -26,8 +26,8 @@ func wantPaused(t testing.TB, err error) {
 	}
 }
 
-// During a pause nothing starts, even if it was approved, and no model is called; decisions are accepted and deadlines run
-// on. An approved call expires if it can't start in time. After the pause everything continues where it was.
+// During a pause nothing starts, even if it was approved, and no model is called; decisions are accepted and deadlines
+// run on. An approved call expires if it can't start in time. After the pause everything continues where it was.
 func TestPauseHoldsEverything(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -332,7 +332,7 @@ func (h *harness) showAll() {
 	h.t.Helper()
 	for timers := h.timers(store.ShowTimers...); len(timers) > 0; timers = h.timers(store.ShowTimers...) {
 		for id := range timers {
-			s := h.surface(id)
+			s := h.message(id)
 			if role, ok := strings.CutPrefix(s.To, "role:"); ok {
 				r, _ := h.policy.Load().Role(role)
 				h.ok(h.Outbox.Expand(h.ctx(), id, []string{r.Members[0].Value}))
@@ -366,7 +366,7 @@ func TestPausersAreTold(t *testing.T) {
 	p, err := h.Views.Paused(h.ctx())
 	h.ok(err)
 	h.showAll()
-	if got := h.surfacesOf(p.Ref()); len(got) != 2 || got[0].To != "role:team-lead" || got[1].To != "user:U0002" {
+	if got := h.messagesOf(p.Ref()); len(got) != 2 || got[0].To != "role:team-lead" || got[1].To != "user:U0002" {
 		t.Fatalf("%+v", got)
 	}
 	h.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.PausedBy = []string{"team-lead", "finance-director"} }))

@@ -31,7 +31,7 @@ func (h *harness) question(who approvers.Identity, request, text string) approve
 func (h *harness) notices(request string) string {
 	h.t.Helper()
 	var out []string
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == store.OutboxNotice {
 			out = append(out, fmt.Sprintf("%s %s %d", s.Note, s.To, s.Step))
 		}
@@ -43,7 +43,7 @@ func (h *harness) notices(request string) string {
 func (h *harness) places(request string, kind store.OutboxKind) string {
 	h.t.Helper()
 	var out []string
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == kind {
 			out = append(out, s.To)
 		}
@@ -98,7 +98,7 @@ func TestAQuestionAndItsAnswer(t *testing.T) {
 	if got := h.notices(r.ID); got != "answered user:U0002 0" {
 		t.Errorf("told: %s", got)
 	}
-	if now := h.surface(q.ID); now.Revision <= q.Revision {
+	if now := h.message(q.ID); now.Revision <= q.Revision {
 		t.Error("the answer is not to be shown where the question is")
 	}
 	if facts, text := h.lastFacts(r.ID, approvers.AuditRemarked); text != "it is for two" || facts["kind"] != "answer" || facts["question"] != "1" {
@@ -335,13 +335,13 @@ func TestANoticeLeadsToTheCard(t *testing.T) {
 	h.approve(lead, r.ID)
 	h.change(fin1, r.ID, `{"amount":901}`)
 	notice := h.show(h.only(r.ID, store.OutboxNotice))
-	h.ok(h.Outbox.Expand(h.ctx(), h.surfacesOf(r.ID)[0].ID, []string{"U0002"}))
-	for _, s := range h.surfacesOf(r.ID) {
+	h.ok(h.Outbox.Expand(h.ctx(), h.messagesOf(r.ID)[0].ID, []string{"U0002"}))
+	for _, s := range h.messagesOf(r.ID) {
 		if s.Kind == store.OutboxCard && s.To == "user:U0002" {
 			h.show(s)
 		}
 	}
-	if now := h.surface(notice.ID); now.State != store.OutboxWanted {
+	if now := h.message(notice.ID); now.State != store.OutboxWanted {
 		t.Errorf("the notice is %s after the card was posted", now.State)
 	}
 }
@@ -413,7 +413,7 @@ func TestCardsOfAStage(t *testing.T) {
 			p.Tools[3].Rules, p.Tools[3].Stages = nil, []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}}
 		}))
 		r := h.ask(`issue_refund {"amount":1}`)
-		for _, s := range h.surfacesOf(r.ID) {
+		for _, s := range h.messagesOf(r.ID) {
 			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{"U0003"}))
 		}
 		if got := h.places(r.ID, store.OutboxCard); got != "role:team-lead, role:finance-director, user:U0003" {
@@ -439,6 +439,83 @@ func TestCardsOfAStage(t *testing.T) {
 			t.Errorf("asked at %s", got)
 		}
 	})
+}
+
+// TestAnAnswerThatIsEditedLater checks that the answer stays as it was given, that the card is drawn again, that the person
+// who asked is told once, and that an approval stays.
+func TestAnAnswerThatIsEditedLater(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":600}`)
+	h.question(lead, r.ID, "why?")
+	h.showsQuestion(r.ID, store.OutboxQuestion, "1772442000.000001", false, store.ToConversation)
+	answer := h.spoken(alice, "it broke")
+	h.hear(answer)
+	h.approve(lead, r.ID)
+	card := h.show(h.messagesOf(r.ID)[0])
+	told := h.notices(r.ID)
+	h.rewrite(answer, "it broke")
+	if got := h.request(r.ID).Remark(1); got.MessageEdit != nil || h.notices(r.ID) != told {
+		t.Errorf("an edit that left the words: %+v, %s", got, h.notices(r.ID))
+	}
+	for i, change := range []func(){
+		func() { h.rewrite(answer, "it did not break") },
+		func() { h.rewrite(answer, "it did break") },
+		func() { h.erase(answer, true) },
+		func() { h.rewrite(answer, "who knows") }, // Slack tells of it late
+	} {
+		change()
+		r := h.request(r.ID)
+		got := r.Remark(1)
+		if got.Text != "it broke" || got.MessageEdit == nil || got.MessageEdit.Deleted != (i >= 2) || got.MessageEdit.Text != [4]string{"it did not break", "it did break"}[i] {
+			t.Errorf("%d: %+v, %+v", i, got, got.MessageEdit)
+		}
+		if want := told + ", answer_edited user:U0002 0"; h.notices(r.ID) != want {
+			t.Errorf("%d: notices %q; want %q", i, h.notices(r.ID), want)
+		}
+		if r.State != approvers.Pending || r.Stage != 1 || len(r.ValidApprovals()) != 1 {
+			t.Errorf("%d: it is %s at stage %d with %d approvals", i, r.State, r.Stage, len(r.ValidApprovals()))
+		}
+	}
+	if now := h.message(card.ID); now.State != store.OutboxWanted {
+		t.Errorf("the card is %s", now.State)
+	}
+	h.wantKinds(r.ID, "proposed remarked shown remarked decided advanced shown reworded reworded reworded")
+	h.reject(fin1, r.ID)
+	h.clock.pass(time.Minute)
+	h.rewrite(answer, "too late")
+	h.wantKinds(r.ID, "proposed remarked shown remarked decided advanced shown reworded reworded reworded decided closed returned")
+	if erased := h.request(r.ID).Erase().Remark(1); erased.Text != "" || erased.MessageEdit != nil {
+		t.Errorf("erased: %+v", erased)
+	}
+}
+
+// showsQuestion has Slack show a question with a ts at some addresses and refuse it at others. lost: it is deleted then.
+func (h *harness) showsQuestion(ref string, kind store.OutboxKind, ts string, lost bool, at ...string) {
+	h.t.Helper()
+	for range 2 { // a refusal in the thread creates the direct messages
+		for _, s := range h.messagesOf(ref) {
+			if s.Kind != kind || s.State != store.OutboxWanted || s.TS != "" {
+				continue
+			}
+			if !slices.ContainsFunc(at, func(at string) bool { return strings.HasPrefix(s.To, at) }) {
+				h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "channel_not_found", ""))
+				continue
+			}
+			s.Channel, s.TS = "C-"+s.To, ts
+			h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
+			if lost {
+				h.loses(h.message(s.ID))
+			}
+		}
+	}
+}
+
+// reply is a message in the thread without a mention, received now.
+func (h *harness) reply(who approvers.Identity, ts, text string) workflow.IncomingMessage {
+	return workflow.IncomingMessage{
+		Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: "100.1", TS: ts, Who: who, Text: text,
+		Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
+	}
 }
 
 // A message in the thread answers a question only if its author was shown the question before writing it.
@@ -467,30 +544,12 @@ func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 			h.say(bob, "for me, too")
 			r := h.request(h.propose(asking.Turn, `issue_refund {"amount":1}`)[0].Request)
 			h.question(lead, r.ID, "why?")
-			for range 2 { // a refusal in the thread creates the direct messages
-				for _, s := range h.surfacesOf(r.ID) {
-					if s.Kind != store.OutboxQuestion || s.State != store.OutboxWanted || s.TS != "" {
-						continue
-					}
-					if !slices.ContainsFunc(c.shown, func(at string) bool { return strings.HasPrefix(s.To, at) }) {
-						h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "channel_not_found", ""))
-						continue
-					}
-					s.Channel, s.TS = "C-"+s.To, posted
-					h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
-					if c.lost {
-						h.loses(h.surface(s.ID))
-					}
-				}
-			}
+			h.showsQuestion(r.ID, store.OutboxQuestion, posted, c.lost, c.shown...)
 			if c.edited {
 				h.question(lead, r.ID, "and for whom?") // it is not shown yet
 			}
 			h.clock.pass(time.Minute)
-			heard := h.hear(workflow.IncomingMessage{
-				Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: "100.1", TS: c.ts, Who: alice, Text: "and one more thing",
-				Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
-			})
+			heard := h.hear(h.reply(alice, c.ts, "and one more thing"))
 			if now := h.request(r.ID); now.Answered(0) != c.answer || (heard.Passed == lead.ID) != c.answer || heard.Queued == c.answer {
 				t.Errorf("%+v; remarks %+v", heard, now.Remarks)
 			}

@@ -270,7 +270,7 @@ func (t proposalsTx) newExecution(call store.Call, tool Tool, args json.RawMessa
 
 // runNow schedules an execution to be claimed and run.
 func (t proposalsTx) runNow(e approvers.Execution) error {
-	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: t.now})
+	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: t.now, Affinity: store.ToConversation + e.Conversation})
 }
 
 // ask opens a request for a call and shows its card.

@@ -35,7 +35,7 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 	}
 	o.say(alice, "four")
 	queued := 0
-	for _, s := range o.surfacesOf(turn) {
+	for _, s := range o.messagesOf(turn) {
 		if s.Kind == store.OutboxQueued {
 			queued++
 			if s.Revision < 2 {
@@ -72,7 +72,7 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 // waits, unless the call ends in a wait for people.
 func TestQueuedSendersAreToldOnlyOfWaits(t *testing.T) {
 	notices := func(h *harness, turn string) (n int) {
-		for _, s := range h.surfacesOf(turn) {
+		for _, s := range h.messagesOf(turn) {
 			n += b2i(s.Kind == store.OutboxQueued)
 		}
 		return n
@@ -224,7 +224,7 @@ func TestTryAgainIsOverWhenTheConversationWentOn(t *testing.T) {
 
 func TestWhoIsHeard(t *testing.T) {
 	o := newHarness(t)
-	utter := func(change func(*workflow.IncomingMessage)) workflow.MessageResult {
+	receive := func(change func(*workflow.IncomingMessage)) workflow.MessageResult {
 		u := workflow.IncomingMessage{
 			Inbox: o.id("Ev"), At: o.clock.Now(), Team: "T0001", Thread: o.id("th"), TS: o.id("ts"), Who: alice, Text: "hi", Start: true,
 			Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
@@ -232,16 +232,16 @@ func TestWhoIsHeard(t *testing.T) {
 		change(&u)
 		return o.hear(u)
 	}
-	if h := utter(func(u *workflow.IncomingMessage) { u.Channel.Name = "random"; u.Channel.Channel = "C0009" }); h.Denied == nil || h.Denied.Code != approvers.DeniedChannel {
+	if h := receive(func(u *workflow.IncomingMessage) { u.Channel.Name = "random"; u.Channel.Channel = "C0009" }); h.Denied == nil || h.Denied.Code != approvers.DeniedChannel {
 		t.Errorf("in a channel without an agent: %+v", h)
 	}
-	if h := utter(func(u *workflow.IncomingMessage) { u.Who.Guest = true }); h.Denied == nil || h.Denied.Code != approvers.DeniedGuest {
+	if h := receive(func(u *workflow.IncomingMessage) { u.Who.Guest = true }); h.Denied == nil || h.Denied.Code != approvers.DeniedGuest {
 		t.Errorf("a guest: %+v", h)
 	}
-	if h := utter(func(u *workflow.IncomingMessage) { u.Start = false }); !h.Ignored || h.Turn != "" {
+	if h := receive(func(u *workflow.IncomingMessage) { u.Start = false }); !h.Ignored || h.Turn != "" {
 		t.Errorf("talk in a thread that is not the bot's: %+v", h)
 	}
-	if h := utter(func(u *workflow.IncomingMessage) { u.Who.Bot, u.Start = true, false }); !h.Ignored {
+	if h := receive(func(u *workflow.IncomingMessage) { u.Who.Bot, u.Start = true, false }); !h.Ignored {
 		t.Errorf("a bot's talk: %+v", h)
 	}
 	if n := len(o.timers(store.TimerInbox)); n != 0 {
@@ -257,9 +257,9 @@ func TestWhoIsHeard(t *testing.T) {
 
 func TestDirectMessagesBeginAnew(t *testing.T) {
 	h := newHarness(t)
-	say := func(anew bool) workflow.MessageResult {
+	say := func(newConversation bool) workflow.MessageResult {
 		return h.hear(workflow.IncomingMessage{
-			Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", TS: h.id("ts"), Who: alice, Text: "hi", Start: true, Anew: anew,
+			Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", TS: h.id("ts"), Who: alice, Text: "hi", Start: true, NewConversation: newConversation,
 			Channel: approvers.ChannelRef{Channel: "D0001", DM: true},
 		})
 	}

@@ -226,8 +226,8 @@ func (r *raceHarness) exact(ra *race) error {
 		if now.Bundled() {
 			cards = 0
 		}
-		if n := len(r.surfacesOf(q.ID)); n != cards {
-			return fmt.Errorf("%d surfaces of a %s request at stage %d, want %d", n, now.State, now.Stage, cards)
+		if n := len(r.messagesOf(q.ID)); n != cards {
+			return fmt.Errorf("%d outbox messages of a %s request at stage %d, want %d", n, now.State, now.Stage, cards)
 		}
 	}
 	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })

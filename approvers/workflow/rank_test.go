@@ -17,9 +17,9 @@ func (h *harness) ranks(refs ...string) map[store.OutboxKind]store.Rank {
 	h.t.Helper()
 	out := map[store.OutboxKind]store.Rank{}
 	for _, ref := range refs {
-		for _, s := range h.surfacesOf(ref) {
+		for _, s := range h.messagesOf(ref) {
 			if rank, seen := out[s.Kind]; seen && rank != s.Rank {
-				h.t.Errorf("surfaces of kind %s are ranked %q and %q", s.Kind, rank, s.Rank)
+				h.t.Errorf("outbox messages of kind %s are ranked %q and %q", s.Kind, rank, s.Rank)
 			}
 			out[s.Kind] = s.Rank
 			if _, due := h.timers(s.Rank.Timer())[s.ID]; due != (s.State == store.OutboxWanted) {
@@ -53,7 +53,7 @@ func TestRanks(t *testing.T) {
 	if got := h.ranks(critical)[store.OutboxCard]; got != first {
 		t.Errorf("a critical card is ranked %q", got)
 	}
-	for _, s := range h.surfacesOf(critical) {
+	for _, s := range h.messagesOf(critical) {
 		if s.To == "role:finance-director" {
 			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{"U0003", "U0004"}))
 		}
@@ -93,9 +93,9 @@ func TestRankOfABundle(t *testing.T) {
 	}
 }
 
-// TestManyChangesAreOneShowing checks that while a card waits for Slack, changes of it don't move it in the queue, and
+// TestManyChangesAreOneDelivery checks that while a card waits for Slack, changes of it don't move it in the queue, and
 // are shown at once.
-func TestManyChangesAreOneShowing(t *testing.T) {
+func TestManyChangesAreOneDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
 	card := h.show(h.only(r.ID, store.OutboxCard))
@@ -110,7 +110,7 @@ func TestManyChangesAreOneShowing(t *testing.T) {
 	if got := h.timers(store.TimerShow)[card.ID]; got != waits {
 		t.Errorf("it waits as %+v; want its turn kept: %+v", got, waits)
 	}
-	if got := h.surface(card.ID); got.Revision < card.Revision+6 || h.show(got).State != store.OutboxShown {
+	if got := h.message(card.ID); got.Revision < card.Revision+6 || h.show(got).State != store.OutboxShown {
 		t.Errorf("shown %d of %d after one showing", got.ShownRevision, got.Revision)
 	}
 	if _, left := h.timers(store.TimerShow)[card.ID]; left {

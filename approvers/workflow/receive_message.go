@@ -19,20 +19,20 @@ const silence = 8 * time.Hour
 
 // IncomingMessage is a message from a person to the bot.
 type IncomingMessage struct {
-	Inbox    string    // id of the delivery, closed in the same transaction
-	At       time.Time // when it was received
-	Channel  approvers.ChannelRef
-	Team     string
-	Thread   string // ts of the thread's root; empty at the top level of a direct message
-	TS       string // the message's own ts
-	Who      approvers.Identity
-	Text     string         // as the model should read it
-	Attached string         // for the model only: the attached files, and where the message was written
-	Start    bool           // it may begin a conversation: a mention, or a direct message
-	Anew     bool           // it begins a new conversation at the top level of a direct message
-	Halt     bool           // it says to stop: the current turn is stopped, and no turn begins
-	Edited   string         // Slack's ts of the last edit; empty: it was not edited
-	Gap      *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
+	Inbox           string    // id of the delivery, closed in the same transaction
+	At              time.Time // when it was received
+	Channel         approvers.ChannelRef
+	Team            string
+	Thread          string // ts of the thread's root; empty at the top level of a direct message
+	TS              string // the message's own ts
+	Who             approvers.Identity
+	Text            string         // as the model should read it
+	Attached        string         // for the model only: the attached files, and where the message was written
+	Start           bool           // it may begin a conversation: a mention, or a direct message
+	NewConversation bool           // it begins a new conversation at the top level of a direct message
+	Stop            bool           // it says to stop: the current turn is stopped, and no turn begins
+	Edited          string         // Slack's ts of the last edit; empty: it was not edited
+	Gap             *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
 }
 
 // MessageResult says how a message was handled.
@@ -43,7 +43,7 @@ type MessageResult struct {
 	Paused       bool // everything is paused: the message is kept, and its author is told
 	Ignored      bool // it was not for the bot
 	Duplicate    bool // it was received before
-	Halted       bool // it stopped the turn
+	Stopped      bool // it stopped the turn
 	// Passed is the approver whose question it answers; empty if it answers none.
 	Passed approvers.PersonID
 	Denied *approvers.Denied
@@ -92,7 +92,7 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 			return err
 		}
 		result.Paused = p.On
-		if slices.ContainsFunc(recent, func(m store.Message) bool { return m.TS == u.TS && m.Author == u.Who.ID }) {
+		if slices.ContainsFunc(recent, func(m store.Message) bool { return m.TS == u.TS && m.Author == u.Who.ID }) || beforeRecent(recent, u.TS) {
 			result.Duplicate = true
 			return nil
 		}
@@ -119,6 +119,13 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 	return len(conversation) > 0
 }
 
+// beforeRecent reports whether a message is older than the recent ones of a long conversation. Only a history that is read
+// again has such messages.
+func beforeRecent(recent []store.Message, ts string) bool {
+	i := slices.IndexFunc(recent, func(m store.Message) bool { return m.Role == store.RoleUser && m.TS != "" })
+	return i >= 0 && recent[0].Seq > 1 && sentBefore(ts, recent[i].TS)
+}
+
 // alreadyTold checks whether a message is deleted by now, or was stored before it was edited. Deliveries can arrive out
 // of order: the edit of a recent message may come before the message itself, which is then stored with the edited text.
 func (t turnsTx) alreadyTold(u IncomingMessage, result *MessageResult) (err error) {
@@ -140,7 +147,7 @@ func (t turnsTx) conversationFor(u IncomingMessage, result *MessageResult) (stor
 		return conv, err
 	}
 	known := err == nil
-	if known && u.Thread == "" && (u.Anew || t.now.Sub(conv.LastAt) > silence) && conv.Turn == "" {
+	if known && u.Thread == "" && (u.NewConversation || t.now.Sub(conv.LastAt) > silence) && conv.Turn == "" {
 		known = false
 	}
 	if !known && !u.Start {
@@ -196,8 +203,8 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 	if err := t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it shows how many messages wait
 		return err
 	}
-	if u.Halt && turn.Halted == "" {
-		result.Halted = true
+	if u.Stop && turn.Stopping == "" {
+		result.Stopped = true
 		m.State, m.Turn = store.MessageTaken, turn.ID
 		if err := t.PutMessage(m); err != nil {
 			return err
@@ -206,7 +213,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 			return err
 		}
 		conv.Version++
-		denied, err := t.haltTurn(turn, conv, Click{Who: u.Who, Inbox: u.Inbox, At: u.At})
+		denied, err := t.stopBy(turn, conv, Click{Who: u.Who, Inbox: u.Inbox, At: u.At})
 		result.deny(denied, u.Start)
 		return err
 	}
@@ -248,7 +255,7 @@ func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store
 	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxGap, Ref: result.Turn, To: store.ToConversation + result.Conversation})
 }
 
-// begin starts a turn with all messages that wait. The caller puts the conversation.
+// begin starts a turn with all messages that wait. The caller stores the conversation.
 func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil {
@@ -291,7 +298,7 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 
 // think schedules the model call of a turn. If a pause holds it up, the conversation is told.
 func (t turnsTx) think(turn approvers.Turn) error {
-	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now}); err != nil {
+	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now, Affinity: store.ToConversation + turn.Conversation}); err != nil {
 		return err
 	}
 	p, _, err := settings.ReadPause(t)

@@ -9,11 +9,12 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
 	"countersign/store"
+	"countersign/store/jobs"
 )
 
-// Received records that everything that people wrote before until was received, and that Slack could deliver until
-// open. While messages of a gap are being read, it records nothing: a new process reads them again from the beginning
-// of the gap.
+// Received records two times: before until, everything that people wrote was received; up to open, Slack could deliver.
+// While messages of a gap are being read, it records nothing: a new process reads them again from the beginning of the
+// gap.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
 	return w.update(ctx, "received", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -32,8 +33,8 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// Missed records that messages may not have been received until now, since the times that Received recorded last: Slack
-// could not deliver, or, if quiet is set, nothing came. They are to be read. A store that never received anything has
+// Missed records a gap, from the times that Received recorded last until now: Slack could not deliver, or, if quiet is
+// set, nothing came. It schedules the reading of the messages in the gap. A store that never received anything has
 // missed nothing.
 func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	return w.update(ctx, "missed", func(t *tx) error {
@@ -63,8 +64,8 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	})
 }
 
-// StillWaits reminds the people of each request that waited in a gap, if the gap was long enough for Slack to give up:
-// a click in it was lost.
+// StillWaits reminds the people of each request that waited in a gap, if the gap was so long that Slack gave up: a
+// click in it was lost.
 func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	if gap.Quiet || gap.To.Sub(gap.From) < approvers.LostClicks {
 		return nil
@@ -130,6 +131,16 @@ func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 	})
 }
 
+// JoinedRead records that the channel of a timer is read, which the bot has joined.
+func (w *Intake) JoinedRead(ctx context.Context, timer store.Timer) error {
+	return w.update(ctx, "joined read", func(t *tx) error {
+		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
+			return err // the bot has joined it again
+		}
+		return t.ClearTimer(timer.Kind, timer.Ref)
+	})
+}
+
 func (t receptionTx) put(now settings.Reception, row store.Setting) (err error) {
 	if row.Value, err = json.Marshal(now); err != nil {
 		return err
@@ -164,4 +175,29 @@ func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 		return kept, nil
 	}
 	return before, nil
+}
+
+// retryDeferred has the deliveries handled now that wait until Slack says who sent them.
+func (t receptionTx) retryDeferred() error {
+	timers, err := t.Timers(store.TimerInbox, maxRetried)
+	if err != nil {
+		return err
+	}
+	for _, timer := range timers {
+		if timer.PutOff.IsZero() || !timer.Due.After(t.now) {
+			continue
+		}
+		row, err := t.Inbox(timer.Ref)
+		if store.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err != nil || row.Deferred == nil {
+			continue
+		}
+		timer.Due = t.now
+		if err := t.SetTimer(timer); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -97,13 +97,13 @@ func TestReconsiderTakesApprovalsBack(t *testing.T) {
 	h.policy.Store(policy("policy-2", two(true)))
 	r := h.ask(`cancel_account {}`)
 	h.approve(alice, r.ID)
-	card := h.surfacesOf(r.ID)[0].Revision
+	card := h.messagesOf(r.ID)[0].Revision
 	h.policy.Store(policy("policy-3", two(false)))
 	h.ok(h.Requests.Reevaluate(h.ctx()))
-	if r := h.wantState(r.ID, approvers.Pending); len(r.Standing()) != 0 {
+	if r := h.wantState(r.ID, approvers.Pending); len(r.ValidApprovals()) != 0 {
 		t.Error("an approval counts that its giver may not give any more")
 	}
-	if h.surfacesOf(r.ID)[0].Revision == card {
+	if h.messagesOf(r.ID)[0].Revision == card {
 		t.Error("the card is not shown again")
 	}
 	h.wantKinds(r.ID, "proposed decided replanned")

@@ -12,8 +12,8 @@ import (
 // maxRefusals bounds what is remembered of Slack's refusals.
 const maxRefusals = 50
 
-// Refused remembers something that Slack refuses in this workspace. It replaces what was remembered of the same, and
-// drops what may be tried again.
+// Refused remembers something that Slack refuses in this workspace. It replaces an earlier refusal of the same, and
+// drops those that may be tried again.
 func (w *Outbox) Refused(ctx context.Context, refusal settings.Refusal) error {
 	return w.update(ctx, "refused", func(t *tx) error {
 		list, s, err := settings.ReadRefusals(t)

@@ -33,7 +33,10 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 		if unseen {
 			events = nil // nobody is reminded of a request that they were not shown
 		}
-		return t.apply(after, events)
+		if err := t.apply(after, events); err != nil || approvers.AwaitsAnybody(after, t.policy, people) {
+			return err
+		}
+		return t.timers.scheduleAvailability(after) // such as after a deactivation of which Slack's event was lost
 	})
 }
 
@@ -49,7 +52,7 @@ func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) e
 	}
 	for _, p := range people {
 		since, ok := r.TurnOf(t.policy, p.Who)
-		if ok && !p.Away && !moved(r, p.Who.ID, since) && stale(messages, store.ToUser+p.Who.ID.User(), since) {
+		if ok && !p.Away && !decidedThemselves(r, p.Who.ID, since) && stale(messages, store.ToUser+p.Who.ID.User(), since) {
 			if err := t.outbox.notify(r.ID, p.Who.ID, store.NoteTurn, 0); err != nil {
 				return err
 			}
@@ -65,8 +68,8 @@ func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) e
 	return nil
 }
 
-// moved reports whether a person's turn began with their own decision, so that they know of it.
-func moved(r approvers.Request, who approvers.PersonID, since time.Time) bool {
+// decidedThemselves reports whether a person's turn began with their own decision, so that they know of it.
+func decidedThemselves(r approvers.Request, who approvers.PersonID, since time.Time) bool {
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who && d.At.Equal(since) })
 }
 

@@ -44,7 +44,7 @@ func TestRemindersComeAndEnd(t *testing.T) {
 	if n := len(h.timers(store.TimerRemind)); n != 0 {
 		t.Errorf("%d reminders are left", n)
 	}
-	for _, s := range h.surfacesOf(r.ID) {
+	for _, s := range h.messagesOf(r.ID) {
 		if s.Note == store.NoteReminder && s.Revision < 2 {
 			t.Errorf("the reminder to %s does not show that it is settled", s.To)
 		}

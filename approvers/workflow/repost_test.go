@@ -15,14 +15,14 @@ import (
 func (h *harness) loses(s store.OutboxMessage) store.OutboxMessage {
 	h.t.Helper()
 	h.erase(workflow.IncomingMessage{Team: "T0001", Channel: approvers.ChannelRef{Channel: s.Channel}, TS: s.TS}, false)
-	return h.surface(s.ID)
+	return h.message(s.ID)
 }
 
 // showThese shows all wanted messages of some refs.
 func (h *harness) showThese(refs ...string) {
 	h.t.Helper()
 	for _, ref := range refs {
-		for _, s := range h.surfacesOf(ref) {
+		for _, s := range h.messagesOf(ref) {
 			if s.State == store.OutboxWanted {
 				h.n++
 				h.show(s)
@@ -31,8 +31,8 @@ func (h *harness) showThese(refs ...string) {
 	}
 }
 
-// TestVanishedCards checks that deleted cards are posted again when somebody asks, and not before.
-func TestVanishedCards(t *testing.T) {
+// TestDeletedCards checks that deleted cards are posted again when somebody asks, and not before.
+func TestDeletedCards(t *testing.T) {
 	for name, ask := range map[string]func(*harness, approvers.Request, store.OutboxMessage){
 		"somebody writes in the asker's thread": func(h *harness, _ approvers.Request, _ store.OutboxMessage) { h.say(bob, "hello?") },
 		"somebody writes under the card": func(h *harness, _ approvers.Request, was store.OutboxMessage) {
@@ -70,13 +70,13 @@ func TestVanishedCards(t *testing.T) {
 				t.Errorf("a link leads to a card that is not there (%v)", err)
 			}
 			ask(h, r, card)
-			back := h.surface(card.ID)
+			back := h.message(card.ID)
 			if back.State != store.OutboxWanted || back.TS != "" || back.Round != 1 || len(h.timers(store.TimerRepost)) != 0 {
 				t.Fatalf("it is %+v", back)
 			}
 			h.say(bob, "and now?")
 			h.loses(card) // told late
-			if now := h.surface(card.ID); now.Round != 1 || now.State != store.OutboxWanted {
+			if now := h.message(card.ID); now.Round != 1 || now.State != store.OutboxWanted {
 				t.Errorf("it is %+v", now)
 			}
 			back.Channel, back.TS = card.Channel, "300.1"
@@ -88,9 +88,9 @@ func TestVanishedCards(t *testing.T) {
 	}
 }
 
-// TestVanishedCardsOfOthers checks that a deleted card comes back when other people at the same place must see it,
+// TestDeletedCardsOfOthers checks that a deleted card comes back when other people at the same place must see it,
 // whether or not Slack reported the deletion.
-func TestVanishedCardsOfOthers(t *testing.T) {
+func TestDeletedCardsOfOthers(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		h := newHarness(t)
 		h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -104,17 +104,17 @@ func TestVanishedCardsOfOthers(t *testing.T) {
 		}
 		h.approve(support, r.ID)
 		if !told {
-			h.ok(h.Outbox.MarkLost(h.ctx(), h.surface(card.ID)))
+			h.ok(h.Outbox.MarkLost(h.ctx(), h.message(card.ID)))
 		}
-		if got := h.surface(card.ID); got.State != store.OutboxWanted || got.TS != "" {
+		if got := h.message(card.ID); got.State != store.OutboxWanted || got.TS != "" {
 			t.Errorf("told of: %t; it is %+v", told, got)
 		}
 	}
 }
 
-// TestWhatVanishesTwice checks that a repeatedly deleted card is reposted less and less often before its deadline, and
-// in the end not at all: the person who deletes it prevails.
-func TestWhatVanishesTwice(t *testing.T) {
+// TestCardsDeletedRepeatedly checks that a repeatedly deleted card is reposted less and less often before its deadline,
+// and in the end not at all: the person who deletes it prevails.
+func TestCardsDeletedRepeatedly(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[0].Lead = "" }))
 	r := h.ask(`apply_discount {}`)
@@ -124,7 +124,7 @@ func TestWhatVanishesTwice(t *testing.T) {
 		card := h.only(r.ID, store.OutboxCard)
 		card.Channel, card.TS = "C0002", h.id("ts")
 		h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
-		h.loses(h.surface(card.ID))
+		h.loses(h.message(card.ID))
 		timer, ok := h.timers(store.TimerRepost)[card.ID]
 		if !ok {
 			break
@@ -155,7 +155,7 @@ func TestWhatDoesNotMatterStaysAway(t *testing.T) {
 	h.answer(r.Turn)
 	h.showThese(r.ID, r.Turn)
 	for _, ref := range []string{r.ID, r.Turn} {
-		for _, s := range h.surfacesOf(ref) {
+		for _, s := range h.messagesOf(ref) {
 			if got := h.loses(s); got.State != store.OutboxRemoved || got.TS != "" {
 				t.Errorf("%s is %s", s.Kind, got.State)
 			}
@@ -167,9 +167,9 @@ func TestWhatDoesNotMatterStaysAway(t *testing.T) {
 	}
 }
 
-// TestVanishedInTheThread checks that a message in the requester's thread comes back after the next message there: the
+// TestDeletedInTheThread checks that a message in the requester's thread comes back after the next message there: the
 // step, an approver's question, the question about a run.
-func TestVanishedInTheThread(t *testing.T) {
+func TestDeletedInTheThread(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
 	r := h.requestIn(turn, `issue_refund {"amount":1}`)
@@ -182,7 +182,7 @@ func TestVanishedInTheThread(t *testing.T) {
 		}
 	}
 	h.say(bob, "hello?")
-	if a, b := h.surface(step.ID), h.surface(question.ID); a.State != store.OutboxWanted || b.State != store.OutboxWanted || a.TS+b.TS != "" {
+	if a, b := h.message(step.ID), h.message(question.ID); a.State != store.OutboxWanted || b.State != store.OutboxWanted || a.TS+b.TS != "" {
 		t.Errorf("they are %s and %s", a.State, b.State)
 	}
 	h.showThese(r.ID, turn)
@@ -191,19 +191,19 @@ func TestVanishedInTheThread(t *testing.T) {
 	h.ok(err)
 	h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
 	h.showThese(r.ID, turn, r.Execution)
-	asks := h.surfacesOf(r.Execution)[0]
+	asks := h.messagesOf(r.Execution)[0]
 	if got := h.loses(asks); got.State != store.OutboxLost || len(h.timers(store.TimerRepost)) == 0 {
 		t.Errorf("the question about the run is %s", got.State)
 	}
 	h.say(bob, "and?")
-	if got := h.surface(asks.ID); got.State != store.OutboxWanted {
+	if got := h.message(asks.ID); got.State != store.OutboxWanted {
 		t.Errorf("the question about the run is %s", got.State)
 	}
 	h.showThese(r.ID, turn, r.Execution)
-	h.loses(h.surface(asks.ID))
+	h.loses(h.message(asks.ID))
 	h.clock.pass(expiresAfter)
 	h.due() // the model is told that it is unknown; people may still report
-	if got := h.surface(asks.ID); got.State != store.OutboxWanted {
+	if got := h.message(asks.ID); got.State != store.OutboxWanted {
 		t.Errorf("the question about the run is %s near its deadline", got.State)
 	}
 	h.answer(turn)
@@ -223,47 +223,47 @@ func TestTheDeadlineIsPutOff(t *testing.T) {
 	h.approve(support, r.ID)
 	h.clock.pass(expiresAfter / 2)
 	h.due()
-	if got := h.surface(step.ID); got.State != store.OutboxLost {
+	if got := h.message(step.ID); got.State != store.OutboxLost {
 		t.Errorf("half of its new time is left, and it is %s", got.State)
 	}
 	h.clock.pass(expiresAfter / 4)
 	h.due()
-	if got := h.surface(step.ID); got.State != store.OutboxWanted {
+	if got := h.message(step.ID); got.State != store.OutboxWanted {
 		t.Errorf("a quarter of its new time is left, and it is %s", got.State)
 	}
 }
 
-// TestVanishedMeanwhile checks that a deletion that overtakes the record of the post, and one during an update, are not
-// lost, and that a message that was posted anew because Slack refused further changes is not confused with the earlier
+// TestDeletedMeanwhile checks that a deletion that overtakes the record of the post, and one during an update, are not
+// lost, and that a message that was posted again because Slack refused further changes is not confused with the earlier
 // one.
-func TestVanishedMeanwhile(t *testing.T) {
+func TestDeletedMeanwhile(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
 	card := h.only(r.ID, store.OutboxCard)
 	card.Channel, card.TS = "C0002", "300.1"
 	h.loses(card) // it is unknown what it showed
 	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
-	if got := h.surface(card.ID); got.State != store.OutboxLost || got.Round != 1 {
+	if got := h.message(card.ID); got.State != store.OutboxLost || got.Round != 1 {
 		t.Fatalf("it is %+v", got)
 	}
 	h.say(bob, "hello?")
-	back := h.surface(card.ID)
+	back := h.message(card.ID)
 	back.Channel, back.TS = "C0002", "300.2"
 	h.ok(h.Outbox.Delivered(h.ctx(), back, h.posted(back)))
-	read := h.surface(card.ID)
+	read := h.message(card.ID)
 	h.loses(read)
 	h.ok(h.Outbox.Delivered(h.ctx(), read, h.posted(read))) // the answer to an update that was under way
 	h.ok(h.Outbox.Unchanged(h.ctx(), read))
-	if got := h.surface(card.ID); got.State != store.OutboxLost || got.Round != 2 || got.Posts != 3 {
+	if got := h.message(card.ID); got.State != store.OutboxLost || got.Round != 2 || got.Posts != 3 {
 		t.Errorf("it is %+v", got)
 	}
 	h.say(bob, "hello?")
-	back = h.surface(card.ID)
+	back = h.message(card.ID)
 	back.Channel, back.TS = "C0002", "300.3"
 	h.ok(h.Outbox.Delivered(h.ctx(), back, h.posted(back)))
 	h.ok(h.Outbox.Replace(h.ctx(), back))
 	h.ok(h.Outbox.Replace(h.ctx(), back))
-	if got := h.surface(card.ID); got.State != store.OutboxWanted || got.Round != 3 || got.TS != "" {
+	if got := h.message(card.ID); got.State != store.OutboxWanted || got.Round != 3 || got.TS != "" {
 		t.Errorf("it is %+v", got)
 	}
 }
@@ -276,12 +276,12 @@ func TestReminderFindsOut(t *testing.T) {
 	card := h.show(h.only(r.ID, store.OutboxCard))
 	h.clock.pass(escalateAfter)
 	h.due()
-	read := h.surface(card.ID)
+	read := h.message(card.ID)
 	if read.State != store.OutboxWanted || !read.RepostIfLost {
 		t.Fatalf("it is %+v", read)
 	}
 	h.ok(h.Outbox.MarkLost(h.ctx(), read))
-	if got := h.surface(card.ID); got.State != store.OutboxWanted || got.TS != "" || got.RepostIfLost || got.Round != 1 {
+	if got := h.message(card.ID); got.State != store.OutboxWanted || got.TS != "" || got.RepostIfLost || got.Round != 1 {
 		t.Errorf("it is %+v", got)
 	}
 }

@@ -108,7 +108,7 @@ func TestRestored(t *testing.T) {
 		if c := b.wantOutcome(r.Call, approvers.OutcomeVoided); !contains(c.Result, "Do not call it again") || contains(c.Result, "was not run") {
 			t.Errorf("the agent is told %s", c.Result)
 		}
-		for _, s := range b.surfacesOf(r.ID) {
+		for _, s := range b.messagesOf(r.ID) {
 			if s.State != store.OutboxWanted {
 				t.Errorf("the %s at %s is not shown again", s.Kind, s.To)
 			}

@@ -8,8 +8,8 @@ import (
 )
 
 // Reveal records that a person was shown the masked values of a request, in a form that only they see. Secrets are the
-// paths that were masked; body is what the record keeps of the form, without the values. If they may decide the request as it is now, they can approve it from then
-// on.
+// paths that were masked; body is what the record keeps of the form, without the values. If they may decide the request
+// as it is now, they can approve it from then on.
 func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body []byte) error {
 	return w.update(ctx, "reveal", func(t *tx) error {
 		if err := t.records.auditRevealed(c, body); err != nil {
@@ -20,7 +20,7 @@ func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body [
 			return err
 		}
 		if denied == nil {
-			after, events, denied := cur.now.Reveal(t.deciding(), t.requests.move(c), secrets)
+			after, events, denied := cur.now.Reveal(t.deciding(), t.requests.action(c), secrets)
 			if denied == nil {
 				return t.apply(after, append(cur.events, events...))
 			}
@@ -36,10 +36,10 @@ func (t recordsTx) auditRevealed(c Click, body []byte) error {
 		return err
 	}
 	for _, a := range records {
-		if a.Kind == approvers.AuditShown && a.Actor == c.Who.ID && a.Facts["surface"] == approvers.SurfaceReveal && a.Facts["digest"] == c.Digest {
+		if a.Kind == approvers.AuditShown && a.Actor == c.Who.ID && a.Facts[approvers.FactShownAs] == approvers.ShownAsReveal && a.Facts["digest"] == c.Digest {
 			return nil
 		}
 	}
-	facts := map[string]string{"surface": approvers.SurfaceReveal, "to": store.ToUser + c.Who.ID.User(), "rendering": c.Rendering, "digest": c.Digest}
+	facts := map[string]string{approvers.FactShownAs: approvers.ShownAsReveal, "to": store.ToUser + c.Who.ID.User(), "rendering": c.Rendering, "digest": c.Digest}
 	return t.audit(c.Request, approvers.AuditShown, c.Who.ID, facts, body)
 }

@@ -30,7 +30,7 @@ func (h *harness) reveal(who approvers.Identity, c workflow.Click) {
 func (h *harness) revealedTo(request string) (who []approvers.PersonID) {
 	records := readStore(h, func(s store.Reader) ([]approvers.AuditRecord, error) { return s.Audit(request) })
 	for _, a := range records {
-		if a.Kind == approvers.AuditShown && a.Facts["surface"] == approvers.SurfaceReveal {
+		if a.Kind == approvers.AuditShown && a.Facts["surface"] == approvers.ShownAsReveal {
 			who = append(who, a.Actor)
 		}
 	}
@@ -46,14 +46,14 @@ func TestReveal(t *testing.T) {
 	if _, err := h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID)); !errors.As(err, &denied) || denied.Code != approvers.DeniedMasked {
 		t.Fatalf("unseen: %v", err)
 	}
-	card := h.show(h.surfacesOf(r.ID)[0])
+	card := h.show(h.messagesOf(r.ID)[0])
 	look := h.clickOn(lead, "", r.ID)
 	h.reveal(lead, look)
 	h.reveal(lead, look) // the delivery was repeated
 	if got := h.revealedTo(r.ID); len(got) != 1 || got[0] != lead.ID {
 		t.Errorf("recorded: %v", got)
 	}
-	if s := h.surface(card.ID); s.State != store.OutboxWanted {
+	if s := h.message(card.ID); s.State != store.OutboxWanted {
 		t.Errorf("its card is %s", s.State)
 	}
 	if got := h.request(r.ID); got.MustReveal(h.policy.Load(), lead.ID) || !got.MustReveal(h.policy.Load(), fin1.ID) {

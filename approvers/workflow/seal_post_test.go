@@ -32,9 +32,9 @@ func (o *headHarness) to(channel string) {
 // heads is the outbox message of the heads, if there is one.
 func (o *headHarness) heads() store.OutboxMessage {
 	o.Helper()
-	all := o.surfacesOf("heads")
+	all := o.messagesOf("heads")
 	if len(all) > 1 {
-		o.Fatalf("%d surfaces show heads", len(all))
+		o.Fatalf("%d outbox messages show heads", len(all))
 	}
 	if len(all) == 0 {
 		return store.OutboxMessage{}

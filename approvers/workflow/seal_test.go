@@ -166,7 +166,7 @@ func TestSealWithAnotherKey(t *testing.T) {
 	same(t, "with its own key it continues", h.sealAll(three), []int{1})
 }
 
-// If the rows that the next head is computed from are missing or wrong, they are computed anew.
+// If the rows that the next head is computed from are missing or wrong, they are computed again.
 func TestSealGoesOnFromTheJournal(t *testing.T) {
 	for what, value := range map[string]string{
 		"nothing": "{}", "no JSON of it": `"x"`, "another tree": `{"tree":{"size":1,"roots":["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]},"key":""}`,

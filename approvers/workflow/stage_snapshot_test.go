@@ -39,6 +39,7 @@ func (h *harness) company(ctx context.Context, request string) (view.StageSnapsh
 
 func (h *harness) presence(user string, snapshot view.StageSnapshot, line int) approvers.Presence {
 	p := approvers.Presence{Who: person(user)}
+	p.Who.Deleted = h.gone[user]
 	if until := h.quiet[user]; until.After(h.clock.Now()) {
 		p.QuietUntil = until
 	}
@@ -126,7 +127,7 @@ var timed = []store.TimerKind{store.TimerExpire, store.TimerEscalate, store.Time
 func (h *harness) reminders(request string) map[string]int {
 	h.t.Helper()
 	out := map[string]int{}
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == store.OutboxNotice && s.Note == store.NoteReminder {
 			out[s.To]++
 		}
@@ -137,7 +138,7 @@ func (h *harness) reminders(request string) map[string]int {
 // cardsOf lists the places where a request's cards are wanted.
 func (h *harness) cardsOf(request string) (to []string) {
 	h.t.Helper()
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		if s.Kind == store.OutboxCard || s.Kind == store.OutboxEscalation {
 			to = append(to, s.To)
 		}

@@ -16,14 +16,14 @@ func (h *harness) stop(who approvers.Identity, turn string) error {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Turn: turn}
 	h.receive(c)
-	return h.Turns.Halt(h.ctx(), c)
+	return h.Turns.StopBy(h.ctx(), c)
 }
 
 // sayStop stops a turn by writing the word.
 func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
 	h.t.Helper()
 	return h.hear(workflow.IncomingMessage{
-		Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: "100.1", TS: "900." + h.id("ts"), Who: who, Text: "stop", Halt: true,
+		Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: "100.1", TS: "900." + h.id("ts"), Who: who, Text: "stop", Stop: true,
 		Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
 	})
 }
@@ -60,7 +60,7 @@ func TestStopWhileWaiting(t *testing.T) {
 	turn := h.say(alice, "please").Turn
 	calls := h.propose(turn, `issue_refund {"amount":20}`, `apply_discount {"amount":1}`, `search_orders {}`)
 	h.approve(support, calls[1].Request)
-	if heard := h.sayStop(alice); !heard.Halted || heard.Queued {
+	if heard := h.sayStop(alice); !heard.Stopped || heard.Queued {
 		t.Errorf("heard: %+v", heard)
 	}
 	for _, c := range calls {
@@ -73,7 +73,7 @@ func TestStopWhileWaiting(t *testing.T) {
 	if left := h.timers(store.TimerRun, store.TimerThink, store.TimerExpire); len(left) > 0 {
 		t.Errorf("timers are left: %v", left)
 	}
-	if heard := h.sayStop(alice); heard.Halted {
+	if heard := h.sayStop(alice); heard.Stopped {
 		t.Error("a second stop found something to stop")
 	}
 }

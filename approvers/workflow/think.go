@@ -238,7 +238,7 @@ func (w *Turns) Postpone(ctx context.Context, turn string, step int, until time.
 		if err := t.PutTurn(tn); err != nil {
 			return err
 		}
-		return t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: tn.ID, Due: until.UTC().Truncate(time.Microsecond), PutOff: t.now})
+		return t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: tn.ID, Due: until.UTC().Truncate(time.Microsecond), PutOff: t.now, Affinity: store.ToConversation + tn.Conversation})
 	})
 }
 

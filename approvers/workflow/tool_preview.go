@@ -192,13 +192,13 @@ func (w *Runs) PutBackPreview(ctx context.Context, p PreviewCall) error {
 
 // recoverPreviews reschedules the tool previews that an earlier process had begun; making a preview changes
 // nothing.
-func (t previewsTx) recoverPreviews() error {
-	timers, err := t.Timers(store.TimerPreview, mostRuns)
+func (t previewsTx) recoverPreviews(shares store.Shares) error {
+	timers, err := t.TimersIn(shares, store.TimerPreview, time.Time{}, mostRuns)
 	if err != nil {
 		return err
 	}
 	for _, timer := range timers {
-		if timer.PutOff.IsZero() {
+		if timer.PutOff.IsZero() || t.w.running.has(handled{timer.Kind, timer.Ref}) {
 			continue
 		}
 		if err := t.SetTimer(store.Timer{Kind: timer.Kind, Ref: timer.Ref, Due: t.now}); err != nil {

@@ -40,7 +40,7 @@ func (h *harness) preview(request string) workflow.PreviewCall {
 func TestPreviewByACompanion(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90, "order_id": "ORD-1"}`)
-	if !r.ToolPreview.Making() || r.ToolPreview.By != "search_orders" || r.Preview != "Refund of 49.9" || len(h.surfacesOf(r.ID)) == 0 {
+	if !r.ToolPreview.Making() || r.ToolPreview.By != "search_orders" || r.Preview != "Refund of 49.9" || len(h.messagesOf(r.ID)) == 0 {
 		t.Fatalf("%+v", r.ToolPreview)
 	}
 	if due := h.timers(store.TimerPreview)[r.ID]; due.Due.After(h.clock.Now()) {
@@ -54,13 +54,13 @@ func TestPreviewByACompanion(t *testing.T) {
 	if p.Key == r.Execution || string(p.Args) != `{"amount":49.90, "order_id": "ORD-1"}` || p.Own || p.Tool != want.Tool || p.ToolHash != want.ToolHash || p.Within != want.Within || p.Asker != want.Asker || p.Key != want.Key {
 		t.Errorf("%+v", p)
 	}
-	before := h.surfacesOf(r.ID)[0].Revision
+	before := h.messagesOf(r.ID)[0].Revision
 	h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Text: "49.90 of 120.00 was paid, nothing refunded"}))
 	r = h.request(r.ID)
 	if f := r.ToolPreview; f.State != approvers.ToolPreviewReady || f.Text != "49.90 of 120.00 was paid, nothing refunded" || r.Preview != "Refund of 49.9" || f.Tries != 1 {
 		t.Errorf("%+v", f)
 	}
-	if h.surfacesOf(r.ID)[0].Revision == before || len(h.timers(store.TimerPreview)) != 0 {
+	if h.messagesOf(r.ID)[0].Revision == before || len(h.timers(store.TimerPreview)) != 0 {
 		t.Error("it is not rendered again, or is to be created again")
 	}
 	h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Text: "something else"})) // it comes twice

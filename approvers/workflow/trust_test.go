@@ -22,8 +22,8 @@ func (h *harness) ran(amount int) approvers.Request {
 	return r
 }
 
-// row is the number of consecutive calls of issue_refund that were approved unchanged.
-func (h *harness) row() int {
+// streak is the number of consecutive calls of issue_refund that were approved unchanged.
+func (h *harness) streak() int {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) (int, error) {
 		var trust approvers.Trust
@@ -58,8 +58,8 @@ func TestAGrantIsOffered(t *testing.T) {
 	if g.State != approvers.GrantOffered || g.OfferedTo != "finance-director" || g.Row != 3 || string(g.Bounds[0].AtMost) != "120" || g.Conversation != "" {
 		t.Errorf("%+v", g)
 	}
-	if got := h.wanted(g.ID); got != "grant role:finance-director" || h.row() != 0 {
-		t.Errorf("shown: %s; the row continues with %d", got, h.row())
+	if got := h.wanted(g.ID); got != "grant role:finance-director" || h.streak() != 0 {
+		t.Errorf("shown: %s; the row continues with %d", got, h.streak())
 	}
 	r := h.wantAsked(h.next(`issue_refund {"amount":1,"currency":"USD"}`))
 	h.reject(lead, r.ID)
@@ -74,8 +74,8 @@ func TestAGrantIsOffered(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 	c := h.propose(h.sayIn("900.1", bob, "and one for me").Turn, `issue_refund {"amount":120,"currency":"USD"}`)[0]
 	h.run(c.Execution, "RF")
-	if e := h.execution(c.Execution); e.Grant != g.ID || h.row() != 0 {
-		t.Errorf("ran under %q; a row of %d", e.Grant, h.row())
+	if e := h.execution(c.Execution); e.Grant != g.ID || h.streak() != 0 {
+		t.Errorf("ran under %q; a row of %d", e.Grant, h.streak())
 	}
 	h.wantKinds("grant:"+g.ID, "granted denied granted denied granted")
 	h.clock.pass(time.Hour)
@@ -139,8 +139,8 @@ func TestOneOfferAtATime(t *testing.T) {
 	}
 }
 
-// TestWhatEndsTheRow lists the events that end the row, because they show that a person must look.
-func TestWhatEndsTheRow(t *testing.T) {
+// TestWhatEndsTheStreak lists the events that end the streak, because they show that a person must look.
+func TestWhatEndsTheStreak(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		do  func(h *harness)
@@ -202,7 +202,7 @@ func TestWhatEndsTheRow(t *testing.T) {
 			h.ran(20)
 			h.ran(20)
 			c.do(h)
-			if got := h.row(); got != c.row || len(h.grants()) != 0 {
+			if got := h.streak(); got != c.row || len(h.grants()) != 0 {
 				t.Errorf("a row of %d, %d offers; want %d", got, len(h.grants()), c.row)
 			}
 		})
@@ -217,14 +217,14 @@ func TestARunUnderAGrantEarnsNothing(t *testing.T) {
 	c := h.next(oneRefund)
 	h.run(c.Execution, "RF")
 	h.answer(c.Turn)
-	if h.row() != 1 {
-		t.Errorf("a row of %d; want the one that was approved", h.row())
+	if h.streak() != 1 {
+		t.Errorf("a row of %d; want the one that was approved", h.streak())
 	}
 	c = h.next(oneRefund)
 	_, _, err := h.Runs.Claim(h.ctx(), c.Execution)
 	h.ok(err)
 	h.ok(h.Runs.Finish(h.ctx(), c.Execution, false, "no"))
-	if h.row() != 0 {
-		t.Errorf("a row of %d after a failure", h.row())
+	if h.streak() != 0 {
+		t.Errorf("a row of %d after a failure", h.streak())
 	}
 }

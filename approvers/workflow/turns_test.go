@@ -15,7 +15,7 @@ func TestTurns(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)
 	told := func(who approvers.Identity) (n int) {
-		for _, s := range h.surfacesOf(r.ID) {
+		for _, s := range h.messagesOf(r.ID) {
 			if s.Note == store.NoteTurn && s.To == "user:"+who.ID.User() {
 				n++
 			}
@@ -58,7 +58,7 @@ func TestTurns(t *testing.T) {
 // expandCards gives each member of a role a copy of a wanted card, as the bot does.
 func (h *harness) expandCards(request string) {
 	h.t.Helper()
-	for _, s := range h.surfacesOf(request) {
+	for _, s := range h.messagesOf(request) {
 		name, toRole := strings.CutPrefix(s.To, "role:")
 		if !toRole || s.State != store.OutboxWanted {
 			continue

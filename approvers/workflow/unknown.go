@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
@@ -21,7 +22,7 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
 	}
-	if halted, err := t.isHalted(*e); halted || err != nil {
+	if stopped, err := t.isStopped(*e); stopped || err != nil {
 		return false, errors.Join(err, t.cutOff(*e))
 	}
 	same := e.Effect == approvers.ReadOnly || t.unlike(e.Tool, e.ToolHash) == "" // a changed definition may no longer be idempotent
@@ -93,7 +94,7 @@ func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
 		if p.On {
 			why = approvers.LossPaused
 		}
-		if halted, err := t.runs.isHalted(e); halted || err != nil {
+		if stopped, err := t.runs.isStopped(e); stopped || err != nil {
 			return errors.Join(err, t.runs.cutOff(e))
 		}
 		return t.runs.markUnknown(e, why)
@@ -147,30 +148,31 @@ func (w *Runs) PutBack(ctx context.Context, execution string) error {
 // under way at once; a run beyond it is recovered when its lease ends.
 const mostRuns = 10_000
 
-// Recover is called once at the start. Executions that an earlier process left running, and its unfinished tool
-// previews, fall due at once.
-func (w *Runs) Recover(ctx context.Context) error {
+// Recover is called at the start with all shares, and later with those that this process takes over. Executions that
+// are stored as running and that no handler of this process runs were interrupted: they fall due at once. So do
+// unfinished tool previews.
+func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	return w.update(ctx, "recover", func(t *tx) error {
-		timers, err := t.Timers(store.TimerRun, mostRuns)
+		timers, err := t.TimersIn(shares, store.TimerRun, time.Time{}, mostRuns)
 		if err != nil {
 			return err
 		}
 		for _, timer := range timers {
-			if !timer.Due.After(t.now) {
+			if !timer.Due.After(t.now) || w.running.has(handled{timer.Kind, timer.Ref}) {
 				continue
 			}
 			e, err := t.Execution(timer.Ref)
 			if err != nil {
 				return err
 			}
-			if e.State == approvers.ExecutionExecuting && e.Owner != w.owner {
+			if e.State == approvers.ExecutionExecuting {
 				timer.Due = t.now
 				if err := t.SetTimer(timer); err != nil {
 					return err
 				}
 			}
 		}
-		return t.previews.recoverPreviews()
+		return t.previews.recoverPreviews(shares)
 	})
 }
 
@@ -318,10 +320,10 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// RetryUnknown asks for a call again whose outcome is unknown. It creates a new execution and a new request with all
+// RetryUnknown asks again for a call whose outcome is unknown. It creates a new execution and a new request with all
 // its stages under the current policy, even if the call would now run without asking. The earlier run stays unknown,
 // and can still be reported. The call's one result will be that of the new request, so RetryUnknown is denied once the
-// model has a result, and while an earlier retry is open. The people who may report the outcome may do it.
+// model has a result, and while an earlier retry is open. The same people who may report the outcome may do this.
 func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.runs.reportable(c)

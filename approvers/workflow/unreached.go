@@ -13,9 +13,9 @@ import (
 	"countersign/store"
 )
 
-// Slack can refuse every card of a request: a permission is missing, or the bot was not invited, so that nobody who may
-// decide it sees it. The request then says so to its requesters and to the operator, goes to the next lead at once, and
-// its cards are tried again: after growing pauses, and when something may have changed (RetryUnreached).
+// Slack can refuse every card of a request: a permission is missing, or the bot was not invited. Then nobody who may
+// decide the request sees it. Its requesters and the operator are told, it goes to the next lead at once, and its cards
+// are tried again: after growing pauses, and when something may have changed (RetryUnreached).
 
 // firstRetry is the pause before refused cards are tried again. It doubles.
 const firstRetry = time.Minute
@@ -64,7 +64,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 			if !r.ReachesNobody() {
 				return nil
 			}
-			t.note(slog.LevelInfo, "people can be shown a request again", "request", r.ID, "since", r.Unreached.Since)
+			t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "since", r.Unreached.Since)
 			return t.apply(approvers.CardShown(t.deciding(), r), nil)
 		}
 	}
@@ -73,7 +73,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 	}
 	first := !r.ReachesNobody()
 	if first {
-		t.note(slog.LevelError, "nobody can be shown a request: Slack refuses all its cards. Correct the cause; countersign pending lists the request", "request", r.ID, "cause", refused.LastError)
+		t.note(slog.LevelError, "nobody can see the card of a request: Slack refuses it everywhere. Correct the cause; countersign pending lists the request", "request", r.ID, "cause", refused.LastError)
 	}
 	before = before || !first && r.Unreached.Before
 	was := r
@@ -115,7 +115,7 @@ func (t cardsTx) roots(r approvers.Request, messages []store.OutboxMessage) (roo
 	return roots
 }
 
-// tryAgain shows a refused card, answer or question again. One for a role or a group goes to its members of this time.
+// tryAgain shows a refused card, answer or question again. A card for a role or a group goes to its current members.
 func (t cardsTx) tryAgain(s store.OutboxMessage) error {
 	s.State = store.OutboxWanted
 	s.Revision++
@@ -128,8 +128,8 @@ func (t cardsTx) tryAgain(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
-// retryCard tries the card of a timer again, if still nobody can be shown its request, or the answer or question of a
-// timer.
+// retryCard tries a refused message again when its timer is due: an answer, a question, or a card if still nobody can
+// see its request.
 func (t cardsTx) retryCard(s store.OutboxMessage) error {
 	if isAnswer(s) || isQuestion(s) {
 		return t.retryAnswer(s)
@@ -141,7 +141,7 @@ func (t cardsTx) retryCard(s store.OutboxMessage) error {
 	return t.tryAgain(s)
 }
 
-// isUnreached reports whether a card asks about a request that nobody can be shown.
+// isUnreached reports whether a card asks about a request whose cards nobody can see.
 func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	if s.Kind == store.OutboxBundle {
 		requests, err := t.bundled(s)
@@ -154,8 +154,8 @@ func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	return r.ReachesNobody(), err
 }
 
-// RetryUnreached tries the cards again of all requests that nobody can be shown, and refused answers and questions,
-// because the cause may be gone.
+// RetryUnreached tries all refused cards, answers and questions again, and deliveries whose sender Slack did not tell,
+// because the cause may be gone. It leaves alone the cards of requests that people can see.
 func (w *Outbox) RetryUnreached(ctx context.Context) error {
 	var unreached []approvers.Request
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -170,7 +170,7 @@ func (w *Outbox) RetryUnreached(ctx context.Context) error {
 			return err
 		}
 	}
-	return w.update(ctx, "retry answers", func(t *tx) error { return t.cards.retryAnswers() })
+	return w.update(ctx, "retry answers", func(t *tx) error { return errors.Join(t.cards.retryAnswers(), t.reception.retryDeferred()) })
 }
 
 func (t cardsTx) retryRequest(request string) error {

@@ -15,7 +15,7 @@ func (h *harness) refuse(request string, members ...string) {
 	h.t.Helper()
 	for waits := true; waits; {
 		waits = false
-		for _, s := range h.surfacesOf(request) {
+		for _, s := range h.messagesOf(request) {
 			if s.State != store.OutboxWanted {
 				continue
 			}
@@ -36,9 +36,9 @@ func noLead(p *approvers.Policy) {
 	}
 }
 
-// TestNobodyCouldBeShownIt: the request says so at once, its cards are tried again after growing pauses, and its end
+// TestNobodyCanSeeTheCard: the request says so at once, its cards are tried again after growing pauses, and its end
 // names the reason.
-func TestNobodyCouldBeShownIt(t *testing.T) {
+func TestNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
@@ -71,14 +71,15 @@ func TestNobodyCouldBeShownIt(t *testing.T) {
 	}
 }
 
-// TestACardThatIsShownAgain checks that people who joined the role meanwhile get it too, and silence then means that nobody decided.
+// TestACardThatIsShownAgain checks that people who joined the role meanwhile get it too, and silence then means that
+// nobody decided.
 func TestACardThatIsShownAgain(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
 	h.refuse(r.ID, lead.ID.User())
 	h.ok(h.Outbox.RetryUnreached(h.ctx()))
-	for _, s := range h.surfacesOf(r.ID) {
+	for _, s := range h.messagesOf(r.ID) {
 		if s.State == store.OutboxWanted {
 			s.Channel, s.TS = "C-support", s.ID
 			h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
@@ -103,7 +104,7 @@ func TestRetriesOutOfTurn(t *testing.T) {
 		t.Helper()
 		for waits := true; waits; {
 			waits = false
-			for _, s := range h.surfacesOf(said.Turn) {
+			for _, s := range h.messagesOf(said.Turn) {
 				if s.State == store.OutboxWanted {
 					waits, answer = true, s.ID
 					h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "chat.postMessage: msg_too_long", ""))
@@ -122,8 +123,8 @@ func TestRetriesOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestTheLeadOfThoseWhoCantBeShownIt is asked at once, and not after escalate_after.
-func TestTheLeadOfThoseWhoCantBeShownIt(t *testing.T) {
+// TestTheLeadIfNobodyCanSeeTheCard is asked at once, and not after escalate_after.
+func TestTheLeadIfNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
 	h.refuse(r.ID, lead.ID.User())

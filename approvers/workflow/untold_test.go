@@ -28,7 +28,7 @@ func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 	}
 	h.run(call.Execution, "found")
 	h.answer(call.Turn)
-	return call.Turn, h.surface(step.ID)
+	return call.Turn, h.message(step.ID)
 }
 
 // An answer is posted together with the steps that had no message yet, and those then need none. The answer is rendered
@@ -56,7 +56,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 	s := vm.Message
 	s.Channel, s.TS = "C", "ts"
 	h.ok(h.Outbox.Delivered(h.ctx(), s, workflow.SentMessage{Body: []byte(`{"text":"Roswell"}`)}))
-	if got := h.surface(step.ID); got.State != store.OutboxRemoved || len(h.timers(store.ShowTimers...)) != 0 {
+	if got := h.message(step.ID); got.State != store.OutboxRemoved || len(h.timers(store.ShowTimers...)) != 0 {
 		t.Errorf("the step is %s, and %d timers are left", got.State, len(h.timers(store.ShowTimers...)))
 	}
 	if vm, err = h.Views.Message(h.ctx(), answer.ID); err != nil || len(vm.Steps) != 1 {

@@ -22,10 +22,10 @@ func TestIdleAndWake(t *testing.T) {
 			t.Errorf("idle: %t, want %t", got, want)
 		}
 	}
-	for _, s := range append(h.surfacesOf(r.ID), h.surfacesOf(r.Turn)...) {
+	for _, s := range append(h.messagesOf(r.ID), h.messagesOf(r.Turn)...) {
 		h.show(s)
 	}
-	for _, s := range h.surfacesOf(r.Turn) {
+	for _, s := range h.messagesOf(r.Turn) {
 		h.show(s)
 	}
 	h.due()

@@ -88,7 +88,7 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits and Crashes are required.
+// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits, Replica and Crashes are required.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -102,6 +102,8 @@ type Config struct {
 	// Admits validates a filled-in form against its schema. Its error is written for a person's form. Nil: any object
 	// is accepted.
 	Admits func(schema, values json.RawMessage) error
+	// Replica says which work is this process's. Nil: all of it, because it is alone.
+	Replica store.Replica
 	// Crashes counts the crashes of processes during the work of the workers. Nil: they are not counted.
 	Crashes Crashes
 }
@@ -156,7 +158,7 @@ type core struct {
 	Config
 	owner        string // names this process in executions and outbox messages
 	jobs         *jobs.Runner
-	halt         halt
+	running      runningHandlers
 	elicitations elicitationsUnderWay
 	slack        slackClock
 
@@ -178,7 +180,7 @@ func New(c Config) *Workflow {
 	if c.Crashes == nil {
 		c.Crashes = noCrashes{}
 	}
-	w := &core{Config: c, owner: newID("proc", c.Now()), halt: halt{under: map[int]underWay{}}}
+	w := &core{Config: c, owner: newID("proc", c.Now()), running: runningHandlers{under: map[int]underWay{}}}
 	w.jobs = w.newRunner()
 	return &Workflow{
 		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.now),
@@ -191,14 +193,14 @@ func New(c Config) *Workflow {
 type tx struct {
 	store.Tx
 	parts
-	w      *core
-	now    time.Time
-	policy *approvers.Policy
-	wakes  map[store.TimerKind]bool // kinds that got a timer
-	events []Event                  // events of the transaction, reported after the commit
-	halts  bool                     // everything is paused by this transaction
-	stops  map[handled]bool         // the handlers that this transaction stops
-	log    []note                   // log lines, written after the commit
+	w          *core
+	now        time.Time
+	policy     *approvers.Policy
+	wakes      map[store.TimerKind]bool // kinds that got a timer
+	events     []Event                  // events of the transaction, reported after the commit
+	pausesAll  bool                     // this transaction pauses everything
+	interrupts map[handled]bool         // the handlers that this transaction interrupts
+	log        []note                   // log lines, written after the commit
 
 	denials map[denial]int // denied attempts, with the number of each kind so far
 	replied []string       // elicitations that ended; the runs that wait for them are woken after the commit
@@ -222,7 +224,7 @@ func (t *tx) SetTimer(timer store.Timer) error {
 func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	var t *tx // that of the last run of the closure, which was committed
 	err := w.Store.Update(ctx, func(s store.Tx) error {
-		t = &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]bool{}, refreshed: map[refresh]bool{}, stops: map[handled]bool{}, denials: map[denial]int{}}
+		t = &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]bool{}, refreshed: map[refresh]bool{}, interrupts: map[handled]bool{}, denials: map[denial]int{}}
 		t.parts = newParts(t)
 		if err := fn(t); err != nil {
 			return err
@@ -238,10 +240,10 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	if t.halts {
-		w.halt.now()
+	if t.pausesAll {
+		w.running.interruptAll()
 	}
-	w.halt.these(t.stops)
+	w.running.interrupt(t.interrupts)
 	w.elicitations.end(t.replied...)
 	w.denials.came(t.denials)
 	w.jobs.Notify(t.wakes)
@@ -279,7 +281,7 @@ func (t *tx) settle(inbox, note string) error {
 	if !row.HandledAt.IsZero() {
 		return ErrHandled
 	}
-	row.HandledAt, row.Payload, row.Note = t.now, nil, note
+	row.HandledAt, row.Payload, row.Note, row.Deferred = t.now, nil, note, nil
 	if err := t.PutInbox(row); err != nil {
 		return err
 	}
@@ -315,6 +317,30 @@ func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 		row.ReceivedAt, row.HandledAt, row.Payload = row.ReceivedAt.UTC().Truncate(time.Microsecond), t.now, nil
 		return t.PutInbox(row)
 	})
+}
+
+// Defer records that a delivery can't be handled yet, because Slack does not say who sent it. It reports whether that
+// is new.
+func (w *Intake) Defer(ctx context.Context, inbox, cause string) (fresh bool, err error) {
+	err = w.update(ctx, "defer", func(t *tx) error {
+		row, err := t.Inbox(inbox)
+		switch {
+		case err != nil:
+			return err
+		case !row.HandledAt.IsZero():
+			return ErrHandled
+		}
+		d := store.Deferral{Since: t.now, Cause: cause}
+		if fresh = row.Deferred == nil; !fresh {
+			d.Since = row.Deferred.Since
+		}
+		if !fresh && *row.Deferred == d {
+			return nil
+		}
+		row.Deferred = &d
+		return t.PutInbox(row)
+	})
+	return fresh, err
 }
 
 // Done closes a delivery that changes nothing. note gives the reason, if that is worth keeping.
@@ -385,8 +411,8 @@ type parts struct {
 	reposts   repostsTx   // messages that Slack has lost
 	channels  channelsTx  // channels that the bot lost, and what was open there
 	homes     homesTx     // Home tabs
-	requests  requestsTx  // moves of a request
-	timers    timersTx    // what follows from a move for timers
+	requests  requestsTx  // transitions of a request
+	timers    timersTx    // what follows from a transition for timers
 	records   recordsTx   // what follows for the history
 	notices   noticesTx   // what follows for cards and notices
 	turns     turnsTx     // conversations, messages and turns

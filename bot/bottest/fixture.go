@@ -184,7 +184,7 @@ func EveryClaim() workflow.Claims {
 	return workflow.Claims{Title: "Look something up", ReadOnly: &no, Destructive: &yes, Idempotent: &no, OpenWorld: &yes}
 }
 
-var updateGolden = flag.Bool("update", false, "write the golden files anew")
+var updateGolden = flag.Bool("update", false, "rewrite the golden files")
 
 const WorkspaceURL = "https://acme.slack.example/"
 

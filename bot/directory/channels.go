@@ -67,6 +67,15 @@ func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bo
 	return ext, err
 }
 
+// IsMember asks Slack whether the bot is in a channel.
+func (p *Channels) IsMember(ctx context.Context, channel string) (bool, error) {
+	c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
+	if err != nil {
+		return false, fmt.Errorf("conversations.info: %w", slackapi.WithDelay(err))
+	}
+	return c.IsMember, nil
+}
+
 // errNoChannel is Slack's answer for a channel that does not exist or that the bot cannot see.
 var errNoChannel = slack.SlackErrorResponse{Err: "channel_not_found"}
 

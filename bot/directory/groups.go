@@ -125,6 +125,25 @@ func (d *Users) GroupMembers(ctx context.Context, named string, fresh bool) (map
 
 // RoleUsers lists the user ids of a role's members who can be written to.
 func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, error) {
+	users, err := d.RoleMembers(ctx, role)
+	if err != nil {
+		return nil, err
+	}
+	out := users[:0]
+	for _, u := range users {
+		who, err := d.Who(ctx, u, false)
+		if err != nil {
+			return nil, err
+		}
+		if readsMessages(who) {
+			out = append(out, u)
+		}
+	}
+	return out, nil
+}
+
+// RoleMembers lists the user ids of a role's members, as far as Slack knows them.
+func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string, error) {
 	var users []string
 	for _, m := range role.Members {
 		switch m.Kind {
@@ -154,18 +173,7 @@ func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, e
 		}
 	}
 	slices.Sort(users)
-	users = slices.Compact(users)
-	out := users[:0]
-	for _, u := range users {
-		who, err := d.Who(ctx, u, false)
-		if err != nil {
-			return nil, err
-		}
-		if readsMessages(who) {
-			out = append(out, u)
-		}
-	}
-	return out, nil
+	return slices.Compact(users), nil
 }
 
 // readsMessages reports whether a person is sent requests for their role. Guests and people of other organisations

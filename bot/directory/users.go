@@ -17,6 +17,9 @@ import (
 // IdentityTTL is how long Slack's answer about a person or a group is reused. Events invalidate it sooner.
 const IdentityTTL = time.Minute
 
+// deactivatedTTL is how long it is remembered that an account was deactivated.
+const deactivatedTTL = 30 * 24 * time.Hour
+
 // Users returns the identities of people, from Slack or from a recent answer of Slack. It is safe for concurrent use.
 type Users struct {
 	api         *slack.Client
@@ -29,6 +32,7 @@ type Users struct {
 	groups *Cache[map[string]bool] // members by group id
 	ids    *Cache[map[string]string]
 	quiet  *Cache[slack.DNDStatus]
+	gone   *Cache[bool] // whose account was deactivated when Slack was asked last
 }
 
 // UsersOptions configure Users. All fields are required.
@@ -44,7 +48,7 @@ func NewUsers(s UsersOptions) *Users {
 	return &Users{
 		api: s.API, self: s.Self, countsEmail: s.CountsEmail, log: s.Log, now: s.Now,
 		users: NewCache[slack.User](s.Now, IdentityTTL), groups: NewCache[map[string]bool](s.Now, IdentityTTL),
-		ids: NewCache[map[string]string](s.Now, IdentityTTL), quiet: NewCache[slack.DNDStatus](s.Now, IdentityTTL),
+		ids: NewCache[map[string]string](s.Now, IdentityTTL), quiet: NewCache[slack.DNDStatus](s.Now, IdentityTTL), gone: NewCache[bool](s.Now, deactivatedTTL),
 	}
 }
 
@@ -85,8 +89,19 @@ func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, 
 		if u.ID != user && (u.Enterprise.ID == "" || u.Enterprise.ID != user) {
 			return slack.User{}, ErrAboutAnother
 		}
-		return *u, nil
+		if u.Deleted {
+			_, err = d.gone.Get(user, true, func() (bool, error) { return true, nil })
+		} else {
+			d.gone.forget(user)
+		}
+		return *u, err
 	})
+}
+
+// WasDeactivated reports whether an account was deactivated when Slack was asked last. It makes no call.
+func (d *Users) WasDeactivated(user string) bool {
+	gone, _ := d.gone.peek(user)
+	return gone
 }
 
 // Identity derives a person's identity from Slack's record of them.

@@ -31,7 +31,7 @@ func (m Message) Body() ([]byte, error) {
 type BlockBuilder struct {
 	Blocks []slack.Block
 	lines  []string
-	moves  []string // labels of its buttons
+	labels []string // labels of its buttons
 	Tabled bool     // contains a table; Slack accepts one per message
 }
 
@@ -112,24 +112,24 @@ func (p *BlockBuilder) Small(s string) {
 func (p *BlockBuilder) buttons(id string, buttons ...slack.BlockElement) {
 	p.Blocks = append(p.Blocks, slack.NewActionBlock(id, buttons...))
 	for _, b := range buttons {
-		if b, ok := b.(*slack.ButtonBlockElement); ok && !slices.Contains(p.moves, b.Text.Text) {
-			p.moves = append(p.moves, b.Text.Text)
+		if b, ok := b.(*slack.ButtonBlockElement); ok && !slices.Contains(p.labels, b.Text.Text) {
+			p.labels = append(p.labels, b.Text.Text)
 		}
 	}
 }
 
-// maxMovesTold is the maximum number of buttons that a message's text names.
-const maxMovesTold = 12
+// maxButtonsNamed is the maximum number of buttons that a message's text names.
+const maxButtonsNamed = 12
 
 // whatToDo names a message's buttons for readers of its text, such as users of screen readers.
 func (p *BlockBuilder) whatToDo() string {
-	if len(p.moves) == 0 {
+	if len(p.labels) == 0 {
 		return ""
 	}
-	told := make([]string, 0, maxMovesTold)
-	for i, m := range p.moves {
-		if i == maxMovesTold {
-			told = append(told, fmt.Sprintf("%d more", len(p.moves)-i))
+	told := make([]string, 0, maxButtonsNamed)
+	for i, m := range p.labels {
+		if i == maxButtonsNamed {
+			told = append(told, fmt.Sprintf("%d more", len(p.labels)-i))
 			break
 		}
 		told = append(told, Escape(short(m, MaxNameShown)))

@@ -28,7 +28,7 @@ func (v View) bundle() Rendered {
 		return Single(Paragraph(Say("…")))
 	}
 	look := newBundleLook(v, roomy, nil)
-	p, shows := v.bundleOf(look)
+	p, shows := drawBundle(v, look)
 	var cut []string
 	for len(look.open) > 0 && phoneHeight(p.Blocks) > maxPhoneHeight {
 		if look.form == brief {
@@ -39,13 +39,13 @@ func (v View) bundle() Rendered {
 			cut = append(cut, highest)
 		}
 		look = newBundleLook(v, min(look.form+1, brief), cut)
-		p, shows = v.bundleOf(look)
+		p, shows = drawBundle(v, look)
 	}
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
-// bundleOf draws a bundle as look says.
-func (v View) bundleOf(look bundleLook) (p *BlockBuilder, shows []store.Shown) {
+// drawBundle draws a bundle as look says.
+func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) {
 	p = new(BlockBuilder)
 	v.bundleHead(p, look.open)
 	v.asked(p, *v.Calls[0].Request, [...]int{roomy: maxQuote, terse: maxTerseQuote, listed: maxTerseQuote, brief: maxBriefQuote}[look.form])
@@ -342,7 +342,7 @@ func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens
 	}
 	p.Para(notes...)
 	if !look.list() {
-		v.bundleMoves(p, r, opens, look)
+		v.bundleButtons(p, r, opens, look)
 	}
 }
 
@@ -376,7 +376,7 @@ func (v View) bundleNotes(r approvers.Request, look bundleLook) []*RichText {
 	}
 	if n := len(r.Remarks); n > 0 {
 		m := r.Remarks[n-1]
-		line := Say("🗨️ ").also(v.speaker(m)).Say(": ").soft(Clip(OneLine(m.Text), maxBundleNote/2))
+		line := Say("🗨️ ").also(v.speaker(m)).Say(changedLater(m) + ": ").soft(Clip(OneLine(m.Text), maxBundleNote/2))
 		if n > 1 {
 			line.Say(" (and " + Plural(n-1, "remark") + " before, in Details…)")
 		}
@@ -395,7 +395,7 @@ func agreedOf(r approvers.Request) *RichText {
 		return new(RichText)
 	}
 	line := Say(fmt.Sprintf("👥 %d of %d agreed", r.At(r.Stage), st.Quorum)).Say(against(r, ", "))
-	for i, d := range r.Standing() {
+	for i, d := range r.ValidApprovals() {
 		if i == 3 {
 			line.Say(" and more")
 			break
@@ -408,8 +408,8 @@ func agreedOf(r approvers.Request) *RichText {
 	return line
 }
 
-// bundleMoves adds the buttons of one call of a bundle. Details… has the others.
-func (v View) bundleMoves(p *BlockBuilder, r approvers.Request, details *slack.ButtonBlockElement, look bundleLook) {
+// bundleButtons adds the buttons of one call of a bundle. Details… has the others.
+func (v View) bundleButtons(p *BlockBuilder, r approvers.Request, details *slack.ButtonBlockElement, look bundleLook) {
 	if v.hadTheirSay(r) {
 		p.buttons(r.ID, v.takeBack(r), details)
 		return

@@ -47,7 +47,7 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 	p.Para(v.waitsLine(r)...)
 	p.Para(v.remarks(r)...)
 	p.Para(v.otherwise(r)...)
-	v.moves(p, r, whole)
+	v.actionButtons(p, r, whole)
 }
 
 // banners says what is wrong, above everything else. Normally nothing is.
@@ -237,9 +237,9 @@ func inWords(why []string) string {
 	return line
 }
 
-// moves adds the buttons of a pending card. A copy for one person offers what is still open to that person. A card in a
-// channel looks the same to everybody; a person without permission gets an explanation on a click.
-func (v View) moves(p *BlockBuilder, r approvers.Request, whole bool) {
+// actionButtons adds the buttons of a pending card. A copy for one person offers what is still open to that person. A
+// card in a channel looks the same to everybody; a person without permission gets an explanation on a click.
+func (v View) actionButtons(p *BlockBuilder, r approvers.Request, whole bool) {
 	value := v.token(r.ID)
 	details := button(ActArguments, "Details…", value, slack.StyleDefault)
 	if v.hadTheirSay(r) {
@@ -283,10 +283,11 @@ func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUs
 // hadTheirSay reports whether the owner of this copy has already approved. Each person counts once.
 func (v View) hadTheirSay(r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
-	return own && slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By.User() == user })
+	return own && slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By.User() == user })
 }
 
-// hasPassedOn reports whether the owner of this copy changed the arguments in a role that the current stage does not ask.
+// hasPassedOn reports whether the owner of this copy changed the arguments in a role that the current stage does not
+// ask.
 func hasPassedOn(v View, r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	if !own {

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// waitsLine says which stages have agreed and whom a request waits for, and above that why this copy came to its reader,
-// if that is not because of the stage itself.
+// waitsLine says which stages have agreed and whom a request waits for, and above that why this copy came to its
+// reader, if that is not because of the stage itself.
 func (v View) waitsLine(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
@@ -45,7 +45,7 @@ func agreedAt(r approvers.Request) *RichText {
 
 // decisionsAt returns the approvals of a stage that count.
 func decisionsAt(r approvers.Request, stage int) (out []approvers.Decision) {
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		if d.Stage == stage {
 			out = append(out, d)
 		}
@@ -101,8 +101,8 @@ func laterStages(v View, r approvers.Request) *RichText {
 	return p
 }
 
-// escalated tells a role that was added to the stage why: its own people have not decided in time, or could not be shown it. It is empty for the
-// roles that the stage itself names.
+// escalated tells a role that was added to the stage why: its own people have not decided in time, can't decide, or could
+// not see the card. It is empty for the roles that the stage itself names.
 func (v View) escalated(r approvers.Request) *RichText {
 	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
 		return new(RichText)
@@ -110,7 +110,35 @@ func (v View) escalated(r approvers.Request) *RichText {
 	if r.Unreached.Added(r, v.Message.Role) {
 		return Say("⏫ I could not show this to " + v.stageTitle(r.CurrentStage()) + ", because " + refusedCard(r.Unreached.Cause) + ", so " + v.title(v.Message.Role) + " is asked.")
 	}
+	if call, ok := approvers.CallOf(r, v.Message.Role); ok {
+		return Say("⏫ ").also(nobodyLeft(v, r, call)).Say(", so " + v.title(v.Message.Role) + " is asked.")
+	}
 	return Say("⏫ Not decided yet, so " + v.title(v.Message.Role) + " is asked as well.")
+}
+
+// nobodyLeft says why nobody else of a stage can decide.
+func nobodyLeft(v View, r approvers.Request, call approvers.LeadCall) *RichText {
+	if len(call.Deactivated) == 0 {
+		return Say("Nobody of " + v.stageTitle(r.CurrentStage()) + " can decide this now")
+	}
+	p, is := Say("The account of "), " is deactivated"
+	if len(call.Deactivated) > 1 {
+		p, is = Say("The accounts of "), " are deactivated"
+	}
+	for i, d := range call.Deactivated {
+		if i == maxPeopleTold {
+			p.Say(fmt.Sprintf(" and %d more", len(call.Deactivated)-i))
+			break
+		}
+		if i > 0 {
+			p.Say(", ")
+		}
+		p.Person(d.Who, d.Name)
+	}
+	if p.Say(is); call.Others {
+		p.Say(", and nobody else can be reached now")
+	}
+	return p
 }
 
 // against says how many people are against, prefixed with sep, if ending the request takes more than one rejection.
@@ -210,13 +238,24 @@ func (v View) allRemarks(r approvers.Request, most int) [][]*RichText {
 			out[i] = []*RichText{Say("❓ ").also(v.speaker(m)).Say(" asked: ").soft(said)}
 			if a := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == i }); a >= 0 {
 				answer := r.Remarks[a]
-				out[i] = append(out[i], Say("   💬 ").also(v.speaker(answer)).Say(": ").soft(Clip(OneLine(answer.Text), most)))
+				out[i] = append(out[i], Say("   💬 ").also(v.speaker(answer)).Say(changedLater(answer)+": ").soft(Clip(OneLine(answer.Text), most)))
 			} else if r.State == approvers.Pending {
 				out[i] = append(out[i], Say("   💬 Not answered yet."))
 			}
 		}
 	}
 	return out
+}
+
+// changedLater marks an answer whose message was edited or deleted afterwards.
+func changedLater(m approvers.Remark) string {
+	switch {
+	case m.MessageEdit == nil:
+		return ""
+	case m.MessageEdit.Deleted:
+		return " (deleted later)"
+	}
+	return " (edited later)"
 }
 
 // speaker names the author of a remark and their role.

@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +52,18 @@ func TestCards(t *testing.T) {
 	lead := bottest.ViewModel(escalated)
 	lead.Message.Kind, lead.Message.To, lead.Message.Role = store.OutboxEscalation, "user:U0003", "finance-director"
 
+	var called [3]view.Model // why nobody else can decide
+	for i, call := range []approvers.LeadCall{{}, {Deactivated: make([]approvers.Deactivated, 1)}, {Deactivated: make([]approvers.Deactivated, 2), Others: true}} {
+		r := escalated
+		call.Lead = "finance-director"
+		for j := range call.Deactivated {
+			call.Deactivated[j] = approvers.Deactivated{Who: approvers.Who("T0001", fmt.Sprintf("U000%d", j+1)), Name: "Bob"}
+		}
+		r.Calls = []approvers.LeadCall{call}
+		called[i] = bottest.ViewModel(r)
+		called[i].Message = lead.Message
+	}
+
 	rewritten := bottest.Request(bottest.RefundArgs)
 	rewritten.Facts.MessageEdit = &approvers.MessageEdit{At: bottest.Noon.Add(5 * time.Minute), Edit: "1772453100.000100", Text: "<!channel> *approved* by <@U0003>: refund ORD-124 \u202e"}
 	removed := bottest.Request(bottest.RefundArgs)
@@ -81,18 +94,18 @@ func TestCards(t *testing.T) {
 		"card_edited":     bottest.ViewModel(edited),
 		"card_reworded":   bottest.ViewModel(rewritten),
 		"card_deleted":    bottest.ViewModel(removed),
-		"card_escalation": lead,
-		"card_hostile":    bottest.ViewModel(hostile),
-		"card_long":       bottest.ViewModel(long),
-		"card_approved":   bottest.ViewModel(bottest.ApprovedBy(bottest.Closed(refund, approvers.Approved, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0)),
-		"card_done":       done,
-		"card_failed":     failed,
-		"card_unrun":      unrun,
-		"card_unknown":    lost,
-		"card_rejected":   bottest.ViewModel(bottest.Closed(refund, approvers.Rejected, "U0002", "team-lead", "the customer was refunded already")),
-		"card_expired":    bottest.ViewModel(bottest.Closed(refund, approvers.Expired, "", "", "nobody decided in time")),
-		"card_withdrawn":  bottest.ViewModel(bottest.Closed(refund, approvers.Withdrawn, "U0100", "", "")),
-		"card_voided":     bottest.ViewModel(bottest.Closed(refund, approvers.Voided, "", "", "the definition of the tool changed")),
+		"card_escalation": lead, "card_escalation_nobody": called[0], "card_escalation_deactivated": called[1], "card_escalation_unreachable": called[2],
+		"card_hostile":   bottest.ViewModel(hostile),
+		"card_long":      bottest.ViewModel(long),
+		"card_approved":  bottest.ViewModel(bottest.ApprovedBy(bottest.Closed(refund, approvers.Approved, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0)),
+		"card_done":      done,
+		"card_failed":    failed,
+		"card_unrun":     unrun,
+		"card_unknown":   lost,
+		"card_rejected":  bottest.ViewModel(bottest.Closed(refund, approvers.Rejected, "U0002", "team-lead", "the customer was refunded already")),
+		"card_expired":   bottest.ViewModel(bottest.Closed(refund, approvers.Expired, "", "", "nobody decided in time")),
+		"card_withdrawn": bottest.ViewModel(bottest.Closed(refund, approvers.Withdrawn, "U0100", "", "")),
+		"card_voided":    bottest.ViewModel(bottest.Closed(refund, approvers.Voided, "", "", "the definition of the tool changed")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := drawn(t, s)

@@ -31,6 +31,16 @@ func Unpermitted() *RichText {
 	return Say("I lack a permission in Slack that I need for this, so nothing was done. My operator has been told. Please try again when it is mended.")
 }
 
+// LookedUpLater tells a person that their message waits until Slack says who they are.
+func LookedUpLater() *RichText {
+	return Say("Slack does not tell me who you are at the moment, so I can't work on your message yet. I keep it and try again for an hour. My operator has been told.")
+}
+
+// NotLookedUp tells a person that nothing came of their message.
+func NotLookedUp() *RichText {
+	return Say("Slack did not tell me for an hour who you are, so nothing was done about your message. My operator has been told. Please write it again when it is mended.")
+}
+
 // Unidentified is the notice for a click whose user Slack could not identify.
 func Unidentified() *RichText {
 	return Say("Slack could not tell who clicked, so nothing was decided. Please try again in a moment.")

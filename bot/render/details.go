@@ -18,9 +18,9 @@ type About struct {
 	History      []approvers.AuditRecord
 }
 
-// DetailsForm shows everything about a request: what is wrong, all arguments, page by page, the whole preview, who has to
-// decide and why, and what has happened. A person who may decide can approve it there when they have seen all arguments.
-// Its buttons lead to everything else that the person may do.
+// DetailsForm shows everything about a request: what is wrong, all arguments, page by page, the whole preview, who has
+// to decide and why, and what has happened. A person who may decide can approve it there when they have seen all
+// arguments. Its buttons lead to everything else that the person may do.
 func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	v := View{Model: s.Model, WorkspaceURL: s.About.WorkspaceURL, Tool: s.About.Tool}
@@ -35,7 +35,7 @@ func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.Modal
 	f.Page = min(f.Page, len(pages)-1)
 	p := pages[f.Page]
 	if f.Page == 0 {
-		p = detailsTop(v.setbacks(r), otherMoves(s, who), p)
+		p = detailsTop(v.setbacks(r), otherButtons(s, who), p)
 	}
 	turnPages(p, f.Page, len(pages))
 	approvable := f.Page >= seen && mayApprove(r, s.Policy, who)
@@ -53,23 +53,23 @@ func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.Modal
 // mayApprove reports whether a person can approve a request whose open arguments they have seen.
 func mayApprove(r approvers.Request, p *approvers.Policy, who approvers.Identity) bool {
 	_, denied := r.Authority(p, who)
-	agreed := slices.ContainsFunc(r.Standing(), func(d approvers.Decision) bool { return d.By == who.ID })
+	agreed := slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By == who.ID })
 	return denied == nil && r.State == approvers.Pending && !agreed && !r.MustReveal(p, who.ID)
 }
 
 // detailsTop puts what is wrong, and the buttons, before the first page.
-func detailsTop(wrong []*RichText, moves []slack.BlockElement, first *BlockBuilder) *BlockBuilder {
+func detailsTop(wrong []*RichText, buttons []slack.BlockElement, first *BlockBuilder) *BlockBuilder {
 	p := new(BlockBuilder)
 	p.Para(wrong...)
-	if len(moves) > 0 {
-		p.buttons("moves", moves...)
+	if len(buttons) > 0 {
+		p.buttons("moves", buttons...)
 	}
 	p.Blocks = append(p.Blocks, first.Blocks...)
 	return p
 }
 
-// otherMoves returns the buttons for what a person may do about a request and the card does not offer.
-func otherMoves(s ClickTarget, who approvers.Identity) (row []slack.BlockElement) {
+// otherButtons returns the buttons for what a person may do about a request and the card does not offer.
+func otherButtons(s ClickTarget, who approvers.Identity) (row []slack.BlockElement) {
 	r := *s.Request
 	if r.Bundled() && r.State == approvers.Pending { // there is room for the others on a card of its own
 		if Precheck(r, s, who) != nil {
@@ -148,7 +148,7 @@ func buttonHelp(r approvers.Request, allowsMore bool) []*RichText {
 	if allowsMore {
 		add("Allow more…", "approves this and lets calls like it run without asking, for a while.")
 	}
-	if len(r.Standing()) > 0 {
+	if len(r.ValidApprovals()) > 0 {
 		add("Take back…", "ends it with a reason, for everybody who has agreed.")
 	}
 	return help

@@ -196,7 +196,7 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 	case approvers.AuditProposed:
 		return Say("The agent asked for it.")
 	case approvers.AuditShown:
-		switch f["surface"] {
+		switch f[approvers.FactShownAs] {
 		case "view":
 			return by("read all of its arguments.")
 		case ActReveal:
@@ -222,6 +222,12 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 		if f["again"] != "" {
 			return Say("It was not decided yet: everybody was told once more.")
 		}
+		switch f["why"] {
+		case "deactivated":
+			return Say("The account of ").Person(approvers.PersonID(f["person"]), "").Say(" is deactivated: " + v.title(f["role"]) + " was asked.")
+		case "nobody":
+			return Say("Nobody else could decide it: " + v.title(f["role"]) + " was asked.")
+		}
 		return Say("It was not decided yet: " + v.title(f["role"]) + " was asked as well.")
 	case approvers.AuditReminded:
 		return Say("Those who had not decided were reminded.")
@@ -231,6 +237,9 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 		}
 		return new(RichText).Code(Name(f["by"])).Say(previewedWords[f["state"]])
 	case approvers.AuditMessageEdited:
+		if f["remark"] != "" {
+			return Say("An answer to a question about it was " + f["what"] + " later. What was said then counts.")
+		}
 		return Say("The words that it was asked for in were edited or deleted.")
 	case approvers.AuditInvited:
 		return new(RichText).Person(approvers.PersonID(f["person"]), "").Say(" was asked too" + v.inRole(f["role"]) + ".")

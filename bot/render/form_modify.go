@@ -42,7 +42,7 @@ func ModifyForm(s ClickTarget, who approvers.Identity, f FormToken, tool workflo
 		raw = filled.text(FieldRaw)
 	}
 	effect := s.editEffect(who, tool, args)
-	if len(r.Standing()) > 0 {
+	if len(r.ValidApprovals()) > 0 {
 		p.Para(Say("Earlier approvals are discarded."))
 	}
 	p.Para(effect.lines...)

@@ -32,6 +32,17 @@ func discussed() approvers.Request {
 	return r
 }
 
+// editedAnswer returns a request with remarks whose answer was edited afterwards, or deleted.
+func editedAnswer(deleted bool) approvers.Request {
+	r := discussed()
+	r.Remarks[2].MessageTS = "1772452900.000100"
+	r.Remarks[2].MessageEdit = &approvers.MessageEdit{At: bottest.Noon.Add(5 * time.Minute), Deleted: deleted}
+	if !deleted {
+		r.Remarks[2].MessageEdit.Text = "it arrived late, so shipping too"
+	}
+	return r
+}
+
 // manyRoles returns a request that waits for two people of several roles. One person is against, and another was added.
 func manyRoles() approvers.Request {
 	r := bottest.Request(bottest.RefundArgs)
@@ -75,7 +86,9 @@ func as(s view.Model, kind store.OutboxKind, note store.Note, step int) view.Mod
 	return s
 }
 
-func TestPeoplesMovesOnCards(t *testing.T) {
+func TestPeoplesActionsOnCards(t *testing.T) {
+	alone := editedAnswer(false)
+	alone.Remarks = []approvers.Remark{alone.Remarks[0], alone.Remarks[2]}
 	waiting := discussed()
 	waiting.Remarks = waiting.Remarks[:1]
 	asked := as(bottest.ViewModel(waiting), store.OutboxQuestion, "", 0)
@@ -88,18 +101,22 @@ func TestPeoplesMovesOnCards(t *testing.T) {
 	again := bottest.ApprovedBy(fallenTwice(), "U0002", "Teo", "team-lead", 0)
 	again.Stage = 1
 	for name, s := range map[string]view.Model{
-		"card_remarks":    bottest.ViewModel(discussed()),
-		"card_roles":      bottest.ViewModel(manyRoles()),
-		"card_handed_on":  copyFor(manyRoles(), kenji),
-		"card_own_agreed": copyFor(manyRoles(), teo),
-		"card_revoked":    bottest.ViewModel(bottest.Closed(bottest.ApprovedBy(bottest.Request(bottest.RefundArgs), "U0002", "Teo", "team-lead", 0), approvers.Revoked, "U0002", "team-lead", "the wrong order")),
-		"card_all_agreed": bottest.ViewModel(bottest.Closed(agreed, approvers.Consumed, "U0004", "finance-director", "")),
+		"card_remarks":       bottest.ViewModel(discussed()),
+		"card_answer_edited": bottest.ViewModel(alone),
+		"card_roles":         bottest.ViewModel(manyRoles()),
+		"card_handed_on":     copyFor(manyRoles(), kenji),
+		"card_own_agreed":    copyFor(manyRoles(), teo),
+		"card_revoked":       bottest.ViewModel(bottest.Closed(bottest.ApprovedBy(bottest.Request(bottest.RefundArgs), "U0002", "Teo", "team-lead", 0), approvers.Revoked, "U0002", "team-lead", "the wrong order")),
+		"card_all_agreed":    bottest.ViewModel(bottest.Closed(agreed, approvers.Consumed, "U0004", "finance-director", "")),
 
 		"question":          asked,
 		"question_answered": as(bottest.ViewModel(discussed()), store.OutboxQuestion, "", 0),
 		"question_over":     over,
+		"question_deleted":  as(bottest.ViewModel(editedAnswer(true)), store.OutboxQuestion, "", 0),
 
 		"notice_answered":      as(copyFor(discussed(), teo), store.OutboxNotice, store.NoteAnswered, 0),
+		"notice_answer_edited": as(copyFor(editedAnswer(false), teo), store.OutboxNotice, store.NoteAnswerEdited, 0),
+		"notice_answer_gone":   as(copyFor(editedAnswer(true), teo), store.OutboxNotice, store.NoteAnswerEdited, 0),
 		"notice_invited":       as(copyFor(manyRoles(), kenji), store.OutboxNotice, store.NoteInvited, 0),
 		"notice_fallen":        as(copyFor(fallenTwice(), teo), store.OutboxNotice, store.NoteFallen, 1),
 		"notice_fallen_no":     as(copyFor(fallenTwice(), ingrid), store.OutboxNotice, store.NoteFallen, 1),
@@ -181,8 +198,8 @@ func TestLargestNotices(t *testing.T) {
 		r.Facts.Requesters = append(r.Facts.Requesters, approvers.Who("T0001", fmt.Sprintf("U9%03d", i)))
 	}
 	r.Plan.Stages[0] = approvers.Stage{Approver: big(200), Or: []string{big(200), big(201), big(202), big(203)}, Group: big(100), Quorum: 9, Rejects: 9}
-	r.Remarks = []approvers.Remark{{Kind: approvers.Question, By: teo, Role: big(200), Text: big(3000)}, {Kind: approvers.Answer, By: sam, Text: big(3000)}}
-	for _, note := range []store.Note{store.NoteFallen, store.NoteAnswered, store.NoteInvited} {
+	r.Remarks = []approvers.Remark{{Kind: approvers.Question, By: teo, Role: big(200), Text: big(3000)}, {Kind: approvers.Answer, By: sam, Text: big(3000), MessageEdit: &approvers.MessageEdit{Text: big(9000)}}}
+	for _, note := range []store.Note{store.NoteFallen, store.NoteAnswered, store.NoteAnswerEdited, store.NoteInvited} {
 		for step := range 2 {
 			drawn(t, as(copyFor(r, teo), store.OutboxNotice, note, step))
 		}

@@ -105,16 +105,16 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	cut := v.homeArguments(p, r)
 	p.Para(append([]*RichText{cut, v.askedShort(r)}, append(v.waitsLine(r), maskedNote(r), Say("⏳ ").also(v.deadline(r)))...)...)
 	value := v.token(r.ID)
-	moves := []slack.BlockElement{
+	buttons := []slack.BlockElement{
 		button(ActArguments, "Approve…", value, slack.StyleDefault), button(ActReject, "Reject…", value, slack.StyleDanger),
 		button(ActModify, "Modify…", value, slack.StyleDefault),
 	}
-	moves = append(moves, v.reveal(r)...)
+	buttons = append(buttons, v.reveal(r)...)
 	list := WaitingList{View: v, Who: v.Home.Who}
 	if link := list.link(row.Conversation, row.Messages, store.ToUser, store.ToChannel); link != "" {
-		moves = append(moves, linkButton("See the card", link))
+		buttons = append(buttons, linkButton("See the card", link))
 	}
-	p.buttons("", moves...)
+	p.buttons("", buttons...)
 	for i, b := range p.Blocks[first:] {
 		withID(b, r.ID+":"+strconv.Itoa(i))
 	}

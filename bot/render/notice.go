@@ -25,6 +25,8 @@ func (v View) notice() *BlockBuilder {
 		now = v.askedAgain(r, user)
 	case store.NoteAnswered:
 		v.answered(p, r)
+	case store.NoteAnswerEdited:
+		answerEdited(v, p, r)
 	case store.NoteInvited:
 		v.invitation(p, r, user)
 	case store.NoteBreakGlass:
@@ -54,13 +56,27 @@ func (v View) turn(p *BlockBuilder, r approvers.Request) {
 	case r.State != approvers.Pending:
 		line = Say("This was yours to decide: ").Say(what(r))
 	case len(r.JoinedAt) > 0 && !v.Message.CreatedAt.Before(r.JoinedAt[0]):
-		line = Say("⏫ ").Strong("Not decided yet, so this is yours to decide now as well: ").Say(what(r))
+		why := Say("Not decided yet")
+		if call, ok := approvers.CallOf(r, lastJoined(r, v.Message.CreatedAt)); ok {
+			why = nobodyLeft(v, r, call)
+		}
+		line = Say("⏫ ").also(why).Strong(", so this is yours to decide now as well: ").Say(what(r))
 	}
 	for i, c := range v.Mentions {
 		line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
 		c.in(line)
 	}
 	p.Para(line.Say("."))
+}
+
+// lastJoined returns the role that escalation added last until a time.
+func lastJoined(r approvers.Request, until time.Time) (role string) {
+	for i, name := range r.Joined {
+		if i < len(r.JoinedAt) && !r.JoinedAt[i].After(until) {
+			role = name
+		}
+	}
+	return role
 }
 
 // whatNow returns the state of a request with a link to its card. waits is the text for a waiting request.
@@ -135,9 +151,27 @@ func (v View) answered(p *BlockBuilder, r approvers.Request) {
 		if a.Kind != approvers.Answer || a.To != v.Message.Step {
 			continue
 		}
-		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered your question about ").Strong(what(r)).Say(":"))
+		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered your question about ").Strong(what(r)).Say(changedLater(a) + ":"))
 		p.quoted(Clip(Visible(r.Remark(a.To).Text), MaxSentence/2))
 		p.quoted(Clip(Visible(a.Text), MaxSentence/2))
+	}
+}
+
+// answerEdited tells the person who asked a question that the answer was edited or deleted after they had it.
+func answerEdited(v View, p *BlockBuilder, r approvers.Request) {
+	for _, a := range r.Remarks {
+		if a.Kind != approvers.Answer || a.To != v.Message.Step || a.MessageEdit == nil {
+			continue
+		}
+		about := func(sign, did string) *RichText {
+			return Say(sign).Person(a.By, a.Name).Say(" "+did+" the answer to your question about ").Strong(what(r)).Say(", ").At(a.MessageEdit.At, DayTime)
+		}
+		if a.MessageEdit.Deleted {
+			p.Para(about("🗑️ ", "deleted").Say(". The card keeps what you were told."))
+			continue
+		}
+		p.Para(about("✏️ ", "edited").Say(". The card keeps what you were told. The message now reads:"))
+		p.quoted(Clip(Visible(maskSecrets(a.MessageEdit.Text, r.Args, r.Secrets)), MaxSentence/2))
 	}
 }
 
@@ -156,7 +190,7 @@ func (v View) invitation(p *BlockBuilder, r approvers.Request, user string) {
 // knows a person's roles only from their decisions.
 func (v View) askedAgain(r approvers.Request, user string) string {
 	waits := v.waitsFor(r)
-	for _, d := range r.Standing() {
+	for _, d := range r.ValidApprovals() {
 		if d.By.User() == user {
 			return "You have agreed to it as it is now. It waits for " + waits + "."
 		}

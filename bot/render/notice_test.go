@@ -159,7 +159,7 @@ func closedBy(r approvers.Request, state approvers.State, who approvers.Identity
 	return r
 }
 
-func TestOperatorsMovesOnCards(t *testing.T) {
+func TestOperatorsActionsOnCards(t *testing.T) {
 	anna := approvers.Operates(approvers.Operator("anna"))
 	stopped := closedBy(bottest.Request(bottest.RefundArgs), approvers.Rejected, anna, "a flood of refunds")
 	stopped.Decisions = []approvers.Decision{{Kind: approvers.Reject, By: anna.ID, Name: anna.Name, Digest: stopped.Digest, Reason: "a flood of refunds", At: stopped.ClosedAt}}

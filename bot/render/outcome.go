@@ -39,7 +39,7 @@ func (v View) ran(e approvers.Execution) *RichText {
 	case e.State == approvers.ExecutionFailed:
 		return new(RichText).Strong("It failed").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionUnknown:
-		return new(RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, clock).Say(".").also(v.onceMoreToo())
+		return new(RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, clock).Say(".").also(onceMoreToo(v))
 	case v.Pause.On:
 		return v.held(view.Call{Execution: &e})
 	}
@@ -96,7 +96,7 @@ func (v View) unknown() Rendered {
 	whole := fitsCard(text)
 	shows := []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: whole}}
 	if sign, over := found[e.State]; over {
-		p.Para(Say(sign+" ").Strong(what), v.ran(e).also(v.onceMoreToo()))
+		p.Para(Say(sign+" ").Strong(what), v.ran(e).also(onceMoreToo(v)))
 		return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 	}
 	p.headline("Did this happen?")
@@ -110,7 +110,7 @@ func (v View) unknown() Rendered {
 	if v.Request != nil && !strings.HasPrefix(v.Message.To, store.ToConversation) {
 		v.asked(p, *v.Request, maxQuote)
 	}
-	p.Para(v.reportsWanted(), v.toldAlready())
+	p.Para(reportsWanted(v), toldAlready(v))
 	p.Para(v.onceMore())
 	v.findings(p, e, what)
 	if !whole && v.Request != nil {
@@ -138,7 +138,7 @@ func lossWords(e approvers.Execution) string {
 	switch e.Loss {
 	case approvers.LossPaused:
 		return "everything was paused while " + Name(e.Tool) + " was running"
-	case approvers.LossHalted:
+	case approvers.LossTurnStopped:
 		return "the agent was stopped while " + Name(e.Tool) + " was running"
 	case approvers.LossUnclear:
 		return "the answer of " + Name(e.Tool) + " does not say whether it acted"
@@ -149,7 +149,7 @@ func lossWords(e approvers.Execution) string {
 }
 
 // reportsWanted says whose report the agent waits for, and until when. It is empty if it does not wait any more.
-func (v View) reportsWanted() *RichText {
+func reportsWanted(v View) *RichText {
 	if v.Call.Outcome != "" || v.Later != nil {
 		return new(RichText)
 	}
@@ -180,7 +180,7 @@ func (v View) reportsWanted() *RichText {
 }
 
 // toldAlready says that the agent was told that the outcome is unknown.
-func (v View) toldAlready() *RichText {
+func toldAlready(v View) *RichText {
 	if v.Call.Outcome == "" || v.Later != nil {
 		return new(RichText)
 	}
@@ -192,7 +192,7 @@ func (v View) toldAlready() *RichText {
 }
 
 // onceMoreToo is onceMore as a further sentence.
-func (v View) onceMoreToo() *RichText {
+func onceMoreToo(v View) *RichText {
 	if again := v.onceMore(); !again.empty() {
 		return Say(" ").also(again)
 	}

@@ -21,7 +21,7 @@ func (v View) question() *BlockBuilder {
 	switch {
 	case answer >= 0:
 		a := r.Remarks[answer]
-		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered, ").At(a.At, clock).Say(":"))
+		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered, ").At(a.At, clock).Say(changedLater(a) + ":"))
 		p.quoted(Clip(Visible(a.Text), MaxSentence))
 	case r.State == approvers.Pending:
 		p.Para(v.called(r).Say(": write your answer here, or press Answer…; it appears on the card. The deadline does not change. ").also(v.deadline(r)))

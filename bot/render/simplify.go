@@ -85,7 +85,7 @@ func textOnly(m Message) Message {
 	return Message{Text: text + insteadOfButtons(m.Blocks)}
 }
 
-// insteadOfButtons says what people can do without the buttons of some blocks; empty: none of them is missed.
+// insteadOfButtons says what people can do without the buttons of some blocks. It is empty if there is nothing to do.
 func insteadOfButtons(blocks []slack.Block) string {
 	var choices []string
 	instead := ""

@@ -33,8 +33,8 @@ func (v View) step() *BlockBuilder {
 	if open {
 		p.Para(v.pausedHere())
 	}
-	v.standings(p, calls)
-	if open && v.Turn.State == approvers.TurnWaiting && v.Turn.Step == v.Message.Step && v.Turn.Halted == "" {
+	v.callStates(p, calls)
+	if open && v.Turn.State == approvers.TurnWaiting && v.Turn.Step == v.Message.Step && v.Turn.Stopping == "" {
 		sure := confirm("Stop the agent?", "What waits here is taken back, and what runs is interrupted. What has happened already stays.", "Stop", "Keep working", slack.StyleDanger)
 		p.buttons("stop", button(ActStop, "Stop", v.token(v.Turn.ID), slack.StyleDefault).WithConfirm(sure))
 	}
@@ -334,9 +334,9 @@ func decidedOn(calls []view.Call) (n int) {
 	return n
 }
 
-// standings adds the state of each call that needs or needed a decision, numbered if there are several, with buttons
+// callStates adds the state of each call that needs or needed a decision, numbered if there are several, with buttons
 // for the waiting ones. If there are many, it shows the first ones, and a form lists the rest that wait.
-func (v View) standings(p *BlockBuilder, calls []view.Call) {
+func (v View) callStates(p *BlockBuilder, calls []view.Call) {
 	drawn, asked := 0, decidedOn(calls)
 	for i, c := range calls {
 		if c.Request == nil {

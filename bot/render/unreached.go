@@ -6,19 +6,20 @@ import (
 	"countersign/approvers"
 )
 
-// refusedCards puts Slack's reasons for refusing a card into words. Its codes stand at the end of a cause.
-var refusedCards = []struct{ code, words string }{
-	{"missing_scope", "I lack a permission in Slack"},
-	{"not_in_channel", "I am not in the channel for it"},
-	{"channel_not_found", "Slack does not find the channel for it"},
-	{"is_archived", "the channel for it is archived"},
-	{"restricted_action", "I may not write in the channel for it"},
-	{"user_disabled", "the accounts are deactivated"},
+// refusals puts Slack's reasons for refusing a message into words, for people and for the operator. Its codes stand in
+// a cause.
+var refusals = []struct{ code, words, mend string }{
+	{"missing_scope", "I lack a permission in Slack", "Add the scope on the app's page OAuth & Permissions, and reinstall the app"},
+	{"not_in_channel", "I am not in the channel for it", "Invite the app to the channel"},
+	{"channel_not_found", "Slack does not find the channel for it", "Invite the app to the channel, or name another one in the policy"},
+	{"is_archived", "the channel for it is archived", "Unarchive the channel, or name another one in the policy"},
+	{"restricted_action", "I may not write in the channel for it", "Let the app write there, in the channel's settings or the workspace's"},
+	{"user_disabled", "the accounts are deactivated", "The account is deactivated, so nobody can read it there"},
 }
 
 // refusedCard says why Slack shows a card to nobody.
 func refusedCard(cause string) string {
-	for _, r := range refusedCards {
+	for _, r := range refusals {
 		if strings.Contains(cause, r.code) {
 			return r.words
 		}
@@ -26,8 +27,18 @@ func refusedCard(cause string) string {
 	return "Slack refuses it"
 }
 
-// unreached tells the requesters that nobody could be shown their request, who is told instead, and what is tried. It
-// is empty for a request that people can see.
+// MendRefusal says what an operator can do about a refusal of Slack.
+func MendRefusal(cause string) string {
+	for _, r := range refusals {
+		if strings.Contains(cause, r.code) {
+			return r.mend
+		}
+	}
+	return "Correct the cause in Slack"
+}
+
+// unreached tells the requesters that nobody can see the card of their request, who is told instead, and what is tried.
+// It is empty for a request that people can see.
 func unreached(v View, r approvers.Request) *RichText {
 	stage := v.stageTitle(r.CurrentStage())
 	if r.ReachesNobody() {

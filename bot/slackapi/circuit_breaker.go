@@ -141,7 +141,7 @@ func (c *circuitBreaker) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 			if err := c.look(ctx); err != nil {
-				c.log.Debug("Slack is still away", "error", err)
+				c.log.Debug("Slack still does not answer", "error", err)
 			}
 		}
 	}

@@ -115,8 +115,8 @@ func IsMissing(err error) bool {
 	return false
 }
 
-// IsUnusable reports whether an error says that Slack did answer, but not as Slack does: with a status of 500 or above,
-// or with something other than its JSON. Whether the call took effect is unknown.
+// IsUnusable reports whether an error says that there was an answer, but not a usable one: a status of 500 or above, or
+// something other than Slack's JSON. Whether the call took effect is unknown.
 func IsUnusable(err error) bool {
 	var status slack.StatusCodeError
 	if errors.As(err, &status) {
@@ -133,7 +133,7 @@ func IsRefused(err error) bool {
 	return IsMissing(err) || code != "" && !IsServerFailure(code) && RetryDelay(err) == 0
 }
 
-// unusableError says that an answer with status 200 is not one of Slack's.
+// unusableError says that an answer with status 200 does not have the form of Slack's answers.
 type unusableError struct{ why string }
 
 func (e unusableError) Error() string { return "the answer is not one of Slack's: " + e.why }
@@ -142,7 +142,7 @@ func (e unusableError) Error() string { return "the answer is not one of Slack's
 var ErrNoTimestamp error = unusableError{"it names no message"}
 
 // notJSON returns why a response with status 200 is not one of the Web API's, or nil. The response can still be read
-// from its start. A broken connection is not its concern.
+// from its start. It ignores a broken connection, which the caller reports.
 func notJSON(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return nil

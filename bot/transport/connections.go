@@ -15,7 +15,7 @@ type connections struct {
 	until time.Time       // when the last one that was up ended
 }
 
-// set records whether a connection is up. It reports whether it is the first one after there was none.
+// set records whether a connection is up. first reports whether no other connection was up.
 func (c *connections) set(n int, up bool, now time.Time) (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

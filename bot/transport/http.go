@@ -25,8 +25,9 @@ const (
 	OptionsPath      = "/slack/options"
 )
 
-// requestPaths are the paths of Slack's requests. The kind of a request is read from its signed body. EventsPath accepts
-// every kind, because many apps have one Request URL for all; the path of any other request must match its kind.
+// requestPaths are the paths of Slack's requests. The kind of a request is read from its signed body. EventsPath
+// accepts every kind, because many apps have one Request URL for all; the path of any other request must match its
+// kind.
 var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsPath}
 
 // Limits of requests. Slack gives up after 3 s. Unknown senders get no more time or space than the largest delivery
@@ -220,10 +221,10 @@ func unread(err error) int {
 	return http.StatusBadRequest
 }
 
-// rejectUnsigned rejects a request that is not from Slack, or whose time is too far off. The operator is told about those
-// that claim to be from Slack.
+// rejectUnsigned rejects a request that is not from Slack, or whose time is too far off. The operator is told about
+// those that claim to be from Slack.
 func (h *HTTP) rejectUnsigned(cause error) answer {
-	why := "its signature does not fit: is SLACK_SIGNING_SECRET the Signing Secret of this app?"
+	why := "its signature does not match: is SLACK_SIGNING_SECRET the Signing Secret of this app?"
 	switch {
 	case errors.Is(cause, slack.ErrMissingHeaders):
 		return answer{status: http.StatusUnauthorized} // ordinary noise at a public address

@@ -88,7 +88,7 @@ func refusalLine(r settings.Refusal) string {
 	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
 
-// reaches reports on /readyz the requests that nobody can be shown. The bot stays ready: it keeps trying.
+// reaches reports on /readyz the requests whose cards nobody can see. The bot stays ready: it keeps trying.
 func reaches(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		unreached, err := wf.Views.Unreached(ctx)
@@ -96,9 +96,9 @@ func reaches(wf *workflow.Workflow) func(context.Context) error {
 			return err
 		}
 		r := unreached[0]
-		what := "1 request waits that nobody can be shown"
+		what := "1 request waits with a card that nobody can see"
 		if n := len(unreached); n > 1 {
-			what = fmt.Sprintf("%d requests wait that nobody can be shown", n)
+			what = fmt.Sprintf("%d requests wait with cards that nobody can see", n)
 		}
 		return fmt.Errorf("%s, since %s: %s. countersign pending lists them", what, r.Unreached.Since.UTC().Format(time.RFC3339), visible.Line(r.Unreached.Cause))
 	}

@@ -110,7 +110,7 @@ func TestAttachmentsAreFiles(t *testing.T) {
 				}
 				b.books()
 				b.view(func(r store.Reader) error {
-					for _, s := range b.surfaces() {
+					for _, s := range b.outbox() {
 						if s.Kind != store.OutboxStep {
 							continue
 						}

@@ -58,7 +58,7 @@ func acceptLoss(ctx context.Context, w taskEnv, o acceptOptions) error {
 	case older == nil:
 		return cli.AnswerNo("there is no loss to accept: the store has the newest of the signed heads that are kept for it")
 	case older.Number != o.Head:
-		return cli.AnswerNo("%s: that is the head to name, and not %d", older.What(), o.Head)
+		return cli.AnswerNo("%s: name that head, not %d", older.What(), o.Head)
 	}
 	var c copied
 	if err := c.check(ctx, w.store); err != nil {

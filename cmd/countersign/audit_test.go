@@ -358,7 +358,7 @@ func TestEvidenceSeal(t *testing.T) {
 	}
 	room.wants("its own key", room.page(room, room.key), false, fmt.Sprintf("Signed head %d of %s covers every record, %d in all", head.Number, signed.At.Format("2006-01-02 15:04:05 UTC"), len(chain)),
 		signed.Root.String(), room.key, "signed by a key in the bot's own file")
-	room.wants("no key", room.page(room), false, "held against no key", "covers every record")
+	room.wants("no key", room.page(room), false, "not checked with any key", "covers every record")
 	room.wants("another key", room.page(room, newKey(t, "countersign-other").Public), true, "is not signed by a key that is trusted")
 
 	// The page marks records that are newer than the newest head.
@@ -383,7 +383,7 @@ func TestEvidenceSeal(t *testing.T) {
 func TestEvidenceOfATamperedHistory(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)
-	relinked := func(all []approvers.AuditRecord) { // another person approved, and everything after it was linked anew
+	relinked := func(all []approvers.AuditRecord) { // another person approved, and everything after it was linked again
 		var before approvers.AuditRecord
 		for i := range all {
 			if all[i].Kind == approvers.AuditDecided {
@@ -397,8 +397,8 @@ func TestEvidenceOfATamperedHistory(t *testing.T) {
 		by   altered
 		want string
 	}{
-		"records made anew": {altered{chain: relinked}, "The proof fails that records"},
-		"another record of the history, made anew with its entry": {altered{journal: func(e *approvers.JournalEntry) {
+		"records made again": {altered{chain: relinked}, "The proof fails that records"},
+		"another record of the history, made again with its entry": {altered{journal: func(e *approvers.JournalEntry) {
 			if e.Leaf == 0 {
 				e.Sum[3]++
 			}

@@ -20,7 +20,7 @@ const (
 var changing = regexp.MustCompile(`\d{1,2}:\d{2}( ?[AP]M)?|\b\d+ (second|minute|hour)s?\b|\b(today|tomorrow) at\b`)
 
 // TestPictureOfTheCard draws the card of README's picture in the demo. The picture is stale if the card says something
-// else than the text beside it. Pixels are not compared, because fonts differ. -update takes the picture anew.
+// else than the text beside it. Pixels are not compared, because fonts differ. -update retakes the picture.
 func TestPictureOfTheCard(t *testing.T) {
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 	b.become("U0100", "C0001")
@@ -51,7 +51,7 @@ func TestPictureOfTheCard(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := pictureHead(shot) + said; string(recorded) != want {
-		t.Errorf("README's picture is of another card; take it anew: go test ./cmd/countersign -run TestPictureOfTheCard -update\nrecorded:\n%s\nnow:\n%s", recorded, want)
+		t.Errorf("README's picture is of another card; take it again: go test ./cmd/countersign -run TestPictureOfTheCard -update\nrecorded:\n%s\nnow:\n%s", recorded, want)
 	}
 }
 

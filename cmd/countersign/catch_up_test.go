@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -246,6 +247,91 @@ func (c *catchUpTrial) heard(text string) (n int) {
 		return err
 	})
 	return n
+}
+
+// TestCatchUpInAChannelThatIsJoined: what people wrote in a channel while the bot was down, before the bot was removed from
+// it, is answered once when the bot is invited again: also hours later, when the deliveries of what was answered before
+// are forgotten, and if it is invited once more. What is older than a day is not read.
+func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
+	inFakedTime(t, func(b *synctestHarness) {
+		b.instead = func(http.Handler) http.Handler {
+			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(repeats)})
+		}
+	}, func(b *synctestHarness) {
+		b.setRetries(false)
+		c := &catchUpTrial{synctestHarness: b}
+		thread := c.writes("sam", "#support", "", "@Countersign say before")
+		b.within(time.Minute, "it is answered", func() bool { return b.idle() && c.answers()["before"] == 1 })
+		b.pass(2 * time.Minute)
+		b.ok(b.bot.end())
+		c.writes("sam", "#support", "", "@Countersign say old")
+		c.nots = append(c.nots, "old")
+		b.pass(22 * time.Hour)
+		c.writes("sam", "#support", "", "@Countersign say channel")
+		c.writes("sam", "#support", thread, "say thread")
+		b.ok(b.as("teo").Remove(b.ctx, "#support", "U0BOT"))
+		b.pass(10 * time.Minute)
+		b.start()
+		b.pass(3 * time.Hour)
+		if n := c.answers()["channel"]; n > 0 {
+			t.Errorf("the bot is not in the channel, and answered %d times", n)
+		}
+		for range 2 {
+			b.ok(b.bot.workflow.Intake.Forget(b.ctx, remembered))
+			b.ok(b.as("teo").Invite(b.ctx, "#support", "U0BOT"))
+			b.pass(5 * time.Minute)
+			b.within(time.Minute, "all is done", b.idle)
+			b.ok(b.as("teo").Remove(b.ctx, "#support", "U0BOT"))
+			b.pass(3 * time.Hour)
+		}
+		c.words = slices.DeleteFunc(c.words, func(w string) bool { return w == "old" })
+		answers := c.answers()
+		for _, w := range c.words {
+			if answers[w] != 1 {
+				t.Errorf("%q was answered %d times", w, answers[w])
+			}
+		}
+		for _, w := range c.nots {
+			if answers[w] > 0 {
+				t.Errorf("%q was answered", w)
+			}
+		}
+	})
+}
+
+// TestCatchUpOfANewStore: a message from before the first start of a store is not answered, in whatever way the bot reads
+// its channel. One that was written later, while the bot was down, is.
+func TestCatchUpOfANewStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new.db")
+	inFakedTime(t, func(b *synctestHarness) {
+		b.instead = func(http.Handler) http.Handler {
+			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(repeats)})
+		}
+	}, func(b *synctestHarness) {
+		b.setRetries(false)
+		c := &catchUpTrial{synctestHarness: b}
+		b.ok(b.bot.end())
+		c.writes("sam", "#support", "", "@Countersign say early")
+		b.pass(time.Minute)
+		b.ok(b.db.Close())
+		db, err := openStore(path)
+		b.ok(err)
+		b.db, b.setup.store = db, db
+		b.start()
+		b.pass(time.Minute)
+		b.ok(b.bot.end())
+		c.writes("sam", "#support", "", "@Countersign say later")
+		b.pass(time.Minute)
+		b.start()
+		b.within(5*time.Minute, "the later message is answered", func() bool { return b.idle() && c.answers()["later"] == 1 })
+		b.ok(b.as("teo").Remove(b.ctx, "#support", "U0BOT"))
+		b.ok(b.as("teo").Invite(b.ctx, "#support", "U0BOT"))
+		b.pass(5 * time.Minute)
+		b.within(time.Minute, "all is done", b.idle)
+		if answers := c.answers(); answers["early"] != 0 || answers["later"] != 1 {
+			t.Errorf("answered: %v", answers)
+		}
+	})
 }
 
 // TestCatchUpWithoutScope: without the scope of a kind of channels, what people wrote there while the bot was down is not

@@ -150,10 +150,10 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	}
 }
 
-// replaced reports whether the clicked message had been posted anew elsewhere by then.
+// replaced reports whether the clicked message had been posted again elsewhere by then.
 func (c *chaos) replaced(x chaosArrival) bool {
 	newer := false
-	for _, p := range c.placed[x.surface] {
+	for _, p := range c.placed[x.outboxID] {
 		newer = newer || p.ts != x.ts && p.at.Before(x.at) && p.ts > x.ts
 	}
 	return newer
@@ -286,10 +286,10 @@ func (c *chaos) clicksOn(request string) (all []chaosArrival) {
 
 // messages compares what Slack shows with what it should show: nothing twice, and no button of a finished request.
 func (c *chaos) messages(fault func(string, ...any)) {
-	for surface, posts := range c.posts {
+	for outboxID, posts := range c.posts {
 		for post, n := range posts {
 			if n != 1 {
-				fault("surface %s, part %d: posted %d times in round %d", surface, post.part, n, post.round)
+				fault("outbox message %s, part %d: posted %d times in round %d", outboxID, post.part, n, post.round)
 			}
 		}
 	}

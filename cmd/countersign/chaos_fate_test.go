@@ -22,12 +22,12 @@ type chaosArrival struct {
 	gone    bool
 
 	// About a click, or a form.
-	click   string // names it, however often it arrives
-	who     string
-	act     string // approve, reject (the form), open (the click before it), withdraw
-	request string
-	surface string
-	ts      string // of the message that was clicked
+	click    string // names it, however often it arrives
+	who      string
+	act      string // approve, reject (the form), open (the click before it), withdraw
+	request  string
+	outboxID string
+	ts       string // of the message that was clicked
 }
 
 // mishapCounts counts mishaps.
@@ -191,7 +191,7 @@ func readChaosClick(raw []byte) (chaosArrival, bool) {
 	if out.act == "" || len(words) < 4 {
 		return chaosArrival{}, false
 	}
-	out.request, out.surface = words[0], words[1]
+	out.request, out.outboxID = words[0], words[1]
 	return out, true
 }
 
@@ -206,7 +206,7 @@ type chaosPlace struct {
 
 // posted records the posts that Slack accepted.
 func (c *chaos) posted(call apiCall) {
-	if call.method != "chat.postMessage" || !call.done || call.surface == "" {
+	if call.method != "chat.postMessage" || !call.done || call.outboxID == "" {
 		return
 	}
 	var meta struct {
@@ -215,12 +215,12 @@ func (c *chaos) posted(call apiCall) {
 	_ = json.Unmarshal([]byte(call.form.Get("metadata")), &meta)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.posts[call.surface] == nil {
-		c.posts[call.surface] = map[chaosPost]int{}
+	if c.posts[call.outboxID] == nil {
+		c.posts[call.outboxID] = map[chaosPost]int{}
 	}
-	c.posts[call.surface][chaosPost{call.part, meta.Payload.Round}]++
+	c.posts[call.outboxID][chaosPost{call.part, meta.Payload.Round}]++
 	if call.part == 0 {
-		c.placed[call.surface] = append(c.placed[call.surface], chaosPlace{call.ts, call.answered})
+		c.placed[call.outboxID] = append(c.placed[call.outboxID], chaosPlace{call.ts, call.answered})
 	}
 }
 

@@ -121,7 +121,7 @@ func (c *chaos) somebody() {
 		_, err := c.as("teo").Command(c.ctx, "#general", "/countersign", "pending")
 		c.may(err)
 	case c.rnd.IntN(6) == 0:
-		c.moves()
+		c.toggleMembership()
 	}
 }
 
@@ -286,8 +286,8 @@ func (c *chaos) sweeps() {
 	}
 }
 
-// moves removes the bot from the channel of the cards, or invites it again.
-func (c *chaos) moves() {
+// toggleMembership removes the bot from the channel of the cards, or invites it again.
+func (c *chaos) toggleMembership() {
 	if c.out = !c.out; c.out {
 		c.ok(c.as("teo").Remove(c.ctx, "#support-approvals", "U0BOT"))
 		return
@@ -299,7 +299,7 @@ func (c *chaos) moves() {
 func (c *chaos) rest() {
 	c.clicks.Wait()
 	if c.out {
-		c.moves()
+		c.toggleMembership()
 	}
 	c.mu.Lock()
 	c.fates = nil

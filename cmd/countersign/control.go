@@ -67,7 +67,7 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 		return cli.CouldNot("the bot is held: %w", r.held.why)
 	}
 	who := operator(uid)
-	r.log.Info("a task at the control socket", "task", c.Task, "operator", who.Login())
+	r.log.Info("a task was received at the control socket", "task", c.Task, "operator", who.Login())
 	if all[i].isLong() {
 		select {
 		case r.long <- struct{}{}:

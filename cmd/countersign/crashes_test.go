@@ -42,7 +42,7 @@ func TestCrashesFile(t *testing.T) {
 		t.Errorf("after a stop: %+v", c.died)
 	}
 	c.Begin("think", "t4")
-	for i := range 7_000 { // it is written anew meanwhile
+	for i := range 7_000 { // it is written again meanwhile
 		c.Begin("inbox", fmt.Sprint(i))
 		c.End("inbox", fmt.Sprint(i))
 	}

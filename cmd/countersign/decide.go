@@ -210,7 +210,7 @@ func notDecided(err error, id string) error {
 	case approvers.DeniedStarted:
 		return cli.AnswerNo("nothing was decided: its run has started; `countersign pending %s` shows its outcome", id)
 	case approvers.DeniedUnfinished:
-		return cli.AnswerNo("nothing was reported: %s runs now, or the bot is still to run it. `countersign pending` lists it if nobody saw its end", id)
+		return cli.AnswerNo("nothing was reported: %s is running, or the bot has yet to run it. `countersign pending` lists it if its outcome is unknown", id)
 	case approvers.DeniedLate:
 		return cli.AnswerNo("nothing was decided: its time ended at %s", cli.Moment(denied.At))
 	case approvers.DeniedStale:

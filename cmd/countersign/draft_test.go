@@ -163,6 +163,47 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
+// TestDraftOfManyBlocks: a model that writes more at once than a message can hold has a draft, with as much as fits. The
+// answer is shown whole at the end.
+func TestDraftOfManyBlocks(t *testing.T) {
+	var lines []string
+	for i := range 200 {
+		lines = append(lines, fmt.Sprintf("Line %d of it.", i))
+	}
+	for name, c := range map[string]struct {
+		first string        // half of it is written at once, half a second later
+		at    time.Duration // then the draft is there
+		has   string        // the draft
+	}{
+		"paragraphs":       {strings.Join(lines, "\n\n"), 1900 * time.Millisecond, "Line 44 of it."},
+		"one long listing": {"```\nLine 20 of it.\n" + strings.Repeat("x", 10_000) + "\n```\n\n" + strings.Repeat("And so on.\n\n", 1000), 7 * time.Second, "Line 20 of it."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := &slowly{paragraphs: []string{c.first, "Now", "to", "the", "end.", "Line 200 of it."}}
+			inFakedTime(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
+				thread := b.says("tell me all")
+				b.pass(c.at)
+				if draft := b.replies(thread); len(draft) != 1 || !strings.Contains(draft[0], c.has) || strings.Contains(draft[0], "Line 90 of it.") {
+					t.Errorf("the draft is %q", draft)
+				}
+				b.within(3*time.Minute, "all is shown", func() bool {
+					return strings.Contains(strings.Join(b.replies(thread), "\n"), "The end.") && b.idle()
+				})
+				all := strings.Join(b.replies(thread), "\n")
+				for _, line := range []string{"Line 20 of it.", "Line 200 of it.", "The end."} {
+					if strings.Count(all, line) != 1 {
+						t.Errorf("the answer has %d times %q", strings.Count(all, line), line)
+					}
+				}
+				if said := b.log.with("exceeds Slack's limits"); len(said) > 0 {
+					t.Errorf("the log says %q", said)
+				}
+				b.books()
+			})
+		})
+	}
+}
+
 // If a person stops the agent in mid-stream, the text so far stays, with the person's name.
 func TestDraftThatIsStopped(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four.", "Five.", "Six."}}

@@ -26,7 +26,7 @@ type original struct {
 	call      store.Call
 	request   approvers.Request
 	execution approvers.Execution
-	surfaces  []store.OutboxMessage
+	outbox    []store.OutboxMessage
 	shown     map[string][]store.Rendering // by outbox message
 	timers    []store.Timer
 	audit     []approvers.AuditRecord
@@ -100,7 +100,7 @@ func (g *growing) make(thread string, finished bool) original {
 	o := g.read(heard.Turn)
 	card, err := json.Marshal(map[string]string{"text": "Refund of $49.99 for order ORD-123", "blocks": "as many bytes as a small card has " + strings.Repeat("x", 400)})
 	must(err)
-	for _, s := range o.surfaces {
+	for _, s := range o.outbox {
 		s.Channel, s.TS = "D"+thread, thread
 		must(wf.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: card, Shows: []store.Shown{{Request: o.request.ID, Digest: o.request.Digest, Whole: true}}}))
 	}
@@ -145,8 +145,8 @@ func (g *growing) read(turn string) (o original) {
 		})
 		read(func() error { o.request, err = r.Request(o.call.Request); return err })
 		read(func() error { o.execution, err = r.Execution(o.call.Execution); return err })
-		read(func() error { o.surfaces, err = r.OutboxMessagesOf(o.request.ID); return err })
-		for _, s := range o.surfaces {
+		read(func() error { o.outbox, err = r.OutboxMessagesOf(o.request.ID); return err })
+		for _, s := range o.outbox {
 			read(func() error { o.shown[s.ID], err = r.Renderings(s.ID); return err })
 		}
 		for _, kind := range []store.TimerKind{store.TimerExpire, store.TimerEscalate} {
@@ -229,7 +229,7 @@ func (o original) copy(tx store.Tx, name string) error {
 		t.Ref, t.Due = r.ID, t.Due.Add(48*time.Hour)
 		writes = append(writes, func() error { return tx.SetTimer(t) })
 	}
-	for i, s := range o.surfaces {
+	for i, s := range o.outbox {
 		shown := o.shown[s.ID]
 		s.ID, s.Version, s.TS, s.Ref, s.Request = fmt.Sprintf("s_%s_%d", name, i), 0, name, r.ID, r.ID
 		writes = append(writes, func() error { return tx.PutOutboxMessage(s) })

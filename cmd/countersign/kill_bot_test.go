@@ -49,7 +49,7 @@ type killPoint struct {
 	Nth   int
 }
 
-// The points of the campaign's tools. The points of a move are before and after its commit.
+// The points of the campaign's tools. The points of a transaction are before and after its commit.
 const (
 	toolCalled = "the tool is called and has not acted"
 	toolActed  = "the tool has acted and has not answered"
@@ -286,16 +286,16 @@ type notedDelivery struct {
 }
 
 func (o overheard) Update(ctx context.Context, fn func(store.Tx) error) error {
-	move := testkit.CallingTransition()
+	transaction := testkit.CallingTransition()
 	err := o.Store.Update(ctx, func(t store.Tx) error {
 		err := fn(overheardTx{t, o.notes})
 		if err == nil {
-			o.end.reach(move + testkit.BeforeCommit)
+			o.end.reach(transaction + testkit.BeforeCommit)
 		}
 		return err
 	})
 	if err == nil {
-		o.end.reach(move + testkit.BehindCommit)
+		o.end.reach(transaction + testkit.BehindCommit)
 	}
 	return err
 }

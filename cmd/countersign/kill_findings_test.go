@@ -311,7 +311,7 @@ func (v *findings) deed(r store.Reader, d deed) {
 	}
 }
 
-// counted reports whether a deed is in the history of its request, as a move, a denial, or a lost race.
+// counted reports whether a deed is in the history of its request, as an action, a denial, or a lost race.
 func (v *findings) counted(r store.Reader, d deed) (bool, error) {
 	chain, who := d.ref, trialIDs[d.user]
 	if e, err := r.Execution(d.ref); err == nil {

@@ -44,7 +44,7 @@ type deed struct {
 const (
 	mostOpen   = 6 // conversations at once
 	glance     = 40 * time.Millisecond
-	formOpens  = 1500 * time.Millisecond // after that the bot was killed, and will not fill the form in
+	formOpens  = 1500 * time.Millisecond // a form that is not filled by then is not filled at all: the bot was killed
 	personTurn = 10 * time.Second        // bounds one act
 )
 

@@ -24,8 +24,8 @@ import (
 // TestKills kills a bot in its own process with SIGKILL, in the middle of real approvals by real clicks, and starts it
 // again each time: half of the time at a random moment, and half at a named point. At the end it is killed during its
 // recovery from a kill. Afterwards the store, the tools' traces and what Slack shows must agree: no acknowledged
-// decision lost, no harmful second run, nothing left waiting. Slack delivers each event once and never again, so the bot
-// has to find in the histories what people wrote while it was down; every request must be answered.
+// decision lost, no harmful second run, nothing left waiting. Slack delivers each event once and never again, so the
+// bot has to find in the histories what people wrote while it was down; every request must be answered.
 //
 // COUNTERSIGN_KILLS sets the number of kills (12). They are made in rounds, each in its own world, with as many
 // concurrent rounds as there are processors. Each round prints its seed; COUNTERSIGN_SEED repeats its moments and the
@@ -86,13 +86,13 @@ func killRound(t *testing.T, kills int, seed uint64) figures {
 	return f
 }
 
-// The points at which a bot is killed: before and after the commit of each move that people and tools of the campaign
-// cause, and while a tool runs. Frequent points are listed several times.
+// The points at which a bot is killed: before and after the commit of each transaction that people and tools of the
+// campaign cause, and while a tool runs. Frequent points are listed several times.
 var campaignPoints = func() []string {
 	points := []string{toolCalled, toolActed, toolCalled, toolActed}
 	often := []string{"Receive", "ReceiveMessage", "Begin", "Propose", "Delivered", "Decide", "Claim", "Finish"}
-	for _, move := range slices.Concat(often, often, []string{"Recover", "ResolveAvailability", "DecideAll", "Report", "Answer", "Done"}) {
-		points = append(points, move+testkit.BeforeCommit, move+testkit.BehindCommit)
+	for _, transaction := range slices.Concat(often, often, []string{"Recover", "ResolveAvailability", "DecideAll", "Report", "Answer", "Done"}) {
+		points = append(points, transaction+testkit.BeforeCommit, transaction+testkit.BehindCommit)
 	}
 	return points
 }()

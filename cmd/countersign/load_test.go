@@ -228,8 +228,8 @@ func (l *load) answers() (runs int, took []time.Duration) {
 	posted := map[string]time.Time{}
 	l.mu.Lock()
 	for _, c := range l.all {
-		if _, before := posted[c.surface]; c.method == "chat.postMessage" && c.done && !before {
-			posted[c.surface] = c.answered
+		if _, before := posted[c.outboxID]; c.method == "chat.postMessage" && c.done && !before {
+			posted[c.outboxID] = c.answered
 		}
 	}
 	l.mu.Unlock()

@@ -22,7 +22,7 @@ func TestLostPosts(t *testing.T) {
 		random, pace := testkit.Chance(seed, 2), testkit.Chance(seed, 3)
 		lost, killed := 0, 0
 		b.becomes(func(c apiCall) callFate {
-			if c.method != "chat.postMessage" || c.surface == "" {
+			if c.method != "chat.postMessage" || c.outboxID == "" {
 				return callFine
 			}
 			b.mu.Lock()
@@ -56,7 +56,7 @@ func TestLostPosts(t *testing.T) {
 		b.within(time.Duration(n)*time.Minute+10*time.Minute, "everything is shown", func() bool { return alive() && b.idle() })
 		posted, messages := map[string]int{}, 0
 		for _, c := range b.made(time.Time{}, isPost) {
-			posted[fmt.Sprint(c.surface, " ", c.part)]++
+			posted[fmt.Sprint(c.outboxID, " ", c.part)]++
 			messages++
 		}
 		double := 0
@@ -67,7 +67,7 @@ func TestLostPosts(t *testing.T) {
 			}
 		}
 		missing := 0
-		for _, s := range b.surfaces() {
+		for _, s := range b.outbox() {
 			if s.State == store.OutboxShown && posted[s.ID+" 0"] == 1 || s.State == store.OutboxExpanded || s.State == store.OutboxRemoved {
 				continue
 			}
@@ -150,7 +150,7 @@ func TestLostPostsAtRandomClocks(t *testing.T) {
 		random, pace := testkit.Chance(seed, 3), testkit.Chance(seed, 4)
 		times, lost := 0, 0
 		j.becomes(func(c apiCall) callFate {
-			if c.method != "chat.postMessage" || c.surface == "" {
+			if c.method != "chat.postMessage" || c.outboxID == "" {
 				return callFine
 			}
 			j.mu.Lock()
@@ -249,7 +249,7 @@ func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	}
 	posted := map[string]int{}
 	for _, c := range j.made(time.Time{}, isPost) {
-		posted[fmt.Sprint(c.surface, " ", c.part)]++
+		posted[fmt.Sprint(c.outboxID, " ", c.part)]++
 		messages++
 	}
 	for what, times := range posted {

@@ -141,7 +141,7 @@ func (m *metrics) watchSeal(s store.Store, sealer *audit.Sealer) {
 	}, func() float64 { return unsealed(s) }))
 	for _, c := range sealer.Shippers {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "countersign_audit_heads_waiting", Help: "Signed heads that were not brought to a place outside of the store yet.",
+			Name: "countersign_audit_heads_waiting", Help: "Signed heads that are not yet copied outside of the store.",
 			ConstLabels: prometheus.Labels{"to": c.Target.String()},
 		}, func() float64 {
 			n, err := c.Waiting(context.Background())
@@ -322,7 +322,7 @@ func (m *metrics) watchStall(s store.Store) {
 		return
 	}
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "countersign_store_transaction_seconds", Help: "For how long the transaction under way has been so, while nothing else can be written; 0 while there is none.",
+		Name: "countersign_store_transaction_seconds", Help: "Age in seconds of the current write transaction, while nothing else can be written; 0 if there is none.",
 	}, func() float64 { return w.Stalled().Seconds() }))
 }
 
@@ -351,7 +351,7 @@ func newRetained() retained {
 			Name: "countersign_retention_records_total", Help: "Records of the history that were removed by their age.",
 		}),
 		last: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "countersign_retention_last_run_timestamp_seconds", Help: "When everything was last looked through for what is too old, in seconds since 1970; 0 before the first time.",
+			Name: "countersign_retention_last_run_timestamp_seconds", Help: "When retention last finished, in seconds since 1970; 0 before the first time.",
 		}),
 	}
 }

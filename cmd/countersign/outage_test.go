@@ -213,20 +213,20 @@ func (o *outage) after(shown map[string]workspaceclient.Message) {
 		settled, len(o.made(o.ended, isPost)), len(o.runs), stale, len(o.made(o.began, func(c apiCall) bool { return c.at.Before(o.ended) })), len(o.log.all()))
 }
 
-func isPost(c apiCall) bool { return c.method == "chat.postMessage" && c.done && c.surface != "" }
+func isPost(c apiCall) bool { return c.method == "chat.postMessage" && c.done && c.outboxID != "" }
 
 // eachShownOnce checks that no message was posted twice, and that every message is shown.
 func (o *outage) eachShownOnce() {
 	posted := map[string]int{}
 	for _, c := range o.made(time.Time{}, isPost) {
-		posted[fmt.Sprint(c.surface, " ", c.part)]++
+		posted[fmt.Sprint(c.outboxID, " ", c.part)]++
 	}
 	for what, times := range posted {
 		if times != 1 {
 			o.Errorf("%s was posted %d times", what, times)
 		}
 	}
-	for _, s := range o.surfaces() {
+	for _, s := range o.outbox() {
 		switch {
 		case s.State == store.OutboxShown && posted[s.ID+" 0"] == 1, s.State == store.OutboxExpanded, s.State == store.OutboxRemoved:
 		default:
@@ -240,7 +240,7 @@ func (o *outage) eachShownOnce() {
 
 // nothingLive checks that only waiting requests have buttons that act; those that are over keep Details….
 func (o *outage) nothingLive() {
-	for _, s := range o.surfaces() {
+	for _, s := range o.outbox() {
 		if s.TS == "" || s.State == store.OutboxRemoved {
 			continue
 		}
@@ -269,7 +269,7 @@ func (o *outage) nothingLive() {
 // waits from then on.
 func (o *outage) order() {
 	wanted, answers := map[string]time.Time{}, map[string]bool{}
-	for _, s := range o.surfaces() {
+	for _, s := range o.outbox() {
 		switch s.Rank {
 		case store.RankFirst:
 			wanted[s.ID] = o.wanted(s)
@@ -277,14 +277,14 @@ func (o *outage) order() {
 			answers[s.ID] = true
 		}
 	}
-	posts := o.made(o.ended, func(c apiCall) bool { return isPost(c) && !wanted[c.surface].IsZero() })
-	rest := o.made(o.ended, func(c apiCall) bool { return isPost(c) && answers[c.surface] })
+	posts := o.made(o.ended, func(c apiCall) bool { return isPost(c) && !wanted[c.outboxID].IsZero() })
+	rest := o.made(o.ended, func(c apiCall) bool { return isPost(c) && answers[c.outboxID] })
 	if len(rest) == 0 || len(posts) == 0 {
 		o.Fatalf("%d critical posts and %d others after the outage", len(posts), len(rest))
 	}
 	var longest time.Duration
 	for _, c := range posts {
-		since, ahead := wanted[c.surface], 0
+		since, ahead := wanted[c.outboxID], 0
 		for _, other := range posts {
 			if other.channel == c.channel && !other.at.Before(since) && other.at.Before(c.at) {
 				ahead++
@@ -306,7 +306,7 @@ func (o *outage) order() {
 // copy, was created, or since Slack was back.
 func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt
-	for _, other := range o.surfaces() {
+	for _, other := range o.outbox() {
 		if other.State == store.OutboxExpanded && other.Kind == s.Kind && other.Ref == s.Ref && other.Note == s.Note && other.CreatedAt.Before(made) {
 			made = other.CreatedAt
 		}
@@ -326,13 +326,13 @@ func (o *outage) reminders() {
 	}
 	told := map[string]int{}
 	reminders := map[string]store.OutboxMessage{}
-	for _, s := range o.surfaces() {
+	for _, s := range o.outbox() {
 		if s.Note == store.NoteReminder {
 			reminders[s.ID] = s
 		}
 	}
 	for _, c := range o.made(o.ended, isPost) {
-		s, ok := reminders[c.surface]
+		s, ok := reminders[c.outboxID]
 		if !ok || c.at.Sub(o.back) > time.Minute {
 			continue
 		}

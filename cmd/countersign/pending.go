@@ -103,6 +103,8 @@ type pending struct {
 	Unknown  []unknownRun    `json:"unknown"` // runs with an unknown outcome
 	// Refused is what Slack refuses in this workspace.
 	Refused []settings.Refusal `json:"slack_refuses,omitempty"`
+	// Undelivered is what Slack stands in the way of, other than cards.
+	Undelivered undelivered `json:"undelivered,omitzero"`
 }
 
 // waitingCall is a request that waits for people or for its run.
@@ -194,6 +196,9 @@ func (p *pending) readAll(ctx context.Context, wf *workflow.Workflow) error {
 		}
 		return nil
 	})
+	if err == nil {
+		p.Undelivered, err = readUndelivered(ctx, wf)
+	}
 	if err != nil {
 		return cli.CouldNot("the store can't be read: %w", err)
 	}
@@ -357,8 +362,14 @@ func (p pending) print(out io.Writer, whole bool) {
 		}
 		fmt.Fprintf(out, "  once you know: countersign report %s happened|did-not --reason …\n", u.Execution)
 	}
-	if len(p.Requests)+len(p.Unknown) == 0 {
+	trouble := p.Undelivered.lines()
+	if len(p.Requests)+len(p.Unknown) == 0 && len(trouble) == 0 {
 		fmt.Fprintln(out, "Nothing waits.")
+	} else if len(p.Requests)+len(p.Unknown) > 0 && len(trouble) > 0 {
+		fmt.Fprintln(out)
+	}
+	for _, line := range trouble {
+		fmt.Fprintf(out, "! %s\n", line)
 	}
 	for _, r := range p.Refused {
 		fmt.Fprintf(out, "! Slack refuses %s\n", refusalLine(r))
@@ -533,7 +544,11 @@ func printHistory(out io.Writer, r approvers.Request) {
 		all = append(all, entry{d.At, text})
 	}
 	for _, m := range r.Remarks {
-		all = append(all, entry{m.At, fmt.Sprintf("%s: %s: %s", m.Name, m.Kind, m.Text)})
+		text := fmt.Sprintf("%s: %s: %s", m.Name, m.Kind, m.Text)
+		if m.MessageEdit != nil {
+			text += map[bool]string{true: " (deleted later)", false: " (edited later)"}[m.MessageEdit.Deleted]
+		}
+		all = append(all, entry{m.At, text})
 	}
 	for _, e := range r.Edits {
 		all = append(all, entry{e.At, fmt.Sprintf("%s (%s) changed the arguments, which were %s", e.Name, e.Role, e.Before)})

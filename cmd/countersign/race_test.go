@@ -111,16 +111,18 @@ func (r *raceHarness) ran(key string) {
 // called counts the bot's calls of Slack.
 func (r *raceHarness) called(method string, form url.Values) {
 	var meta struct {
-		Payload struct{ Surface string } `json:"event_payload"`
+		Payload struct {
+			OutboxID string `json:"surface"`
+		} `json:"event_payload"`
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch method {
 	case "chat.postMessage", "chat.update":
 		if err := json.Unmarshal([]byte(form.Get("metadata")), &meta); err != nil {
-			r.Errorf("a message that names no surface: %s", form.Get("text"))
+			r.Errorf("a message that names no outbox message: %s", form.Get("text"))
 		}
-		r.api[strings.TrimPrefix(method, "chat.")+" "+meta.Payload.Surface]++
+		r.api[strings.TrimPrefix(method, "chat.")+" "+meta.Payload.OutboxID]++
 	case "chat.postEphemeral":
 		r.api["ephemeral "+form.Get("user")]++
 	}

@@ -72,10 +72,10 @@ type refused struct {
 }
 
 // kindShown returns the kind of the outbox message that a call shows.
-func (p *refusingSlack) kindShown(method, surface string, form url.Values) store.OutboxKind {
+func (p *refusingSlack) kindShown(method, outboxID string, form url.Values) store.OutboxKind {
 	switch {
-	case surface != "":
-		return p.kindOf(surface)
+	case outboxID != "":
+		return p.kindOf(outboxID)
 	case method == "views.publish":
 		return store.OutboxHome
 	case strings.HasSuffix(method, "Stream"):
@@ -121,21 +121,21 @@ func (p *refusingSlack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	form, kinds := argumentsOf(r, body)
-	surface, _ := surfaceOf(form)
+	outboxID, _ := outboxIDOf(form)
 	p.mu.Lock()
 	rule := p.rule
 	over := rule.name == "" || !p.until.IsZero() && time.Now().After(p.until)
-	if !over && rule.unheard && surface != "" && rule.fits(method) && !p.lost[surface] {
-		p.lost[surface] = true
-		p.hits = append(p.hits, refused{method, p.kindShown(method, surface, form)})
+	if !over && rule.unheard && outboxID != "" && rule.fits(method) && !p.lost[outboxID] {
+		p.lost[outboxID] = true
+		p.hits = append(p.hits, refused{method, p.kindShown(method, outboxID, form)})
 		p.mu.Unlock()
 		p.next.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
 	}
 	at := slices.IndexFunc(kinds, func(kind string) bool { return slices.Contains(rule.kinds, kind) || slices.Contains(rule.kinds, "any") })
-	refuses := !over && !rule.unheard && rule.fits(method) && (len(rule.kinds) == 0 || at >= 0) && (!rule.named || surface != "")
+	refuses := !over && !rule.unheard && rule.fits(method) && (len(rule.kinds) == 0 || at >= 0) && (!rule.named || outboxID != "")
 	if refuses {
-		p.hits = append(p.hits, refused{method, p.kindShown(method, surface, form)})
+		p.hits = append(p.hits, refused{method, p.kindShown(method, outboxID, form)})
 	}
 	p.mu.Unlock()
 	if !refuses {

@@ -110,7 +110,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 // printUnseen lists the runs whose outcome people have to find out.
 func printUnseen(out io.Writer, unseen []approvers.Execution) {
 	for _, e := range unseen {
-		fmt.Fprintf(out, "%s · %s · nobody saw its end; once you know: countersign report %s happened|did-not --reason …\n", e.ID, visible.Line(e.Tool), e.ID)
+		fmt.Fprintf(out, "%s · %s · its outcome is unknown; once you know: countersign report %s happened|did-not --reason …\n", e.ID, visible.Line(e.Tool), e.ID)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestRetentionUnderLoad(t *testing.T) {
 	lasts := 500 * time.Millisecond // how long retention does
 	for range times {
 		a.fill(requests)
-		for range 2 { // first the conversations are old enough, then the records; the last one said that the texts were erased
+		for range 2 { // first the conversations are old enough, then the records, of which the last says that the texts were erased
 			a.later(40 * 24 * time.Hour)
 			without = append(without, a.while(func() { time.Sleep(lasts) })...)
 			before := erased
@@ -261,7 +261,7 @@ func (a *archive) end(ctx context.Context, turn, ending string) error {
 	return a.workflow.Runs.Finish(ctx, execution, ending != "failed", strings.Repeat("done ", 100))
 }
 
-// fill makes n requests of all kinds that come to an end: half of them each in its own conversation, half of them in
+// fill makes n requests of all kinds and lets them end. Half of them have a conversation of their own; the others share
 // one.
 func (a *archive) fill(n int) {
 	a.Helper()

@@ -117,6 +117,7 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 		store.TimerAvailability: {Handle: p.bot.ResolveAvailability, Concurrency: lookWorkers, Worth: p.bot.Worth},
 		store.TimerRemind:       {Handle: p.bot.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
 		store.TimerCatchUp:      {Handle: bot.Reception{Bot: p.bot}.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
+		store.TimerLeftover:     {Handle: bot.Leftovers{Bot: p.bot}.Delete, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
 	}
 }
@@ -159,7 +160,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			letGo()
 		}
 	}()
-	if err := p.workflow.Runs.Recover(ctx); err != nil {
+	if err := p.workflow.Runs.Recover(ctx, store.AllShares); err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped before it started
 		}
@@ -202,6 +203,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "servers", ready: s.tools.Reachable, notice: true},
 			{name: "running", ready: runs(p.workflow), notice: true},
 			{name: "cards", ready: reaches(p.workflow), notice: true},
+			{name: "messages", ready: delivers(p.workflow), notice: true},
 			{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
 		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })

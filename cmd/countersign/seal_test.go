@@ -124,7 +124,7 @@ func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 }
 
 // The bot posts signed heads to a channel while people work. The heads that an auditor copies from it match the store,
-// and reveal that it was replaced: by an older store, or by one that was created anew with the same key.
+// and reveal that it was replaced: by an older store, or by one that was re-created with the same key.
 func TestHeadsInAChannel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -190,10 +190,10 @@ func TestHeadsInAChannel(t *testing.T) {
 	}
 	remake(t, early, h.seal.keys)
 	if found, said := audit.verifyAt(early); found {
-		t.Errorf("a store that is created anew with the key must look right without the channel, or this test shows little:\n%s", said)
+		t.Errorf("a store that is re-created with the key must look right without the channel, or this test shows little:\n%s", said)
 	}
 	if found, said := audit.verifyAt(early, copied); !found || !strings.Contains(said, "has another one") {
-		t.Errorf("the history was created anew:\n%s", said)
+		t.Errorf("the history was re-created:\n%s", said)
 	}
 }
 

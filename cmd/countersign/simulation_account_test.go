@@ -137,7 +137,7 @@ func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	}
 	e, err := s.execution(in.Key)
 	if s.ran[in.Key] > 1 && err == nil && e.State == approvers.ExecutionSucceeded {
-		return // a try that was given up, and was deaf to that, acts after another one ended: the tool knows the key
+		return // an attempt that was given up but ignored that acts after another one has ended: the tool knows the key
 	}
 	if err != nil || string(e.Args) != string(in.Args) || !p.dead.Load() && e.State != approvers.ExecutionExecuting && e.State != approvers.ExecutionUnknown && e.ReportedBy == "" {
 		s.violate("%s %s acts, and the store has it as %s with %s: %v", tool, a.N, e.State, e.Args, err)
@@ -232,7 +232,7 @@ func mayRun(result string) bool {
 	}
 	switch r.Status {
 	case approvers.OutcomeRejected, approvers.OutcomeExpired, approvers.OutcomeWithdrawn, approvers.OutcomeRevoked, approvers.OutcomeVoided, approvers.OutcomeRefused:
-		return strings.Contains(r.Guidance, "it may have happened besides") // that was asked for again, and an earlier run may have acted
+		return strings.Contains(r.Guidance, "it may have happened besides") // it was asked for again, and an earlier run may have acted
 	}
 	return true
 }
@@ -281,8 +281,9 @@ func (s *simulation) proposed(r scriptedmodel.Request, calls []string) {
 	}
 }
 
-// shownArg is the line of a card, or of a form, with the number or the amount of a call.
-var shownArg = regexp.MustCompile(`(?m)^(n|amount): +(?:\S+ → )?(\S+)`) // after the arrow: what it was changed to
+// shownArg is the number or the amount of a call on a card or in a form: on a line of its own, or among all arguments on
+// one line.
+var shownArg = regexp.MustCompile(`(?m)(?:^|, )(n|amount): +(?:\S+ → )?([^\s,]+)`) // after the arrow: what it was changed to
 
 // agree records what a person approved: every call that was shown to them, with its amount.
 func (s *simulation) agree(user, text string, more bool) {

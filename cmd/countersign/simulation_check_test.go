@@ -216,8 +216,8 @@ type simulationPosted struct {
 	Replies  int             `json:"reply_count"`
 	Metadata struct {
 		Payload struct {
-			Surface string  `json:"surface"`
-			Part    float64 `json:"part"`
+			OutboxID string  `json:"surface"`
+			Part     float64 `json:"part"`
 		} `json:"event_payload"`
 	} `json:"metadata"`
 	channel string
@@ -284,21 +284,21 @@ func (s *simulation) askSlack(method string, form url.Values, into any) error {
 // slackIsRight compares what Slack shows with the state.
 func (s *simulation) slackIsRight(r store.Reader, shown []simulationPosted) error {
 	var faults []error
-	bySurface := map[string][]simulationPosted{}
+	byMessage := map[string][]simulationPosted{}
 	for _, m := range shown {
-		if id := m.Metadata.Payload.Surface; id != "" && m.Metadata.Payload.Part == 0 {
-			bySurface[id] = append(bySurface[id], m)
+		if id := m.Metadata.Payload.OutboxID; id != "" && m.Metadata.Payload.Part == 0 {
+			byMessage[id] = append(byMessage[id], m)
 		}
 		faults = append(faults, s.buttonsAreAlive(r, m))
 	}
-	for id, messages := range bySurface {
+	for id, messages := range byMessage {
 		message, err := r.OutboxMessage(id)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("Slack shows surface %s: %w", id, err))
+			faults = append(faults, fmt.Errorf("Slack shows outbox message %s: %w", id, err))
 			continue
 		}
 		if len(messages) > 1 {
-			faults = append(faults, fmt.Errorf("Slack shows the %s for %s %d times (surface %s)", message.Kind, message.To, len(messages), id))
+			faults = append(faults, fmt.Errorf("Slack shows the %s for %s %d times (outbox message %s)", message.Kind, message.To, len(messages), id))
 		}
 		if message.State != store.OutboxShown {
 			continue
@@ -322,7 +322,7 @@ func (s *simulation) slackIsRight(r store.Reader, shown []simulationPosted) erro
 			return err
 		}
 		for _, one := range messages {
-			if one.State == store.OutboxShown && len(bySurface[one.ID]) == 0 && one.Kind != store.OutboxNotice {
+			if one.State == store.OutboxShown && len(byMessage[one.ID]) == 0 && one.Kind != store.OutboxNotice {
 				faults = append(faults, fmt.Errorf("the %s of %s for %s is said to be shown, and Slack does not have it", one.Kind, req.ID, one.To))
 			}
 		}
@@ -346,7 +346,7 @@ func leftBehind(r store.Reader, m simulationPosted) bool {
 		Lost bool
 		Left []string
 	}
-	return err == nil && json.Unmarshal(row.Value, &place) == nil && place.Lost && slices.Contains(place.Left, m.Metadata.Payload.Surface)
+	return err == nil && json.Unmarshal(row.Value, &place) == nil && place.Lost && slices.Contains(place.Left, m.Metadata.Payload.OutboxID)
 }
 
 // deciding are the buttons that decide about a request.
@@ -366,7 +366,7 @@ func (s *simulation) buttonsAreAlive(r store.Reader, m simulationPosted) error {
 			continue
 		}
 		if req.State != approvers.Pending && !leftBehind(r, m) {
-			faults = append(faults, fmt.Errorf("request %s is %s, and has a live button %s in %s at %s (surface %s)", ref, req.State, e.ActionID, m.channel, m.TS, m.Metadata.Payload.Surface))
+			faults = append(faults, fmt.Errorf("request %s is %s, and has a live button %s in %s at %s (outbox message %s)", ref, req.State, e.ActionID, m.channel, m.TS, m.Metadata.Payload.OutboxID))
 		}
 	}
 	return errors.Join(faults...)

@@ -200,7 +200,7 @@ func (s *simulation) rare(n int) {
 			s.upAt = s.upAt.Add(time.Duration(s.rnd.IntN(600)) * time.Second)
 		}
 	case n == 5 && s.bot != nil && !s.bot.stopping:
-		s.halt()
+		s.shutDown()
 	case n < 8:
 		s.policies++
 		s.step("the policy changes")
@@ -223,7 +223,7 @@ func (s *simulation) rare(n int) {
 	}
 }
 
-// pass lets time pass. Goroutines at the gate keep waiting: the process is slow, or the network.
+// pass lets time pass. Goroutines at the gate keep waiting, as if the process or the network were slow.
 func (s *simulation) pass(d time.Duration) {
 	s.step("%s pass", d)
 	time.Sleep(d)

@@ -85,7 +85,7 @@ func (w slackWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasPrefix(r.URL.Path, "/response/") {
 		method = "response_url"
 	}
-	if method == "auth.test" { // asked once, while a lock is held for which everybody else waits: it does not wait here
+	if method == "auth.test" { // asked once, with a lock held for which everybody else waits: so it does not wait at the gate
 		return inProcess{s.ws.Handler()}.RoundTrip(r)
 	}
 	v, err := w.p.wait(r.Context(), atSlack, method+" "+sum(body))

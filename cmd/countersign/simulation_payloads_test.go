@@ -149,7 +149,8 @@ func (s *simulation) consentsByForm(p slackPayload) {
 	}
 }
 
-// around lists the blocks between the same dividers as a button.
+// around lists the blocks of the call that a button is about: those between the same dividers, and after the buttons of
+// the call before.
 func around(blocks []json.RawMessage, value string) (part []json.RawMessage) {
 	found := false
 	for _, b := range blocks {
@@ -162,6 +163,12 @@ func around(blocks []json.RawMessage, value string) (part []json.RawMessage) {
 		}
 		part = append(part, b)
 		found = found || strings.Contains(string(b), `"`+value+`"`)
+		if strings.Contains(string(b), `"type":"actions"`) {
+			if found {
+				return part
+			}
+			part = nil
+		}
 	}
 	if !found {
 		return nil

@@ -121,8 +121,8 @@ func (s *simulation) ended() {
 	s.gate.clear(p)
 }
 
-// halt asks the process for an orderly stop.
-func (s *simulation) halt() {
+// shutDown asks the process for an orderly stop.
+func (s *simulation) shutDown() {
 	s.step("process %d is asked to stop", s.bot.n)
 	s.bot.stopping = true
 	s.bot.stop()

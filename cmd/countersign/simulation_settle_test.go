@@ -108,7 +108,7 @@ func (s *simulation) end() {
 	s.calm = true
 	if s.bot != nil {
 		bot := s.bot
-		s.halt()
+		s.shutDown()
 		for range 1000 {
 			synctest.Wait()
 			looks, others := s.gate.here()

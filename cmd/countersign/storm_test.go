@@ -121,13 +121,13 @@ func (s *storm) blow(posts int) {
 func (s *storm) eachOnce(posts int) {
 	count := map[string]int{}
 	for _, c := range s.made(time.Time{}, isPost) {
-		count[c.surface]++
+		count[c.outboxID]++
 	}
 	answers := -len(s.alarms) - (posts+7)/8
 	for _, n := range s.alarms {
 		answers += b2i(s.request(n).State == approvers.Pending)
 	}
-	for _, sf := range s.surfaces() {
+	for _, sf := range s.outbox() {
 		if want, ok := map[store.OutboxState]int{store.OutboxShown: 1, store.OutboxExpanded: 0, store.OutboxRemoved: 0}[sf.State]; !ok || count[sf.ID] != want {
 			s.Errorf("%s to %s is %s, posted %d times", sf.Kind, sf.To, sf.State, count[sf.ID])
 		}
@@ -185,7 +185,7 @@ func (s *storm) heeded() {
 func (s *storm) criticalFirst() (waits []time.Duration) {
 	answers := s.made(time.Time{}, func(c apiCall) bool { return isPost(c) && c.channel == "C0001" })
 	kinds := map[string]store.OutboxMessage{}
-	for _, sf := range s.surfaces() {
+	for _, sf := range s.outbox() {
 		kinds[sf.ID] = sf
 	}
 	for _, n := range s.alarms {
@@ -196,14 +196,14 @@ func (s *storm) criticalFirst() (waits []time.Duration) {
 			}
 			var posted time.Time
 			for _, c := range answers {
-				if c.surface == sf.ID {
+				if c.outboxID == sf.ID {
 					posted = c.at
 				}
 			}
 			waits = append(waits, posted.Sub(sf.CreatedAt))
 			before := 0
 			for _, c := range answers {
-				if kinds[c.surface].Kind == store.OutboxAnswer && c.at.After(sf.CreatedAt) && c.at.Before(posted) {
+				if kinds[c.outboxID].Kind == store.OutboxAnswer && c.at.After(sf.CreatedAt) && c.at.Before(posted) {
 					before++
 				}
 			}

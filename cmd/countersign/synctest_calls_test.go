@@ -17,7 +17,7 @@ import (
 // apiCall is one call of the bot that reached Slack.
 type apiCall struct {
 	method, channel string
-	surface         string // that a message shows
+	outboxID        string // that a message shows
 	part            int
 	at, answered    time.Time
 	ts              string // of the message, where Slack says so
@@ -59,7 +59,7 @@ func (b *synctestHarness) watched(h http.Handler) http.Handler {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		form, _ := url.ParseQuery(string(body))
 		c := apiCall{method: method, channel: form.Get("channel"), at: time.Now(), form: form}
-		c.surface, c.part = surfaceOf(form)
+		c.outboxID, c.part = outboxIDOf(form)
 		b.mu.Lock()
 		decide := b.decide
 		b.mu.Unlock()
@@ -125,18 +125,18 @@ func (b *synctestHarness) mishap(a delivery.Attempt) delivery.Mishap {
 	return b.fates(a)
 }
 
-// surfaceOf returns the outbox message that a message shows, by its metadata.
-func surfaceOf(form url.Values) (surface string, part int) {
+// outboxIDOf returns the outbox message that a message shows, by its metadata.
+func outboxIDOf(form url.Values) (outboxID string, part int) {
 	var meta struct {
 		Payload struct {
-			Surface string
-			Part    int
+			OutboxID string `json:"surface"`
+			Part     int
 		} `json:"event_payload"`
 	}
 	if json.Unmarshal([]byte(form.Get("metadata")), &meta) != nil {
 		return "", 0
 	}
-	return meta.Payload.Surface, meta.Payload.Part
+	return meta.Payload.OutboxID, meta.Payload.Part
 }
 
 // becomes sets the fate of the bot's calls from now on; nil means that they succeed. It is called concurrently.

@@ -31,8 +31,8 @@ func (b *synctestHarness) allTurns(r store.Reader) (turns []string) {
 	return turns
 }
 
-// surfaces lists the outbox messages that name a request or a turn.
-func (b *synctestHarness) surfaces() (out []store.OutboxMessage) {
+// outbox lists the outbox messages that name a request or a turn.
+func (b *synctestHarness) outbox() (out []store.OutboxMessage) {
 	b.Helper()
 	b.view(func(r store.Reader) error {
 		out = nil

@@ -101,7 +101,7 @@ func (t task[O]) ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 	}
 	path, err := filepath.Abs(env.Store.Path)
 	if err != nil {
-		return cli.CouldNot("the store's path can't be told: %w", err)
+		return cli.CouldNot("the store's path can't be determined: %w", err)
 	}
 	client := control.Client{Path: env.Control, Trust: owners(path)}
 	err = client.Do(ctx, control.Call{Task: t.name, Options: options, Store: storeID(env.Store, path), Version: version(), In: in, Out: out})

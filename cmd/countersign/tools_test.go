@@ -171,7 +171,7 @@ func TestToolsThatCountAsUnknown(t *testing.T) {
 	b.expect(cli.ExitNo, argsOf("show crm.look"), "critical", "is not as the operator pinned it")
 }
 
-// A server that can't be reached keeps its pins; its tools are listed from the pins, and none is pinned anew.
+// A server that can't be reached keeps its pins; its tools are listed from the pins, and none is pinned again.
 func TestToolsOfAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")

@@ -52,7 +52,7 @@ func TestUnknownIsAskedOfApprovers(t *testing.T) {
 
 // A bot in its own process is killed in the middle of a tool that must not run twice: before it acts, or after. The
 // next process runs nothing by itself, asks the requesters and the approvers, and follows each answer. A repeated call
-// is approved anew, and runs once more.
+// is approved again, and runs once more.
 func TestKilledInTheMiddleOfATool(t *testing.T) {
 	t.Parallel()
 	const told = "The bot stopped while act was running"

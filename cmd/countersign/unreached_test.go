@@ -12,7 +12,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// A request that nobody can be shown is on /readyz and in countersign pending, with Slack's reason and where it can be
+// A request whose card nobody can see is on /readyz and in countersign pending, with Slack's reason and where it can be
 // decided all the same.
 func TestUnreachedIsTold(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "s.db"), bolt.Options{})
@@ -32,7 +32,7 @@ func TestUnreachedIsTold(t *testing.T) {
 	if err := db.Update(t.Context(), func(tx store.Tx) error { return tx.PutRequest(r) }); err != nil {
 		t.Fatal(err)
 	}
-	want := "1 request waits that nobody can be shown, since 2026-03-02T12:00:00Z: conversations.open: missing_scope: im:write. countersign pending lists them"
+	want := "1 request waits with a card that nobody can see, since 2026-03-02T12:00:00Z: conversations.open: missing_scope: im:write. countersign pending lists them"
 	if err := reaches(wf)(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("/readyz says: %v", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // shopTools are the registered tools for the policies with findings: those of the sample shop that the documentation's
 // policy names.

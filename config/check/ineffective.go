@@ -33,7 +33,7 @@ func (c *checker) warnIneffective(t approvers.ToolPolicy) { //nolint:cyclop // o
 		rule := fmt.Sprintf("%s.rules[%d]", path, i)
 		raises := r.Risk > t.Risk
 		if !raises && len(r.Stages) == 0 && (!r.Confirm || t.Confirm) {
-			c.warn(rule, fmt.Sprintf("changes nothing: a rule only adds, and %s is %s", t.Name, standing(t)), "raise the risk, add stages, or remove the rule")
+			c.warn(rule, fmt.Sprintf("changes nothing: a rule only adds, and %s is %s", t.Name, riskAlready(t)), "raise the risk, add stages, or remove the rule")
 		} else if raises && r.Risk >= approvers.High && !r.Confirm && !t.Confirm {
 			c.warn(rule+".confirm", fmt.Sprintf("the rule makes it %s risk, and it still runs without anybody being asked", r.Risk), "remove confirm: false unless that is meant")
 		}
@@ -72,7 +72,7 @@ func asksByRule(t approvers.ToolPolicy) bool {
 	return false
 }
 
-func standing(t approvers.ToolPolicy) string {
+func riskAlready(t approvers.ToolPolicy) string {
 	if t.Confirm {
 		return t.Risk.String() + " risk and confirmed already"
 	}

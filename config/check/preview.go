@@ -50,7 +50,7 @@ func (c *checker) companion(path string, of approvers.ToolPolicy, name string) {
 		if named {
 			hint = fmt.Sprintf("give %s risk: low and no confirm, or name another tool", name)
 		}
-		c.wrong(path, fmt.Sprintf("%s does not run without asking: it is %s", name, standing(p)), hint)
+		c.wrong(path, fmt.Sprintf("%s does not run without asking: it is %s", name, riskAlready(p)), hint)
 		return
 	}
 	own, found, _ := c.find(of.Name)

@@ -13,7 +13,7 @@ func (c *checker) protects(tool string) bool {
 	return slices.Contains(c.policy.NeverLoosen, tool) || slices.Contains(c.policy.NeverLoosen, "*")
 }
 
-// loosening reports overrides that would loosen what never_loosen protects. At run time those parts count for nothing.
+// loosening reports overrides that would loosen what never_loosen protects. At run time those parts are ignored.
 func (c *checker) loosening() {
 	for _, a := range c.policy.Agents {
 		for tool := range a.Overrides {
@@ -35,7 +35,7 @@ func (c *checker) protected(a approvers.Agent, tool string) {
 	}
 }
 
-// loose is one key by which an override would let more happen.
+// loose is one key by which an override would loosen the policy.
 type loose struct{ key, what string }
 
 // loosened compares what an override asks for with what takes effect because the tool is protected.

@@ -9,8 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Read reads a policy file as [config.ReadPolicy] does. If the file has errors, the names that don't exist are among
-// them, so that everything wrong is reported at once.
+// Read reads a policy file as [config.ReadPolicy] does. If the file has errors, it also reports names that don't exist,
+// so that everything wrong is reported at once.
 func Read(path string) (*config.File, error) {
 	data, err := config.ReadFile(path)
 	if err != nil {
@@ -29,8 +29,8 @@ func Parse(name string, data []byte) (*config.File, error) {
 	return nil, append(problems, wrongNames(file)...).InOrder()
 }
 
-// wrongNames reports names that don't exist in a file with other errors. Everything else depends on values that may be
-// the ones that are wrong.
+// wrongNames reports names that don't exist in a file with other errors. Other checks are left out, because they depend
+// on values that may be wrong.
 func wrongNames(f *config.File) yamldoc.Problems {
 	c := &checker{file: f, policy: f.Policy, broken: map[string]bool{}}
 	if len(c.policy.Approvers) > 0 {

@@ -47,7 +47,7 @@ func memberText(m approvers.Member) string {
 	return m.Value
 }
 
-// lead checks that the lead exists and that the way up has an end.
+// lead checks that the lead exists and that the chain of leads ends.
 func (c *checker) lead(r approvers.Role) {
 	path := "approvers." + r.Name + ".lead"
 	if r.Lead == "" {

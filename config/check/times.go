@@ -17,7 +17,7 @@ func (c *checker) times(o outcome) {
 		leads := len(c.leadsAt(o, i))
 		goesUp = goesUp || leads > 0
 		if t.OnExpiry == approvers.ExpiryEscalates && leads > 0 {
-			continue // the deadline itself tells the lead, and begins anew
+			continue // the deadline itself tells the lead, and starts again
 		}
 		if leads > 0 && t.EscalateAfter >= t.ExpiresAfter {
 			c.warnOnce(c.timeAt(o, s, "escalate_after", "expires_after"),
@@ -25,7 +25,7 @@ func (c *checker) times(o outcome) {
 				"let escalate_after be shorter than expires_after")
 			continue
 		}
-		repeat := "tools." + o.tool + ".repeat" // what the defaults say is for those with a short chain of leads
+		repeat := "tools." + o.tool + ".repeat" // a repeat in the defaults is meant for tools with a short chain of leads
 		if again := time.Duration(leads+1) * t.EscalateAfter; t.Repeat > 0 && again >= t.ExpiresAfter && c.written(repeat) {
 			c.warnOnce(repeat,
 				fmt.Sprintf("nobody is ever told again: a request expires after %s, and %s would be told again after %s", yamldoc.FormatDuration(t.ExpiresAfter), s.Title(c.policy), yamldoc.FormatDuration(again)),

@@ -17,7 +17,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // richSchema is the schema of a tool that takes more than plain fields.
 //

@@ -31,7 +31,7 @@ var zones = func() cel.ProgramOption {
 	for _, function := range timeParts {
 		out = append(out, &interpreter.RegexOptimization{Function: function, RegexIndex: 1, Factory: inZone})
 	}
-	return cel.OptimizeRegex(out...) // named after patterns, it does for any text that is written in the condition
+	return cel.OptimizeRegex(out...) // cel-go names it after patterns, but it works for any literal text in a condition
 }()
 
 // inZone is now.getHours("Europe/Berlin") with the zone at hand. An offset such as "+02:00" is left to CEL.

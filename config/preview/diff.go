@@ -232,7 +232,7 @@ func members(was, is object) string {
 // edit is a run of pieces that were replaced by others.
 type edit struct{ gone, come []string }
 
-// edits finds the smallest changes between two rows of pieces. If both are long, all that lies between their common
+// edits finds the smallest changes between two lists of pieces. If both are long, all that lies between their common
 // beginning and end is one change.
 func edits(was, is []string) []edit {
 	for len(was) > 0 && len(is) > 0 && was[0] == is[0] {

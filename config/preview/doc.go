@@ -8,5 +8,5 @@
 //
 //   - A preview is one line of at most 600 characters, or an error. A value is never rounded or cut without saying so.
 //   - The work of one run is bounded by a count, not by a clock, whatever the arguments are.
-//   - What an argument is missing for is an error, never a gap in the sentence.
+//   - A missing argument is an error, never a gap in the sentence.
 package preview

@@ -23,7 +23,7 @@ func largestArgs() map[string]any {
 	}
 	nested := any("x")
 	for range 31 {
-		nested = []any{nested, nested} // shared: as text it is 2^31 long, which no call can be; sizes are what StrictArgs lets through
+		nested = []any{nested, nested} // shared: its text would be 2^31 long; such a call does not exist, so the loop stops at a size that StrictArgs allows
 		if len(fmt.Sprint(nested)) > approvers.MaxArgs/2 {
 			break
 		}

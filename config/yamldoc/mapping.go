@@ -52,7 +52,7 @@ func (v Value) Entries(what string) []Entry {
 		}
 		e := Entry{Key: key, at: at, Value: v.doc.value(join(v.Path, key), pair.Value)}
 		if e.Value.Empty() || isMapping(pair.Value) {
-			v.doc.marks[e.Value.Path] = at // what is said of all of it is said at its name
+			v.doc.marks[e.Value.Path] = at // a problem with the whole value is reported at its key
 		}
 		out = append(out, e)
 	}

@@ -114,7 +114,7 @@ func (s source) fault(imported string) string {
 	case within(target, "approvers/workflow/invariants"):
 		return "what holds between two transactions is checked by tests"
 	case (target == "internal/redact" || target == "internal/visible") && (within(s.pkg, "bot") || within(s.pkg, "agent") || within(s.pkg, "approvers/audit")):
-		return "" // what is logged, or shown of other people's text, goes through it
+		return "" // logs and other people's texts pass through this package
 	case within(target, "internal") && !within(s.pkg, "cmd") && !within(s.pkg, "internal"):
 		return "the demo's parts are for cmd and tests"
 	case within(s.pkg, "internal") && !within(target, "internal"):

@@ -255,7 +255,8 @@ func TestPathsThatAreNone(t *testing.T) {
 	l.Close()
 }
 
-// Another user can't connect; and where somebody opened the file to everybody, is turned away by name.
+// Another user can't connect. If somebody made the socket writable for everybody, the other user is turned away, and
+// the log names them.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")

@@ -97,7 +97,7 @@ func (s Server) do(r *http.Request, rc *http.ResponseController, out io.Writer, 
 		s.Log.Warn("another user was turned away at the control socket", "uid", peer.uid)
 		return refused("only root and the user with id %d, who runs the bot, are heard here, and you have id %d", os.Geteuid(), peer.uid)
 	case r.Header.Get(headerProtocol) != protocol:
-		return refused("the bot (%s) and this program (%s) are of versions that don't understand each other: use the bot's own program, or start the bot anew", s.Version, r.Header.Get(headerVersion))
+		return refused("the bot (%s) and this program (%s) are of versions that don't understand each other: use the bot's own program, or restart the bot", s.Version, r.Header.Get(headerVersion))
 	case r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, pathPrefix):
 		return refused("POST %sNAME is all that can be asked for here", pathPrefix)
 	}

@@ -30,9 +30,9 @@ var refusalMutants = []mutant{
 		by:    []campaign{use("^TestCatchUpWithoutScope$")},
 	},
 	{
-		name:  "a request that nobody can be shown says nothing",
+		name:  "a request whose card nobody can see says nothing",
 		edits: []edit{{"approvers/workflow/unreached.go", "	if refused == nil {\n		return nil\n", "	if refused == nil || refused != nil {\n		return nil\n"}},
-		by:    []campaign{inWorkflow("^TestNobodyCouldBeShownIt$"), edge("^TestCardThatReachedNobody$")},
+		by:    []campaign{inWorkflow("^TestNobodyCanSeeTheCard$"), edge("^TestCardThatReachedNobody$")},
 	},
 	{
 		name:  "a card that nobody could be shown is not tried again",

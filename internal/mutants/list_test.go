@@ -149,7 +149,7 @@ var stateMutants = []mutant{
 	{
 		name:  "an edit that comes late replaces a later one",
 		edits: []edit{{"approvers/request.go", "w.Edit > was.Edit", "w.Edit != was.Edit"}},
-		by:    []campaign{inWorkflow("^TestRewordedAfterItWasRead$")},
+		by:    []campaign{inWorkflow("^TestEditedAfterItWasRead$")},
 	},
 	{
 		name:  "a message that was lost is taken for the one in its place",
@@ -200,10 +200,20 @@ var stateMutants = []mutant{
 		by:    []campaign{inWorkflow("^TestFullDiskAgain$"), inWorkflow("^TestFullDisk$")},
 	},
 	{
+		name:  "a transaction does not check the claim that it works under",
+		edits: []edit{{"store/postgres/run.go", "for _, c := range r.claims {\n", "for _, c := range r.claims[:0] {\n"}},
+		by:    []campaign{{pkg: "./store/postgres", run: "^TestClaims$"}},
+	},
+	{
+		name:  "a replica works on after its lease",
+		edits: []edit{{"store/postgres/replica.go", "	for _, h := range r.held {\n		h.end()\n	}\n", ""}},
+		by:    []campaign{{pkg: "./store/postgres", run: "^TestClaims$"}},
+	},
+	{
 		name: "a process that starts does not look for runs that were cut",
 		edits: []edit{{"approvers/workflow/unknown.go",
-			"			if e.State == approvers.ExecutionExecuting && e.Owner != w.owner {\n",
-			"			if e.State == \"\" {\n"}},
+			"			if e.State == approvers.ExecutionExecuting {\n				timer.Due = t.now\n",
+			"			if e.State == \"\" {\n				timer.Due = t.now\n"}},
 		by: []campaign{crashPoints},
 	},
 	{
@@ -239,7 +249,7 @@ var stateMutants = []mutant{
 		by:    []campaign{{pkg: "./bot/render", run: "^TestLateNotices$"}},
 	},
 	{
-		name:  "a signed head is not held against any key",
+		name:  "a signed head is not checked with any key",
 		edits: []edit{{"approvers/head.go", "	if err := c.signed(h, signed); err != nil {\n		fault(\"%w\", err)\n	}\n", ""}},
 		by:    []campaign{domain("^TestHeadsFollowEachOther$"), tamperings},
 	},
@@ -274,7 +284,7 @@ var stateMutants = []mutant{
 		by:    []campaign{domain("^TestHeadsFollowEachOther$"), tamperings},
 	},
 	{
-		name:  "a head is not held against the journal",
+		name:  "a head is not compared with the journal",
 		edits: []edit{{"approvers/audit/verify_heads.go", "|| root != read.Root:", "|| root != read.Root && false:"}},
 		by:    []campaign{tamperings},
 	},

@@ -94,7 +94,7 @@ func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 		case err == nil:
 			t.Logf("%s does not notice it", c)
 		case !errors.As(err, &exit), strings.Contains(string(out), "[build failed]"), strings.Contains(string(out), "[setup failed]"):
-			t.Fatalf("the mutant does not build any more, and has to be written anew: %v\n%s", err, out)
+			t.Fatalf("the mutant does not build any more, and has to be written again: %v\n%s", err, out)
 		default:
 			if found := failedTest.FindAllStringSubmatch(string(out), -1); found != nil {
 				return c, found[len(found)-1][1]
@@ -138,7 +138,7 @@ func (m mutant) overlay(t *testing.T) string {
 			text = string(raw)
 		}
 		if n := strings.Count(text, e.old); n != 1 {
-			t.Fatalf("the mutant has to be written anew: %s has this text %d times, and not once:\n%s", e.file, n, e.old)
+			t.Fatalf("the mutant has to be written again: %s has this text %d times, and not once:\n%s", e.file, n, e.old)
 		}
 		changed[path] = strings.Replace(text, e.old, e.new, 1)
 	}

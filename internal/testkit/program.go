@@ -37,4 +37,5 @@ const (
 	InstallNode     = "install Node.js 20.19 or newer, with npm"
 	InstallStrace   = "install Debian's package strace"
 	InstallPostgres = "install Debian's package postgresql"
+	InstallSpin     = "install Debian's package spin"
 )

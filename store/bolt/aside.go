@@ -83,14 +83,13 @@ func (t *tx) leaveIndex(index bucket, id []byte) (names []string, err error) {
 	return names, nil
 }
 
-// belongs maps buckets to the index whose keys begin with the record's owner.
+// belongs maps a bucket of records to the index whose keys begin with the owner of a record.
 var belongs = map[bucket]bucket{
 	conversations: conversationPlace, turns: turnConversation, calls: callTurn, requests: requestConversation, executions: executionConversation,
 	elicitations: elicitationExecution, outboxMessages: outboxRef,
 }
 
-// indexesOf holds the index buckets of each record bucket, and reads a function that tries to read one of its
-// records.
+// indexesOf holds the index buckets of each record bucket. The function in reads tries to read one of its records.
 var indexesOf, reads = map[bucket][]bucket{}, map[bucket]func(*rows, string) error{}
 
 func registerTable[T any](t *table[T]) {

@@ -63,7 +63,7 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 // the next record. Verification reports the damage.
 func (t reader) headOfJournal(key []byte, damaged error) (approvers.AuditRecord, error) {
 	chain, seq, _ := auditKey(key)
-	for _, v := range t.rows.lying(auditJournal, nil) {
+	for _, v := range t.rows.asStored(auditJournal, nil) {
 		if e := entryOf(nil, v.value); v.sound && e.Chain == chain && e.Seq == seq {
 			return approvers.AuditRecord{Chain: chain, Seq: seq, Hash: e.Sum.String()}, nil
 		}
@@ -90,7 +90,7 @@ func (t reader) AuditChains(after string, limit int) ([]string, error) {
 	}
 	for len(chains) < limit {
 		chain := ""
-		for k := range t.rows.lying(audit, from) { // a damaged record still belongs to its chain; verification reports an invalid key
+		for k := range t.rows.asStored(audit, from) { // a damaged record still belongs to its chain; verification reports an invalid key
 			if name, _, ok := auditKey(k); ok {
 				chain = name
 				break

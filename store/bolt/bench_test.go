@@ -116,7 +116,7 @@ func benchStore(b *testing.B) *Store {
 var benchTime = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 // propose stores a request of ordinary size.
-func propose(tx store.Tx, id, surface string, now time.Time) error {
+func propose(tx store.Tx, id, message string, now time.Time) error {
 	args := []byte(`{"order_id":"ORD-123","amount":49.99,"currency":"USD","reason":"The parcel arrived damaged, the customer sent photographs."}`)
 	r := approvers.Request{
 		ID: id, State: approvers.Pending, Conversation: "c_" + id, Turn: "t_" + id, Call: "call_" + id, Agent: "support", Tool: "issue_refund",
@@ -136,7 +136,7 @@ func propose(tx store.Tx, id, surface string, now time.Time) error {
 	return errors.Join(
 		tx.PutRequest(r),
 		tx.PutOutboxMessage(store.OutboxMessage{
-			ID: surface, Kind: store.OutboxCard, Ref: id, Request: id, To: "channel:#support-approvals", State: store.OutboxShown,
+			ID: message, Kind: store.OutboxCard, Ref: id, Request: id, To: "channel:#support-approvals", State: store.OutboxShown,
 			Revision: 1, ShownRevision: 1, Posts: 1, Hash: strings.Repeat("d", 64), Channel: "C0001", TS: id, CreatedAt: now,
 		}),
 		tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: id, Due: r.ExpiresAt}),
@@ -155,7 +155,7 @@ type clicks struct {
 // decided is the last written state of a request.
 type decided struct {
 	request approvers.Request
-	surface store.OutboxMessage
+	message store.OutboxMessage
 	head    approvers.AuditRecord
 }
 
@@ -179,7 +179,7 @@ func readDecided(r store.Reader, n int) (d decided, err error) {
 	if d.request, err = r.Request(benchID("req", n)); err != nil {
 		return d, err
 	}
-	if d.surface, err = r.OutboxMessage(benchID("s", n)); err != nil {
+	if d.message, err = r.OutboxMessage(benchID("s", n)); err != nil {
 		return d, err
 	}
 	d.head, err = r.AuditHead(d.request.ID)
@@ -202,7 +202,7 @@ func (c *clicks) click(ctx context.Context, n int) error {
 	})
 	if err == nil {
 		next.request.Version++
-		next.surface.Version++
+		next.message.Version++
 		c.last[n] = next
 	}
 	return err
@@ -221,13 +221,13 @@ func (d decided) decide(tx store.Tx) (decided, error) {
 			Kind: approvers.Approve, By: "T0001/U0002", Name: "Sam", Role: "team-lead", Digest: d.request.Digest, Rendering: d.request.Digest, At: benchTime,
 		}}
 	}
-	d.surface.State, d.surface.Revision = store.OutboxWanted, d.surface.Revision+1
+	d.message.State, d.message.Revision = store.OutboxWanted, d.message.Revision+1
 	p := approvers.AuditPayload{Chain: d.request.ID, Seq: d.head.Seq + 1, Salt: []byte("0123456789abcdef"), Body: []byte(`{"reason":"The photographs show it."}`)}
 	d.head = approvers.AuditRecord{
 		Chain: d.request.ID, At: benchTime, Kind: approvers.AuditDecided, Actor: "T0001/U0002", PayloadHash: p.Hash(),
 		Facts: map[string]string{"decision": "approve", "role": "team-lead", "stage": "1", "digest": d.request.Digest, "rendering": d.request.Digest},
 	}.Link(d.head)
-	return d, errors.Join(tx.PutRequest(d.request), timer(), tx.AppendAudit(d.head, &p), tx.PutOutboxMessage(d.surface))
+	return d, errors.Join(tx.PutRequest(d.request), timer(), tx.AppendAudit(d.head, &p), tx.PutOutboxMessage(d.message))
 }
 
 // record makes clicks and records the bytes that each wrote.
@@ -243,7 +243,7 @@ func (c *clicks) record(b *testing.B) [][]rawPut {
 				return err
 			}
 			next.request.Version++
-			next.surface.Version++
+			next.message.Version++
 			c.last[n] = next
 			puts = written(t)
 			return nil

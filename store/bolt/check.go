@@ -54,8 +54,8 @@ func (s *Store) Check(ctx context.Context) error {
 	})
 }
 
-// checkPages first makes sure that every page can be read, because bbolt's own check panics in a goroutine of its own
-// about a page that can't. Then it runs bbolt's check. The check needs the list of free pages, which writers change,
+// checkPages first makes sure that every page can be read. Then it runs bbolt's own check, which would panic at an
+// unreadable page, in a goroutine where nothing recovers. The check needs the list of free pages, which writers change,
 // so checkPages holds the write lock.
 func (s *Store) checkPages(ctx context.Context) error {
 	if err := s.readable(); err != nil {

@@ -57,7 +57,7 @@ const (
 	pageOfFreelist
 )
 
-// pageFault is a fault of the pages of a bucket; of all pages for the zero bucket.
+// pageFault is a fault in the pages of one bucket, or of the whole file if the bucket is zero.
 type pageFault struct {
 	in  bucket
 	why string

@@ -36,7 +36,7 @@ func BenchmarkJobAlone(b *testing.B) { benchJobs(b, jobs{workers: 1, round: 200,
 
 func BenchmarkJob64(b *testing.B) { benchJobs(b, jobs{workers: 64, round: 640, peer: peer64}) }
 
-// BenchmarkJobReopened opens the file anew for each part, on both sides, as a process that starts does.
+// BenchmarkJobReopened opens the file again for each part, on both sides, as a process that starts does.
 func BenchmarkJobReopened(b *testing.B) {
 	benchJobs(b, jobs{workers: 1, round: 50, peer: peerAlone, reopen: true})
 }

@@ -54,7 +54,7 @@ func (t reader) AuditRow(chain string, seq uint64) (approvers.AuditRow, error) {
 
 // EachAuditRow walks both buckets in parallel: their keys are the same.
 func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
-	next, stop := iter.Pull2(t.rows.lying(auditPayloads, nil))
+	next, stop := iter.Pull2(t.rows.asStored(auditPayloads, nil))
 	defer stop()
 	var pk, pv []byte
 	advance := func() {
@@ -68,7 +68,7 @@ func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 		advance()
 		return fn(x)
 	}
-	for k, v := range t.rows.lying(audit, nil) {
+	for k, v := range t.rows.asStored(audit, nil) {
 		for pk != nil && bytes.Compare(pk, k) < 0 {
 			if err := alone(); err != nil {
 				return err
@@ -136,7 +136,7 @@ func entryOf(k, v []byte) approvers.JournalEntry {
 
 func (t reader) Journal(from uint64, limit int) ([]approvers.JournalEntry, error) {
 	var out []approvers.JournalEntry
-	for k, v := range t.rows.lying(auditJournal, number(nil, from)) {
+	for k, v := range t.rows.asStored(auditJournal, number(nil, from)) {
 		if len(out) >= limit {
 			break
 		}
@@ -176,7 +176,7 @@ func (t reader) Heads(after uint64, limit int) ([]store.Head, error) {
 	if after == math.MaxUint64 {
 		return nil, nil
 	}
-	for k, v := range t.rows.lying(auditHeads, number(nil, after+1)) {
+	for k, v := range t.rows.asStored(auditHeads, number(nil, after+1)) {
 		if len(out) >= limit {
 			break
 		}

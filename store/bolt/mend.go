@@ -226,7 +226,7 @@ func (s *salvage) put(faults []pageFault) {
 	torn := map[bucket]bool{}
 	for _, f := range faults {
 		if f.in == bucketEnd {
-			s.damage = append(s.damage, store.Damage{Bucket: "file", Why: f.why + ": it was made anew", Mended: true})
+			s.damage = append(s.damage, store.Damage{Bucket: "file", Why: f.why + ": it was rebuilt", Mended: true})
 			continue
 		}
 		if !torn[f.in] {
@@ -251,7 +251,7 @@ var isIndex = map[bucket]bool{}
 // afterFault says what happened to the rows of a bucket with a damaged page.
 func (s *salvage) afterFault(in bucket) string {
 	if derived[in] || isIndex[in] {
-		return ". Each row of it was read, made anew, or is named by itself as missing"
+		return ". Each row of it was read, rebuilt, or is named by itself as missing"
 	}
 	return ". Rows of it may be lost that nothing else names"
 }
@@ -273,7 +273,7 @@ func (s *salvage) records(in bucket, indexes []bucket) {
 			}
 			want[row.in][string(row.key)] = true
 			if !s.has(row.in, string(row.key)) {
-				s.mended(row.in, fmt.Sprintf("its row %s was missing or damaged, and was made anew", shownKey(row.key)))
+				s.mended(row.in, fmt.Sprintf("its row %s was missing or damaged, and was rebuilt", shownKey(row.key)))
 			}
 			s.keep(row.in, string(row.key), []byte(id))
 		}
@@ -315,7 +315,7 @@ func (s *salvage) timers() {
 		s.keep(timers, k, v)
 		ref := string(timerKindRef(t.Kind, t.Ref))
 		if !s.has(timerRef, ref) {
-			s.mended(timerRef, fmt.Sprintf("the row of %s %q was missing or damaged, and was made anew", t.Kind, t.Ref))
+			s.mended(timerRef, fmt.Sprintf("the row of %s %q was missing or damaged, and was rebuilt", t.Kind, t.Ref))
 		}
 		s.keep(timerRef, ref, moment(nil, t.Due))
 	})
@@ -335,7 +335,7 @@ func (s *salvage) timers() {
 		}
 		s.keep(timerRef, k, due)
 		s.keep(timers, string(timerKey(t.Kind, due, ref)), v)
-		s.mended(timers, fmt.Sprintf("the timer %s of %q was missing or damaged, and was made anew", kind, ref))
+		s.mended(timers, fmt.Sprintf("the timer %s of %q was missing or damaged, and was rebuilt", kind, ref))
 	})
 }
 
@@ -344,7 +344,7 @@ func (s *salvage) tallies() {
 		if key, at, id, ok := cutCounter([]byte(k)); ok {
 			byTime := string(counterTimeKey(at, key, id))
 			if !s.has(counterTime, byTime) {
-				s.mended(counterTime, "a row of it was missing or damaged, and was made anew")
+				s.mended(counterTime, "a row of it was missing or damaged, and was rebuilt")
 			}
 			s.keep(counterTime, byTime, []byte{})
 		}
@@ -399,7 +399,7 @@ func (s *salvage) history() {
 		leaf := string(number(nil, x.Leaf))
 		if !s.has(auditJournal, leaf) {
 			s.keep(auditJournal, leaf, append(number(text(nil, x.Chain), x.Seq), x.Sum[:]...))
-			s.mended(auditJournal, fmt.Sprintf("leaf %d was missing or damaged, and was made anew from its record", x.Leaf))
+			s.mended(auditJournal, fmt.Sprintf("leaf %d was missing or damaged, and was rebuilt from its record", x.Leaf))
 		}
 		if before, there := first[x.Chain]; !there || x.Leaf < before {
 			first[x.Chain] = x.Leaf

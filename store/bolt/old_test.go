@@ -110,7 +110,7 @@ func (o old) run(tool, conversation string, at time.Time, execution string) {
 	o.put("runs", tool+"\x00\x01"+conversation+"\x00\x01"+string(moment(nil, at))+execution+"\x00\x01", "")
 }
 
-func (o old) surface(id, request string) {
+func (o old) outboxMessage(id, request string) {
 	js := fmt.Sprintf(`{"id":%q,"version":1,"kind":"approval","ref":%q,"request":%q,"to":"role:leads","state":"shown","want":1,"shown":1,"posts":1,"created_at":"2026-05-04T12:00:00Z"}`,
 		id, id, request)
 	key := id + "\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01"
@@ -118,9 +118,9 @@ func (o old) surface(id, request string) {
 }
 
 // rendering puts a rendering; said is the part between its hash and its body.
-func (o old) rendering(surface string, post byte, said, body string) {
-	o.put("renderings", surface+"\x00\x01\x00\x00\x00\x00\x00\x00\x00"+string(post), fmt.Sprintf(
-		`{"surface":%q,"post":%d,"hash":"h",%s"body":%q,"at":"2026-05-04T12:00:00.000001Z"}`, surface, post, said, base64.StdEncoding.EncodeToString([]byte(body))))
+func (o old) rendering(message string, post byte, said, body string) {
+	o.put("renderings", message+"\x00\x01\x00\x00\x00\x00\x00\x00\x00"+string(post), fmt.Sprintf(
+		`{"surface":%q,"post":%d,"hash":"h",%s"body":%q,"at":"2026-05-04T12:00:00.000001Z"}`, message, post, said, base64.StdEncoding.EncodeToString([]byte(body))))
 }
 
 // aged fills an old store with rows that an upgrade changes and, around them, rows that it keeps.
@@ -134,8 +134,8 @@ func aged(o old) {
 		o.put("renderings", "card\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01",
 			`{"surface":"card","post":1,"hash":"h","shows":[{"request":"req_1","digest":"d1"}],"body":"Ym9keQ==","at":"2026-05-04T12:00:00.000001Z"}`)
 	}
-	o.surface("card", "req_1")
-	o.surface("answer", "")
+	o.outboxMessage("card", "req_1")
+	o.outboxMessage("answer", "")
 	agedRecords(o)
 	agedAudit(o)
 }
@@ -194,5 +194,5 @@ func agedRuns(o old) {
 	o.rendering("card", 31, `"digest":"d31",`, "partly")
 	o.rendering("card", 32, ``, "it was over")
 	o.rendering("answer", 1, `"digest":"x","whole":true,`, "of no request")
-	o.rendering("gone", 1, `"digest":"x","whole":true,`, "of no surface")
+	o.rendering("gone", 1, `"digest":"x","whole":true,`, "of no outbox message")
 }

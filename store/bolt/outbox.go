@@ -9,7 +9,7 @@ import (
 )
 
 var outboxTable = &table[store.OutboxMessage]{
-	in: outboxMessages, name: "surface",
+	in: outboxMessages, name: "outbox message",
 	id:      func(s *store.OutboxMessage) (string, *uint64) { return s.ID, &s.Version },
 	indexes: []bucket{outboxRef, outboxSlackMessage},
 	index: func(s *store.OutboxMessage, birth uint64) []row {
@@ -32,31 +32,31 @@ func (t reader) OutboxMessagesOf(ref string) ([]store.OutboxMessage, error) {
 func (t reader) OutboxMessageAt(channel, ts string) (store.OutboxMessage, error) {
 	_, id := t.rows.last(outboxSlackMessage, text(text(nil, channel), ts))
 	if id == nil {
-		return store.OutboxMessage{}, fmt.Errorf("surface at %s %s: %w", channel, ts, store.ErrNotFound)
+		return store.OutboxMessage{}, fmt.Errorf("outbox message at %s %s: %w", channel, ts, store.ErrNotFound)
 	}
 	return outboxTable.read(t.rows, string(id))
 }
 
 func (t *tx) PutOutboxMessage(s store.OutboxMessage) error { return outboxTable.write(t.rows, s) }
 
-func (t reader) Rendering(surface string, post uint64) (store.Rendering, error) {
+func (t reader) Rendering(message string, post uint64) (store.Rendering, error) {
 	var r store.Rendering
-	v, err := t.rows.fetch(renderings, number(text(nil, surface), post))
+	v, err := t.rows.fetch(renderings, number(text(nil, message), post))
 	if err != nil {
 		return r, err
 	}
 	if v == nil {
-		return r, fmt.Errorf("rendering %d of surface %q: %w", post, surface, store.ErrNotFound)
+		return r, fmt.Errorf("rendering %d of outbox message %q: %w", post, message, store.ErrNotFound)
 	}
 	return r, record.Decode(v, &r)
 }
 
-func (t reader) Renderings(surface string) ([]store.Rendering, error) {
-	return listSound[store.Rendering](t.rows, renderings, text(nil, surface), noLimit)
+func (t reader) Renderings(message string) ([]store.Rendering, error) {
+	return listSound[store.Rendering](t.rows, renderings, text(nil, message), noLimit)
 }
 
 func (t *tx) PutRendering(r store.Rendering) error {
-	if err := keyable("rendering's surface", r.OutboxMessage); err != nil {
+	if err := keyable("rendering's outbox message", r.OutboxMessage); err != nil {
 		return err
 	}
 	key := number(text(nil, r.OutboxMessage), r.Post)
@@ -66,10 +66,10 @@ func (t *tx) PutRendering(r store.Rendering) error {
 	return put(t.rows, renderings, key, &r)
 }
 
-func (t *tx) EraseRenderings(surface string, below uint64) (int, error) {
+func (t *tx) EraseRenderings(message string, below uint64) (int, error) {
 	var keys, values [][]byte
-	end := number(text(nil, surface), below)
-	for k, v := range t.rows.scan(renderings, text(nil, surface), nil) {
+	end := number(text(nil, message), below)
+	for k, v := range t.rows.scan(renderings, text(nil, message), nil) {
 		if below > 0 && bytes.Compare(k, end) >= 0 {
 			break
 		}

@@ -335,10 +335,10 @@ func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k
 	}
 }
 
-// lying iterates over the rows of a bucket as stored, from the first key at or above from (nil: all). It reports
+// asStored iterates over the rows of a bucket as stored, from the first key at or above from (nil: all). It reports
 // damaged rows and yields them as not sound. It is for verification.
-func (r *rows) lying(in bucket, from []byte) iter.Seq2[[]byte, lain] {
-	return func(yield func(k []byte, v lain) bool) {
+func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
+	return func(yield func(k []byte, v storedValue) bool) {
 		c := r.cursor(in)
 		var before []byte
 		for k, v := c.seek(from); k != nil; k, v = c.next() {
@@ -351,15 +351,15 @@ func (r *rows) lying(in bucket, from []byte) iter.Seq2[[]byte, lain] {
 				r.note(wrong)
 				value = v[:max(0, len(v)-checksumSize)]
 			}
-			if !yield(k, lain{value, wrong == nil}) {
+			if !yield(k, storedValue{value, wrong == nil}) {
 				return
 			}
 		}
 	}
 }
 
-// lain is a value as stored in the file, without its checksum.
-type lain struct {
+// storedValue is a value as stored in the file, without its checksum.
+type storedValue struct {
 	value []byte
 	sound bool
 }

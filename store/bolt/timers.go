@@ -37,6 +37,19 @@ func (t reader) Timer(kind store.TimerKind, ref string) (store.Timer, error) {
 }
 
 func (t reader) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]store.Timer, error) {
+	return t.timers(store.AllShares, kind, now, limit)
+}
+
+func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
+	return t.timers(shares, kind, until, limit)
+}
+
+func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
+	return t.timers(store.AllShares, kind, time.Time{}, limit)
+}
+
+// timers lists timers of a kind, until a time if it is not zero.
+func (t reader) timers(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
 	var out []store.Timer
 	for k, v := range t.rows.sound(timers, text(nil, string(kind)), nil) {
 		if len(out) >= limit {
@@ -47,10 +60,10 @@ func (t reader) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]sto
 			t.rows.note(damagedRow(timers, k, "it can't be decoded: "+err.Error()))
 			continue
 		}
-		if timer.Due.After(now) {
+		if !until.IsZero() && timer.Due.After(until) {
 			break
 		}
-		if t.isSet(k, timer) {
+		if (shares == store.AllShares || shares.Has(timer.Share())) && t.isSet(k, timer) {
 			out = append(out, timer)
 		}
 	}
@@ -83,22 +96,6 @@ func (t reader) NextTimer(kind store.TimerKind) (store.Timer, error) {
 		return store.Timer{}, fmt.Errorf("timers %s: %w", kind, store.ErrNotFound)
 	}
 	return next[0], nil
-}
-
-func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
-	var out []store.Timer
-	for k, v := range t.rows.sound(timers, text(nil, string(kind)), nil) {
-		if len(out) >= limit {
-			break
-		}
-		var timer store.Timer
-		if err := record.Decode(v, &timer); err != nil {
-			t.rows.note(damagedRow(timers, k, "it can't be decoded: "+err.Error()))
-		} else if t.isSet(k, timer) {
-			out = append(out, timer)
-		}
-	}
-	return out, nil
 }
 
 func (t *tx) SetTimer(timer store.Timer) error {

@@ -214,13 +214,13 @@ func (u *upgrade) runs(r *rows, room *int) (done bool, err error) {
 
 // oldRendering is a rendering of version 1.
 type oldRendering struct {
-	Surface string    `json:"surface"`
-	Post    uint64    `json:"post"`
-	Hash    string    `json:"hash"`
-	Digest  string    `json:"digest"` // of the one execution that it showed
-	Whole   bool      `json:"whole"`
-	Body    []byte    `json:"body"`
-	At      time.Time `json:"at"`
+	OutboxMessage string    `json:"surface"`
+	Post          uint64    `json:"post"`
+	Hash          string    `json:"hash"`
+	Digest        string    `json:"digest"` // of the one execution that it showed
+	Whole         bool      `json:"whole"`
+	Body          []byte    `json:"body"`
+	At            time.Time `json:"at"`
 }
 
 // rewrite replaces each row of a bucket by the result of now; nil: the row stays.
@@ -263,7 +263,7 @@ func shows(r *rows, v []byte) ([]byte, error) {
 		return nil, nil
 	}
 	return record.Append(nil, &store.Rendering{
-		OutboxMessage: old.Surface, Post: old.Post, Hash: old.Hash, Body: old.Body, At: old.At,
+		OutboxMessage: old.OutboxMessage, Post: old.Post, Hash: old.Hash, Body: old.Body, At: old.At,
 		Shows: []store.Shown{{Request: request, Digest: old.Digest, Whole: old.Whole}},
 	})
 }
@@ -274,7 +274,7 @@ func asOld(r *rows, v []byte) (old oldRendering, request string) {
 	if err := record.Decode(v, &old); err != nil || old.Digest == "" {
 		return old, ""
 	}
-	s, err := outboxTable.read(r, old.Surface)
+	s, err := outboxTable.read(r, old.OutboxMessage)
 	if err != nil {
 		return old, ""
 	}

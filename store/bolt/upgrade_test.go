@@ -18,8 +18,8 @@ import (
 	"countersign/store"
 )
 
-func renderingAs(surface string, post uint64, body string, shows ...store.Shown) store.Rendering {
-	return store.Rendering{OutboxMessage: surface, Post: post, Hash: "h", Shows: shows, Body: []byte(body), At: benchTime.Add(time.Microsecond)}
+func renderingAs(message string, post uint64, body string, shows ...store.Shown) store.Rendering {
+	return store.Rendering{OutboxMessage: message, Post: post, Hash: "h", Shows: shows, Body: []byte(body), At: benchTime.Add(time.Microsecond)}
 }
 
 // young checks that a store has the contents of aged after an upgrade.
@@ -42,7 +42,7 @@ func young(t *testing.T, s *Store, from int) {
 		timer, err3 := r.NextTimer(store.TimerExpire)
 		same("the timer", timer, store.Timer{Kind: store.TimerExpire, Ref: "req_1", Due: benchTime})
 		of, err4 := r.OutboxMessagesOf("card")
-		same("how many surfaces", len(of), 1)
+		same("how many outbox messages", len(of), 1)
 		silent, err5 := r.ConversationsBefore(benchTime.Add(time.Hour), 10)
 		same("how many conversations", len(silent), 2)
 		same("the one that is silent for longest", silent[0].ID, "c1")
@@ -115,7 +115,7 @@ func youngRuns(r store.Reader, same func(what string, got, want any)) error {
 	answer, err2 := r.Rendering("answer", 1)
 	same("a rendering of no request", answer, renderingAs("answer", 1, "of no request"))
 	gone, err3 := r.Rendering("gone", 1)
-	same("a rendering of no surface", gone, renderingAs("gone", 1, "of no surface"))
+	same("a rendering of no outbox message", gone, renderingAs("gone", 1, "of no outbox message"))
 	return errors.Join(append(errs, err, err2, err3)...)
 }
 
@@ -237,7 +237,7 @@ func TestUpgradeIsBounded(t *testing.T) {
 	path := oldStore(t, 1, func(o old) {
 		for n := range 200 {
 			id := fmt.Sprint("s", n)
-			o.surface(id, "r")
+			o.outboxMessage(id, "r")
 			o.rendering(id, 1, `"digest":"d",`, strings.Repeat("b", 4<<10))
 			o.run("t", "c", benchTime, fmt.Sprint(n))
 		}

@@ -8,23 +8,28 @@ import (
 )
 
 // due reads the timers of a kind to handle now. If there are none, it returns the time of the next one; zero: there
-// is none. It skips timers that may not be handled now.
-func (r *Runner) due(reader store.Reader, kind store.TimerKind, w *watch) (due []store.Timer, next time.Time, err error) {
-	if due, next, err = r.fallen(reader, kind, w); err != nil || len(due) == 0 {
+// is none. It skips timers that may not be handled now, and reads at most limit.
+func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int) (due []store.Timer, next time.Time, err error) {
+	if due, next, err = r.fallen(reader, shares, kind, w, limit); err != nil || len(due) == 0 {
 		return due, next, err
 	}
 	due, err = r.Awake(reader, due)
 	return due, next, err
 }
 
+// mostDue is how many due timers are read at once.
+const mostDue = 1024
+
 // fallen is due without skipping.
-func (r *Runner) fallen(reader store.Reader, kind store.TimerKind, w *watch) (due []store.Timer, next time.Time, err error) {
+func (r *Runner) fallen(
+	reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int,
+) (due []store.Timer, next time.Time, err error) {
 	now := r.Now()
-	if due, err = reader.DueTimers(kind, now, 1024); err != nil {
+	if due, err = reader.TimersIn(shares, kind, now, limit); err != nil {
 		return due, next, err
 	}
 	if r.Soon[kind] && w.search() {
-		stranded, err := w.stranded(reader, kind, now)
+		stranded, err := w.stranded(reader, shares, kind, now)
 		if err != nil {
 			return nil, next, err
 		}
@@ -33,11 +38,11 @@ func (r *Runner) fallen(reader store.Reader, kind store.TimerKind, w *watch) (du
 	if len(due) > 0 {
 		return due, next, nil
 	}
-	timer, err := reader.NextTimer(kind)
-	if err != nil {
-		return nil, next, store.IgnoreNotFound(err)
+	first, err := reader.TimersIn(shares, kind, time.Time{}, 1)
+	if err != nil || len(first) == 0 {
+		return nil, next, err
 	}
-	return nil, timer.Due, nil
+	return nil, first[0].Due, nil
 }
 
 // watch finds timers that should run soon but are far ahead because the clock was set back. It looks once a second,
@@ -56,9 +61,9 @@ const (
 )
 
 // stranded reads the timers that lie ahead only because the clock was set back.
-func (w *watch) stranded(r store.Reader, kind store.TimerKind, now time.Time) ([]store.Timer, error) {
+func (w *watch) stranded(r store.Reader, shares store.Shares, kind store.TimerKind, now time.Time) ([]store.Timer, error) {
 	w.searched = time.Now()
-	timers, err := r.Timers(kind, mostStranded)
+	timers, err := r.TimersIn(shares, kind, time.Time{}, mostStranded)
 	if err != nil {
 		return nil, err
 	}

@@ -25,11 +25,40 @@ type workerPool struct {
 	refs   map[string]bool
 	lanes  map[string]bool
 	held   map[string]store.Timer // lanes whose first timer failed; the others wait for it
+
+	blocked int          // due timers that wait behind those; more are read at once, so that others are not left out
+	shares  store.Shares // whose held lanes are taken up
 }
 
 // holds is how often a lane's first timer may fail before the others overtake it. For about ten seconds order matters
 // more than speed; after that, one failing timer must not block the lane.
 const holds = 7
+
+// takeUp holds the lanes of new shares whose first timer was put off by another process, so that the others do not
+// overtake it.
+func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.TimerKind) error {
+	gained := shares &^ p.shares
+	if p.shares &= shares; gained == 0 || p.worker.Yields {
+		return nil
+	}
+	timers, err := r.TimersIn(gained, kind, time.Time{}, mostTakenUp)
+	if err != nil && !errors.Is(err, store.ErrDamaged) { // damaged rows can't hold a lane
+		return err
+	}
+	p.shares = shares
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range timers {
+		if _, held := p.held[t.Lane]; t.Lane != "" && !t.PutOff.IsZero() && !held {
+			p.held[t.Lane] = t
+		}
+	}
+	return nil
+}
+
+// mostTakenUp bounds the timers that a new process reads for takeUp, and those that wait in held lanes and are read
+// beside the others.
+const mostTakenUp = 10_000
 
 // letGo ends the hold of timers that were cleared or set again.
 func (p *workerPool) letGo(r store.Reader) error {
@@ -45,6 +74,18 @@ func (p *workerPool) letGo(r store.Reader) error {
 		}
 	}
 	return nil
+}
+
+// behind counts the timers that wait for the first one of their lane.
+func (p *workerPool) behind(due []store.Timer) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range due {
+		if first, held := p.held[t.Lane]; held && first.Ref != t.Ref {
+			n++
+		}
+	}
+	return min(n, mostTakenUp)
 }
 
 // rest returns the time until the first held lane continues. A lane that is already due is being handled, or waits
@@ -69,7 +110,8 @@ func (p *workerPool) full() bool {
 }
 
 // take starts a timer's handler and reports whether it did. It does not if the timer or its lane is being handled,
-// its lane is held for another timer, the pool is full, the disk is full, the store is not ready, or Worth is false.
+// its lane is held for another timer, the pool is full, the disk is full, the store is not ready, Worth is false, or
+// another replica has its share.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,6 +121,10 @@ func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	if first, held := p.held[t.Lane]; held && first.Ref != t.Ref {
 		return false
 	}
+	inner, leave, ok := p.runner.Replica.Enter(ctx, store.ShareClaim(t.Share()))
+	if !ok {
+		return false
+	}
 	p.refs[t.Ref] = true
 	if t.Lane != "" {
 		p.lanes[t.Lane] = true
@@ -86,7 +132,8 @@ func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	p.runner.handling.Add(1)
 	p.wg.Go(func() {
 		defer p.runner.handling.Add(-1)
-		pprof.Do(ctx, pprof.Labels("ref", t.Ref), func(ctx context.Context) { p.handle(ctx, t) })
+		defer leave()
+		pprof.Do(inner, pprof.Labels("ref", t.Ref), func(ctx context.Context) { p.handle(ctx, t) })
 		p.mu.Lock()
 		delete(p.refs, t.Ref)
 		delete(p.lanes, t.Lane)
@@ -109,8 +156,8 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) {
 		return // handled or put off since it was read, or read again soon
 	}
 	cause := p.runner.Around(ctx, t, p.guarded)
-	if errors.Is(cause, ErrKeep) || store.Refused(cause) {
-		return // interrupted, or not storable now: it is tried again later
+	if errors.Is(cause, ErrKeep) || store.Refused(cause) || errors.Is(cause, store.ErrFenced) {
+		return // interrupted, not storable now, or another replica's: it is tried again later
 	}
 	err = cause
 	switch {

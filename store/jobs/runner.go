@@ -55,6 +55,11 @@ type Options struct {
 	Ready func() bool
 	// Around wraps the call of a handler. Nil: no wrapper.
 	Around func(ctx context.Context, t store.Timer, handle Handler) error
+	// Replica says of which shares this process handles the timers. Nil: of all, because it is alone.
+	Replica store.Replica
+	// Gained is called with shares that this process got from another one, or has again after a doubt. It sets what was
+	// begun and not finished to be due now. Nil: there is nothing to do.
+	Gained func(ctx context.Context, shares store.Shares) error
 	// GiveUp records that a timer can't be handled, and clears it. Its subject waits for a person.
 	GiveUp func(ctx context.Context, t store.Timer) error
 }
@@ -72,6 +77,12 @@ type Runner struct {
 func New(o Options) *Runner {
 	if o.Awake == nil {
 		o.Awake = func(_ store.Reader, timers []store.Timer) ([]store.Timer, error) { return timers, nil }
+	}
+	if o.Replica == nil {
+		o.Replica = store.Alone{}
+	}
+	if o.Gained == nil {
+		o.Gained = func(context.Context, store.Shares) error { return nil }
 	}
 	if o.Ready == nil {
 		o.Ready = func() bool { return true }
@@ -107,6 +118,7 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 			return err
 		})
 	}
+	g.Go(func() error { return r.watchShares(ctx) })
 	if beside != nil {
 		g.Go(func() error { return beside(ctx) })
 	}
@@ -137,7 +149,11 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 		}
 		var due []store.Timer
 		var next time.Time
+		shares := r.Replica.Shares()
 		err := r.Store.View(ctx, func(reader store.Reader) error {
+			if err := pool.takeUp(reader, shares, kind); err != nil {
+				return err
+			}
 			if err := pool.letGo(reader); err != nil {
 				return err
 			}
@@ -146,7 +162,7 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 				return nil
 			}
 			var err error
-			due, next, err = r.due(reader, kind, &watch)
+			due, next, err = r.due(reader, shares, kind, &watch, mostDue+pool.blocked)
 			return err
 		})
 		if errors.Is(err, store.ErrDamaged) { // due timers can't be read; other kinds continue
@@ -222,6 +238,7 @@ func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *worker
 	defer alarm.Stop()
 	for news := false; ; news = true {
 		due = slices.DeleteFunc(due, func(t store.Timer) bool { return pool.take(ctx, t) })
+		pool.blocked = pool.behind(due)
 		if news && !pool.full() {
 			return nil
 		}

@@ -54,9 +54,7 @@ func (f *fixture) run(t *testing.T, o jobs.Options, handle func(store.Timer) err
 			o.Store = f.over(s)
 		}
 		f.Runner = jobs.New(o)
-		for _, timer := range timers {
-			f.set(timer)
-		}
+		f.set(timers...)
 		ctx, stop := context.WithTimeout(t.Context(), lasting)
 		defer stop()
 		err = f.Run(ctx, map[store.TimerKind]jobs.Worker{store.TimerRun: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
@@ -82,11 +80,19 @@ func (f *fixture) note(ref string) {
 	f.handled = append(f.handled, fmt.Sprintf("%s@%.1f", ref, time.Since(f.start).Seconds()))
 }
 
-// set sets a timer. It is due as long after the start as its Due is after the zero time.
-func (f *fixture) set(timer store.Timer) {
+// set sets timers. Each is due as long after the start as its Due is after the zero time.
+func (f *fixture) set(timers ...store.Timer) {
 	f.t.Helper()
-	timer.Kind, timer.Due = store.TimerRun, f.start.UTC().Truncate(time.Microsecond).Add(timer.Due.Sub(time.Time{}))
-	if err := f.store.Update(context.Background(), func(tx store.Tx) error { return tx.SetTimer(timer) }); err != nil {
+	err := f.store.Update(context.Background(), func(tx store.Tx) error {
+		for _, timer := range timers {
+			timer.Kind, timer.Due = store.TimerRun, f.start.UTC().Truncate(time.Microsecond).Add(timer.Due.Sub(time.Time{}))
+			if err := tx.SetTimer(timer); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -122,6 +128,64 @@ func TestRetries(t *testing.T) {
 		return nil
 	}
 	run(t, jobs.Options{}, fails, time.Minute, at("a", "lane", 0), at("b", "lane", time.Millisecond)).want("a@0.0", "a@0.1", "a@0.3", "b@0.3")
+}
+
+// later is an error that asks for a delay.
+type later time.Duration
+
+func (l later) Error() string        { return "later" }
+func (l later) After() time.Duration { return time.Duration(l) }
+
+// TestRequestedDelay holds the lane for as long as a handler asks for delays, in whichever process. Other lanes go on.
+func TestRequestedDelay(t *testing.T) {
+	waits := func(timer store.Timer) error {
+		if timer.Ref == "a" && timer.Tries < 10 {
+			return later(time.Second)
+		}
+		return nil
+	}
+	began := time.Time{}.Add(-time.Minute)
+	put := at("a", "lane", 3*time.Second) // an earlier process put it off
+	put.Tries, put.PutOff = 8, began
+	run(t, jobs.Options{}, waits, time.Minute, put, at("b", "lane", 0), at("c", "other", time.Second)).want("c@1.0", "a@3.0", "a@4.0", "a@5.0", "b@5.0")
+}
+
+// gaining is a replica that gets all shares two seconds after it began.
+type gaining struct {
+	store.Alone
+	began func() time.Time
+}
+
+func (g gaining) Shares() store.Shares {
+	if time.Since(g.began()) < 2*time.Second {
+		return 0
+	}
+	return store.AllShares
+}
+
+// TestHeldLaneOfAnotherReplica: a lane that another replica held is held by the one that gets its share.
+func TestHeldLaneOfAnotherReplica(t *testing.T) {
+	put := at("a", "lane", 5*time.Second)
+	put.Tries, put.PutOff = 1, time.Time{}.Add(time.Second)
+	o := jobs.Options{Replica: gaining{began: sync.OnceValue(time.Now)}}
+	run(t, o, succeeds, time.Minute, put, at("b", "lane", 0)).want("a@5.0", "b@5.0")
+}
+
+// TestHeldTimersLeaveRoom: any number of timers in a held lane leaves out no other.
+func TestHeldTimersLeaveRoom(t *testing.T) {
+	timers := []store.Timer{at("a", "lane", 0)}
+	for i := range 3000 {
+		timers = append(timers, at(fmt.Sprint("b", i), "lane", time.Millisecond))
+	}
+	f := run(t, jobs.Options{}, func(timer store.Timer) error {
+		if timer.Ref == "a" {
+			return later(time.Hour)
+		}
+		return nil
+	}, time.Minute, append(timers, at("c", "other", 2*time.Millisecond))...)
+	if len(f.handled) != 2 || !strings.HasPrefix(f.handled[1], "c@") {
+		t.Errorf("handled %v", f.handled)
+	}
 }
 
 // TestKeep leaves a timer unchanged; this does not count as a failure.

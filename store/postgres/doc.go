@@ -9,7 +9,7 @@
 //   - Nothing is sent before the first read. Writes are gathered, and go with the next read that needs the server, or
 //     with the COMMIT: one round trip. A record that was read or written is not read again, and what a click is likely
 //     to read next comes with the request (together.go).
-//   - A new record is taken to be absent without a look, because ids are random. If it is there, the insert fails, the
+//   - A new record is assumed to be absent, because ids are random. If it is there, the insert fails, the
 //     transaction is rolled back, and the closure runs again and looks first.
 //   - A commit whose answer was lost is looked up over another connection (commit.go). Update returns once that is
 //     known. ErrCommitUnknown remains if the database can't be asked for ten minutes, or until Close.

@@ -22,6 +22,7 @@ const (
 	codePrivilege     = "42501"
 	codeNoDatabase    = "3D000"
 	codeGivenUp       = "CS001" // number_commit: the connection was fenced
+	codeFenced        = "CS002" // check_claim: another replica has the claim
 )
 
 // code returns the code of an error that the server sent; empty: it sent none.
@@ -49,7 +50,7 @@ func isLost(err error) bool {
 	return errors.As(err, &l) || code(err) == codeGivenUp
 }
 
-// isContended reports whether the transaction met others and may succeed when it runs again.
+// isContended reports whether the transaction conflicted with others and may succeed when it runs again.
 func isContended(err error) bool {
 	switch code(err) {
 	case codeSerialization, codeDeadlock, codeUnique:
@@ -64,6 +65,8 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, store.ErrDamaged):
 		return err
+	case c == codeFenced:
+		return fmt.Errorf("%w (%w)", store.ErrFenced, err)
 	case c == codeDiskFull:
 		return fmt.Errorf("%w: the database server's disk: free some space (%w)", store.ErrFull, err)
 	case c == codeReadOnly:

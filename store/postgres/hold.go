@@ -26,12 +26,12 @@ const holdClass = 0x43534e
 const (
 	lingering = 300 * time.Millisecond // how long the server may need to notice that a process has ended
 	holdAgain = 500 * time.Millisecond // between attempts to get a lost lock back
-	usurped   = 5 * time.Second        // how long another process may have it meanwhile: a command is shorter
+	usurped   = 5 * time.Second        // for how long another process may hold the lock before this one stops; commands hold it for less
 )
 
-// Hold keeps other processes away that hold the database, too, until Close. If one is there already, it returns
-// store.ErrLocked with a sentence that names it. If the connection is lost, the lock is taken again as soon as the
-// database answers; if another process was faster, the store stops.
+// Hold keeps other processes that call it away from the database until Close. If another process holds the database
+// already, it returns store.ErrLocked with a sentence that names that process. If the connection is lost, the lock is
+// taken again as soon as the database answers; if another process was faster, the store stops.
 func (s *Store) Hold(ctx context.Context) error {
 	conn, err := s.lock(ctx)
 	if err != nil {

@@ -94,8 +94,8 @@ func (t *tx) EraseRenderings(message string, below uint64) (int, error) {
 	return t.run.exec("DELETE FROM renderings WHERE message = $1 AND post < $2", text(message), number(below))
 }
 
-// exists reports whether a row exists that is written only once. Like table.write, it takes a row that it does not
-// know to be absent, unless the closure runs again because that was wrong.
+// exists reports whether a row exists that is written only once. Like table.write, it assumes that a row it has not
+// seen is absent. If that was wrong, the closure runs again and looks.
 func (r *run) exists(k key, sql string, args ...any) (bool, error) {
 	if known, ok := r.known[k]; ok {
 		return known.value != nil, nil

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"countersign/store"
 )
 
 // run is one run of a closure on one connection. It sends nothing before the first read, and gathers writes until a
@@ -16,9 +18,10 @@ type run struct {
 	ctx      context.Context
 	store    *Store
 	conn     *pgxpool.Conn
-	begin    string // the statement that begins the transaction
-	begun    bool   // it was sent
-	answered bool   // and answered
+	begin    string        // the statement that begins the transaction
+	claims   []store.Claim // that the transaction works under
+	begun    bool          // it was sent
+	answered bool          // and answered
 	pending  []*write
 	byKey    map[key]*write // the pending write of a row
 	known    map[key]known  // rows as the closure sees them
@@ -83,6 +86,9 @@ func (r *run) batch() *pgx.Batch {
 			r.answered = true
 			return nil
 		})
+		for _, c := range r.claims {
+			b.Queue("SELECT check_claim($1, $2, $3)", c.Name, c.Owner, c.Epoch)
+		}
 	}
 	for _, w := range r.pending {
 		b.Queue(w.sql, w.args...)

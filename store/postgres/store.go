@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,7 +20,7 @@ import (
 type Store struct {
 	config  *config
 	pool    *pgxpool.Pool
-	gate    sync.RWMutex // held to write by a transaction that runs again and again: no other one of this process meets it
+	gate    sync.RWMutex // locked for writing by a transaction that was retried too often, so that no other one of this process conflicts with it
 	mu      sync.Mutex   // guards what follows, up to failure, and the adding to running
 	closed  bool
 	updates map[*time.Time]bool // when each transaction under way began
@@ -28,7 +29,8 @@ type Store struct {
 	closing chan struct{}
 	running sync.WaitGroup
 	once    sync.Once
-	hold    *hold // nil: nothing is held
+	hold    *hold                   // nil: nothing is held
+	replica atomic.Pointer[Replica] // nil: it has not joined
 }
 
 var _ store.Store = (*Store)(nil)
@@ -54,6 +56,9 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.running.Wait()
 	s.once.Do(func() {
+		if r := s.replica.Load(); r != nil {
+			r.Leave()
+		}
 		s.pool.Close()
 		if s.hold != nil {
 			s.hold.end()
@@ -113,15 +118,15 @@ const (
 	lost              // the connection was lost, and nothing is committed
 )
 
-// How often a closure runs, at most, for each of these reasons, and from which run on it runs alone.
+// The maximum number of runs of a closure for each of these reasons, and the run from which on it runs alone.
 const (
 	maxContended = 50
 	maxLost      = 3
 	aloneFrom    = 3
 )
 
-// Update runs fn in a serializable transaction, again if others got in its way. If the context ends before fn starts,
-// fn does not run; once started, it runs to its end.
+// Update runs fn in a serializable transaction, and again if it conflicted with others. If the context ends before fn
+// starts, fn does not run; once started, it runs to its end.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -158,7 +163,7 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	}
 }
 
-// pause waits for about the given time, so that transactions that met don't meet again.
+// pause waits for about the given time, so that transactions that conflicted don't conflict again.
 func pause(about time.Duration) { time.Sleep(about/2 + rand.N(about)) }
 
 // attempt runs fn once and commits.
@@ -175,7 +180,7 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 		return done, err
 	}
 	r := newRun(context.WithoutCancel(ctx), s, conn, beginUpdate)
-	r.careful = careful
+	r.careful, r.claims = careful, store.ClaimsOf(ctx)
 	committed := false
 	defer func() {
 		if !committed { // also if fn panicked or ended the goroutine
@@ -204,6 +209,8 @@ func (r *run) judge(err error) (outcome, error) {
 		return mistaken, err
 	case isContended(err):
 		return contended, err
+	case code(err) == codeFenced:
+		r.store.fenced(r.claims)
 	case isLost(err):
 		r.store.pool.Reset() // others may have been lost with it
 		return lost, err

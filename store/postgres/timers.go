@@ -9,7 +9,10 @@ import (
 	"countersign/store"
 )
 
-const selectTimers = "SELECT kind, ref, due, lane, tries, put_off FROM timers "
+const (
+	timerColumns = "t.kind, t.ref, t.due, t.lane, t.affinity, t.tries, t.put_off"
+	selectTimers = "SELECT " + timerColumns + " FROM timers t "
+)
 
 func timerKey(kind store.TimerKind, ref string) key {
 	return key{table: "timers", id: string(kind) + "\x00" + ref}
@@ -17,13 +20,14 @@ func timerKey(kind store.TimerKind, ref string) key {
 
 // scanTimer reads a timer from its columns.
 func scanTimer(found pgx.Row) (t store.Timer, err error) {
-	var kind, ref, lane string
+	var kind, ref, lane, affinity string
 	var tries int64
 	var putOff *time.Time
-	if err := found.Scan(&kind, &ref, &t.Due, &lane, &tries, &putOff); err != nil {
+	if err := found.Scan(&kind, &ref, &t.Due, &lane, &affinity, &tries, &putOff); err != nil {
 		return t, err
 	}
 	t.Kind, t.Ref, t.Lane, t.Tries, t.Due = store.TimerKind(readText(kind)), readText(ref), readText(lane), int(tries), t.Due.UTC()
+	t.Affinity = readText(affinity)
 	if putOff != nil {
 		t.PutOff = putOff.UTC()
 	}
@@ -79,6 +83,27 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 	return t.timers("WHERE kind = $1 ORDER BY due, ref LIMIT $2", text(kind), limit)
 }
 
+func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	if until.IsZero() {
+		return t.timers("WHERE kind = $1 AND share = ANY($2) ORDER BY due, ref LIMIT $3", text(kind), shareNumbers(shares), limit)
+	}
+	return t.timers("WHERE kind = $1 AND due <= $2 AND share = ANY($3) ORDER BY due, ref LIMIT $4", text(kind), moment(until), shareNumbers(shares), limit)
+}
+
+// shareNumbers lists the shares of a set.
+func shareNumbers(shares store.Shares) []int16 {
+	list := []int16{}
+	for n := range int16(store.ShareCount) {
+		if shares.Has(int(n)) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
 func (t reader) NextTimer(kind store.TimerKind) (store.Timer, error) {
 	next, err := t.Timers(kind, 1)
 	if err != nil {
@@ -97,15 +122,15 @@ func (t *tx) SetTimer(timer store.Timer) error {
 	if err := keyable("timer's ref", timer.Ref); err != nil {
 		return err
 	}
-	timer.Due, timer.Lane = moment(timer.Due), readText(text(timer.Lane))
+	timer.Due, timer.Lane, timer.Affinity = moment(timer.Due), readText(text(timer.Lane)), readText(text(timer.Affinity))
 	if !timer.PutOff.IsZero() {
 		timer.PutOff = moment(timer.PutOff)
 	}
 	k := timerKey(timer.Kind, timer.Ref)
 	t.run.known[k] = known{value: timer}
-	t.run.always(k, "INSERT INTO timers (kind, ref, due, lane, tries, put_off) VALUES ($1, $2, $3, $4, $5, $6)"+
-		" ON CONFLICT (kind, ref) DO UPDATE SET due = excluded.due, lane = excluded.lane, tries = excluded.tries, put_off = excluded.put_off",
-		text(timer.Kind), text(timer.Ref), timer.Due, text(timer.Lane), int64(timer.Tries), orNull(timer.PutOff))
+	t.run.always(k, "INSERT INTO timers (kind, ref, due, lane, affinity, tries, put_off) VALUES ($1, $2, $3, $4, $5, $6, $7)"+
+		" ON CONFLICT (kind, ref) DO UPDATE SET due = excluded.due, lane = excluded.lane, affinity = excluded.affinity, tries = excluded.tries, put_off = excluded.put_off",
+		text(timer.Kind), text(timer.Ref), timer.Due, text(timer.Lane), text(timer.Affinity), int64(timer.Tries), orNull(timer.PutOff))
 	return nil
 }
 

@@ -21,8 +21,8 @@ func newLists() lists {
 	return lists{outbox: map[string][]string{}, timers: map[string]bool{}, chains: map[string][]approvers.AuditRecord{}}
 }
 
-// lookUpOutbox returns reads of the outbox messages with a ref, and of the timers of each. where finds the ref; ref is
-// asked for it once an answer is there.
+// lookUpOutbox returns reads of the outbox messages with a ref, and of the timers of each. where is the SQL that finds
+// the ref; ref returns it once the server has answered.
 func (r *run) lookUpOutbox(where string, arg any, ref func() (string, bool)) queryable {
 	return func(b *pgx.Batch) {
 		rows(outboxTable.selects+" WHERE ref = "+where+" ORDER BY born", []any{arg}, func(found pgx.Rows) error {
@@ -41,7 +41,7 @@ func (r *run) lookUpOutbox(where string, arg any, ref func() (string, bool)) que
 			}
 			return nil
 		})(b)
-		rows("SELECT t.kind, t.ref, t.due, t.lane, t.tries, t.put_off FROM outbox_messages o JOIN timers t ON t.ref = o.id WHERE o.ref = "+where, []any{arg}, func(found pgx.Rows) error {
+		rows("SELECT "+timerColumns+" FROM outbox_messages o JOIN timers t ON t.ref = o.id WHERE o.ref = "+where, []any{arg}, func(found pgx.Rows) error {
 			timer, err := scanTimer(found)
 			r.known[timerKey(timer.Kind, timer.Ref)] = known{value: timer}
 			return err

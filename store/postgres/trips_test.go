@@ -12,6 +12,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/config"
 	"countersign/store"
+	"countersign/store/postgres"
 )
 
 const tripsPolicy = `version: 1
@@ -28,8 +29,15 @@ agents:
 // TestRoundTrips counts, at the wire, how often each part of a call waits for the database. A transaction that grows
 // by a read shows here.
 func TestRoundTrips(t *testing.T) {
-	p, url := through(t, empty(t))
+	name := empty(t)
+	p, url := through(t, name)
 	s := open(t, url)
+	_, replica := join(t, at(name), postgres.ReplicaOptions{Name: "another way", Lease: time.Minute})
+	ctx, leave, ok := replica.Enter(t.Context(), store.ShareClaim(0)) // checking a claim takes no round trip of its own
+	if !ok {
+		t.Fatal("the replica lacks a claim")
+	}
+	defer leave()
 	policy, err := config.ParsePolicy("countersign.yaml", []byte(tripsPolicy))
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +51,6 @@ func TestRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	wf := workflow.New(workflow.Config{Store: s, Policy: func() *approvers.Policy { return policy.Policy }, Tools: tools, Log: slog.New(slog.DiscardHandler)})
-	ctx := t.Context()
 	counted := map[string]int64{}
 	step := func(name string, do func() error) {
 		t.Helper()

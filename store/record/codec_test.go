@@ -126,7 +126,7 @@ func TestCodec(t *testing.T) {
 	t.Run("execution", same[approvers.Execution])
 	t.Run("timer", same[store.Timer])
 	t.Run("inbox", same[store.Inbox])
-	t.Run("surface", same[store.OutboxMessage])
+	t.Run("outbox message", same[store.OutboxMessage])
 	t.Run("rendering", same[store.Rendering])
 	t.Run("audit record", same[approvers.AuditRecord])
 	t.Run("audit payload", same[approvers.AuditPayload])

@@ -74,7 +74,7 @@ func forgotten(h *harness) {
 	forget(at(5), 10, 1)
 	left(1, 10000)
 	forget(at(5).Add(time.Nanosecond), 10, 0) // times are stored to the microsecond, so this one is not before it
-	h.write(add("b", 3, 7))                   // counted anew
+	h.write(add("b", 3, 7))                   // counted again
 	left(1, 10007)
 	h.update(func(tx store.Tx) error { // a counter written twice in the same transaction is deleted once
 		for range 2 {

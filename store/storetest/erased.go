@@ -76,11 +76,11 @@ func talk(id string) func(store.Tx) error {
 			append1("req/"+id, "words")(tx),
 		)
 		for _, ref := range []string{id, "turn/" + id, "call/" + id, "req/" + id, "exec2/" + id, "elicit/" + id} {
-			surface := "surface of " + ref
+			message := "outbox message of " + ref
 			err = errors.Join(err,
-				tx.PutOutboxMessage(store.OutboxMessage{ID: surface, Ref: ref, Channel: "C", TS: ref}),
-				tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: surface, Due: at(1)}),
-				tx.PutRendering(store.Rendering{OutboxMessage: surface, Post: 1}), tx.PutRendering(store.Rendering{OutboxMessage: surface, Post: 2}))
+				tx.PutOutboxMessage(store.OutboxMessage{ID: message, Ref: ref, Channel: "C", TS: ref}),
+				tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: message, Due: at(1)}),
+				tx.PutRendering(store.Rendering{OutboxMessage: message, Post: 1}), tx.PutRendering(store.Rendering{OutboxMessage: message, Post: 2}))
 		}
 		return err
 	}
@@ -132,9 +132,9 @@ func left(h *harness, id string) (n int) {
 			return err
 		}
 		for _, ref := range []string{id, "turn/" + id, "call/" + id, "req/" + id, "exec2/" + id, "elicit/" + id} {
-			_, err = r.OutboxMessage("surface of " + ref)
+			_, err = r.OutboxMessage("outbox message of " + ref)
 			found(err)
-			posts, err := r.Renderings("surface of " + ref)
+			posts, err := r.Renderings("outbox message of " + ref)
 			n += len(posts)
 			if err != nil {
 				return err

@@ -42,7 +42,7 @@ var guarded = map[string]struct {
 		func(tx store.Tx, v uint64) error { return tx.PutInbox(store.Inbox{ID: "x", Version: v}) },
 		func(r store.Reader) (uint64, error) { i, err := r.Inbox("x"); return i.Version, err },
 	},
-	"surface": {
+	"outbox message": {
 		func(tx store.Tx, v uint64) error {
 			return tx.PutOutboxMessage(store.OutboxMessage{ID: "x", Version: v})
 		},

@@ -261,6 +261,12 @@ func (m *memory) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]st
 	return slices.DeleteFunc(list, func(t store.Timer) bool { return t.Due.After(now) }), err
 }
 
+func (m *memory) TimersIn(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
+	list, err := m.Timers(kind, noLimit)
+	list = slices.DeleteFunc(list, func(t store.Timer) bool { return !shares.Has(t.Share()) || !until.IsZero() && t.Due.After(until) })
+	return list[:min(len(list), max(limit, 0))], err
+}
+
 func (m *memory) NextTimer(kind store.TimerKind) (store.Timer, error) {
 	list, _ := m.Timers(kind, 1)
 	if len(list) == 0 {
@@ -344,12 +350,12 @@ func (m *memory) PutOutboxMessage(s store.OutboxMessage) error {
 	return nil
 }
 
-func (m *memory) Rendering(surface string, post uint64) (store.Rendering, error) {
-	return find(m.renderings[surface], post)
+func (m *memory) Rendering(message string, post uint64) (store.Rendering, error) {
+	return find(m.renderings[message], post)
 }
 
-func (m *memory) Renderings(surface string) ([]store.Rendering, error) {
-	return sorted(m.renderings[surface], func(store.Rendering) bool { return true },
+func (m *memory) Renderings(message string) ([]store.Rendering, error) {
+	return sorted(m.renderings[message], func(store.Rendering) bool { return true },
 		func(a, b store.Rendering) int { return cmp.Compare(a.Post, b.Post) }, noLimit), nil
 }
 
@@ -364,11 +370,11 @@ func (m *memory) PutRendering(r store.Rendering) error {
 	return nil
 }
 
-func (m *memory) EraseRenderings(surface string, below uint64) (int, error) {
+func (m *memory) EraseRenderings(message string, below uint64) (int, error) {
 	n := 0
-	for post := range m.renderings[surface] {
+	for post := range m.renderings[message] {
 		if below == 0 || post < below {
-			delete(m.renderings[surface], post)
+			delete(m.renderings[message], post)
 			n++
 		}
 	}

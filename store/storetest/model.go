@@ -31,8 +31,8 @@ type step struct {
 
 func (s step) String() string { return s.name }
 
-// model runs random transactions on the backend and on a memory. It compares the results of each step, and all data
-// after each transaction. From time to time it closes and reopens the store.
+// model runs random transactions on the backend and on a model in memory. It compares the results of each step, and all
+// data after each transaction. From time to time it closes and reopens the store.
 func model(h *harness) {
 	rapid.Check(h.T, func(t *rapid.T) {
 		h := newHarness(h.T, h.fresh(h.T), false)
@@ -139,9 +139,9 @@ func everything(r store.Reader) (out []string) {
 		delivery, err := r.Inbox(n)
 		see("inbox "+n, delivery, err)
 		s, err := r.OutboxMessage(n)
-		see("surface "+n, s, err)
+		see("outbox message "+n, s, err)
 		of, err := r.OutboxMessagesOf(n)
-		see("surfaces of "+n, of, err)
+		see("outbox messages of "+n, of, err)
 		posts, err := r.Renderings(n)
 		see("renderings of "+n, posts, err)
 		post, err := r.Rendering(n, 1)
@@ -166,7 +166,7 @@ func everything(r store.Reader) (out []string) {
 		see("chains after "+n, chains, err)
 		for _, m := range names {
 			s, err := r.OutboxMessageAt(n, m)
-			see(fmt.Sprintf("surface at %q %q", n, m), s, err)
+			see(fmt.Sprintf("outbox message at %q %q", n, m), s, err)
 		}
 		for _, when := range moments {
 			count, err := r.CounterSum(n, at(when))

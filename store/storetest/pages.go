@@ -218,7 +218,7 @@ func (w *worker) look() step {
 			return append(list, all...), errors.Join(err, err2)
 		}}
 	case 5:
-		return step{"the surface at " + place, func(tx store.Tx) (any, error) { return tx.OutboxMessageAt("C", place) }}
+		return step{"the outbox message at " + place, func(tx store.Tx) (any, error) { return tx.OutboxMessageAt("C", place) }}
 	case 6:
 		return step{"timers", func(tx store.Tx) (any, error) { return tx.Timers(w.kind(), noLimit) }}
 	case 7:

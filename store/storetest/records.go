@@ -65,9 +65,9 @@ func keepAll(h *harness, rough bool) {
 	row, row2 := fill[store.Inbox](rough), fill[store.Inbox](false)
 	row2.Version = 1
 	keep(h, row, row2, store.Tx.PutInbox, func(r store.Reader) (store.Inbox, error) { return r.Inbox(row.ID) })
-	surface, surface2 := fill[store.OutboxMessage](rough), fill[store.OutboxMessage](false)
-	surface2.Version = 1
-	keep(h, surface, surface2, store.Tx.PutOutboxMessage, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(surface.ID) })
+	outbox, outbox2 := fill[store.OutboxMessage](rough), fill[store.OutboxMessage](false)
+	outbox2.Version = 1
+	keep(h, outbox, outbox2, store.Tx.PutOutboxMessage, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(outbox.ID) })
 	grant, grant2 := fill[approvers.Grant](rough), fill[approvers.Grant](false)
 	grant2.Version = 1
 	keep(h, grant, grant2, store.Tx.PutGrant, func(r store.Reader) (approvers.Grant, error) { return r.Grant(grant.ID) })
@@ -143,28 +143,28 @@ func exactBytes(h *harness) {
 func notThere(h *harness) {
 	h.view(func(r store.Reader) error {
 		for name, read := range map[string]func() error{
-			"Conversation":   func() error { _, err := r.Conversation("x"); return err },
-			"ConversationAt": func() error { _, err := r.ConversationAt("x"); return err },
-			"Turn":           func() error { _, err := r.Turn("x"); return err },
-			"Call":           func() error { _, err := r.Call("x"); return err },
-			"Request":        func() error { _, err := r.Request("x"); return err },
-			"Execution":      func() error { _, err := r.Execution("x"); return err },
-			"Elicitation":    func() error { _, err := r.Elicitation("x"); return err },
-			"FileData":       func() error { _, err := r.FileData("x", 0); return err },
-			"Grant":          func() error { _, err := r.Grant("x"); return err },
-			"Absence":        func() error { _, err := r.Absence("x"); return err },
-			"Timer":          func() error { _, err := r.Timer(store.TimerRun, "x"); return err },
-			"NextTimer":      func() error { _, err := r.NextTimer(store.TimerRun); return err },
-			"Inbox":          func() error { _, err := r.Inbox("x"); return err },
-			"Surface":        func() error { _, err := r.OutboxMessage("x"); return err },
-			"SurfaceAt":      func() error { _, err := r.OutboxMessageAt("x", "y"); return err },
-			"Rendering":      func() error { _, err := r.Rendering("x", 1); return err },
-			"AuditHead":      func() error { _, err := r.AuditHead("x"); return err },
-			"AuditPayload":   func() error { _, err := r.AuditPayload("x", 1); return err },
-			"AuditRow":       func() error { _, err := r.AuditRow("x", 1); return err },
-			"LastHead":       func() error { _, err := r.LastHead(); return err },
-			"Setting":        func() error { _, err := r.Setting("x"); return err },
-			"empty id":       func() error { _, err := r.Request(""); return err },
+			"Conversation":    func() error { _, err := r.Conversation("x"); return err },
+			"ConversationAt":  func() error { _, err := r.ConversationAt("x"); return err },
+			"Turn":            func() error { _, err := r.Turn("x"); return err },
+			"Call":            func() error { _, err := r.Call("x"); return err },
+			"Request":         func() error { _, err := r.Request("x"); return err },
+			"Execution":       func() error { _, err := r.Execution("x"); return err },
+			"Elicitation":     func() error { _, err := r.Elicitation("x"); return err },
+			"FileData":        func() error { _, err := r.FileData("x", 0); return err },
+			"Grant":           func() error { _, err := r.Grant("x"); return err },
+			"Absence":         func() error { _, err := r.Absence("x"); return err },
+			"Timer":           func() error { _, err := r.Timer(store.TimerRun, "x"); return err },
+			"NextTimer":       func() error { _, err := r.NextTimer(store.TimerRun); return err },
+			"Inbox":           func() error { _, err := r.Inbox("x"); return err },
+			"OutboxMessage":   func() error { _, err := r.OutboxMessage("x"); return err },
+			"OutboxMessageAt": func() error { _, err := r.OutboxMessageAt("x", "y"); return err },
+			"Rendering":       func() error { _, err := r.Rendering("x", 1); return err },
+			"AuditHead":       func() error { _, err := r.AuditHead("x"); return err },
+			"AuditPayload":    func() error { _, err := r.AuditPayload("x", 1); return err },
+			"AuditRow":        func() error { _, err := r.AuditRow("x", 1); return err },
+			"LastHead":        func() error { _, err := r.LastHead(); return err },
+			"Setting":         func() error { _, err := r.Setting("x"); return err },
+			"empty id":        func() error { _, err := r.Request(""); return err },
 		} {
 			if err := read(); !errors.Is(err, store.ErrNotFound) {
 				h.Errorf("%s of nothing: got error %v, want ErrNotFound", name, err)
@@ -190,8 +190,8 @@ func lengths(r store.Reader) (n [16]int, err error) {
 	count(3, len(due), err)
 	all, err := r.Timers(store.TimerRun, 10)
 	count(4, len(all), err)
-	surfaces, err := r.OutboxMessagesOf("x")
-	count(5, len(surfaces), err)
+	outbox, err := r.OutboxMessagesOf("x")
+	count(5, len(outbox), err)
 	renderings, err := r.Renderings("x")
 	count(6, len(renderings), err)
 	audit, err := r.Audit("x")
@@ -219,22 +219,22 @@ func lengths(r store.Reader) (n [16]int, err error) {
 // withoutID: a record without an id is refused, because nobody could read it.
 func withoutID(h *harness) {
 	for name, put := range map[string]func(store.Tx) error{
-		"conversation":  func(tx store.Tx) error { return tx.PutConversation(store.Conversation{}) },
-		"message":       func(tx store.Tx) error { return tx.PutMessage(store.Message{Seq: 1}) },
-		"message's seq": func(tx store.Tx) error { return tx.PutMessage(store.Message{Conversation: "c"}) },
-		"turn":          func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{}) },
-		"call":          func(tx store.Tx) error { return tx.PutCall(store.Call{}) },
-		"request":       func(tx store.Tx) error { return tx.PutRequest(approvers.Request{}) },
-		"execution":     func(tx store.Tx) error { return tx.PutExecution(approvers.Execution{}) },
-		"counter":       func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: "k", N: 1}) },
-		"counter's key": func(tx store.Tx) error { return tx.AddCounter(store.Counter{ID: "i", N: 1}) },
-		"grant":         func(tx store.Tx) error { return tx.PutGrant(approvers.Grant{}) },
-		"absence":       func(tx store.Tx) error { return tx.PutAbsence(approvers.Absence{}) },
-		"timer":         func(tx store.Tx) error { return tx.SetTimer(store.Timer{Kind: store.TimerRun}) },
-		"timer's kind":  func(tx store.Tx) error { return tx.SetTimer(store.Timer{Ref: "x"}) },
-		"inbox":         func(tx store.Tx) error { return tx.PutInbox(store.Inbox{}) },
-		"surface":       func(tx store.Tx) error { return tx.PutOutboxMessage(store.OutboxMessage{}) },
-		"rendering":     func(tx store.Tx) error { return tx.PutRendering(store.Rendering{Post: 1}) },
+		"conversation":   func(tx store.Tx) error { return tx.PutConversation(store.Conversation{}) },
+		"message":        func(tx store.Tx) error { return tx.PutMessage(store.Message{Seq: 1}) },
+		"message's seq":  func(tx store.Tx) error { return tx.PutMessage(store.Message{Conversation: "c"}) },
+		"turn":           func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{}) },
+		"call":           func(tx store.Tx) error { return tx.PutCall(store.Call{}) },
+		"request":        func(tx store.Tx) error { return tx.PutRequest(approvers.Request{}) },
+		"execution":      func(tx store.Tx) error { return tx.PutExecution(approvers.Execution{}) },
+		"counter":        func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: "k", N: 1}) },
+		"counter's key":  func(tx store.Tx) error { return tx.AddCounter(store.Counter{ID: "i", N: 1}) },
+		"grant":          func(tx store.Tx) error { return tx.PutGrant(approvers.Grant{}) },
+		"absence":        func(tx store.Tx) error { return tx.PutAbsence(approvers.Absence{}) },
+		"timer":          func(tx store.Tx) error { return tx.SetTimer(store.Timer{Kind: store.TimerRun}) },
+		"timer's kind":   func(tx store.Tx) error { return tx.SetTimer(store.Timer{Ref: "x"}) },
+		"inbox":          func(tx store.Tx) error { return tx.PutInbox(store.Inbox{}) },
+		"outbox message": func(tx store.Tx) error { return tx.PutOutboxMessage(store.OutboxMessage{}) },
+		"rendering":      func(tx store.Tx) error { return tx.PutRendering(store.Rendering{Post: 1}) },
 		"audit": func(tx store.Tx) error {
 			return tx.AppendAudit(approvers.AuditRecord{}.Link(approvers.AuditRecord{}), nil)
 		},
@@ -298,7 +298,7 @@ func anyText(h *harness) {
 				return err
 			}
 			if len(m) != 1 || len(calls) != 1 || n != 1 || len(timers) != 1 || len(of) != 1 || len(posts) != 1 || len(chain) != 1 || len(grants) != 1 {
-				h.Errorf("%q: %d messages, %d calls, %d tallied, %d timers, %d surfaces, %d renderings, %d records, %d grants; want one of each",
+				h.Errorf("%q: %d messages, %d calls, %d counted, %d timers, %d outbox messages, %d renderings, %d records, %d grants; want one of each",
 					id, len(m), len(calls), n, len(timers), len(of), len(posts), len(chain), len(grants))
 				continue
 			}

@@ -27,7 +27,7 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 	switch rapid.SampledFrom([]string{
 		"conversation", "message", "turn", "call", "request", "request", "execution", "elicitation",
 		"file", "file", "unfile", "counter", "counter", "uncount", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
-		"surface", "surface", "rendering", "audit", "audit", "setting", "due", "open", "of", "at",
+		"outbox message", "outbox message", "rendering", "audit", "audit", "setting", "due", "open", "of", "at",
 		"erase", "unsay", "unshow", "prune", "head",
 	}).Draw(t, "what") {
 	case "conversation":
@@ -111,8 +111,8 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 		})
 	case "forget":
 		return step{fmt.Sprint("forget ", when, n), func(tx store.Tx) (any, error) { return tx.ForgetInbox(when, n) }}
-	case "surface":
-		return put("put surface", func(tx store.Tx) error {
+	case "outbox message":
+		return put("put outbox message", func(tx store.Tx) error {
 			old, _ := tx.OutboxMessage(id)
 			s := store.OutboxMessage{ID: id, Version: old.Version + stale, Ref: other}
 			if flag {
@@ -163,7 +163,7 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 			return tx.PutHead(store.Head{Number: last.Number + 1 + stale, Size: last.Size + uint64(n), Note: id})
 		})
 	case "of":
-		return step{"surfaces of " + id, func(tx store.Tx) (any, error) { return tx.OutboxMessagesOf(id) }}
+		return step{"outbox messages of " + id, func(tx store.Tx) (any, error) { return tx.OutboxMessagesOf(id) }}
 	}
-	return step{"surface at " + id + " " + other, func(tx store.Tx) (any, error) { return tx.OutboxMessageAt(id, other) }}
+	return step{"outbox message at " + id + " " + other, func(tx store.Tx) (any, error) { return tx.OutboxMessageAt(id, other) }}
 }

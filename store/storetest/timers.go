@@ -55,14 +55,42 @@ func timers(h *harness) {
 		h.same("all of a kind whose name another one begins with", timerRefs(shows), []string{"other"})
 		return errors.Join(err, err2, err3, err4, err5, err6)
 	})
-	// A lane and a number of tries are stored, and removed when the timer is set again without them.
-	h.write(func(tx store.Tx) error {
-		return tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "c", Due: at(5), Lane: "l", Tries: 3})
+	// The timers of some shares, also with a limit below the number of those of other shares.
+	own := store.Timer{Ref: "late"}.Share()
+	h.view(func(r store.Reader) error {
+		var want []string
+		for _, ref := range []string{"c", "early", "a", "late"} {
+			if (store.Timer{Ref: ref}).Share() == own {
+				want = append(want, ref)
+			}
+		}
+		in := func(shares store.Shares, until time.Time, limit int, want ...string) error {
+			h.Helper()
+			list, err := r.TimersIn(shares, store.TimerRun, until, limit)
+			h.same(fmt.Sprintf("at most %d in the shares %b until %s", limit, shares, until), timerRefs(list), append([]string{}, want...))
+			return err
+		}
+		return errors.Join(
+			in(store.Shares(0).With(own), time.Time{}, 10, want...), in(store.Shares(0).With(own), time.Time{}, 1, want[0]),
+			in(store.Shares(0).With(own), at(1000), 10, want[:len(want)-1]...),
+			in(store.AllShares, time.Time{}, 10, "c", "early", "a", "late"), in(store.AllShares, at(5), 10, "c", "early"), in(store.AllShares, at(5), 1, "c"),
+			in(store.AllShares, time.Time{}, 0), in(0, time.Time{}, 10),
+		)
+	})
+	// A lane, an affinity and a number of tries are stored, and removed when the timer is set again without them.
+	laned := store.Timer{Kind: store.TimerRun, Ref: "c", Due: at(5), Lane: "l", Affinity: "conversation:x", Tries: 3}
+	h.write(func(tx store.Tx) error { return tx.SetTimer(laned) })
+	h.view(func(r store.Reader) error {
+		got, err := r.Timer(store.TimerRun, "c")
+		h.same("a timer with everything", got, laned)
+		in, err2 := r.TimersIn(store.Shares(0).With(store.Timer{Affinity: "conversation:x"}.Share()), store.TimerRun, at(5), 10)
+		h.same("it is in the share of its affinity", timerRefs(in), []string{"c"})
+		return errors.Join(err, err2)
 	})
 	h.write(set(store.TimerRun, "c", 5))
 	h.view(func(r store.Reader) error {
 		got, err := r.Timer(store.TimerRun, "c")
-		h.same("a timer that was set anew", got, store.Timer{Kind: store.TimerRun, Ref: "c", Due: at(5)})
+		h.same("a timer that was set again", got, store.Timer{Kind: store.TimerRun, Ref: "c", Due: at(5)})
 		return err
 	})
 }
@@ -135,7 +163,7 @@ func outboxMessages(h *harness) {
 		h.Helper()
 		h.view(func(r store.Reader) error {
 			list, err := r.OutboxMessagesOf(ref)
-			h.same("the surfaces of "+ref, ids(list, func(s store.OutboxMessage) string { return s.ID }), append([]string{}, want...))
+			h.same("the outbox messages of "+ref, ids(list, func(s store.OutboxMessage) string { return s.ID }), append([]string{}, want...))
 			return err
 		})
 	}
@@ -146,7 +174,7 @@ func outboxMessages(h *harness) {
 			if want == "" && errors.Is(err, store.ErrNotFound) {
 				return nil
 			}
-			h.same("the surface at "+channel+" "+ts, s.ID, want)
+			h.same("the message at "+channel+" "+ts, s.ID, want)
 			return err
 		})
 	}
@@ -171,9 +199,9 @@ func outboxMessages(h *harness) {
 }
 
 func renderings(h *harness) {
-	put := func(surface string, post uint64, hash string) func(store.Tx) error {
+	put := func(message string, post uint64, hash string) func(store.Tx) error {
 		return func(tx store.Tx) error {
-			return tx.PutRendering(store.Rendering{OutboxMessage: surface, Post: post, Hash: hash, Body: []byte(hash)})
+			return tx.PutRendering(store.Rendering{OutboxMessage: message, Post: post, Hash: hash, Body: []byte(hash)})
 		}
 	}
 	h.write(put("s", 10, "ten"), put("s", 2, "two"), put("s", 1, "one"), put("s2", 1, "other"))
@@ -200,7 +228,7 @@ func renderings(h *harness) {
 		list, err := r.Renderings("s")
 		h.same("how many are left", len(list), 0)
 		other, err2 := r.Rendering("s2", 1)
-		h.same("another surface's", other.Hash, "other")
+		h.same("another message's", other.Hash, "other")
 		return errors.Join(err, err2)
 	})
 }
@@ -294,8 +322,8 @@ func auditRefusals(h *harness) {
 	h.write(add(third, nil)) // a copied record whose payload was erased before
 }
 
-// nothingBroken requires that the check finds nothing in a store with all kinds of data. Each backend has its own
-// tests that the check finds faults.
+// nothingBroken requires that the check finds nothing in a store with all kinds of data. That the check finds faults is
+// tested by each backend.
 func nothingBroken(h *harness) {
 	h.update(seed)
 	h.update(scribble)

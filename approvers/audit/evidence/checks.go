@@ -42,7 +42,7 @@ func (s Story) unlessDamaged(c check, what string) check {
 	if len(s.Damaged) == 0 {
 		return c
 	}
-	return check{Open: true, Text: what + " can't be held against the chain, as not all of its records can be read."}
+	return check{Open: true, Text: what + " can't be compared with the chain, because not all of its records can be read."}
 }
 
 func (s Story) chainCheck() check {
@@ -165,7 +165,7 @@ func (s Story) sealChecks() []check {
 	case len(out) > 0:
 		return out
 	case s.Seal.Head == 0:
-		return append(out, check{Open: true, Text: "This store has no signed heads, so nothing shows that the chain was not made anew as a whole."})
+		return append(out, check{Open: true, Text: "This store has no signed heads, so nothing proves that the whole chain was not replaced."})
 	case s.Seal.Sealed == 0:
 		out = append(out, check{Open: true, Text: "No signed head covers the records yet: they are newer than " + head + ". While the bot runs, it seals what is new within seconds."})
 	case s.Seal.Sealed < n:
@@ -175,7 +175,7 @@ func (s Story) sealChecks() []check {
 	}
 	switch {
 	case s.Seal.Key == "":
-		out = append(out, check{Open: true, Text: "The head's signature was held against no key. Name the one that you trust with --key."})
+		out = append(out, check{Open: true, Text: "The head's signature was not checked with any key. Name the one that you trust with --key."})
 	case s.Seal.Named:
 		out = append(out, check{OK: true, Text: "The head is signed by the key that was named for this page."})
 	default:

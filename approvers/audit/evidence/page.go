@@ -174,7 +174,7 @@ func (s Story) summary(proposed Entry, ended string) [][2]string {
 // cards returns the posted versions of the request's own card, in order.
 func (s Story) cards() (out [][]message) {
 	for _, e := range s.Entries {
-		if own := e.Facts["surface"] == "card" || e.Facts["surface"] == "escalation"; e.Kind != approvers.AuditShown || e.State != Whole || !own {
+		if own := e.Facts[approvers.FactShownAs] == "card" || e.Facts[approvers.FactShownAs] == "escalation"; e.Kind != approvers.AuditShown || e.State != Whole || !own {
 			continue
 		}
 		if messages, err := readMessages(e.Payload); err == nil {

@@ -34,6 +34,12 @@ func (s Story) sentence(e Entry) string {
 		if f["again"] != "" {
 			return "It was not decided yet: everybody was told again."
 		}
+		switch f["why"] {
+		case "deactivated":
+			return "The account of " + s.who(approvers.PersonID(f["person"])) + " is deactivated: the role " + f["role"] + " was asked."
+		case "nobody":
+			return "Nobody else could decide it: the role " + f["role"] + " was asked."
+		}
 		return "It was not decided yet: the role " + f["role"] + " was asked as well."
 	case approvers.AuditPreviewed:
 		return previewed(f)
@@ -47,6 +53,11 @@ func (s Story) sentence(e Entry) string {
 		return s.who(approvers.PersonID(f["person"])) + " was added to the stage as " + f["role"] + why + "."
 	case approvers.AuditRemarked:
 		return who + " left " + remark(f["kind"]) + " on the card."
+	case approvers.AuditMessageEdited:
+		if f["remark"] != "" {
+			return "An answer on the card was " + f["what"] + " in Slack afterwards; the card kept it, and said so."
+		}
+		return "The message that asked for it was " + f["what"] + " in Slack after the agent had read it."
 	case approvers.AuditExecuting:
 		return executing(f)
 	case approvers.AuditExecuted:
@@ -111,7 +122,7 @@ func executing(f map[string]string) string {
 
 // cardOf describes the message of a record.
 func (s Story) cardOf(f map[string]string) string {
-	switch f["surface"] {
+	switch f[approvers.FactShownAs] {
 	case "bundle":
 		return "the card with all calls of the step"
 	case "escalation":

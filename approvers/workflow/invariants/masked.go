@@ -20,7 +20,7 @@ func maskedValuesWereSeen(r store.Reader) error {
 		if req.Plan.Blind || !approvers.HasSecrets(req.Args, req.Secrets) {
 			continue
 		}
-		for _, d := range req.Standing() {
+		for _, d := range req.ValidApprovals() {
 			seen := slices.ContainsFunc(req.Revealed, func(v approvers.Reveal) bool { return v.By == d.By && v.Digest == d.Digest })
 			if !seen && !d.BreakGlass {
 				faults = append(faults, fmt.Errorf("request %s was approved by %s, who has not seen its masked values", req.ID, d.By))

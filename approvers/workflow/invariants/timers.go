@@ -83,6 +83,10 @@ func timersNameSomething(r store.Reader) error {
 			s, err := r.OutboxMessage(ref)
 			return s.State == store.OutboxLost || s.State == store.OutboxUnreachable || s.State == store.OutboxExpanded, err
 		},
+		store.TimerLeftover: func(ref string) (bool, error) {
+			s, err := r.OutboxMessage(ref)
+			return len(s.Leftovers) > 0, err
+		},
 		store.TimerLeave: func(ref string) (bool, error) {
 			e, err := r.Execution(ref)
 			return e.State == approvers.ExecutionUnknown, err
@@ -113,9 +117,38 @@ func timersNameSomething(r store.Reader) error {
 			if !ok {
 				faults = append(faults, fmt.Errorf("a timer %s is left for %s, which is over", kind, t.Ref))
 			}
+			if err := inConversation(r, t); err != nil {
+				faults = append(faults, err)
+			}
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// inConversation returns an error if the work of a turn could be done by another replica than the one that shows its
+// conversation's messages.
+func inConversation(r store.Reader, t store.Timer) error {
+	conversation := ""
+	switch t.Kind {
+	case store.TimerThink:
+		turn, err := r.Turn(t.Ref)
+		if err != nil {
+			return store.IgnoreNotFound(err)
+		}
+		conversation = turn.Conversation
+	case store.TimerRun:
+		e, err := r.Execution(t.Ref)
+		if err != nil {
+			return store.IgnoreNotFound(err)
+		}
+		conversation = e.Conversation
+	default:
+		return nil
+	}
+	if want := store.ToConversation + conversation; t.Affinity != want {
+		return fmt.Errorf("a timer %s of %s has the affinity %q instead of %q", t.Kind, t.Ref, t.Affinity, want)
+	}
+	return nil
 }
 
 // requestsHaveTimers finds open requests that would never end, or whose turn has ended.

@@ -44,7 +44,7 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 			if c.Step != turn.Step || turn.State != approvers.TurnWaiting {
 				fault("call %s of step %d has no result", c.Tool, c.Step)
 			}
-			if err := moves(r, c); err != nil {
+			if err := stuck(r, c); err != nil {
 				fault("call %s waits for nothing: %w", c.Tool, err)
 			}
 		}
@@ -67,8 +67,8 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 	return errors.Join(faults...)
 }
 
-// moves returns the reason why a call will never get a result, or nil.
-func moves(r store.Reader, c store.Call) error {
+// stuck returns the reason why a call will never get a result, or nil.
+func stuck(r store.Reader, c store.Call) error {
 	if c.Request != "" {
 		req, err := r.Request(c.Request)
 		if err != nil || req.State.Open() {

@@ -25,15 +25,15 @@ type Gap struct {
 	Done     string    `json:"done,omitempty"`  // the channels up to it are read, in the order of their ids
 }
 
-// RereadMargin is how long before a gap reading begins: Slack may have given up a delivery just before, and the clocks
-// of Slack and of this machine differ.
+// RereadMargin is how long before a gap the reading of messages begins: Slack may have given up a delivery just before,
+// and the clocks of Slack and of this machine differ.
 const RereadMargin = 10 * time.Minute
 
 // MostReread is how far back messages are read.
 const MostReread = 24 * time.Hour
 
-// Oldest returns the time from which messages are read, which is not before since. It reports whether the gap is longer
-// than messages are read back.
+// Oldest returns the time from which messages are read, at the earliest since. It reports whether MostReread cuts the
+// gap.
 func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	if at = g.Received.Add(-RereadMargin); at.Before(since) {
 		at = since
@@ -42,6 +42,11 @@ func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 		return first, true
 	}
 	return at, false
+}
+
+// Joined returns the gap of a channel that the bot has joined: it is unknown since when the bot was no member.
+func (r Reception) Joined(now time.Time) Gap {
+	return Gap{Gap: approvers.Gap{From: now, To: now}, Received: now.Add(-MostReread)}
 }
 
 // ReadReception reads the reception.

@@ -11,8 +11,8 @@ import (
 )
 
 // Message reads what an outbox message shows.
-func (v *Reader) Message(ctx context.Context, surface string) (Model, error) {
-	return v.read(ctx, surface, func(store.Reader, *store.OutboxMessage) error { return nil })
+func (v *Reader) Message(ctx context.Context, message string) (Model, error) {
+	return v.read(ctx, message, func(store.Reader, *store.OutboxMessage) error { return nil })
 }
 
 // Answer reads what an answer shows. The answer also reports those of the given steps that have no message yet.
@@ -33,12 +33,12 @@ func (v *Reader) Answer(ctx context.Context, answer string, steps []int) (Model,
 }
 
 // read reads what an outbox message shows. as may change the message before the rest is read.
-func (v *Reader) read(ctx context.Context, surface string, as func(store.Reader, *store.OutboxMessage) error) (Model, error) {
+func (v *Reader) read(ctx context.Context, message string, as func(store.Reader, *store.OutboxMessage) error) (Model, error) {
 	var m Model
 	err := v.store.View(ctx, func(r store.Reader) error {
 		m = Model{Policy: v.Policy(), Now: v.now()}
 		var err error
-		if m.Message, err = r.OutboxMessage(surface); err != nil {
+		if m.Message, err = r.OutboxMessage(message); err != nil {
 			return err
 		}
 		if err := as(r, &m.Message); err != nil {
@@ -335,8 +335,8 @@ func (m *Model) readHead(r store.Reader) error {
 	return err
 }
 
-// readRetry reads by which request a call was asked for again after the run that is looked at, with its cards, and
-// where people are asked about the run after which this request asks again.
+// readRetry reads both directions of a retry: for a run with an unknown outcome, the request that asks for its call
+// again, with its cards; for such a request, the messages that ask about the earlier run.
 func (m *Model) readRetry(r store.Reader) error {
 	if e := m.Execution; e.State == approvers.ExecutionUnknown || e.Loss != "" {
 		if m.Call.Execution != e.ID {

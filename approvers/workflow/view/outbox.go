@@ -22,18 +22,18 @@ func (v *Reader) Delivery(ctx context.Context, channel, ts string) (s store.Outb
 }
 
 // Rendering reads one posted version of an outbox message.
-func (v *Reader) Rendering(ctx context.Context, surface string, post uint64) (shown store.Rendering, err error) {
+func (v *Reader) Rendering(ctx context.Context, message string, post uint64) (shown store.Rendering, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
-		shown, err = r.Rendering(surface, post)
+		shown, err = r.Rendering(message, post)
 		return err
 	})
 	return shown, err
 }
 
 // StepOf returns the outbox message that shows a call's step in the asker's thread, or "".
-func (v *Reader) StepOf(ctx context.Context, call string) (surface string, err error) {
+func (v *Reader) StepOf(ctx context.Context, call string) (message string, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
-		surface = ""
+		message = ""
 		c, err := r.Call(call)
 		if err != nil {
 			return err
@@ -41,12 +41,12 @@ func (v *Reader) StepOf(ctx context.Context, call string) (surface string, err e
 		of, err := r.OutboxMessagesOf(c.Turn)
 		for _, s := range of {
 			if s.Kind == store.OutboxStep && s.Step == c.Step && s.State == store.OutboxShown {
-				surface = s.ID
+				message = s.ID
 			}
 		}
 		return err
 	})
-	return surface, err
+	return message, err
 }
 
 // Untold lists the steps of a turn whose first message was postponed and is not posted yet.

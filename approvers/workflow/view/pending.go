@@ -94,7 +94,7 @@ func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more boo
 	return list, more, err
 }
 
-// Unreached lists the pending requests that nobody can be shown in Slack, oldest first.
+// Unreached lists the pending requests whose cards nobody can see in Slack, oldest first.
 func (v *Reader) Unreached(ctx context.Context) (requests []approvers.Request, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		requests, err = UnreachedRequests(r)

@@ -138,8 +138,8 @@ func (v *Reader) TurnAt(ctx context.Context, team, channel, thread string) (turn
 	return turn, err
 }
 
-// Unseen lists the runs about which people have to find out what happened after a restore: interrupted runs, and runs
-// whose outcome was unknown before.
+// Unseen lists the runs whose outcome people have to find out after a restore: interrupted runs, and runs whose outcome
+// was unknown before.
 func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		runs = nil

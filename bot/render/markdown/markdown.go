@@ -9,6 +9,7 @@
 package markdown
 
 import (
+	"iter"
 	"maps"
 	"regexp"
 	"strconv"
@@ -241,25 +242,50 @@ func mergeLists(in []Piece) []Piece {
 // Settled returns the length in bytes of the part of a Markdown text that later text can't change: its blocks up to the
 // last blank line outside a fence, or up to the end of a fence.
 func Settled(text string) (n int) {
-	fence, at := "", 0
-	for line := range strings.SplitAfterSeq(text, "\n") {
-		at += len(line)
-		if !strings.HasSuffix(line, "\n") {
-			break
-		}
-		opens := fenceLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
-		switch {
-		case fence == "" && opens != nil:
-			fence = opens[1]
-		case fence == "":
-			if strings.TrimSpace(line) == "" {
-				n = at
-			}
-		case strings.HasPrefix(strings.TrimSpace(line), fence) && strings.Trim(strings.TrimSpace(line), fence[:1]) == "":
-			fence, n = "", at
-		}
+	for n = range settled(text) {
 	}
 	return n
+}
+
+// settled yields the lengths of all settled parts of a text, the shortest first.
+func settled(text string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		fence, at := "", 0
+		for line := range strings.SplitAfterSeq(text, "\n") {
+			at += len(line)
+			if !strings.HasSuffix(line, "\n") {
+				return
+			}
+			opens, ends := fenceLine.FindStringSubmatch(strings.TrimSuffix(line, "\n")), false
+			switch {
+			case fence == "" && opens != nil:
+				fence = opens[1]
+			case fence == "":
+				ends = strings.TrimSpace(line) == ""
+			case strings.HasPrefix(strings.TrimSpace(line), fence) && strings.Trim(strings.TrimSpace(line), fence[:1]) == "":
+				fence, ends = "", true
+			}
+			if ends && !yield(at) {
+				return
+			}
+		}
+	}
+}
+
+// SettledWithin returns as much of the settled part of a text as has at most the given numbers of blocks and characters:
+// its pieces, and its length in bytes.
+func SettledWithin(text string, blocks, size int) (n int, pieces []Piece) {
+	for end := range settled(text) {
+		more := Parse(text[n:end])
+		for _, x := range more {
+			size -= x.Size
+		}
+		if blocks -= len(more); blocks < 0 || size < 0 {
+			break
+		}
+		n, pieces = end, append(pieces, more...)
+	}
+	return n, pieces
 }
 
 // Messages divides an answer into messages.

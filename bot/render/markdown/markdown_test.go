@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/slack-go/slack"
 )
 
@@ -116,6 +117,18 @@ func TestSettled(t *testing.T) {
 	}
 	if n := Settled("```\na\n\nb\n"); n != 0 {
 		t.Errorf("%d bytes of an open fence are settled", n)
+	}
+	for blocks := range len(whole) + 1 { // the settled part ends with the last whole block that fits
+		n, pieces := SettledWithin(text, blocks, 1000)
+		if diff := cmp.Diff(whole[:min(blocks, len(whole)-1)], sketch(pieces), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("within %d blocks (-: want):\n%s", blocks, diff)
+		}
+		if diff := cmp.Diff(sketch(pieces), sketch(Parse(text[:n])), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("within %d blocks, its pieces (-) and those of its text (+):\n%s", blocks, diff)
+		}
+	}
+	if n, pieces := SettledWithin("One\n\nTwo\n\n", 9, 5); n != 5 || len(pieces) != 1 {
+		t.Errorf("within 5 characters: %d bytes, %d pieces", n, len(pieces))
 	}
 }
 

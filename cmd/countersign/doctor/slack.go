@@ -122,7 +122,7 @@ func (d *Doctor) scopes(in installation.App, app string, policy *approvers.Polic
 			lacks = true
 			do := "add it on " + settingsPage(app, "oauth") + ", and reinstall the app"
 			if !slices.ContainsFunc(inUse, func(m bot.Scope) bool { return m.Name == s.Name }) {
-				d.warn(fmt.Sprintf("the scope %s is missing: the policy needs nothing of it now; without it the bot can't %s", s.Name, s.For), do)
+				d.warn(fmt.Sprintf("the scope %s is missing: the policy does not need it now; without it the bot can't %s", s.Name, s.For), do)
 				continue
 			}
 			d.fail(cli.ExitNo, fmt.Sprintf("the scope %s is missing: without it the bot can't %s", s.Name, s.For), do)

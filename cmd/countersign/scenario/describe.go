@@ -114,7 +114,7 @@ func verdict(about string, c store.Call, ran string) string {
 // decided says who decided a call, and its outcome.
 func decided(c store.Call, req approvers.Request) string {
 	by := make([]string, 0, len(req.Decisions))
-	for _, d := range req.Standing() {
+	for _, d := range req.ValidApprovals() {
 		verb := map[approvers.DecisionKind]string{approvers.Approve: "approved", approvers.Modify: "changed and approved"}[d.Kind]
 		by = append(by, fmt.Sprintf("%s by %s (%s)", verb, d.Name, d.Role))
 	}

@@ -14,12 +14,12 @@ import (
 type known struct {
 	calls    map[string]string // what was said of each call
 	remarks  map[string]int    // how many on each request
-	surfaces map[string]bool   // of what the agent said
+	outbox   map[string]bool   // of what the agent said
 	messages map[string]bool   // by channel and ts
 }
 
 func newKnown() known {
-	return known{calls: map[string]string{}, remarks: map[string]int{}, surfaces: map[string]bool{}, messages: map[string]bool{}}
+	return known{calls: map[string]string{}, remarks: map[string]int{}, outbox: map[string]bool{}, messages: map[string]bool{}}
 }
 
 // news returns everything new that a person can see: states of calls, messages of the agent, and notices to people.
@@ -44,7 +44,7 @@ func (p *player) news(ctx context.Context) (lines []string, err error) {
 	}
 	maps.Copy(p.known.calls, seen.calls)
 	maps.Copy(p.known.remarks, seen.remarks)
-	maps.Copy(p.known.surfaces, seen.surfaces)
+	maps.Copy(p.known.outbox, seen.outbox)
 	for _, t := range p.talks {
 		said, err := p.saidIn(ctx, t)
 		if err != nil {
@@ -109,15 +109,15 @@ func (p *player) newsOf(r store.Reader, id string, messages []store.Message, see
 		}
 		lines = append(lines, said...)
 	}
-	surfaces, err := r.OutboxMessagesOf(id)
+	outbox, err := r.OutboxMessagesOf(id)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range surfaces {
-		if p.known.surfaces[s.ID] || s.Kind == store.OutboxDraft {
+	for _, s := range outbox {
+		if p.known.outbox[s.ID] || s.Kind == store.OutboxDraft {
 			continue
 		}
-		seen.surfaces[s.ID] = true
+		seen.outbox[s.ID] = true
 		switch s.Kind {
 		case store.OutboxAnswer:
 			lines = append(lines, "Countersign: "+oneLine(answerIn(messages, turn, s)))

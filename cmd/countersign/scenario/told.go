@@ -21,7 +21,7 @@ func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error)
 		if m.BotID == "" || m.Ephemeral || p.known.messages[m.Channel+" "+m.TS] {
 			continue
 		}
-		s, err := p.surface(ctx, m)
+		s, err := p.outboxMessage(ctx, m)
 		if err != nil {
 			return nil, err
 		}
@@ -38,8 +38,8 @@ func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error)
 	return lines, nil
 }
 
-// surface is the outbox message that a message shows. It has no kind if there is none.
-func (p *player) surface(ctx context.Context, m workspaceclient.Message) (s store.OutboxMessage, err error) {
+// outboxMessage is the outbox message that a message shows. It has no kind if there is none.
+func (p *player) outboxMessage(ctx context.Context, m workspaceclient.Message) (s store.OutboxMessage, err error) {
 	err = p.demo.Store().View(ctx, func(r store.Reader) error {
 		if s, err = r.OutboxMessageAt(m.Channel, m.TS); errors.Is(err, store.ErrNotFound) {
 			s, err = store.OutboxMessage{}, nil
@@ -113,7 +113,7 @@ func (p *player) tells(ctx context.Context, who workspaceclient.Person, m worksp
 		return "Countersign to " + who.Called() + ": " + oneLine(text), nil
 	}
 	line, _, _ := strings.Cut(text, "\n")
-	s, err := p.surface(ctx, m)
+	s, err := p.outboxMessage(ctx, m)
 	reason := cameFor.FindString(text)
 	if err != nil || s.Kind == store.OutboxCard && reason == "" || strings.HasPrefix(s.To, store.ToConversation) {
 		return "", err

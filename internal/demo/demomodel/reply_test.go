@@ -85,7 +85,7 @@ func (c *chat) run(call demomodel.Call) string {
 	}
 	if err != nil {
 		reason, _ := json.Marshal(err.Error())
-		return fmt.Sprintf(`{"status":"error","tool":%q,"reason":%s,"guidance":"It was not run to success."}`, call.Name, reason)
+		return fmt.Sprintf(`{"status":"error","tool":%q,"reason":%s,"guidance":"It did not succeed."}`, call.Name, reason)
 	}
 	return string(result)
 }

@@ -64,14 +64,14 @@ type ProfileArgs struct {
 
 // ProfileResult is the new profile.
 type ProfileResult struct {
-	UserID   string   `json:"user_id"`
-	Name     string   `json:"name"`
-	Email    string   `json:"email"`
-	Phone    string   `json:"phone"`
-	Language string   `json:"language"`
-	Status   Standing `json:"status_of_account"`
-	Changed  []string `json:"changed"`
-	Message  string   `json:"message"`
+	UserID   string        `json:"user_id"`
+	Name     string        `json:"name"`
+	Email    string        `json:"email"`
+	Phone    string        `json:"phone"`
+	Language string        `json:"language"`
+	Status   AccountStatus `json:"status_of_account"`
+	Changed  []string      `json:"changed"`
+	Message  string        `json:"message"`
 }
 
 // UpdateProfile changes a customer's details, or deactivates or reactivates the account.
@@ -81,7 +81,7 @@ func (s *Shop) UpdateProfile(ctx context.Context, key string, a ProfileArgs) (Pr
 		if err != nil {
 			return ProfileResult{}, err
 		}
-		if customer.Standing == Cancelled {
+		if customer.Status == Cancelled {
 			return ProfileResult{}, problem(ErrRefused, "The account %s is cancelled for good, so its profile can't be changed.", customer.ID)
 		}
 		if err := c.checkProfile(customer, a); err != nil {
@@ -94,17 +94,17 @@ func (s *Shop) UpdateProfile(ctx context.Context, key string, a ProfileArgs) (Pr
 				changed = append(changed, field)
 			}
 		}
-		standing := string(customer.Standing)
+		status := string(customer.Status)
 		set("name", a.Name, &customer.Name)
 		set("email", a.Email, &customer.Email)
 		set("phone", a.Phone, &customer.Phone)
 		set("language", a.Language, &customer.Language)
-		set("status", a.Status, &standing)
-		customer.Standing = Standing(standing)
+		set("status", a.Status, &status)
+		customer.Status = AccountStatus(status)
 		switch {
 		case len(changed) == 0:
 			return ProfileResult{}, problem(ErrRefused, "The profile of %s is like that already; nothing was changed.", customer.ID)
-		case slices.Equal(changed, []string{"status"}) && customer.Standing == Deactivated:
+		case slices.Equal(changed, []string{"status"}) && customer.Status == Deactivated:
 			c.summary = fmt.Sprintf("Deactivated the account %s of %s; it can be activated again", customer.ID, customer.Name)
 		case slices.Equal(changed, []string{"status"}):
 			c.summary = fmt.Sprintf("Activated the account %s of %s again", customer.ID, customer.Name)
@@ -112,7 +112,7 @@ func (s *Shop) UpdateProfile(ctx context.Context, key string, a ProfileArgs) (Pr
 			c.summary = fmt.Sprintf("Changed the profile of %s (%s): %s", customer.ID, customer.Name, strings.Join(changed, ", "))
 		}
 		return ProfileResult{UserID: customer.ID, Name: customer.Name, Email: customer.Email, Phone: customer.Phone, Language: customer.Language,
-			Status: customer.Standing, Changed: changed, Message: c.summary + "."}, nil
+			Status: customer.Status, Changed: changed, Message: c.summary + "."}, nil
 	})
 }
 
@@ -142,12 +142,12 @@ type CloseArgs struct {
 
 // CloseResult is the new state of the account.
 type CloseResult struct {
-	UserID     string    `json:"user_id"`
-	Name       string    `json:"name,omitempty"` // left out once it is deleted
-	Status     Standing  `json:"status_of_account"`
-	At         time.Time `json:"at"`
-	OpenOrders []string  `json:"open_orders"`
-	Message    string    `json:"message"`
+	UserID     string        `json:"user_id"`
+	Name       string        `json:"name,omitempty"` // left out once it is deleted
+	Status     AccountStatus `json:"status_of_account"`
+	At         time.Time     `json:"at"`
+	OpenOrders []string      `json:"open_orders"`
+	Message    string        `json:"message"`
 }
 
 // CancelAccount closes an account permanently. Its orders stay, and open orders continue.
@@ -157,10 +157,10 @@ func (s *Shop) CancelAccount(ctx context.Context, key string, a CloseArgs) (Clos
 		if err != nil {
 			return CloseResult{}, err
 		}
-		if customer.Standing == Cancelled {
+		if customer.Status == Cancelled {
 			return CloseResult{}, problem(ErrRefused, "The account %s of %s is cancelled already.", customer.ID, customer.Name)
 		}
-		customer.Standing = Cancelled
+		customer.Status = Cancelled
 		c.summary = fmt.Sprintf("Cancelled the account %s of %s for good", customer.ID, customer.Name)
 		return CloseResult{UserID: customer.ID, Name: customer.Name, Status: Cancelled, At: c.at, OpenOrders: c.openOrders(customer.ID), Message: c.summary + "."}, nil
 	})
@@ -179,7 +179,7 @@ func (s *Shop) DeleteAccount(ctx context.Context, key string, a CloseArgs) (Clos
 				customer.ID, customer.Name, strings.Join(open, ", "))
 		}
 		email := customer.Email
-		*customer = Customer{ID: customer.ID, Name: "Deleted customer", Standing: Deleted, Since: customer.Since}
+		*customer = Customer{ID: customer.ID, Name: "Deleted customer", Status: Deleted, Since: customer.Since}
 		for i := range c.Orders {
 			if c.Orders[i].Customer == customer.ID {
 				c.Orders[i].Address = "deleted"

@@ -38,7 +38,7 @@ func (s *State) account(id string) (*Customer, error) {
 		}
 		return nil, problem(ErrNotFound, "There is no account %s. Account numbers look like %s; a search for a customer's orders names the account.", shown(id), s.Customers[0].ID)
 	}
-	if c.Standing == Deleted {
+	if c.Status == Deleted {
 		return nil, problem(ErrNotFound, "The account %s was deleted with its personal data; nothing can be done with it.", c.ID)
 	}
 	return c, nil

@@ -92,7 +92,7 @@ func (s *Shop) PreviewRefund(ctx context.Context, a RefundArgs) (RefundPreview, 
 			return RefundPreview{}, err
 		}
 		name := "a customer whose account is deleted"
-		if c := state.customer(o.Customer); c != nil && c.Standing != Deleted {
+		if c := state.customer(o.Customer); c != nil && c.Status != Deleted {
 			name = c.Name
 		}
 		p := RefundPreview{Customer: name, Paid: o.Paid, Refunded: o.Refunded, Now: o.Refundable(), After: o.Refundable() - a.Amount}
@@ -146,8 +146,8 @@ func (s *Shop) ProcessPayment(ctx context.Context, key string, a PaymentArgs) (P
 			return PaymentResult{}, problem(ErrInvalid, "method %s is not one of card_on_file, bank_transfer and invoice.", shown(method))
 		case o.Progress == CalledOff:
 			return PaymentResult{}, problem(ErrRefused, "%s is cancelled, so nothing can be paid for it.", o.ID)
-		case customer.Standing != Active:
-			return PaymentResult{}, problem(ErrRefused, "The account %s of %s is %s: no payment is taken from it.", customer.ID, customer.Name, customer.Standing)
+		case customer.Status != Active:
+			return PaymentResult{}, problem(ErrRefused, "The account %s of %s is %s: no payment is taken from it.", customer.ID, customer.Name, customer.Status)
 		case o.Due() == 0:
 			return PaymentResult{}, problem(ErrRefused, "%s is already paid (%s).", o.ID, o.Paid.In(o.Currency))
 		case a.Amount > o.Due():
@@ -202,8 +202,8 @@ func (s *Shop) ApplyDiscount(ctx context.Context, key string, a DiscountArgs) (D
 			return DiscountResult{}, problem(ErrInvalid, "A discount is between 1 and %d percent, not %d.", mostPercent, a.Percent)
 		case o.Progress == CalledOff:
 			return DiscountResult{}, problem(ErrRefused, "%s is cancelled, so it can't be made cheaper.", o.ID)
-		case customer.Standing != Active:
-			return DiscountResult{}, problem(ErrRefused, "The account %s of %s is %s: it gets no discounts.", customer.ID, customer.Name, customer.Standing)
+		case customer.Status != Active:
+			return DiscountResult{}, problem(ErrRefused, "The account %s of %s is %s: it gets no discounts.", customer.ID, customer.Name, customer.Status)
 		case o.Discount+a.Percent > mostPercent:
 			return DiscountResult{}, problem(ErrRefused, "%s already has %d %% off, and %d %% is the most for one order: at most %d %% more.", o.ID, o.Discount, mostPercent, mostPercent-o.Discount)
 		}

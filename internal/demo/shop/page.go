@@ -120,7 +120,7 @@ func shelves(state State, now time.Time) shelf {
 	for _, o := range state.Orders {
 		counts[o.Customer]++
 		row := orderRow{Order: o, Name: state.customer(o.Customer).Name}
-		row.Payment, row.Tone = standing(o)
+		row.Payment, row.Tone = paymentStatus(o)
 		page.Orders = append(page.Orders, row)
 	}
 	for _, c := range state.Customers {
@@ -140,8 +140,8 @@ func shelves(state State, now time.Time) shelf {
 	return page
 }
 
-// standing describes the payment of an order, and its tone on the page.
-func standing(o Order) (text, tone string) {
+// paymentStatus describes the payment of an order, and its tone on the page.
+func paymentStatus(o Order) (text, tone string) {
 	switch {
 	case o.Progress == CalledOff:
 		return "nothing due", "quiet"

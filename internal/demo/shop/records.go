@@ -20,28 +20,28 @@ type State struct {
 	Runs      map[string]Run `json:"runs"` // by idempotency key
 }
 
-// Standing is the state of a customer's account.
-type Standing string
+// AccountStatus is the state of a customer's account.
+type AccountStatus string
 
 // Deactivated accounts can be reactivated; cancelled and deleted ones can't.
 const (
-	Active      Standing = "active"
-	Deactivated Standing = "deactivated"
-	Cancelled   Standing = "cancelled"
-	Deleted     Standing = "deleted"
+	Active      AccountStatus = "active"
+	Deactivated AccountStatus = "deactivated"
+	Cancelled   AccountStatus = "cancelled"
+	Deleted     AccountStatus = "deleted"
 )
 
 // Customer is a person with an account.
 type Customer struct {
-	ID       string    `json:"user_id"`
-	Name     string    `json:"name"`
-	Email    string    `json:"email"`
-	Phone    string    `json:"phone"`
-	Language string    `json:"language"`
-	Address  string    `json:"address"`
-	Standing Standing  `json:"status"`
-	Since    time.Time `json:"customer_since"`
-	Card     Card      `json:"card"`
+	ID       string        `json:"user_id"`
+	Name     string        `json:"name"`
+	Email    string        `json:"email"`
+	Phone    string        `json:"phone"`
+	Language string        `json:"language"`
+	Address  string        `json:"address"`
+	Status   AccountStatus `json:"status"`
+	Since    time.Time     `json:"customer_since"`
+	Card     Card          `json:"card"`
 }
 
 // Card is a customer's card on file.

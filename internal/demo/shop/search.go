@@ -28,24 +28,24 @@ type SearchResult struct {
 
 // OrderView is an order as support staff sees it.
 type OrderView struct {
-	OrderID         string     `json:"order_id"`
-	UserID          string     `json:"user_id"`
-	CustomerName    string     `json:"customer_name"`
-	CustomerEmail   string     `json:"customer_email"`
-	AccountStatus   Standing   `json:"account_status"`
-	Status          Progress   `json:"status"`
-	PlacedAt        time.Time  `json:"placed_at"`
-	DeliveredAt     *time.Time `json:"delivered_at,omitempty"`
-	Items           []Item     `json:"items"`
-	Currency        string     `json:"currency"`
-	Total           Amount     `json:"total"`
-	Paid            Amount     `json:"paid"`
-	Due             Amount     `json:"due"`
-	Refunded        Amount     `json:"refunded"`
-	Refundable      Amount     `json:"refundable"`
-	DiscountPercent int        `json:"discount_percent,omitempty"`
-	ShippingAddress string     `json:"shipping_address"`
-	Tracking        string     `json:"tracking,omitempty"`
+	OrderID         string        `json:"order_id"`
+	UserID          string        `json:"user_id"`
+	CustomerName    string        `json:"customer_name"`
+	CustomerEmail   string        `json:"customer_email"`
+	AccountStatus   AccountStatus `json:"account_status"`
+	Status          Progress      `json:"status"`
+	PlacedAt        time.Time     `json:"placed_at"`
+	DeliveredAt     *time.Time    `json:"delivered_at,omitempty"`
+	Items           []Item        `json:"items"`
+	Currency        string        `json:"currency"`
+	Total           Amount        `json:"total"`
+	Paid            Amount        `json:"paid"`
+	Due             Amount        `json:"due"`
+	Refunded        Amount        `json:"refunded"`
+	Refundable      Amount        `json:"refundable"`
+	DiscountPercent int           `json:"discount_percent,omitempty"`
+	ShippingAddress string        `json:"shipping_address"`
+	Tracking        string        `json:"tracking,omitempty"`
 }
 
 // mostOrders limits the length of an answer, because a model's context is limited.
@@ -133,7 +133,7 @@ func (s *State) whyNone(a SearchArgs) string {
 
 func view(o *Order, c *Customer) OrderView {
 	v := OrderView{
-		OrderID: o.ID, UserID: c.ID, CustomerName: c.Name, CustomerEmail: c.Email, AccountStatus: c.Standing, Status: o.Progress,
+		OrderID: o.ID, UserID: c.ID, CustomerName: c.Name, CustomerEmail: c.Email, AccountStatus: c.Status, Status: o.Progress,
 		PlacedAt: o.PlacedAt, Items: o.Items, Currency: o.Currency, Total: o.Total, Paid: o.Paid, Due: o.Due(), Refunded: o.Refunded,
 		Refundable: o.Refundable(), DiscountPercent: o.Discount, ShippingAddress: o.Address, Tracking: o.Tracking,
 	}

@@ -54,7 +54,7 @@ func testAnswerByWriting(t *testing.T, h *harness) {
 	h.saysIn("priya", "#support", "I saw one", root)
 	h.quiet()
 	h.finds("ada", "#support-approvals", "", "asked: is there a photo?", "Not answered yet")
-	h.saysIn("sam", "#support", "yes, <@U0101> has it", root)
+	answer := h.saysIn("sam", "#support", "yes, <@U0101> has it", root)
 	said := h.finds("sam", "#support", root, "Passed on to <@U0002> as your answer.")
 	if !said.Ephemeral {
 		t.Errorf("everybody is told: %s", said.Text)
@@ -70,6 +70,12 @@ func testAnswerByWriting(t *testing.T, h *harness) {
 	if len(r.Remarks) != 2 {
 		t.Errorf("remarks: %+v", r.Remarks)
 	}
+	h.edits("sam", "#support", answer, "no, there is none")
+	h.finds("ada", "#support-approvals", "", "💬 <@U0100> (edited later): yes, @Priya has it")
+	h.finds("teo", "countersign", "", "<@U0100> edited the answer to your question", "no, there is none")
+	h.deletes("sam", "#support", answer)
+	h.finds("ada", "#support-approvals", "", "💬 <@U0100> (deleted later): yes, @Priya has it")
+	h.finds("teo", "countersign", "", "<@U0100> deleted the answer to your question")
 }
 
 func TestHandOnThroughSlack(t *testing.T) {
@@ -122,8 +128,8 @@ func TestTakeBackAndComment(t *testing.T) {
 	}
 }
 
-// A click in the details grants nothing: a person who may not do what the button does is told so, and a click in another
-// modal, or with metadata that the bot never made, is refused.
+// A click in the details grants nothing: a person who may not do what the button does is told so, and a click in
+// another modal, or with metadata that the bot never made, is refused.
 func TestDetailsGrantNothing(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)

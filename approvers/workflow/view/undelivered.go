@@ -1,0 +1,172 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Undelivered is what Slack stands in the way of, other than cards: messages that it refuses wherever they could go,
+// messages that it would not delete, and deliveries that wait until it says who sent them. Each list is the first due
+// first, and bounded.
+type Undelivered struct {
+	Refused   []RefusedMessage
+	Leftovers []LeftoverMessage
+	Deferred  Deferred
+}
+
+// RefusedMessage is an answer or a question that Slack refuses wherever it could go.
+type RefusedMessage struct {
+	Message      store.OutboxMessage
+	Conversation store.Conversation // that it belongs to; zero: it was erased
+	Since        time.Time
+	Next         time.Time // when it is tried again
+}
+
+// LeftoverMessage is a Slack message that should be gone.
+type LeftoverMessage struct {
+	Message store.OutboxMessage
+	store.Leftover
+}
+
+// Deferred are the deliveries that wait because Slack does not say who sent them, and those behind them in their order.
+type Deferred struct {
+	Count int
+	Since time.Time // of the oldest
+	Cause string    // of the oldest
+}
+
+// maxUndelivered bounds how many timers of each kind are read.
+const maxUndelivered = 1000
+
+// Undelivered lists what Slack stands in the way of.
+func (v *Reader) Undelivered(ctx context.Context) (u Undelivered, err error) {
+	err = v.store.View(ctx, func(r store.Reader) (err error) {
+		u = Undelivered{}
+		if u.Refused, err = refusedMessages(r); err != nil {
+			return err
+		}
+		if u.Leftovers, err = leftovers(r); err != nil {
+			return err
+		}
+		u.Deferred, err = deferred(r)
+		return err
+	})
+	return u, err
+}
+
+// timed returns the outbox messages of a kind of timer, with their timers.
+func timed(r store.Reader, kind store.TimerKind, do func(store.Timer, store.OutboxMessage) error) error {
+	timers, err := r.Timers(kind, maxUndelivered)
+	if err != nil {
+		return err
+	}
+	for _, t := range timers {
+		s, err := r.OutboxMessage(t.Ref)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = do(t, s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func refusedMessages(r store.Reader) (list []RefusedMessage, err error) {
+	err = timed(r, store.TimerRepost, func(t store.Timer, s store.OutboxMessage) error {
+		if s.State != store.OutboxUnreachable || IsCard(s.Kind) || s.Kind == store.OutboxBundle {
+			return nil
+		}
+		one := RefusedMessage{Message: s, Since: s.RefusedSince, Next: t.Due}
+		if one.Since.IsZero() { // it was refused by an earlier version
+			one.Since = s.CreatedAt
+		}
+		turn, err := TurnOf(r, s)
+		if err == nil {
+			var of approvers.Turn
+			if of, err = r.Turn(turn); err == nil {
+				one.Conversation, err = r.Conversation(of.Conversation)
+			}
+		}
+		list = append(list, one)
+		return store.IgnoreNotFound(err)
+	})
+	return list, err
+}
+
+// TurnOf returns the turn that an outbox message in a conversation belongs to.
+func TurnOf(r store.Reader, s store.OutboxMessage) (string, error) {
+	switch s.Kind {
+	case store.OutboxUnknown, store.OutboxAttachment:
+		e, err := r.Execution(s.Ref)
+		return e.Turn, err
+	case store.OutboxModelQuestion:
+		call, err := r.Call(s.Ref)
+		return call.Turn, err
+	case store.OutboxElicitation:
+		q, err := r.Elicitation(s.Ref)
+		return q.Turn, err
+	case store.OutboxQuestion:
+		q, err := r.Request(s.Ref)
+		return q.Turn, err
+	}
+	return s.Ref, nil
+}
+
+func leftovers(r store.Reader) (list []LeftoverMessage, err error) {
+	err = timed(r, store.TimerLeftover, func(_ store.Timer, s store.OutboxMessage) error {
+		for _, l := range s.Leftovers {
+			list = append(list, LeftoverMessage{s, l})
+		}
+		return nil
+	})
+	return list, err
+}
+
+// Leftovers lists the Slack messages of an outbox message that should be gone.
+func (v *Reader) Leftovers(ctx context.Context, message string) (list []store.Leftover, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		s, err := r.OutboxMessage(message)
+		list = s.Leftovers
+		return store.IgnoreNotFound(err)
+	})
+	return list, err
+}
+
+func deferred(r store.Reader) (d Deferred, err error) {
+	timers, err := r.Timers(store.TimerInbox, maxUndelivered)
+	if err != nil {
+		return d, err
+	}
+	lanes := map[string]bool{}
+	waits := map[string]bool{}
+	for _, t := range timers {
+		if t.PutOff.IsZero() {
+			continue
+		}
+		row, err := r.Inbox(t.Ref)
+		if store.IgnoreNotFound(err) != nil {
+			return d, err
+		}
+		if err != nil || row.Deferred == nil {
+			continue
+		}
+		lanes[t.Lane], waits[t.Ref] = true, true
+		if d.Since.IsZero() || row.Deferred.Since.Before(d.Since) {
+			d.Since, d.Cause = row.Deferred.Since, row.Deferred.Cause
+		}
+	}
+	for _, t := range timers {
+		if waits[t.Ref] || t.Lane != "" && lanes[t.Lane] {
+			d.Count++
+		}
+	}
+	return d, nil
+}

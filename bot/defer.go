@@ -1,0 +1,85 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"countersign/bot/render"
+	"countersign/bot/slackapi"
+	"countersign/internal/redact"
+	"countersign/store"
+)
+
+// The bot does nothing for a person whom it can't look up. A message whose writer Slack does not tell is kept and tried
+// again for a while, and the later messages of its conversation wait behind it.
+const (
+	firstLookup  = 15 * time.Second
+	lastLookup   = 2 * time.Minute
+	deferredMost = time.Hour
+)
+
+// deferredError is the error of a delivery that is tried again later.
+type deferredError struct {
+	error
+	wait time.Duration
+}
+
+// After returns how long to wait before the next try. The scheduler reads it, and holds the conversation for as long.
+func (e deferredError) After() time.Duration { return e.wait }
+
+func (e deferredError) Unwrap() error { return e.error }
+
+func isDeferred(err error) bool {
+	var later deferredError
+	return errors.As(err, &later)
+}
+
+// unknownWriter is a message whose writer Slack does not tell.
+type unknownWriter struct {
+	*Bot
+	row store.Inbox
+	e   envelope
+}
+
+// deferred keeps the message for a while, because of Slack's refusal. Its writer is told at once, and again if it is
+// set aside in the end.
+func (b unknownWriter) deferred(ctx context.Context, cause error) error {
+	row, waited, user := b.row, b.Now().Sub(b.row.ReceivedAt), b.e.Event.userID()
+	if waited >= deferredMost { // also if it waited behind others
+		b.Log.Error("a message was set aside, because Slack did not say who wrote it", "inbox", row.ID, "user", user, "received", row.ReceivedAt, "cause", slackapi.Explain(cause))
+		if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); err != nil {
+			return err
+		}
+		b.tell(ctx, render.NotLookedUp())
+		return nil
+	}
+	fresh, err := b.Intake.Defer(ctx, row.ID, slackapi.Explain(cause))
+	if err != nil {
+		return err
+	}
+	if fresh {
+		b.Log.Warn("Slack does not say who wrote a message; it is kept and tried again for an hour", "inbox", row.ID, "user", user, "cause", slackapi.Explain(cause))
+		b.tell(ctx, render.LookedUpLater())
+	}
+	wait := firstLookup
+	for wait <= waited {
+		wait *= 2
+	}
+	return deferredError{cause, min(wait, lastLookup)}
+}
+
+// tell tells something to the writer, if the message is meant for the bot: it is addressed to it, or belongs to a
+// conversation that is under way.
+func (b unknownWriter) tell(ctx context.Context, words *render.RichText) {
+	if !isAddressed(b.row, &b.self) {
+		me, known := b.self.known()
+		if !known {
+			return
+		}
+		if turn, err := b.Views.TurnAt(ctx, me.Team, b.e.Event.channelID(), b.e.Event.thread()); err != nil || turn == "" {
+			return
+		}
+	}
+	b.replyEphemeral(ctx, senderOf(b.row), words)
+}

@@ -1,0 +1,42 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+
+	"countersign/approvers/workflow"
+	"countersign/bot/slackapi"
+	"countersign/store"
+)
+
+// Leftovers deletes messages that Slack would not delete at first.
+type Leftovers struct{ *Bot }
+
+// mostDeleted bounds the deletions of one try, because Slack limits their rate.
+const mostDeleted = 10
+
+// Delete tries again to delete the messages of an outbox message.
+func (b Leftovers) Delete(ctx context.Context, t store.Timer) error {
+	list, err := b.Views.Leftovers(ctx, t.Ref)
+	if err != nil {
+		return err
+	}
+	ctx = dueFor(ctx, slackapi.PriorityLast, t)
+	var tried []workflow.TriedDeletion
+	for _, l := range list {
+		if l.Next.After(b.Now()) || len(tried) == mostDeleted {
+			continue
+		}
+		_, _, err := b.api.DeleteMessageContext(ctx, l.Channel, l.TS)
+		refused := ""
+		switch {
+		case err == nil, slackapi.IsMessageLost(slackapi.ErrorCode(err)):
+		case slackapi.IsRefused(err), slackapi.IsUnusable(err):
+			refused = slackapi.Explain(err)
+		default:
+			return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
+		}
+		tried = append(tried, workflow.TriedDeletion{Leftover: l, Refused: refused})
+	}
+	return b.Outbox.TriedLeftovers(ctx, t.Ref, tried)
+}

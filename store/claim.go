@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// When several processes ("replicas") work on one store, each piece of pending work has one of them as its owner. Work
+// is divided into a fixed number of shares. A replica handles the timers of the shares on which it has the claim, and
+// every transaction of a handler checks the claim: a replica that lost it, and does not know that yet, can't write.
+
+// ShareCount is the number of shares. It never changes, because replicas of different versions work side by side.
+const ShareCount = 64
+
+// Shares is a set of shares, which are numbered from 0.
+type Shares uint64
+
+// AllShares has every share.
+const AllShares = ^Shares(0)
+
+// Has reports whether a share is in the set.
+func (s Shares) Has(share int) bool { return s&(1<<share) != 0 }
+
+// With returns the set with a share added.
+func (s Shares) With(share int) Shares { return s | 1<<share }
+
+// Share returns the share of a timer. Timers with the same Affinity are in the same share; without one, those of the
+// same Lane; without either, those with the same Ref.
+func (t Timer) Share() int {
+	by := t.Ref
+	switch {
+	case t.Affinity != "":
+		by = t.Affinity
+	case t.Lane != "":
+		by = t.Lane
+	}
+	by = strings.Map(func(c rune) rune { // a database can't keep these characters as they are: they don't count
+		if c <= 2 {
+			return -1
+		}
+		return c
+	}, by)
+	sum := sha256.Sum256([]byte(by))
+	return int(sum[0]) % ShareCount
+}
+
+// Claim is the right of one replica to work on something: a share of the timers, or a job that exists only once.
+type Claim struct {
+	Name  string
+	Owner string // the replica's id
+	Epoch int64  // increases each time the claim gets an owner
+}
+
+// ShareClaim returns the name of the claim on a share.
+func ShareClaim(share int) string { return fmt.Sprintf("share-%02d", share) }
+
+// ErrFenced says that a transaction was refused, or a context ended, because its replica does not have a claim any
+// more. Nothing was written. Another replica does that work.
+var ErrFenced = errors.New("store: another replica has taken over this work")
+
+// claimsKey is the context key of claims.
+type claimsKey struct{}
+
+// WithClaims returns a context in which Update fails with ErrFenced unless the replica still has the claims.
+func WithClaims(ctx context.Context, claims ...Claim) context.Context {
+	return context.WithValue(ctx, claimsKey{}, claims)
+}
+
+// ClaimsOf returns the claims of a context.
+func ClaimsOf(ctx context.Context) []Claim {
+	claims, _ := ctx.Value(claimsKey{}).([]Claim)
+	return claims
+}
+
+// Replica is this process among those that work on a store.
+type Replica interface {
+	// Shares returns the shares of which work may begin now.
+	Shares() Shares
+	// Enter begins work under a claim; ok is false if the replica may not begin any. The context carries the claim, and
+	// ends with the cause ErrFenced when the replica has lost the claim, or may have lost it. leave must be called when
+	// the work has ended.
+	Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool)
+	// Changed returns a channel that is closed when Shares changes.
+	Changed() <-chan struct{}
+}
+
+// Alone is the only process on its store. It has every claim, and they need not be checked.
+type Alone struct{}
+
+// Shares returns all shares.
+func (Alone) Shares() Shares { return AllShares }
+
+// Enter always succeeds.
+func (Alone) Enter(ctx context.Context, _ string) (inner context.Context, leave func(), ok bool) {
+	return ctx, func() {}, true
+}
+
+// Changed returns a channel that is never closed.
+func (Alone) Changed() <-chan struct{} { return nil }

@@ -1,0 +1,42 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+
+	"countersign/store"
+)
+
+// watchShares takes up the work of shares that this process gets while it runs.
+func (r *Runner) watchShares(ctx context.Context) error {
+	var has store.Shares
+	if _, alone := r.Replica.(store.Alone); alone {
+		has = store.AllShares // what an earlier process left is taken up at the start
+	}
+	for {
+		changed := r.Replica.Changed()
+		now := r.Replica.Shares()
+		has &= now
+		if gained := now &^ has; gained != 0 {
+			err := r.Gained(ctx, gained)
+			switch {
+			case store.Refused(err):
+				unhurried(ctx)
+				if ctx.Err() == nil {
+					continue
+				}
+			case errors.Is(err, store.ErrDamaged):
+				r.Log.Error("what an earlier process began could not be taken up; it is taken up when its time is over", "error", err)
+			case err != nil:
+				return err
+			}
+			has = now
+			r.Wake()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

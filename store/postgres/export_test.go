@@ -1,0 +1,17 @@
+package postgres
+
+import "context"
+
+// Freeze ends the heartbeats, as if the process were stopped.
+func (r *Replica) Freeze() {
+	r.stop()
+	<-r.done
+}
+
+// Thaw continues them.
+func (r *Replica) Thaw() {
+	r.done = make(chan struct{})
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(context.Background())
+	go r.keep(ctx)
+}

@@ -1,0 +1,130 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/internal/testkit"
+)
+
+var (
+	spinErrors = regexp.MustCompile(`errors: (\d+)`)
+	spinStates = regexp.MustCompile(`(\d+) states, stored`)
+)
+
+// spin searches all states of the model, and returns what it reports. Search ends at the first error.
+func spin(t *testing.T, defines ...string) string {
+	t.Helper()
+	program := testkit.RequireProgram(t, "spin", "the model of claims", testkit.InstallSpin)
+	compiler := testkit.RequireProgram(t, "cc", "the model of claims", "install a C compiler")
+	model, err := filepath.Abs("claims.pml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		return string(out)
+	}
+	var flags []string
+	for _, d := range defines {
+		flags = append(flags, "-D"+d)
+	}
+	run(program, append(flags, "-a", model)...)
+	run(compiler, "-O1", "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=3000", "-o", "pan", "pan.c")
+	report := run(filepath.Join(dir, "pan"), "-E", "-m1000000") // a replica may wait for ever
+	if strings.Contains(report, "max search depth too small") {
+		t.Fatalf("the search was cut short:\n%s", report)
+	}
+	return report
+}
+
+// The protocol of claims, leases and fences holds in every order of its steps, and its broken variants don't.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		defines []string
+		broken  bool
+		long    bool // a minute
+	}{
+		"two replicas":                           {defines: []string{"REPLICAS=2", "OWNERS=3"}},
+		"three replicas":                         {defines: []string{"REPLICAS=3"}, long: true},
+		"two replicas, often":                    {defines: []string{"REPLICAS=2", "OWNERS=4"}, long: true},
+		"transactions do not check the claim":    {defines: []string{"REPLICAS=2", "NOFENCE"}, broken: true},
+		"others do not wait for the lease":       {defines: []string{"REPLICAS=2", "EAGER"}, broken: true},
+		"a claim is given up while work goes on": {defines: []string{"REPLICAS=2", "RUDE"}, broken: true},
+	} {
+		if c.long && !testkit.CI() {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report := spin(t, c.defines...)
+			found, states := spinErrors.FindStringSubmatch(report), spinStates.FindStringSubmatch(report)
+			if len(found) < 2 || len(states) < 2 {
+				t.Fatalf("no result:\n%s", report)
+			}
+			complete := !strings.Contains(report, "Search not completed")
+			if broken := found[1] != "0"; broken != c.broken || complete == c.broken {
+				t.Errorf("an error was found: %v, want %v:\n%s", broken, c.broken, report)
+			}
+			t.Logf("%s states", states[1])
+		})
+	}
+}
+
+// The model has the steps that the code has.
+func TestModelSteps(t *testing.T) {
+	t.Parallel()
+	elsewhere := map[string]string{ // methods that are no steps of the protocol
+		"Shares": "", "Changed": "", "startable": "", "leased": "", "tell": "", "String": "", "connected": "", "disconnect": "", "portion": "",
+		"keep": "calls round", "round": "calls beat, adopt, giveUp and take", "forget": "loses all", "Leave": "loses all, and gives up all",
+	}
+	text, err := os.ReadFile("claims.pml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "replica.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Recv == nil {
+			continue
+		}
+		star, ok := f.Recv.List[0].Type.(*ast.StarExpr)
+		if !ok || fmt.Sprint(star.X) != "Replica" {
+			continue
+		}
+		if _, ok := elsewhere[f.Name.Name]; ok {
+			continue
+		}
+		steps++
+		if !regexp.MustCompile(`(inline |/\* )` + f.Name.Name + `\b`).Match(text) {
+			t.Errorf("replica.go has the step %s, and claims.pml does not", f.Name.Name)
+		}
+	}
+	if steps < 8 {
+		t.Errorf("replica.go has only %d steps", steps)
+	}
+}

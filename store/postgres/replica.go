@@ -1,0 +1,502 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"countersign/store"
+)
+
+// Claims and leases. Each replica has a row in the table replicas, and extends its lease there once a second (a
+// heartbeat). Each claim is a row in the table claims.
+//
+//   - A replica whose lease has passed, by the clock of the database, may be removed by any other. The same transaction
+//     takes the claims that it had. A replica that is still in the table therefore has its claims, however late it is.
+//   - A replica begins work only within its lease, by its own clock, counted from before the heartbeat was sent, and a
+//     little less than the database allows. When that time is over, the contexts of its work end. So it has stopped
+//     acting on others (Slack, a model, tools) before anybody takes over, unless it was stopped itself.
+//   - Every transaction under a claim checks in the database that the claim has not moved (check_claim). It is
+//     serializable, and so is the transaction that takes claims: one that checked before and commits after the claim
+//     has moved is, for all others, one that came before. If the new owner has read what it changes, one of the two
+//     fails.
+//   - Each replica knows all that live, in the same order, so each knows its portion of the claims. One with more gives
+//     some up: it begins nothing more under the claim, waits until what it began has ended, and then releases it.
+
+// ReplicaOptions configure a replica. All but Name may be zero.
+type ReplicaOptions struct {
+	Name    string   // the machine and the process, for people
+	Version string   // of the program
+	Jobs    []string // names of claims beside those on the shares
+	Log     *slog.Logger
+
+	Lease  time.Duration // how long after its last heartbeat others may take over
+	Beat   time.Duration // between heartbeats
+	Margin time.Duration // how much earlier the replica's own work ends
+	Drain  time.Duration // how long a claim that is given up waits for the work under it
+}
+
+// The defaults of ReplicaOptions. Others go on within lease and two beats.
+const (
+	lease       = 6 * time.Second
+	beat        = time.Second
+	leaseMargin = 1500 * time.Millisecond
+	drain       = time.Minute
+)
+
+// maxTake is how often a replica tries to take claims after one heartbeat, if others get in its way.
+const maxTake = 5
+
+// Replica is this process among those that work on a database. It is safe for concurrent use.
+type Replica struct {
+	store *Store
+	opts  ReplicaOptions
+	names []string // of all claims
+
+	stop context.CancelFunc
+	done chan struct{}
+	once sync.Once
+
+	mu      sync.Mutex
+	id      string // another one after it was taken for dead
+	until   time.Time
+	over    *time.Timer // fires at until
+	held    map[string]*holding
+	shares  store.Shares
+	changed chan struct{}
+
+	conn *pgx.Conn // of the heartbeat; nil: none
+}
+
+var _ store.Replica = (*Replica)(nil)
+
+// holding is a claim of this replica.
+type holding struct {
+	claim    store.Claim
+	work     map[int]context.CancelCauseFunc // ends each piece of work under it
+	n        int
+	draining time.Time // since when it is given up; zero: it is not
+}
+
+// end ends the contexts of all work under a claim.
+func (h *holding) end() {
+	for _, cancel := range h.work {
+		cancel(store.ErrFenced)
+	}
+}
+
+// Join makes this process a replica, until Leave or Close. It returns after the first heartbeat; the replica has the
+// claims that were free.
+func (s *Store) Join(ctx context.Context, o ReplicaOptions) (*Replica, error) {
+	o.Lease, o.Beat = cmp.Or(o.Lease, lease), cmp.Or(o.Beat, beat)
+	o.Margin, o.Drain = cmp.Or(o.Margin, leaseMargin), cmp.Or(o.Drain, drain)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &Replica{store: s, opts: o, names: slices.Clone(o.Jobs), done: make(chan struct{}), held: map[string]*holding{}, changed: make(chan struct{})}
+	for share := range store.ShareCount {
+		r.names = append(r.names, store.ShareClaim(share))
+	}
+	if err := errors.Join(r.enlist(ctx), r.round(ctx)); err != nil {
+		r.disconnect()
+		return nil, s.config.sentence(err)
+	}
+	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go r.keep(ctx)
+	s.replica.Store(r)
+	return r, nil
+}
+
+// Shares returns the shares of which work may begin now.
+func (r *Replica) Shares() store.Shares {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.startable()
+}
+
+func (r *Replica) startable() (shares store.Shares) {
+	if !r.leased() {
+		return 0
+	}
+	for share := range store.ShareCount {
+		if h := r.held[store.ShareClaim(share)]; h != nil && h.draining.IsZero() {
+			shares = shares.With(share)
+		}
+	}
+	return shares
+}
+
+// leased reports whether the replica's own clock is within its lease. Both readings of it must be: a machine that sleeps
+// stops one, and somebody may set the other.
+func (r *Replica) leased() bool {
+	now := time.Now()
+	return now.Before(r.until) && now.Round(0).Before(r.until.Round(0))
+}
+
+// Changed returns a channel that is closed when Shares changes.
+func (r *Replica) Changed() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}
+
+// tell closes the channel of Changed if the shares have changed. The lock is held.
+func (r *Replica) tell() {
+	if now := r.startable(); now != r.shares {
+		r.shares = now
+		close(r.changed)
+		r.changed = make(chan struct{})
+	}
+}
+
+// Enter begins work under a claim.
+func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.held[claim]
+	if h == nil || !h.draining.IsZero() || !r.leased() {
+		return nil, nil, false
+	}
+	inner, cancel := context.WithCancelCause(store.WithClaims(ctx, h.claim))
+	h.n++
+	n := h.n
+	h.work[n] = cancel
+	return inner, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(h.work, n)
+		cancel(nil)
+	}, true
+}
+
+// fenced forgets claims that a transaction found to be those of another replica.
+func (s *Store) fenced(claims []store.Claim) {
+	r := s.replica.Load()
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range claims {
+		if h := r.held[c.Name]; h != nil && h.claim == c {
+			r.lose(h)
+		}
+	}
+	r.tell()
+}
+
+// lose ends the work under a claim that the replica does not have any more. The lock is held.
+func (r *Replica) lose(h *holding) {
+	delete(r.held, h.claim.Name)
+	h.end()
+}
+
+// keep sends heartbeats until the replica leaves.
+func (r *Replica) keep(ctx context.Context) {
+	defer close(r.done)
+	tick := time.NewTicker(r.opts.Beat)
+	defer tick.Stop()
+	failed := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := r.round(ctx)
+		if err != nil && ctx.Err() == nil && !failed {
+			r.opts.Log.Warn("the database does not answer the heartbeat of this replica", "error", err)
+		}
+		failed = err != nil
+	}
+}
+
+// round sends a heartbeat, and then takes or gives up what it should.
+func (r *Replica) round(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(r.opts.Lease/3, r.opts.Beat))
+	defer cancel()
+	seen, err := r.beat(ctx)
+	if err != nil {
+		r.disconnect()
+		return err
+	}
+	if !seen.listed { // it was taken for dead
+		r.opts.Log.Warn("this replica was taken for dead: others have taken over its work. It joins again", "replica", r.opts.Name)
+		r.forget()
+		return r.enlist(ctx)
+	}
+	r.adopt(seen)
+	if err := r.giveUp(ctx, seen); err != nil {
+		r.disconnect()
+		return err
+	}
+	taken, err := r.take(ctx, seen)
+	for tries := 1; isContended(err); tries++ { // others take, too
+		if tries == maxTake {
+			return nil // the next heartbeat shows what is left
+		}
+		pause(10 * time.Millisecond)
+		taken, err = r.take(ctx, seen)
+	}
+	if err != nil {
+		r.disconnect()
+		return err
+	}
+	if !taken {
+		return nil
+	}
+	if seen, err = r.beat(ctx); err != nil {
+		r.disconnect()
+		return err
+	}
+	r.adopt(seen)
+	return nil
+}
+
+// connected makes sure that there is a connection. It is not one of the pool, whose connections may all be in use.
+func (r *Replica) connected(ctx context.Context) (*pgx.Conn, error) {
+	if r.conn == nil {
+		conn, err := r.store.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.conn = conn
+	}
+	return r.conn, nil
+}
+
+func (r *Replica) disconnect() {
+	if r.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), lingering)
+		defer cancel()
+		_ = r.conn.Close(ctx)
+		r.conn = nil
+	}
+}
+
+// enlist adds the replica, with a new id, to those that live.
+func (r *Replica) enlist(ctx context.Context) error {
+	conn, err := r.connected(ctx)
+	if err != nil {
+		return err
+	}
+	id := rand.Text()
+	b := &pgx.Batch{}
+	b.Queue("INSERT INTO claims (name, owner, epoch) SELECT unnest($1::text[]), '', 0 ON CONFLICT (name) DO NOTHING", r.names)
+	b.Queue("INSERT INTO replicas (id, name, version, joined_at, alive_until) VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp() + $4::bigint * interval '1 millisecond')",
+		id, r.opts.Name, r.opts.Version, r.opts.Lease.Milliseconds())
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		r.disconnect()
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.id = id
+	return nil
+}
+
+// forget drops all claims.
+func (r *Replica) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until = time.Time{}
+	for _, h := range r.held {
+		r.lose(h)
+	}
+	r.tell()
+}
+
+// beheld is what a heartbeat shows.
+type beheld struct {
+	sent   time.Time
+	listed bool          // the replica is in the table
+	own    []store.Claim // its claims
+	free   int           // claims of nobody, or of a replica that is not in the table any more
+	alive  []string      // the replicas within their leases, in the order of their ids
+	dead   int           // the others
+}
+
+// beat extends the lease, and reads who has what.
+func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
+	conn, err := r.connected(ctx)
+	if err != nil {
+		return seen, err
+	}
+	seen.sent = time.Now()
+	b := &pgx.Batch{}
+	b.Queue("UPDATE replicas SET alive_until = clock_timestamp() + $2::bigint * interval '1 millisecond' WHERE id = $1", r.id, r.opts.Lease.Milliseconds()).
+		Exec(func(tag pgconn.CommandTag) error {
+			seen.listed = tag.RowsAffected() == 1
+			return nil
+		})
+	rows("SELECT name, epoch FROM claims WHERE owner = $1 ORDER BY name", []any{r.id}, func(found pgx.Rows) error {
+		c := store.Claim{Owner: r.id}
+		err := found.Scan(&c.Name, &c.Epoch)
+		seen.own = append(seen.own, c)
+		return err
+	})(b)
+	row("SELECT count(*) FROM claims c WHERE name = ANY($1) AND NOT EXISTS (SELECT FROM replicas r WHERE r.id = c.owner)", []any{r.names}, func(found pgx.Row) error { return found.Scan(&seen.free) })(b)
+	rows("SELECT id, alive_until > clock_timestamp() FROM replicas ORDER BY id", nil, func(found pgx.Rows) error {
+		var id string
+		var alive bool
+		err := found.Scan(&id, &alive)
+		if alive {
+			seen.alive = append(seen.alive, id)
+		} else {
+			seen.dead++
+		}
+		return err
+	})(b)
+	return seen, conn.SendBatch(ctx, b).Close()
+}
+
+// adopt extends the lease of the replica's own clock, and takes over what the database says about its claims.
+func (r *Replica) adopt(seen beheld) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until = seen.sent.Add(r.opts.Lease - r.opts.Margin)
+	if r.over != nil {
+		r.over.Stop()
+	}
+	r.over = time.AfterFunc(time.Until(r.until), r.expire)
+	left := map[string]bool{}
+	for _, c := range seen.own {
+		left[c.Name] = true
+		h := r.held[c.Name]
+		if h != nil && h.claim != c {
+			r.lose(h)
+			h = nil
+		}
+		if h == nil {
+			r.held[c.Name] = &holding{claim: c, work: map[int]context.CancelCauseFunc{}}
+		}
+	}
+	for name, h := range r.held {
+		if !left[name] {
+			r.lose(h)
+		}
+	}
+	r.tell()
+}
+
+// expire ends all work when the lease is over by the replica's own clock. It keeps the claims: perhaps nobody takes them
+// before the next heartbeat.
+func (r *Replica) expire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.leased() {
+		return
+	}
+	for _, h := range r.held {
+		h.end()
+	}
+	r.tell()
+}
+
+// portion returns how many claims the replica should have.
+func (r *Replica) portion(seen beheld) int {
+	n := max(len(seen.alive), 1)
+	most := len(r.names) / n
+	if slices.Index(seen.alive, r.id) < len(r.names)%n {
+		most++
+	}
+	return most
+}
+
+// giveUp releases claims that are too many, those without work first.
+func (r *Replica) giveUp(ctx context.Context, seen beheld) error {
+	r.mu.Lock()
+	var all []*holding
+	for _, h := range r.held {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b *holding) int {
+		return cmp.Or(cmp.Compare(len(a.work), len(b.work)), cmp.Compare(a.claim.Name, b.claim.Name))
+	})
+	var release []string
+	for i, h := range all {
+		switch excess := len(all) - r.portion(seen); {
+		case h.draining.IsZero() && i < excess:
+			h.draining = time.Now()
+		case h.draining.IsZero():
+			continue
+		case i >= excess: // there are fewer replicas again
+			h.draining = time.Time{}
+			continue
+		}
+		waited := time.Since(h.draining)
+		if waited > r.opts.Drain {
+			h.end()
+		}
+		if len(h.work) == 0 || waited > 2*r.opts.Drain {
+			release = append(release, h.claim.Name)
+			r.lose(h)
+		}
+	}
+	r.tell()
+	r.mu.Unlock()
+	if len(release) == 0 {
+		return nil
+	}
+	_, err := r.conn.Exec(ctx, "UPDATE claims SET owner = '' WHERE owner = $1 AND name = ANY($2)", r.id, release)
+	return err
+}
+
+// take takes free claims, up to the replica's portion, and removes replicas that are dead. It reports whether it tried.
+func (r *Replica) take(ctx context.Context, seen beheld) (bool, error) {
+	r.mu.Lock()
+	lacks := r.portion(seen) - len(r.held)
+	r.mu.Unlock()
+	if seen.dead == 0 && (seen.free == 0 || lacks <= 0) {
+		return false, nil
+	}
+	b := &pgx.Batch{}
+	b.Queue(beginUpdate)
+	b.Queue("DELETE FROM replicas WHERE alive_until <= clock_timestamp() AND id <> $1", r.id)
+	b.Queue(`
+UPDATE claims SET owner = $1, epoch = epoch + 1
+WHERE EXISTS (SELECT FROM replicas WHERE id = $1) AND name = ANY(ARRAY(
+    SELECT name FROM claims c WHERE name = ANY($2) AND NOT EXISTS (SELECT FROM replicas r WHERE r.id = c.owner) ORDER BY name LIMIT $3 FOR UPDATE SKIP LOCKED))`,
+		r.id, r.names, max(lacks, 0))
+	b.Queue("commit")
+	err := r.conn.SendBatch(ctx, b).Close()
+	if err != nil && !r.conn.IsClosed() {
+		_, rolledBack := r.conn.Exec(ctx, "rollback")
+		return false, cmp.Or(err, rolledBack)
+	}
+	return err == nil, err
+}
+
+// Leave ends the replica: it begins nothing more, ends what is under way, and releases its claims, so that others take
+// them at their next heartbeat.
+func (r *Replica) Leave() {
+	r.once.Do(func() {
+		r.stop()
+		<-r.done
+		r.forget()
+		ctx, cancel := context.WithTimeout(context.Background(), lingering)
+		defer cancel()
+		conn, err := r.connected(ctx)
+		if err == nil {
+			b := &pgx.Batch{}
+			b.Queue("UPDATE claims SET owner = '' WHERE owner = $1", r.id)
+			b.Queue("DELETE FROM replicas WHERE id = $1", r.id)
+			err = conn.SendBatch(ctx, b).Close()
+		}
+		if err != nil { // its lease passes
+			r.opts.Log.Warn("this replica could not release its work: others take over when its lease is over", "error", err)
+		}
+		r.disconnect()
+	})
+}
+
+func (r *Replica) String() string { return fmt.Sprintf("replica %s", r.opts.Name) }

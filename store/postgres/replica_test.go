@@ -1,0 +1,245 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/store"
+	"countersign/store/jobs"
+	"countersign/store/postgres"
+	"countersign/store/storetest"
+)
+
+// join opens a store and joins a replica.
+func join(t *testing.T, url string, o postgres.ReplicaOptions) (*postgres.Store, *postgres.Replica) {
+	t.Helper()
+	s := open(t, url)
+	o.Beat, o.Margin = 20*time.Millisecond, 200*time.Millisecond
+	r, err := s.Join(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, r
+}
+
+func TestClaims(t *testing.T) {
+	storetest.RunClaims(t, func(t *testing.T) func(storetest.Joining) storetest.Member {
+		name := empty(t)
+		return func(j storetest.Joining) storetest.Member {
+			s, r := join(t, at(name), postgres.ReplicaOptions{Name: j.Name, Lease: j.Lease, Drain: j.Drain})
+			return storetest.Member{Store: s, Replica: r, Freeze: r.Freeze, Thaw: r.Thaw, Leave: r.Leave}
+		}
+	})
+}
+
+// The database and the program agree on the share of a timer.
+func TestShares(t *testing.T) {
+	t.Parallel()
+	s := open(t, at(empty(t)))
+	var timers []store.Timer
+	for i, text := range []string{"", "a", "\x00", "\x01b", "\x02", "\x03", "ä", "conversation:1", "\xff", "\U0001F600", "thread:C1/1.1"} {
+		for j := range 3 {
+			timer := store.Timer{Kind: "k", Ref: fmt.Sprint(i, "/", j), Due: time.Unix(1, 0)}
+			switch j {
+			case 0:
+				timer.Ref += strings.ToValidUTF8(text, "")
+			case 1:
+				timer.Lane = text
+			case 2:
+				timer.Lane, timer.Affinity = "lane", text
+			}
+			timers = append(timers, timer)
+		}
+	}
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		for _, timer := range timers {
+			if err := tx.SetTimer(timer); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.View(t.Context(), func(r store.Reader) error {
+		found := 0
+		for share := range store.ShareCount {
+			list, err := r.TimersIn(store.Shares(0).With(share), "k", time.Time{}, 100)
+			if err != nil {
+				return err
+			}
+			for _, timer := range list {
+				if timer.Share() != share {
+					t.Errorf("the database has %+v in share %d, and it belongs to %d", timer, share, timer.Share())
+				}
+			}
+			found += len(list)
+		}
+		if found != len(timers) {
+			t.Errorf("%d timers are in shares, want %d", found, len(timers))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// worker is a replica that handles timers: each adds its Ref to the setting of its lane.
+type worker struct {
+	replica *postgres.Replica
+	store   *postgres.Store
+	stop    func()
+}
+
+func work(t *testing.T, url string, o postgres.ReplicaOptions, handle func(ctx context.Context, s *postgres.Store, timer store.Timer) error) *worker {
+	t.Helper()
+	w := &worker{}
+	w.store, w.replica = join(t, url, o)
+	now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+	r := jobs.New(jobs.Options{
+		Store: w.store, Log: slog.New(slog.DiscardHandler), Now: now, Kinds: []store.TimerKind{store.TimerRun}, Replica: w.replica,
+		Update: func(ctx context.Context, _ string, fn func(store.Tx, time.Time) error) error {
+			return w.store.Update(ctx, func(tx store.Tx) error { return fn(tx, now()) })
+		},
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		err := r.Run(ctx, map[store.TimerKind]jobs.Worker{store.TimerRun: {Concurrency: 16, Handle: func(ctx context.Context, timer store.Timer) error {
+			return handle(ctx, w.store, timer)
+		}}}, nil)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", o.Name, err)
+		}
+	})
+	w.stop = sync.OnceFunc(func() {
+		stop()
+		wg.Wait()
+	})
+	t.Cleanup(w.stop)
+	return w
+}
+
+// done records that a timer was handled.
+func done(ctx context.Context, s *postgres.Store, timer store.Timer) error {
+	return s.Update(ctx, func(tx store.Tx) error {
+		x, err := tx.Setting(timer.Lane)
+		if store.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if len(x.Value) == 0 {
+			x.Key, x.Value = timer.Lane, []byte(`""`)
+		}
+		x.Value = []byte(strings.TrimSuffix(string(x.Value), `"`) + timer.Ref + ` "`)
+		return errors.Join(tx.PutSetting(x), tx.ClearTimer(timer.Kind, timer.Ref))
+	})
+}
+
+// Three replicas handle timers of many lanes. One leaves, and one is stopped in the middle of its work, which is then
+// done by another one. Every timer is handled once, and those of a lane in their order.
+func TestReplicasShareWork(t *testing.T) {
+	t.Parallel()
+	const lanes, each = 40, 6
+	url := at(empty(t))
+	set := open(t, url)
+	add := func(from, to int) {
+		t.Helper()
+		err := set.Update(t.Context(), func(tx store.Tx) error {
+			for lane := range lanes {
+				for i := from; i < to; i++ {
+					timer := store.Timer{Kind: store.TimerRun, Ref: fmt.Sprintf("%d.%d", lane, i), Lane: fmt.Sprint("lane ", lane), Due: time.Unix(int64(i), 0)}
+					if err := tx.SetTimer(timer); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := func(name string) postgres.ReplicaOptions {
+		return postgres.ReplicaOptions{Name: name, Lease: 700 * time.Millisecond}
+	}
+	a := work(t, url, o("a"), done)
+	caught := make(chan store.Timer, lanes)
+	wake, fate := make(chan struct{}), make(chan error, lanes)
+	b := work(t, url, o("b"), func(ctx context.Context, s *postgres.Store, timer store.Timer) error {
+		if !strings.HasSuffix(timer.Ref, ".3") {
+			return done(ctx, s, timer)
+		}
+		select {
+		case caught <- timer:
+		default:
+		}
+		<-wake
+		err := done(context.WithoutCancel(ctx), s, timer)
+		fate <- err
+		return err
+	})
+	c := work(t, url, o("c"), done)
+	add(0, 3)
+	await := func(what string, is func() bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("after 30 s: not %s", what)
+			}
+		}
+	}
+	idle := func() bool {
+		left := 1
+		err := set.View(t.Context(), func(r store.Reader) error {
+			timers, err := r.Timers(store.TimerRun, 1000)
+			left = len(timers)
+			return err
+		})
+		return err == nil && left == 0
+	}
+	await("everything is handled", idle)
+	await("all have a portion", func() bool {
+		return !slices.ContainsFunc([]*worker{a, b, c}, func(w *worker) bool { return w.replica.Shares() == 0 })
+	})
+	c.stop()
+	c.replica.Leave()
+	add(3, each)
+	timer := <-caught
+	began := time.Now()
+	b.replica.Freeze()
+	await("the others do what a stopped one did not", func() bool { return a.replica.Shares() == store.AllShares && idle() })
+	close(wake)
+	t.Logf("%s was taken over and done after %s", timer.Ref, time.Since(began))
+	if err := <-fate; !errors.Is(err, store.ErrFenced) {
+		t.Errorf("recorded by the one that was stopped: got error %v, want ErrFenced", err)
+	}
+	b.stop()
+	err := set.View(t.Context(), func(r store.Reader) error {
+		for lane := range lanes {
+			want := ""
+			for i := range each {
+				want += fmt.Sprintf("%d.%d ", lane, i)
+			}
+			x, err := r.Setting(fmt.Sprint("lane ", lane))
+			if err != nil {
+				return err
+			}
+			if got := strings.Trim(string(x.Value), `"`); got != want {
+				t.Errorf("lane %d: %s; want %s", lane, got, want)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
