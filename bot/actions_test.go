@@ -25,8 +25,9 @@ var elsewhere = map[string]string{
 
 // unnamed are the buttons that no function compares by name, with the reasons.
 var unnamed = map[string]string{
-	"ActPage":   "each button in a modal turns a page",
-	"ActChoose": "it is a prefix, which render.ChoiceOf reads",
+	"ActPage":      "each button in a modal turns a page",
+	"ActChoose":    "it is a prefix, which render.ChoiceOf reads",
+	"ActDetailsOf": "it is a prefix, which render.ActionOf reads",
 }
 
 // neverSubmitted are the forms that only show something, with the reasons.

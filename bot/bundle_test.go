@@ -96,6 +96,53 @@ func TestBundleOneByOne(t *testing.T) {
 	}
 }
 
+// The calls of a long bundle are opened one by one, and decided in their details.
+func TestBundleList(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	four := "@bot "
+	for i := 1; i <= 4; i++ {
+		four += fmt.Sprintf("call issue_refund {\"order_id\":\"ORD-%d\",\"amount\":%d1,\"reason\":\"it arrived broken, and they asked twice already\"}\n", i, i)
+	}
+	root := h.says("sam", "#support", strings.TrimSpace(four))
+	card := h.finds("teo", "#support-approvals", "", "4 requests wait for Team Lead", "Open 4…")
+	if card.has(render.ActApprove) || !card.has(render.ActApproveAll) {
+		t.Fatalf("its calls have buttons of their own, or can't be approved together: %s", card.raw)
+	}
+	h.clicks("ada", "#support-approvals", card, render.ActDetailsOf+"2")
+	if form := h.opened("ada", render.ActArguments); form["submit"] != nil {
+		t.Error("it can be approved by somebody without the role")
+	}
+	h.clicks("teo", "#support-approvals", card, render.ActDetailsOf+"2")
+	form := h.opened("teo", render.ActArguments)
+	if !strings.Contains(fmt.Sprint(form["blocks"]), "ORD-2") || form["submit"] == nil {
+		t.Fatalf("the form is about another call, or does not approve it: %v", form)
+	}
+	if out := h.submits("teo", form, nil); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	card = h.finds("teo", "#support-approvals", "", "3 of 4 wait")
+	if card.has(render.ActDetailsOf + "4") {
+		h.clicks("teo", "#support-approvals", card, render.ActDetailsOf+"4")
+	} else {
+		h.clicksOn("teo", "#support-approvals", card, render.ActArguments, 2)
+	}
+	h.clicksInDetails("teo", render.ActReject)
+	form = h.opened("teo", render.ActReject)
+	if !strings.Contains(fmt.Sprint(form["blocks"]), "ORD-4") {
+		t.Error("the form is about another call")
+	}
+	if out := h.submits("teo", form, map[string]any{render.FieldReason: "refunded already"}); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	card = h.finds("teo", "#support-approvals", "", "2 of 4 wait")
+	h.clicks("teo", "#support-approvals", card, render.ActApproveAll)
+	h.finds("sam", "#support", root, "results: executed", "rejected", "refunded already")
+	if got := h.runs(); len(got) != 3 {
+		t.Errorf("ran %q", got)
+	}
+}
+
 // All calls are approved together, with one confirmed click.
 func TestBundleAll(t *testing.T) {
 	t.Parallel()

@@ -117,10 +117,11 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 		return b.rejectClick(ctx, d, r, c, s, err)
 	}
 	b.replaced.clicked(s.Message.ID, i.ResponseURL, d.at)
-	if _, form := render.FormTitles[a.ActionID]; form {
-		return formClick{b, d, a.ActionID, r, s, func(v slack.ModalViewRequest) error { return b.fill(ctx, d.id, v) }}.open(ctx)
+	action := render.ActionOf(a.ActionID)
+	if _, form := render.FormTitles[action]; form {
+		return formClick{b, d, action, r, s, func(v slack.ModalViewRequest) error { return b.fill(ctx, d.id, v) }}.open(ctx)
 	}
-	return b.act(ctx, d, r, s, a.ActionID, c)
+	return b.act(ctx, d, r, s, action, c)
 }
 
 // clickedOn finds the subject of a click and validates it: the button must be the bot's own, in its workspace, on the

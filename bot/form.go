@@ -28,8 +28,9 @@ func formOf(i interaction) (string, bool) {
 	if i.Type != "block_actions" || i.View.modal() || len(i.Actions) == 0 || i.TriggerID == "" {
 		return "", false
 	}
-	_, ok := render.FormTitles[i.Actions[0].ActionID]
-	return i.Actions[0].ActionID, ok
+	form := render.ActionOf(i.Actions[0].ActionID)
+	_, ok := render.FormTitles[form]
+	return form, ok
 }
 
 // openWait is the time limit for opening a loading view. Its trigger expires after three seconds.

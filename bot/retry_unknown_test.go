@@ -25,7 +25,7 @@ func (h *harness) lost(channel string) (root string, asked posted) {
 	h.mu.Unlock()
 	h.lose()
 	h.start()
-	return root, h.finds("teo", "#support-approvals", "", "Did this happen?", "The bot stopped while issue_refund was running", "It may or may not have happened")
+	return root, h.finds("teo", "#support-approvals", "", "Did this happen?", "The bot stopped while issue_refund was running", "It may have acted")
 }
 
 // The requester and the approvers can report the outcome of a run, and request it again. Everybody else is told who

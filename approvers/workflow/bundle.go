@@ -8,12 +8,11 @@ import (
 	"countersign/store"
 )
 
-// Limits of one card. Slack permits 50 blocks and some 12,000 characters in a message, and people have to read all of
-// it.
+// Limits of one card. People have to read all of it, and a phone shows about so much with the headline and the buttons.
 const (
-	maxBundled     = 6
-	maxBundledSize = 600  // of one call's arguments and preview, in bytes; a longer call has its own card
-	maxBundleSize  = 2400 // of all calls together
+	maxBundled     = 4
+	maxBundledSize = 400 // of one call's arguments and preview, in bytes; a longer call has its own card
+	maxBundleSize  = 800 // of all calls together
 )
 
 // showStep shows the cards of a step's new requests. Requests to the same people at the same address share a card.

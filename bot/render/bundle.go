@@ -1,8 +1,10 @@
 package render
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -14,40 +16,89 @@ import (
 )
 
 // bundle draws the requests of one step that ask the same people. Shared facts appear once. Each call follows in a few
-// lines: what would happen, its arguments, and what speaks against it; Details… shows the rest. A decided call is
-// reduced to its outcome.
+// lines: what would happen, its arguments, and what speaks against it; Details… shows the rest. A decided call is reduced
+// to its outcome.
+//
+// A phone shows the headline and the buttons for all calls together. If the card is too high for that while each call
+// has its own buttons, less is quoted of the person who asked. Then the calls become a list, with one row of buttons that
+// open one call each. Then decided calls take one line. At last the highest calls are cut to what would happen, and can be
+// approved in their details only.
 func (v View) bundle() Rendered {
-	p := new(BlockBuilder)
 	if len(v.Calls) == 0 { // a bundle always has calls; Slack rejects an empty message
-		p.Para(Say("…"))
-		return Single(p)
+		return Single(Paragraph(Say("…")))
 	}
-	open := v.Undecided()
-	first := *v.Calls[0].Request
-	v.bundleHead(p, open)
-	look := newBundleLook(v, open)
-	v.asked(p, first)
-	if len(open) > 0 {
-		p.Para(v.pausedHere())
-		p.Para(look.risk, v.untilWhen(open), v.standsStill(open[0]))
+	look := newBundleLook(v, roomy, nil)
+	p, shows := drawBundle(v, look)
+	var cut []string
+	for len(look.open) > 0 && phoneHeight(p.Blocks) > maxPhoneHeight {
+		if look.form == brief {
+			highest, found := look.highest()
+			if !found {
+				break
+			}
+			cut = append(cut, highest)
+		}
+		look = newBundleLook(v, min(look.form+1, brief), cut)
+		p, shows = drawBundle(v, look)
 	}
-	var shows []store.Shown
+	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
+}
+
+// drawBundle draws a bundle as look says.
+func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) {
+	p = new(BlockBuilder)
+	v.bundleHead(p, look.open)
+	v.asked(p, *v.Calls[0].Request, [...]int{roomy: maxQuote, terse: maxTerseQuote, listed: maxTerseQuote, brief: maxBriefQuote}[look.form])
+	if len(look.open) > 0 {
+		paused := new(RichText)
+		if look.form == roomy {
+			p.Para(v.pausedHere())
+		} else if v.Pause.On {
+			paused.Say("⏸️ ").Strong("Everything is paused.")
+		}
+		p.Para(paused, look.risk, v.untilWhen(look), v.standsStill(look.open[0]), look.agreed)
+		if look.same.whole {
+			p.Para(Say("The same in each: " + look.same.line))
+			p.exact(look.same.table)
+		}
+	}
+	list := look.list()
+	var details []slack.BlockElement // of the calls of a list
 	for i, c := range v.Calls {
-		title := Say(fmt.Sprintf("%d. ", i+1)).Strong(Clip(whatHappens(c.Request.Preview, c.Request.Tool), maxBundleText))
-		if !undecided(c) {
-			p.Para(title, v.settled(c))
-			if c.Request.State == approvers.Approved {
-				p.buttons(c.Request.ID, v.takeBack(*c.Request))
+		r := *c.Request
+		opens := button(ActArguments, "Details…", v.token(r.ID), slack.StyleDefault)
+		if list {
+			opens = button(ActDetailsOf+strconv.Itoa(i+1), fmt.Sprintf("Open %d…", i+1), v.token(r.ID), slack.StyleDefault)
+		}
+		number, what := fmt.Sprintf("%d. ", i+1), whatHappens(r.Preview, r.Tool)
+		if undecided(c) {
+			begin := len(p.Blocks)
+			v.bundled(p, r, number, opens, look)
+			look.heights[r.ID] = phoneHeight(p.Blocks[begin:])
+			details = append(details, opens)
+			if !v.hadTheirSay(r) {
+				shows = append(shows, store.Shown{Request: r.ID, Digest: r.Digest, Whole: look.args[r.ID].whole})
 			}
 			continue
 		}
-		v.bundled(p, *c.Request, title, look)
-		if !v.hadTheirSay(*c.Request) {
-			shows = append(shows, store.Shown{Request: c.Request.ID, Digest: c.Request.Digest, Whole: look.args[c.Request.ID].whole})
+		if sign, state := v.settled(c); look.form == brief {
+			p.Para(Say(number + sign + " ").Strong(short(what, look.briefly()-3)))
+		} else {
+			p.Para(Say(number).Strong(Clip(what, maxBundleText)), Say(sign+" ").also(state))
+		}
+		switch {
+		case r.State != approvers.Approved:
+		case list:
+			details = append(details, opens)
+		default:
+			p.buttons(r.ID, v.takeBack(r))
 		}
 	}
+	if list {
+		p.buttons("details", details...)
+	}
 	v.together(p, look, len(shows))
-	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
+	return p, shows
 }
 
 // undecided reports whether a call is still to be decided on the bundle.
@@ -63,13 +114,48 @@ func (v View) Undecided() (open []approvers.Request) {
 	return open
 }
 
-// bundleLook is how a bundle draws its undecided calls.
+// The forms of a bundle, the highest first.
+const (
+	roomy  = iota // each call has its own buttons
+	terse         // the same, with less of what is said about all of them
+	listed        // one row of buttons opens the calls, if there are several
+	brief         // decided calls take one line
+)
+
+// bundleLook is how the calls of a bundle are drawn that are still to be decided.
 type bundleLook struct {
+	open    []approvers.Request
+	form    int
 	args    map[string]bundledArgs // by request
+	heights map[string]int         // by request, when they are drawn
 	risk    *RichText              // of all; empty: each with its own, because these differ
-	ownTime bool                   // each with its deadline, because these differ
+	same    bundledArgs            // the arguments that are the same in each call of a list
+	agreed  *RichText              // who agreed to each call of a list; empty: each with its own, because these differ
+	ownTime bool                   // these have different deadlines
 	all     string                 // the question asked before all are approved together; empty: each is approved alone
 	apart   string                 // why each is approved alone; empty if there is only one
+}
+
+// highest returns the request whose call takes most space of those that can be cut.
+func (look bundleLook) highest() (request string, found bool) {
+	most := 0
+	for _, r := range look.open {
+		if h := look.heights[r.ID]; h > most && !look.args[r.ID].hidden {
+			request, most, found = r.ID, h, true
+		}
+	}
+	return request, found
+}
+
+// list reports whether the calls have no buttons of their own. For one call these take as much space as others.
+func (look bundleLook) list() bool { return look.form >= listed && len(look.open) > 1 }
+
+// briefly is how much is said of what a decided call would do that takes one line.
+func (look bundleLook) briefly() int {
+	if slices.ContainsFunc(look.open, func(r approvers.Request) bool { return look.args[r.ID].hidden }) {
+		return maxBriefly
+	}
+	return 2 * maxBriefly
 }
 
 // bundledArgs are a call's arguments on a bundle: on one line if they are short, else as a table, which may be cut.
@@ -77,12 +163,55 @@ type bundledArgs struct {
 	line, table string
 	whole       bool // with the sentence about the call
 	missing     int  // characters that are cut
+	hidden      bool // nothing is shown of the call but the sentence
 }
 
-// bundledArguments lays out the arguments of the calls. Together they are limited, the first come first.
-func bundledArguments(open []approvers.Request) map[string]bundledArgs {
+// sameArguments returns the arguments that are the same in all calls, laid out, and their names. There are none if a
+// call has no others, or if the calls are of different tools.
+func sameArguments(open []approvers.Request) (args bundledArgs, same []string) {
+	all, first := membersOf(open[0].Args)
+	same = slices.Clone(all)
+	for _, r := range open {
+		names, values := membersOf(r.Args)
+		same = slices.DeleteFunc(same, func(n string) bool { return !bytes.Equal(values[n], first[n]) || approvers.HoldsSecret(r.Secrets, n) })
+		if r.Tool != open[0].Tool || len(names) != len(values) {
+			return bundledArgs{}, nil
+		}
+	}
+	if len(same) == 0 || slices.ContainsFunc(open, func(r approvers.Request) bool { return len(spans(r.Args)) == len(same) }) {
+		return bundledArgs{}, nil
+	}
+	one := open[0]
+	one.ID, one.Preview = "", ""
+	one.Args = without(one.Args, slices.DeleteFunc(all, func(n string) bool { return slices.Contains(same, n) }))
+	if args = bundledArguments([]approvers.Request{one}, nil, nil)[""]; !args.whole {
+		return bundledArgs{}, nil
+	}
+	return args, same
+}
+
+// without returns arguments without those that are named.
+func without(args []byte, names []string) []byte {
+	if len(names) == 0 {
+		return args
+	}
+	none := map[string][]byte{}
+	for _, n := range names {
+		none[n] = nil
+	}
+	return splice(args, none, nil)
+}
+
+// bundledArguments lays out the arguments of the calls, without those that are shown for all of them. Together they are
+// limited, the first come first.
+func bundledArguments(open []approvers.Request, hidden, same []string) map[string]bundledArgs {
 	out, room := map[string]bundledArgs{}, maxBundleArgs
 	for _, r := range open {
+		if slices.Contains(hidden, r.ID) {
+			out[r.ID] = bundledArgs{hidden: true}
+			continue
+		}
+		r.Args = without(r.Args, same)
 		a := bundledArgs{line: onOneLine(r.Args, r.Secrets), table: argumentsOf(r), whole: true}
 		switch {
 		case Width(a.line) <= min(maxBundleLine, room):
@@ -100,11 +229,22 @@ func bundledArguments(open []approvers.Request) map[string]bundledArgs {
 	return out
 }
 
-func newBundleLook(v View, open []approvers.Request) bundleLook {
-	look := bundleLook{args: bundledArguments(open), risk: new(RichText)}
+// newBundleLook returns how the calls are drawn in a form. Of the requests of hidden, it shows only what would happen.
+func newBundleLook(v View, form int, hidden []string) bundleLook {
+	open := v.Undecided()
+	look := bundleLook{open: open, form: form, heights: map[string]int{}, risk: new(RichText), agreed: new(RichText)}
 	if len(open) == 0 {
 		return look
 	}
+	var same []string
+	if look.list() {
+		look.same, same = sameArguments(open)
+		agreed := agreedOf(open[0])
+		if !slices.ContainsFunc(open, func(r approvers.Request) bool { return agreedOf(r).plain.String() != agreed.plain.String() }) {
+			look.agreed = agreed
+		}
+	}
+	look.args = bundledArguments(open, hidden, same)
 	look.ownTime = len(open) > 1 && v.differ(open)
 	if !slices.ContainsFunc(open, func(r approvers.Request) bool { return r.Plan.Risk != open[0].Plan.Risk || r.Effect != open[0].Effect }) {
 		look.risk = riskLine(open[0])
@@ -148,22 +288,39 @@ func (v View) differ(open []approvers.Request) bool {
 	})
 }
 
-// untilWhen says what happens if nobody decides. It is empty if the requests have different deadlines.
-func (v View) untilWhen(open []approvers.Request) *RichText {
-	if len(open) > 1 && v.differ(open) {
+// untilWhen says what happens if nobody decides. If the requests have different deadlines, each says so itself; of a list,
+// it is said here for the first.
+func (v View) untilWhen(look bundleLook) *RichText {
+	switch {
+	case !look.ownTime && look.form == brief:
+		return Say("⏳ ").also(v.deadline(look.open[0]))
+	case !look.ownTime:
+		return v.ifNobody(look.open[0], "Each is")
+	case !look.list():
 		return new(RichText)
 	}
-	return v.ifNobody(open[0], "Each is")
+	first := slices.MinFunc(look.open, func(a, b approvers.Request) int { return a.ExpiresAt.Compare(b.ExpiresAt) })
+	return Say("⏳ The first deadline: ").also(v.deadline(first))
 }
 
-// bundled draws one call that is decided here.
-func (v View) bundled(p *BlockBuilder, r approvers.Request, title *RichText, look bundleLook) {
-	lines, notes, args := []*RichText{title}, v.bundleNotes(r), look.args[r.ID]
-	if says := previewSaysNo(r); says != "" {
-		lines = append(lines, Say("⛔ ").Strong(says))
-	}
+// bundled draws one call that is decided here. opens is the button to its details.
+func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
+	what, notes, args := whatHappens(r.Preview, r.Tool), v.bundleNotes(r, look), look.args[r.ID]
+	lines := []*RichText{Say(number).Strong(Clip(what, maxBundleText))}
 	if look.risk.empty() {
 		lines = append(lines, riskLine(r))
+	}
+	if args.hidden {
+		lines[0] = Say(number).Strong(short(what, maxBriefly))
+		cut := "Not shown whole"
+		if len(warnings(r)) > 0 || previewSaysNo(r) != "" {
+			cut = "Warning, not whole"
+		}
+		p.Para(append(lines, Say("✂️ ").Strong(cut).Say(": "+opens.Text.Text))...)
+		return
+	}
+	if says := previewSaysNo(r); says != "" {
+		lines = slices.Insert(lines, 1, Say("⛔ ").Strong(says))
 	}
 	if args.line != "" {
 		lines = append(lines, Say(args.line))
@@ -175,52 +332,46 @@ func (v View) bundled(p *BlockBuilder, r approvers.Request, title *RichText, loo
 		if args.missing > 0 {
 			cut = fmt.Sprintf("Cut here: %d more characters.", args.missing)
 		}
-		notes = append([]*RichText{Say("✂️ ").Strong(cut).Say(" Details… shows all of it, and there it can be approved.")}, notes...)
+		notes = append([]*RichText{Say("✂️ ").Strong(cut).Say(" " + opens.Text.Text + " shows all of it, and there it can be approved.")}, notes...)
 	}
-	if look.ownTime {
+	if look.ownTime && !look.list() {
 		notes = append(notes, v.ifNobody(r, ""))
 	}
 	if v.hadTheirSay(r) {
 		notes = append(notes, haveAgreed(v, r))
 	}
 	p.Para(notes...)
-	v.bundleButtons(p, r, look)
+	if !look.list() {
+		v.bundleButtons(p, r, opens, look)
+	}
+}
+
+// warnings says what could mislead the reader of a call, or keeps it from being judged.
+func warnings(r approvers.Request) []string {
+	out := doubts(r)
+	if fault := previewFault(r); fault != "" {
+		out = append(out, "The preview could not be made: "+OneLine(fault)+".")
+	}
+	if !r.Plan.Known {
+		out = append(out, "The policy does not know this tool.")
+	}
+	return out
 }
 
 // bundleNotes returns the notes on one call of a bundle: misleading text, approvals so far, remarks, and why a value
 // must be typed.
-func (v View) bundleNotes(r approvers.Request) []*RichText {
+func (v View) bundleNotes(r approvers.Request, look bundleLook) []*RichText {
 	var out []*RichText
-	var warnings []string
-	warnings = append(warnings, doubts(r)...)
-	if fault := previewFault(r); fault != "" {
-		warnings = append(warnings, "The preview could not be made: "+OneLine(fault)+".")
-	}
-	if !r.Plan.Known {
-		warnings = append(warnings, "The policy does not know this tool.")
-	}
-	if note := v.toolPreviewLine(r); !note.empty() {
+	if note := v.toolPreviewLine(r, [...]int{roomy: MaxNote, terse: 50, listed: 50, brief: 22}[look.form]); !note.empty() {
 		out = append(out, note)
 	}
-	if len(warnings) > 0 {
-		out = append(out, Say("⚠️ ").Strong(Clip(strings.Join(warnings, " "), maxBundleNote)))
+	if warned := warnings(r); len(warned) > 0 {
+		out = append(out, Say("⚠️ ").Strong(Clip(strings.Join(warned, " "), maxBundleNote)))
 	}
 	if n := len(SecretsIn(r.Args, r.Secrets)); n > 0 {
 		out = append(out, Say("🔒 ").Strong(Plural(n, "value")+" hidden.").Say(" Choose Details…, then Open separately, and reveal them there."))
 	}
-	st := r.CurrentStage()
-	if st.Quorum > 1 || len(r.Plan.Stages) > 1 {
-		line := Say(fmt.Sprintf("👥 %d of %d agreed", r.At(r.Stage), st.Quorum)).Say(against(r, ", "))
-		for i, d := range r.ValidApprovals() {
-			if i == 3 {
-				line.Say(" and more")
-				break
-			}
-			line.Say(map[bool]string{true: ": ", false: ", "}[i == 0]).Person(d.By, d.Name)
-		}
-		if after := len(r.Plan.Stages) - 1 - r.Stage; after > 0 {
-			line.Say("; then " + Plural(after, "more stage"))
-		}
+	if line := agreedOf(r); !line.empty() && look.agreed.empty() {
 		out = append(out, line)
 	}
 	if n := len(r.Remarks); n > 0 {
@@ -231,12 +382,34 @@ func (v View) bundleNotes(r approvers.Request) []*RichText {
 		}
 		out = append(out, line)
 	}
+	if look.list() { // its details ask for the value
+		return out
+	}
 	return append(out, v.wantsTyping(r))
 }
 
+// agreedOf says who agreed to a call of a bundle, if it takes several people.
+func agreedOf(r approvers.Request) *RichText {
+	st := r.CurrentStage()
+	if st.Quorum < 2 && len(r.Plan.Stages) < 2 {
+		return new(RichText)
+	}
+	line := Say(fmt.Sprintf("👥 %d of %d agreed", r.At(r.Stage), st.Quorum)).Say(against(r, ", "))
+	for i, d := range r.ValidApprovals() {
+		if i == 3 {
+			line.Say(" and more")
+			break
+		}
+		line.Say(map[bool]string{true: ": ", false: ", "}[i == 0]).Person(d.By, d.Name)
+	}
+	if after := len(r.Plan.Stages) - 1 - r.Stage; after > 0 {
+		line.Say("; then " + Plural(after, "more stage"))
+	}
+	return line
+}
+
 // bundleButtons adds the buttons of one call of a bundle. Details… has the others.
-func (v View) bundleButtons(p *BlockBuilder, r approvers.Request, look bundleLook) {
-	details := button(ActArguments, "Details…", v.token(r.ID), slack.StyleDefault)
+func (v View) bundleButtons(p *BlockBuilder, r approvers.Request, details *slack.ButtonBlockElement, look bundleLook) {
 	if v.hadTheirSay(r) {
 		p.buttons(r.ID, v.takeBack(r), details)
 		return
@@ -257,19 +430,18 @@ func (v View) takeBack(r approvers.Request) slack.BlockElement {
 	return button(ActTakeBack, "Take back…", v.token(r.ID), slack.StyleDefault)
 }
 
-// settled describes the state of a call that can no longer be decided here.
-func (v View) settled(c view.Call) *RichText {
+// settled says where a call stands that can no longer be decided here.
+func (v View) settled(c view.Call) (sign string, state *RichText) {
 	switch {
 	case waits(c):
-		return Say("↗️ It has a card of its own now. ").also(v.waiting(*c.Request))
+		return "↗️", Say("It has a card of its own now. ").also(v.waiting(*c.Request))
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
 		if v.Pause.On {
-			return Say("⏸️ ").also(v.decided(c)).also(v.held(c))
+			return "⏸️", v.decided(c).also(v.held(c))
 		}
-		return Say("▶️ ").also(v.decided(c)).Say("Running…")
+		return "▶️", v.decided(c).Say("Running…")
 	}
-	sign, state := v.state(c)
-	return Say(sign + " ").also(state)
+	return v.state(c)
 }
 
 // together adds the buttons that act on all waiting calls, and the notes that belong to them.
@@ -277,7 +449,9 @@ func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
 	if offered < 2 {
 		return
 	}
-	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
+	if !look.list() {
+		p.Blocks = append(p.Blocks, slack.NewDividerBlock())
+	}
 	value := v.token(v.Turn.ID)
 	var row []slack.BlockElement
 	if look.all != "" {
@@ -301,11 +475,11 @@ func allInOne(p *approvers.Policy, open []approvers.Request, args map[string]bun
 		case r.MustReveal(p, ""):
 			return "", "One of them has masked values, so each is approved alone."
 		case r.WantsTyping():
-			return "", "One of them asks for a typed value, so each is approved alone."
+			return "", "One needs a typed value, so each is approved alone."
 		case previewSaysNo(r) != "":
-			return "", "The preview of one of them says no, so each is approved alone."
+			return "", "One preview says no, so each is approved alone."
 		case !args[r.ID].whole:
-			return "", "One of them is not shown whole here, so each is approved alone."
+			return "", "Not all is shown, so each is approved alone."
 		}
 		lines = append(lines, fmt.Sprintf("%d. %s", i+1, inFull(r.Preview, r.Tool, r.Args, r.Secrets)))
 	}

@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +11,10 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -71,11 +74,23 @@ func TestBundles(t *testing.T) {
 
 	four := bundleOf(refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20"), refundOf("ORD-125", "5"), refundOf("ORD-126", "7"))
 
+	var several []approvers.Request
+	for i := range 6 {
+		several = append(several, refundOf(fmt.Sprint("ORD-12", i), fmt.Sprint(10+i)))
+	}
+	six := bundleOf(several...)
+	long := slices.Clone(several[:4])
+	for i := range long {
+		long[i].Args = json.RawMessage(strings.Replace(string(long[i].Args), "arrived broken", "arrived broken"+strings.Repeat(", and the box was wet", 3*i), 1))
+	}
+	long[3].Plan.Known = false
+	uneven := bundleOf(long...)
+
 	hostile := bottest.Request(`{"order_id":"ORD-1","note":"ok\u202egpj.exe","amount":1}`)
 	hostile.Preview, hostile.Plan.Known, hostile.PreviewFault = "Pay <!channel> *now*", false, "amount is <missing>"
-	long := bottest.Request(`{"order_id":"ORD-123","body":"` + strings.Repeat("日本語のとても長い文章。", 100) + `"}`)
-	long.Preview = ""
-	cut := bundleOf(hostile, long)
+	most := bottest.Request(`{"order_id":"ORD-123","body":"` + strings.Repeat("日本語のとても長い文章。", 100) + `"}`)
+	most.Preview = ""
+	cut := bundleOf(hostile, most)
 
 	for name, c := range map[string]struct {
 		model view.Model
@@ -84,6 +99,8 @@ func TestBundles(t *testing.T) {
 	}{
 		"bundle_pending": {three, true, "req_1+ req_2+ req_3+"},
 		"bundle_four":    {four, true, "req_1+ req_2+ req_3+ req_4+"},
+		"bundle_six":     {six, true, "req_1+ req_2+ req_3+ req_4+ req_5+ req_6+"},
+		"bundle_uneven":  {uneven, false, "req_1+ req_2+ req_3 req_4"},
 		"bundle_mixed":   {mixed, false, "req_2+"},
 		"bundle_over":    {over, false, ""},
 		"bundle_typed":   {steps, false, "req_1+ req_2+"},
@@ -281,5 +298,110 @@ func TestShortBundlesAndHomeRows(t *testing.T) {
 	v.homeRequest(p, v.Home.Waiting.List[0])
 	if n := ownWords(p.Blocks); n > 40 {
 		t.Errorf("a row of a Home tab has %d words", n)
+	}
+}
+
+// Whatever the calls of a bundle are like, a phone shows its headline and its buttons together, and only what is shown
+// whole can be approved from it.
+func TestBundlesFitAPhone(t *testing.T) {
+	words := strings.Fields("order refund broken parcel customer asked twice urgent 2026-03-02 EUR confirmed warehouse")
+	f := testkit.Chance(testkit.Seed(t), 3)
+	text := func(most int) string {
+		var b strings.Builder
+		for b.Len() < most {
+			b.WriteString(words[f.IntN(len(words))] + " ")
+		}
+		return strings.TrimSpace(b.String()[:most])
+	}
+	whole, hidden, together := 0, 0, 0
+	for range testkit.Size(t, "COUNTERSIGN_BUNDLES", 60) {
+		var rs []approvers.Request
+		quorum := 1 + f.IntN(2)
+		for range 2 + f.IntN(5) {
+			r := bottest.Request(fmt.Sprintf(`{"id":%q,"note":%q,"more":%q}`, text(1+f.IntN(30)), text(1+f.IntN(200)), text(1+f.IntN(90))))
+			r.Preview, r.Facts.Quote = text(20+f.IntN(60)), text(150)
+			r.Plan.Stages[0].Quorum = quorum
+			switch f.IntN(12) {
+			case 0:
+				r.Plan.Known = false
+			case 1:
+				r.ExpiresAt = r.ExpiresAt.Add(time.Hour)
+			case 2:
+				r.StepUp = "because"
+			case 3:
+				r = bottest.Closed(r, approvers.Rejected, "U0002", "team-lead", text(80))
+			case 4:
+				r.ToolPreview = &approvers.ToolPreview{State: approvers.ToolPreviewReady, By: "preview_refund", Digest: r.Digest, No: text(80)}
+			}
+			rs = append(rs, r)
+		}
+		s := bundleOf(rs...)
+		if f.IntN(4) == 0 {
+			s.Pause = settings.Pause{On: true, By: teo, At: bottest.Noon, Reason: text(40), Round: 1}
+		}
+		d, _, err := Draw(View{Model: s, WorkspaceURL: bottest.WorkspaceURL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := d.Messages[0]
+		if h := phoneHeight(m.Blocks); len(d.Shows) > 0 && h > maxPhoneHeight {
+			t.Fatalf("it is %d pixels high:\n%s", h, m.Text)
+		}
+		for _, one := range d.Shows {
+			if !one.Whole {
+				hidden++
+				continue
+			}
+			whole++
+			i := slices.IndexFunc(s.Calls, func(c view.Call) bool { return c.Request.ID == one.Request })
+			_, values := membersOf(s.Calls[i].Request.Args)
+			for n, v := range values {
+				if !strings.Contains(m.Text, n+": ") || !strings.Contains(m.Text, strings.Trim(string(v), `"`)) {
+					t.Fatalf("%s is offered as shown whole, and its %s is not there:\n%s", one.Request, n, m.Text)
+				}
+			}
+		}
+		if strings.Contains(string(encode(t, d)), ActApproveAll) {
+			together++
+		}
+	}
+	if whole == 0 || hidden == 0 || together == 0 {
+		t.Errorf("%d calls were whole, %d were not, %d bundles could be approved together", whole, hidden, together)
+	}
+	t.Logf("%d calls whole, %d not, %d bundles that can be approved together", whole, hidden, together)
+}
+
+// A call whose arguments are all the same as those of the others is not drawn as if it had none.
+func TestSameArguments(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		same string
+	}{
+		"some":             {[]string{`{"a":1,"b":2,"c":"x"}`, `{"a":2,"b":2,"c":"x"}`}, "b c"},
+		"none":             {[]string{`{"a":1}`, `{"a":2}`}, ""},
+		"other bytes":      {[]string{`{"a":1,"b":2.0}`, `{"a":2,"b":2}`}, ""},
+		"all of one":       {[]string{`{"a":1}`, `{"a":1,"b":2}`}, ""},
+		"two alike":        {[]string{`{"a":1}`, `{"a":1}`}, ""},
+		"no arguments":     {[]string{`{}`, `{}`}, ""},
+		"a name twice":     {[]string{`{"a":1,"a":2,"b":3}`, `{"a":2,"b":3}`}, ""},
+		"only in one":      {[]string{`{"a":1,"b":2}`, `{"a":2,"c":2}`}, ""},
+		"one that is long": {[]string{`{"a":1,"b":"` + strings.Repeat("x", maxBundleCall) + `"}`, `{"a":2,"b":"` + strings.Repeat("x", maxBundleCall) + `"}`}, ""},
+	} {
+		var rs []approvers.Request
+		for _, args := range c.args {
+			rs = append(rs, bottest.Request(args))
+		}
+		if _, same := sameArguments(rs); strings.Join(same, " ") != c.same {
+			t.Errorf("%s: %q are the same, want %q", name, same, c.same)
+		}
+	}
+	rs := []approvers.Request{bottest.Request(`{"a":1,"b":2}`), bottest.Request(`{"a":2,"b":2}`)}
+	rs[1].Secrets = []string{"b.c"}
+	if _, same := sameArguments(rs); same != nil {
+		t.Errorf("%q are the same, and one of them is secret", same)
+	}
+	rs[1].Secrets, rs[1].Tool = nil, "send_email"
+	if _, same := sameArguments(rs); same != nil {
+		t.Errorf("%q are the same in calls of different tools", same)
 	}
 }

@@ -34,7 +34,7 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 	p.Para(v.banners(r)...)
 	p.headline(whatHappens(r.Preview, r.Tool))
 	p.Para(riskLine(r))
-	v.arguments(p, v.argumentTable(r), whole)
+	v.arguments(p, v.argumentTable(r), whole, " Details… shows all of them, and there it can be approved.")
 	v.edits(p, r)
 	if note := maskedNote(r); !note.empty() {
 		if v.mustReveal(r) {
@@ -42,8 +42,8 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 		}
 		p.Para(note)
 	}
-	p.Para(v.toolPreviewLine(r))
-	v.asked(p, r)
+	p.Para(v.toolPreviewLine(r, MaxNote))
+	v.asked(p, r, maxQuote)
 	p.Para(v.waitsLine(r)...)
 	p.Para(v.remarks(r)...)
 	p.Para(v.otherwise(r)...)
@@ -131,15 +131,16 @@ func (v View) ending(r approvers.Request) *RichText {
 	return p.reason(r.Reason, maxReason)
 }
 
-// arguments shows the exact arguments. If they are too long, it shows the beginning and how much is missing.
-func (v View) arguments(p *BlockBuilder, text string, whole bool) {
+// arguments shows the exact arguments. If they are too long, it shows the beginning and how much is missing; readsAll
+// says where all of them are.
+func (v View) arguments(p *BlockBuilder, text string, whole bool, readsAll string) {
 	if whole {
 		p.exact(text)
 		return
 	}
 	start, missing := head(text, maxCutArgs, maxCutLines)
 	p.exact(start)
-	p.Para(Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(" Details… shows all of them, and there it can be approved."))
+	p.Para(Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(readsAll))
 }
 
 // argumentTable lays out the arguments for their approvers: those that say most come first, and the earlier value
@@ -194,8 +195,8 @@ func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	p.exact(diff)
 }
 
-// asked says who asked, where, and in which words.
-func (v View) asked(p *BlockBuilder, r approvers.Request) {
+// asked says who asked, where, and in which words, of which at most as many characters are shown.
+func (v View) asked(p *BlockBuilder, r approvers.Request, most int) {
 	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
 	if n := len(r.Facts.Requesters) - 1; n == 1 {
 		line.Say(" and 1 other person")
@@ -209,7 +210,13 @@ func (v View) asked(p *BlockBuilder, r approvers.Request) {
 		line.Say(" in ").link(v.permalink(v.Conversation.Channel, r.Facts.MessageTS, v.Conversation.Thread), "#"+Name(v.Conversation.Name))
 	}
 	p.Para(line.Say(":"))
-	p.quoted(Clip(Visible(maskSecrets(r.Facts.Quote, r.Args, r.Secrets)), maxQuote))
+	said := maskSecrets(r.Facts.Quote, r.Args, r.Secrets)
+	if most < maxQuote {
+		said = OneLine(said)
+	} else {
+		said = Visible(said)
+	}
+	p.quoted(Clip(said, most))
 	since(p, r)
 }
 

@@ -185,11 +185,20 @@ const (
 	ActNoAnswer    = "no_answer" // declines a tool's question
 	ActChoose      = "choose_"   // followed by the number of the option
 
-	ActApart        = "apart" // moves a call of a bundle to a card of its own
+	ActApart        = "apart"      // moves a call of a bundle to a card of its own
+	ActDetailsOf    = "arguments_" // followed by the number of a call; does what ActArguments does
 	ActApproveAll   = "approve_all"
 	ActRejectAll    = "reject_all"
 	ActWithdrawSome = "withdraw_some" // opens a form of the waiting calls, if a step has more than a message can list
 )
+
+// ActionOf returns what a button does. The buttons of one row have different IDs, also if they do the same.
+func ActionOf(id string) string {
+	if number, ok := strings.CutPrefix(id, ActDetailsOf); ok && number != "" {
+		return ActArguments
+	}
+	return id
+}
 
 // refAway is the Ref of buttons about absences.
 const refAway = "away"

@@ -71,14 +71,15 @@ func detailsTop(wrong []*RichText, buttons []slack.BlockElement, first *BlockBui
 // otherButtons returns the buttons for what a person may do about a request and the card does not offer.
 func otherButtons(s ClickTarget, who approvers.Identity) (row []slack.BlockElement) {
 	r := *s.Request
-	if r.Bundled() { // there is room for the others on a card of its own
+	if r.Bundled() && r.State == approvers.Pending { // there is room for the others on a card of its own
 		if Precheck(r, s, who) != nil {
 			return nil
 		}
-		row = []slack.BlockElement{button(ActApart, "Open separately", r.ID, slack.StyleDefault)}
+		row = []slack.BlockElement{button(ActReject, "Reject…", r.ID, slack.StyleDanger)}
 		if !r.MustReveal(s.Policy, who.ID) {
-			row = append([]slack.BlockElement{button(ActModify, "Modify…", r.ID, slack.StyleDefault)}, row...)
+			row = append(row, button(ActModify, "Modify…", r.ID, slack.StyleDefault))
 		}
+		row = append(row, button(ActApart, "Open separately", r.ID, slack.StyleDefault))
 		if PeopleForms[ActTakeBack](s, who).Submit != nil {
 			row = append(row, button(ActTakeBack, "Take back…", r.ID, slack.StyleDefault))
 		}

@@ -49,7 +49,7 @@ func TestDetails(t *testing.T) {
 		"details_agreed":   {bottest.ViewModel(manyRoles()), "U0002", "ask comment hand_on take_back", false, []string{"approved at stage 1", "no photo", "Take back… ends it"}},
 		"details_remarks":  {bottest.ViewModel(discussed()), "U0002", "ask comment hand_on", true, []string{"third one this week", "is there a photo?"}},
 		"details_masked":   {bottest.ViewModel(masked), "U0002", "ask comment hand_on reveal modify", false, []string{"3 values are hidden"}},
-		"details_bundled":  {bottest.ViewModel(bundled), "U0002", "modify apart", true, []string{"Open separately gives it a card of its own"}},
+		"details_bundled":  {bottest.ViewModel(bundled), "U0002", "reject modify apart", true, []string{"Open separately gives it a card of its own"}},
 		"details_ran":      {ran, "U0002", "", false, []string{"RF-9", "What it answered:"}},
 		"details_preview":  {bottest.ViewModel(preview), "U0002", "ask comment hand_on", true, []string{"paid:    129.97"}},
 	} {

@@ -101,7 +101,7 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	v.Conversation = row.Conversation
 	first := len(p.Blocks)
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
-	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxBundleText)), Say(sign+" "+risk), v.toolPreviewLine(r))
+	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxBundleText)), Say(sign+" "+risk), v.toolPreviewLine(r, MaxNote))
 	cut := v.homeArguments(p, r)
 	p.Para(append([]*RichText{cut, v.askedShort(r)}, append(v.waitsLine(r), maskedNote(r), Say("⏳ ").also(v.deadline(r)))...)...)
 	value := v.token(r.ID)

@@ -126,7 +126,7 @@ func legal(s *view.Model, before view.Model) {
 			continue
 		}
 		r.ID = fmt.Sprintf("req_%d", i+1)
-		if was := before.Calls[i%len(before.Calls)].Request; s.Message.Kind == store.OutboxBundle && len(r.Args)+len(r.Preview) > 600 {
+		if was := before.Calls[i%len(before.Calls)].Request; s.Message.Kind == store.OutboxBundle && len(r.Args)+len(r.Preview) > 400 {
 			r.Args, r.Preview = was.Args, was.Preview
 		}
 	}

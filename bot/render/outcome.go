@@ -39,7 +39,7 @@ func (v View) ran(e approvers.Execution) *RichText {
 	case e.State == approvers.ExecutionFailed:
 		return new(RichText).Strong("It failed").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionUnknown:
-		return new(RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, clock).Say(".").also(v.onceMore())
+		return new(RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, clock).Say(".").also(onceMoreToo(v))
 	case v.Pause.On:
 		return v.held(view.Call{Execution: &e})
 	}
@@ -96,23 +96,26 @@ func (v View) unknown() Rendered {
 	whole := fitsCard(text)
 	shows := []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: whole}}
 	if sign, over := found[e.State]; over {
-		line := v.ran(e)
-		if again := v.onceMore(); !again.empty() {
-			line.Say(" ").also(again)
-		}
-		p.Para(Say(sign+" ").Strong(what), line)
+		p.Para(Say(sign+" ").Strong(what), v.ran(e).also(onceMoreToo(v)))
 		return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 	}
 	p.headline("Did this happen?")
 	p.Para(new(RichText).Strong(what))
 	p.Para(Say("❓ ").also(v.lost(e)))
-	v.arguments(p, text, whole)
-	if v.Request != nil && !strings.HasPrefix(v.Message.To, store.ToConversation) {
-		v.asked(p, *v.Request)
+	readsAll := "" // a run without a request has no Details…
+	if v.Request != nil {
+		readsAll = " Details… shows all."
 	}
-	p.Para(reportsWanted(v), v.untilTold())
+	v.arguments(p, text, whole, readsAll)
+	if v.Request != nil && !strings.HasPrefix(v.Message.To, store.ToConversation) {
+		v.asked(p, *v.Request, maxQuote)
+	}
+	p.Para(reportsWanted(v), toldAlready(v))
 	p.Para(v.onceMore())
 	v.findings(p, e, what)
+	if !whole && v.Request != nil {
+		p.buttons("details", button(ActArguments, "Details…", v.token(e.ID), slack.StyleDefault))
+	}
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
@@ -124,10 +127,10 @@ func (v View) lost(e approvers.Execution) *RichText {
 	words := lossWords(e)
 	undone := ""
 	if v.Request != nil && !canBeUndone(v.Request.Plan.Risk, v.Request.Effect) {
-		undone = ", and can't be undone"
+		undone = "; that can't be undone"
 	}
 	return new(RichText).Strong(strings.ToUpper(words[:1])+words[1:]).Say(", started ").At(e.StartedAt, DayTime).
-		Say(". It may or may not have happened" + undone + ".")
+		Say(". It may have acted" + undone + ".")
 }
 
 // lossWords says what happened during a run whose outcome is unknown.
@@ -145,7 +148,7 @@ func lossWords(e approvers.Execution) string {
 	return "the bot stopped while " + Name(e.Tool) + " was running"
 }
 
-// reportsWanted says whose report the agent waits for. It is empty if it does not wait any more.
+// reportsWanted says whose report the agent waits for, and until when. It is empty if it does not wait any more.
 func reportsWanted(v View) *RichText {
 	if v.Call.Outcome != "" || v.Later != nil {
 		return new(RichText)
@@ -170,20 +173,28 @@ func reportsWanted(v View) *RichText {
 	if own && v.Request == nil && !slices.ContainsFunc(asked, func(p approvers.PersonID) bool { return p.User() == user }) {
 		line.Say(" or you") // the giver of the grant under which it ran
 	}
+	if !v.LeaveAt.IsZero() {
+		line.Say(" until ").At(v.LeaveAt, DayTime).Say("; then it stays unknown")
+	}
 	return line.Say(".")
 }
 
-// untilTold says until when the agent waits for the report, or that it was told that the outcome is unknown.
-func (v View) untilTold() *RichText {
-	switch {
-	case v.Call.Outcome != "" && v.Later == nil:
-		line := Say("The agent was told that the outcome is unknown")
-		if by := v.Execution.LeftBy; by != "" {
-			line.Say(": ").Person(by, "").Say(" left it so")
-		}
-		return line.Say(". You can still report it. To have it done after all, ask the agent anew in the thread.")
-	case v.Call.Outcome == "" && v.Later == nil && !v.LeaveAt.IsZero():
-		return Say("⏳ If nobody reports, the agent is told ").At(v.LeaveAt, DayTime).Say(" that it is unknown.")
+// toldAlready says that the agent was told that the outcome is unknown.
+func toldAlready(v View) *RichText {
+	if v.Call.Outcome == "" || v.Later != nil {
+		return new(RichText)
+	}
+	line := Say("The agent was told that the outcome is unknown")
+	if by := v.Execution.LeftBy; by != "" {
+		line.Say(": ").Person(by, "").Say(" left it so")
+	}
+	return line.Say(". You can still report it. To have it done after all, ask the agent anew in the thread.")
+}
+
+// onceMoreToo is onceMore as a further sentence.
+func onceMoreToo(v View) *RichText {
+	if again := v.onceMore(); !again.empty() {
+		return Say(" ").also(again)
 	}
 	return new(RichText)
 }
@@ -207,22 +218,22 @@ func (v View) onceMore() *RichText {
 }
 
 // findings says where to look, adds the buttons that report the outcome and the one that asks for the call again, and
-// says what each of them does.
+// says in a few words what each of them does. The questions before a button acts say more.
 func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	value := v.token(e.ID)
-	help := []*RichText{
-		Say("🔎 Look in the system that ").Code(Name(e.Tool)).Say(" changes, from ").At(e.StartedAt, clock).Say(" on."),
-		Say("• ").Strong("It happened…").Say(" tells the agent, with the result that you write."),
-	}
-	did, didNot := "tells the agent, which may ask for it again.", "The agent is told that it was not done. It may then ask for it again, as a new request."
+	does := func(label, words string) *RichText { return new(RichText).Strong(label).Say(" " + words) }
+	happened, did, didNot := "tells the agent, with your result.", "tells the agent, which may ask again.",
+		"The agent is told that it was not done. It may then ask for it again, as a new request."
 	switch {
 	case v.Later != nil && v.Later.State == approvers.Pending:
 		did, didNot = "tells those who decide about the new request.", "Those who decide about the new request see it."
 	case v.Call.Outcome != "":
-		help[1] = Say("• ").Strong("It happened…").Say(" keeps what you write in the history.")
-		did, didNot = "is kept in the history.", "It is kept in the history."
+		happened, did, didNot = "keeps what you write in the history.", "is kept in the history.", "It is kept in the history."
 	}
-	help = append(help, Say("• ").Strong("It did not").Say(" "+did))
+	help := []*RichText{
+		Say("🔎 Look first in the system behind ").Code(Name(e.Tool)).Say("."),
+		does("It happened…", happened), does("It did not", did),
+	}
 	didNot = "\n\n" + didNot
 	sure := confirm("It did not happen?", Clip(what, slackapi.MaxConfirm-Width(didNot))+didNot, "It did not happen", "Cancel", slack.StyleDanger)
 	row := []slack.BlockElement{
@@ -232,8 +243,7 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	if v.Call.Outcome == "" && v.Later == nil {
 		const twice = "\n\nIf it did happen, it would happen a second time. It is a new request: everybody who has to approve it is asked anew."
 		again := confirm("Ask again?", Clip(what, slackapi.MaxConfirm-Width(twice))+twice, "Ask again", "Cancel", slack.StyleDanger)
-		help = append(help, Say("• ").Strong("Leave it").Say(" tells the agent now that it is unknown."),
-			Say("• ").Strong("Ask again").Say(" asks the approvers for a new run. If this one happened, it happens twice."))
+		help = append(help, does("Leave it", "tells the agent “unknown” now."), does("Ask again", "requests a new run: it could act twice."))
 		row = append(row, button(ActLeave, "Leave it", value, slack.StyleDefault),
 			button(ActAskAgain, "Ask again", value, slack.StyleDefault).WithConfirm(again))
 	}

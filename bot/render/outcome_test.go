@@ -44,6 +44,7 @@ func TestUnknownOutcomes(t *testing.T) {
 		s.Call.Outcome, s.LeaveAt, s.Execution.LeftBy = approvers.OutcomeUnknown, time.Time{}, approvers.Who("T0001", "U0002")
 	}
 	inThread := func(s *view.Model) { s.Message.To = "conversation:conv_1" }
+	long := func(s *view.Model) { s.Execution.Args = []byte(`{"body":"` + strings.Repeat("word ", 800) + `"}`) }
 	later := func(change func(*approvers.Request)) func(*view.Model) {
 		return func(s *view.Model) {
 			r := laterRefund()
@@ -60,6 +61,8 @@ func TestUnknownOutcomes(t *testing.T) {
 		"unknown_in_thread": {unknownView(inThread), 4},
 		"unknown_unclear":   {unknownView(loss(approvers.LossUnclear)), 4},
 		"unknown_paused":    {unknownView(loss(approvers.LossPaused)), 4},
+		"unknown_cut":       {unknownView(long), 5},
+		"unknown_cut_grant": {unknownView(long, func(s *view.Model) { s.Request = nil }), 4},
 		"unknown_restored":  {unknownView(loss(approvers.LossRestored)), 4},
 		"unknown_told":      {unknownView(told), 2},
 		"unknown_again":     {unknownView(later(func(*approvers.Request) {})), 2},
@@ -76,6 +79,19 @@ func TestUnknownOutcomes(t *testing.T) {
 			if n := bytes.Count(encode(t, d), []byte(`"type":"button"`)); n != c.buttons {
 				t.Errorf("%d buttons, want %d", n, c.buttons)
 			}
+			said := 0
+			for _, label := range []string{"It happened…", "It did not", "Leave it", "Ask again"} {
+				_, does, ok := strings.Cut(d.Messages[0].Text, "\n"+label+" ")
+				does, _, _ = strings.Cut(does, "\n")
+				if n := len(strings.Fields(does)); ok && n > 8 {
+					t.Errorf("what %q does is said in %d words: %q", label, n, does)
+				} else if ok {
+					said++
+				}
+			}
+			if want := min(c.buttons, 4); said != want {
+				t.Errorf("it says of %d buttons what they do, want %d", said, want)
+			}
 		})
 	}
 }
@@ -86,11 +102,12 @@ func TestUnknownWaitsFor(t *testing.T) {
 	two := func(s *view.Model) { s.Turn.Requesters = []approvers.PersonID{sam, approvers.Who("T0001", "U0101")} }
 	granted := func(s *view.Model) { s.Request, s.Execution.Request, s.Message.To = nil, "", "user:U0002" }
 	for want, s := range map[string]view.Model{
-		"✋ Waits for Team Lead or <@U0100>.":                                 unknownView(),
-		"✋ Waits for Team Lead or <@U0100> or <@U0101>.":                     unknownView(two),
-		"✋ Waits for Team Lead or Finance Director or <@U0100>.":             unknownView(func(s *view.Model) { s.Request.Joined = []string{"finance-director"} }),
-		"✋ Waits for <@U0100> or <@U0101> or you.":                           unknownView(two, granted),
-		"✋ Waits for Team Lead or <@U0100>.\n⏳ If nobody reports, the agent": unknownView(),
+		"✋ Waits for Team Lead or <@U0100>.":                          unknownView(func(s *view.Model) { s.LeaveAt = time.Time{} }),
+		"✋ Waits for Team Lead or <@U0100> until <!date":              unknownView(),
+		"✋ Waits for Team Lead or <@U0100> or <@U0101> until":         unknownView(two),
+		"✋ Waits for Team Lead or Finance Director or <@U0100> until": unknownView(func(s *view.Model) { s.Request.Joined = []string{"finance-director"} }),
+		"✋ Waits for <@U0100> or <@U0101> or you until":               unknownView(two, granted),
+		"UTC>; then it stays unknown.\n🔎 Look first in the system":    unknownView(),
 	} {
 		if text := drawn(t, s).Messages[0].Text; !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %q", want, text)

@@ -188,21 +188,22 @@ func (v View) permalink(channel, ts, thread string) string {
 	return link
 }
 
-// riskWords describes a risk in words, with a coloured sign. Whether it can be undone is what the policy's level means,
-// never what the tool's source claims.
+// riskWords describes a risk in words, with a coloured sign. That it can't be undone is what the policy's level means,
+// never what the tool's source claims. Nobody declares that something can be undone, so that is never said.
 func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
-	undo := "can be undone"
+	undo := ""
 	switch {
 	case e == approvers.ReadOnly:
-		undo = "reads only"
+		undo = " · reads only"
 	case !canBeUndone(r, e):
-		undo = "can't be undone"
+		undo = " · can't be undone"
 	}
 	sign = map[approvers.Risk]string{approvers.Low: "🟢", approvers.Medium: "🟡", approvers.High: "🟠", approvers.Critical: "🔴"}[r]
-	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk · " + undo
+	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk" + undo
 }
 
-// canBeUndone reports whether what a call does can be undone. A call that only reads leaves nothing to undo.
+// canBeUndone reports whether the policy's level lets what a call does be undone. A call that only reads leaves nothing
+// to undo.
 func canBeUndone(r approvers.Risk, e approvers.Effect) bool {
 	return r < approvers.High || e == approvers.ReadOnly
 }

@@ -99,7 +99,7 @@ func insteadOfButtons(blocks []slack.Block) string {
 			switch {
 			case !ok:
 				instead = insteadDecide
-			case one.ActionID == ActArguments: // it only shows details
+			case ActionOf(one.ActionID) == ActArguments: // it only shows details
 			case strings.HasPrefix(one.ActionID, ActChoose):
 				choices = append(choices, one.Text.Text)
 			case one.ActionID == ActResume:

@@ -26,9 +26,9 @@ func saidAbove(r approvers.Request) bool {
 	return r.ToolPreview.Cut == 0 && (r.Preview == r.ToolPreview.Text || r.Preview == r.ToolPreview.By+" says: "+r.ToolPreview.Text)
 }
 
-// toolPreviewLine returns a tool preview on one line: what it says in a sentence, or that it is being made. It is empty
-// if the card shows it elsewhere.
-func (v View) toolPreviewLine(r approvers.Request) *RichText {
+// toolPreviewLine returns a tool preview on one line: what it says in a sentence, cut to so many characters if that is
+// less than usual, or that it is being made. It is empty if the card shows it elsewhere.
+func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 	f := r.ToolPreview
 	switch {
 	case f == nil || f.State == approvers.ToolPreviewFailed || r.State != approvers.Pending && f.State == approvers.ToolPreviewPending:
@@ -44,6 +44,9 @@ func (v View) toolPreviewLine(r approvers.Request) *RichText {
 		text, more := previewSentence(*f)
 		if text == "" || text == OneLine(r.Preview) || f.No != "" && strings.Contains(text, OneLine(f.No)) { // the headline or the banner says it
 			return new(RichText)
+		}
+		if most < MaxNote {
+			return Say("🔎 ").soft("“" + short(text, most) + "”")
 		}
 		line := Say("🔎 ").Code(Name(f.By)).Say(": ").soft("“" + text + "”")
 		if more {

@@ -114,11 +114,11 @@ func TestToolPreviewInABundle(t *testing.T) {
 		{approvers.ToolPreview{State: approvers.ToolPreviewPending}, " is asked what this would do."},
 		{approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "a\nb"}, "“a” More in Details…"},
 	} {
-		if got := v.toolPreviewLine(withToolPreview(c.f)).plain.String(); !strings.Contains(got, c.want) {
+		if got := v.toolPreviewLine(withToolPreview(c.f), MaxNote).plain.String(); !strings.Contains(got, c.want) {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
-	if got := v.toolPreviewLine(bottest.Request(bottest.RefundArgs)); !got.empty() {
+	if got := v.toolPreviewLine(bottest.Request(bottest.RefundArgs), MaxNote); !got.empty() {
 		t.Errorf("got %q", got.plain.String())
 	}
 }

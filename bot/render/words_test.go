@@ -17,7 +17,7 @@ const (
 	wordsWithMore  = 110 // with stages, an edit, a question, or a warning
 	decidedLines   = 2
 	buttonsOnARow  = 4
-	unknownWords   = 135 // what is to be found out, by whom, and what each button does
+	unknownWords   = 110 // what is to be found out, by whom, and what each button does
 	minCardsCounts = 45
 )
 

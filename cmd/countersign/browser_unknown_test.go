@@ -73,7 +73,7 @@ func TestBrowserUnknown(t *testing.T) {
 	c.cut(toolActed, "refund ORD-123, it arrived broken", "Refund of $49.99 for order ORD-123")
 	c.thread()
 	c.sees(inThread, told)
-	c.sees(inThread, "It may or may not have happened")
+	c.sees(inThread, "It may have acted")
 	c.shot("unknown-01-asker")
 	c.become("U0002", "U0BOT")
 	c.sees(inMessages, told)

@@ -95,7 +95,7 @@ func TestKilledInTheMiddleOfATool(t *testing.T) {
 			k.killed(bot)
 			bot = k.start(t.Context(), killPoint{})
 			k.awaitUp(bot)
-			sam.sees("#support", root, "Did this happen?", told, "It may or may not have happened")
+			sam.sees("#support", root, "Did this happen?", told, "It may have acted")
 			where, thread := "#support", root
 			if c.who == "teo" {
 				where, thread = "#support-approvals", ""

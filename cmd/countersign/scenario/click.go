@@ -162,7 +162,8 @@ var buttonNumber = regexp.MustCompile(` \d+$`)
 // with or without its number.
 func (do click) names(label string) bool {
 	label = strings.TrimSuffix(label, "…")
-	return label == do.label || buttonNumber.ReplaceAllString(label, "") == do.label
+	one := buttonNumber.ReplaceAllString(label, "")
+	return label == do.label || one == do.label || one != label && one == "Open" && do.label == "Details" // of a bundle's call
 }
 
 // subject is the call or turn that a button is about.

@@ -11,17 +11,17 @@ import (
 
 // Golden files of cards, and those of them that wait for a decision: they have a headline and its buttons.
 var (
-	cards   = regexp.MustCompile(`^(card_|bundle_|again_card|tool_preview_|reader_)`)
-	decides = regexp.MustCompile(`"action_id": "(approve|reject|take_back)`)
+	cards   = regexp.MustCompile(`^(card_|bundle_|again_card|tool_preview_|reader_|unknown)`)
+	decides = regexp.MustCompile(`"action_id": "(approve|reject|take_back|did_not)`)
 )
 
 // taller are the cards that don't fit, and why.
 var taller = map[string]string{
-	"bundle_cut":        "arguments that are cut, and warnings about another call",
-	"bundle_four":       "four calls, each with its own buttons, on a phone",
 	"card_hostile":      "four warnings and eight lines of arguments",
 	"card_long":         "an argument of several thousand characters, cut",
 	"tool_preview_long": "a preview of hundreds of characters",
+	"unknown_cut":       "an argument of several thousand characters, cut",
+	"unknown_cut_grant": "an argument of several thousand characters, cut",
 }
 
 // A person at the bottom of a card that waits sees its warnings, its headline and the buttons that
@@ -73,7 +73,7 @@ func (b *browser) measure(name, selector string) extent {
 		pane.scrollTop = pane.scrollHeight;
 		const place = (e) => { const to = pane.getBoundingClientRect(), r = e.getBoundingClientRect(); return { top: r.top - to.top, bottom: r.bottom - to.top }; };
 		const blocks = [...card.querySelectorAll("[data-testid=block]")];
-		const buttons = place(blocks.findLast((e) => e.querySelector("[data-action-id^=approve], [data-action-id^=reject], [data-action-id=take_back]")));
+		const buttons = place(blocks.findLast((e) => e.querySelector("[data-action-id^=approve], [data-action-id^=reject], [data-action-id=take_back], [data-action-id=did_not]")));
 		const warnings = blocks.filter((e) => /^(⚠️|⛔|✂️|🔒)/u.test(e.innerText)).map(place);
 		return {
 			Begin: Math.min(place(card.querySelector("[data-block-type=header]")).top, ...warnings.map((w) => w.top)),
