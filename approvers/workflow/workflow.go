@@ -224,7 +224,10 @@ func (t *tx) SetTimer(timer store.Timer) error {
 func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	var t *tx // that of the last run of the closure, which was committed
 	err := w.Store.Update(ctx, func(s store.Tx) error {
-		t = &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]bool{}, refreshed: map[refresh]bool{}, interrupts: map[handled]bool{}, denials: map[denial]int{}}
+		t = &tx{
+			Tx: s, w: w, now: w.now(), policy: w.Policy(),
+			wakes: map[store.TimerKind]bool{}, refreshed: map[refresh]bool{}, interrupts: map[handled]bool{}, denials: map[denial]int{},
+		}
 		t.parts = newParts(t)
 		if err := fn(t); err != nil {
 			return err

@@ -31,16 +31,7 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditReplanned:
 		return "The policy became stricter: now " + f["risk"] + " risk, stages " + listed(f["stages"]) + "."
 	case approvers.AuditEscalated:
-		if f["again"] != "" {
-			return "It was not decided yet: everybody was told again."
-		}
-		switch f["why"] {
-		case "deactivated":
-			return "The account of " + s.who(approvers.PersonID(f["person"])) + " is deactivated: the role " + f["role"] + " was asked."
-		case "nobody":
-			return "Nobody else could decide it: the role " + f["role"] + " was asked."
-		}
-		return "It was not decided yet: the role " + f["role"] + " was asked as well."
+		return s.escalated(f)
 	case approvers.AuditPreviewed:
 		return previewed(f)
 	case approvers.AuditReminded:
@@ -54,10 +45,7 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditRemarked:
 		return who + " left " + remark(f["kind"]) + " on the card."
 	case approvers.AuditMessageEdited:
-		if f["remark"] != "" {
-			return "An answer on the card was " + f["what"] + " in Slack afterwards; the card kept it, and said so."
-		}
-		return "The message that asked for it was " + f["what"] + " in Slack after the agent had read it."
+		return messageEdited(f)
 	case approvers.AuditExecuting:
 		return executing(f)
 	case approvers.AuditExecuted:
@@ -93,6 +81,26 @@ func (s Story) proposed(f map[string]string) string {
 		line += ", to be allowed by " + listed(f["stages"])
 	}
 	return line + "."
+}
+
+func (s Story) escalated(f map[string]string) string {
+	role := "the role " + f["role"] + " was asked"
+	switch {
+	case f["again"] != "":
+		return "It was not decided yet: everybody was told again."
+	case f["why"] == "deactivated":
+		return "The account of " + s.who(approvers.PersonID(f["person"])) + " is deactivated: " + role + "."
+	case f["why"] == "nobody":
+		return "Nobody else could decide it: " + role + "."
+	}
+	return "It was not decided yet: " + role + " as well."
+}
+
+func messageEdited(f map[string]string) string {
+	if f["remark"] != "" {
+		return "An answer on the card was " + f["what"] + " in Slack afterwards; the card kept it, and said so."
+	}
+	return "The message that asked for it was " + f["what"] + " in Slack after the agent had read it."
 }
 
 func (s Story) decided(f map[string]string, who string) string {
