@@ -363,9 +363,12 @@ func (p pending) print(out io.Writer, whole bool) {
 		fmt.Fprintf(out, "  once you know: countersign report %s happened|did-not --reason …\n", u.Execution)
 	}
 	trouble := p.Undelivered.lines()
-	if len(p.Requests)+len(p.Unknown) == 0 && len(trouble) == 0 {
+	switch waits := len(p.Requests)+len(p.Unknown) > 0; {
+	case !waits && len(trouble) == 0:
 		fmt.Fprintln(out, "Nothing waits.")
-	} else if len(p.Requests)+len(p.Unknown) > 0 && len(trouble) > 0 {
+	case !waits:
+		fmt.Fprintln(out, "Nothing waits for a decision.")
+	case len(trouble) > 0:
 		fmt.Fprintln(out)
 	}
 	for _, line := range trouble {

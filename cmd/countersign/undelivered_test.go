@@ -160,7 +160,7 @@ func TestRefusedMessagesAreTold(t *testing.T) {
 		since := time.Now().UTC().Format("2006-01-02 15:04")[:13]
 		b.saysOf("Slack refuses 1 message, the first since ", "! Slack refuses an answer in #support and to U0100 by direct message, since "+since,
 			": chat.postMessage: restricted_action. Let the app write there, in the channel's settings or the workspace's. It is tried again at ")
-		if text := b.pendingText(); strings.Contains(text, "Nothing waits") {
+		if text := b.pendingText(); strings.Contains(text, "Nothing waits.") {
 			t.Errorf("pending says %q", text)
 		}
 		b.restart()

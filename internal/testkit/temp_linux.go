@@ -39,6 +39,9 @@ func TempInMemory() (remove func()) {
 	}
 	held, err := lockDir(dir)
 	if err == nil {
+		err = os.Chmod(dir, 0o711) // a server that runs as another user finds its own directory in it
+	}
+	if err == nil {
 		err = os.Setenv("TMPDIR", dir)
 	}
 	return func() {
