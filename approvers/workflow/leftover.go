@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// Slack may refuse to delete a message that should be gone: a card that was posted anew because Slack would not change
+// Slack may refuse to delete a message that should be gone: a card that was posted again because Slack would not change
 // it, or one that must not stay where it is. Its buttons have no effect. Its outbox message remembers it, and only the
 // deletion is tried again.
 const (
