@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"countersign/store"
@@ -29,6 +30,7 @@ func written(t store.Tx) []rawPut {
 // recorder is a store that records the rows of each transaction.
 type recorder struct {
 	*Store
+	mu  sync.Mutex // guards all: the people of asked ask at once
 	all [][]rawPut
 }
 
@@ -39,6 +41,8 @@ func (r *recorder) Update(ctx context.Context, fn func(store.Tx) error) error {
 		puts = written(t)
 		return err
 	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if len(puts) > 0 {
 		r.all = append(r.all, puts)
 	}
