@@ -150,7 +150,7 @@ func checkFlat(schema json.RawMessage) error {
 		case "string", "number", "integer", "boolean":
 		case "array":
 			if len(p.Items.Enum)+len(p.Items.OneOf)+len(p.Items.AnyOf) == 0 {
-				return fmt.Errorf("the field %.60q is a list of more than given values; forms have plain fields", name)
+				return fmt.Errorf("the field %.60q is a list whose items are not a fixed choice of values; forms have plain fields", name)
 			}
 		default:
 			return fmt.Errorf("the field %.60q is of the type %.20q; forms have texts, numbers, yes or no, and choices", name, p.Type)

@@ -82,13 +82,13 @@ func shapeOf(t reflect.Type, path string, within []reflect.Type) (shape, error) 
 	}
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
-		return no("JSON has no form of it that people read; take a number of seconds, or a text")
+		return no("JSON has no readable form of it; use a number of seconds, or a text")
 	case reflect.PointerTo(t).Implements(jsonUnmarshaler):
 		return shape{own: true}, nil
 	case reflect.PointerTo(t).Implements(textUnmarshaler):
 		return shape{kind: "string"}, nil
 	case contains(within, t):
-		return no("it contains itself, and arguments that an approver reads have an end")
+		return no("it contains itself; arguments must be finite, because an approver reads all of them")
 	}
 	within = append(slices.Clip(within), t)
 	switch t.Kind() {
@@ -123,11 +123,11 @@ func shapeOf(t reflect.Type, path string, within []reflect.Type) (shape, error) 
 	case reflect.Struct:
 		return structShape(t, path, within)
 	case reflect.Pointer:
-		return no("a pointer says that a field can be left out, so only a field of a struct can be one, and only to a value")
+		return no("a pointer marks a field that can be left out, so only a field of a struct can be a pointer, and not to another pointer")
 	case reflect.Interface:
-		return no("nobody could say what may be in it; take json.RawMessage if it may be anything")
+		return no("its content can't be described; use json.RawMessage if it may be anything")
 	}
-	return no("no JSON can be one; leave it out with `json:\"-\"`, or take another type")
+	return no("JSON can't represent it; leave it out with `json:\"-\"`, or use another type")
 }
 
 func contains(types []reflect.Type, t reflect.Type) bool { return slices.Contains(types, t) }

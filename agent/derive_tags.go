@@ -94,7 +94,7 @@ func (t tags) limit(s *shape) error {
 			return err
 		}
 	} else if t.said["type"] != "" {
-		return errors.New("the tag type is only for types that read JSON themselves; the others have theirs")
+		return errors.New("the tag type is only for types that read JSON themselves; all other types have a fixed JSON type")
 	}
 	each := s
 	if s.kind == "array" || (s.kind == "object" && s.item != nil) {
@@ -215,7 +215,7 @@ func numberBound(s *shape, at *string, text string) error {
 		return errNotOfThis
 	}
 	if !plainNumber.MatchString(text) || (s.kind == "integer" && strings.Contains(text, ".")) {
-		return errors.New("a number such as the field can hold is needed, without an exponent")
+		return errors.New("a number that the field can hold is needed, without an exponent")
 	}
 	*at = text
 	return nil
@@ -242,7 +242,7 @@ func enum(s *shape, text string) ([]string, error) {
 			one = string(quoted(one))
 		case (s.kind == "number" || s.kind == "integer") && numberBound(s, new(string), one) == nil:
 		default:
-			return nil, errors.New("values such as the field can hold are needed, with a comma and no space between them")
+			return nil, errors.New("values that the field can hold are needed, separated by commas without spaces")
 		}
 		if slices.Contains(out, one) {
 			return nil, fmt.Errorf("%s is there twice", one)

@@ -226,13 +226,13 @@ func TestTypesThatAreNoArguments(t *testing.T) {
 		{refused[map[string]int](), "declare a struct"},
 		{refused[time.Time](), "declare a struct"},
 		{refused[loop](), "loop.Next[] is a agent.loop: it contains itself"},
-		{refused[struct{ Done chan int }](), "the arguments.Done is a chan int: no JSON can be one"},
-		{refused[struct{ Do func() }](), "no JSON can be one"},
-		{refused[struct{ C complex128 }](), "no JSON can be one"},
-		{refused[struct{ Any any }](), "take json.RawMessage"},
+		{refused[struct{ Done chan int }](), "the arguments.Done is a chan int: JSON can't represent it"},
+		{refused[struct{ Do func() }](), "JSON can't represent it"},
+		{refused[struct{ C complex128 }](), "JSON can't represent it"},
+		{refused[struct{ Any any }](), "use json.RawMessage"},
 		{refused[struct{ M map[int]string }](), "the names in a JSON object are texts"},
-		{refused[struct{ P **int }](), "a pointer says"},
-		{refused[struct{ P []*int }](), "a pointer says"},
+		{refused[struct{ P **int }](), "a pointer marks"},
+		{refused[struct{ P []*int }](), "a pointer marks"},
 		{refused[struct{ D time.Duration }](), "a number of seconds"},
 		{refused[struct{ O ownForm }](), "say what it reads"},
 		{refused[struct {
@@ -267,7 +267,7 @@ func TestTypesThatAreNoArguments(t *testing.T) {
 		}](), `min:"3": a field of this type has no such limit`},
 		{refused[struct {
 			A int `min:"3.5"`
-		}](), "a number such as the field can hold"},
+		}](), "a number that the field can hold"},
 		{refused[struct {
 			A int `min:"9" max:"3"`
 		}](), "the lower bound is above the upper one"},
@@ -291,13 +291,13 @@ func TestTypesThatAreNoArguments(t *testing.T) {
 		}](), "the format one of date"},
 		{refused[struct {
 			A string `enum:"a, b"`
-		}](), "no space between them"},
+		}](), "commas without spaces"},
 		{refused[struct {
 			A string `enum:"a,a"`
 		}](), "is there twice"},
 		{refused[struct {
 			A int `enum:"1,x"`
-		}](), "values such as the field can hold"},
+		}](), "values that the field can hold"},
 		{refused[struct {
 			A string `secret:"yes"`
 		}](), "write true"},
@@ -352,8 +352,8 @@ type unwritable struct{}
 
 func (unwritable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }
 
-// TestResults checks that a text is returned unchanged, and anything else as JSON. A result that can't be encoded is no
-// failure, because the tool has acted.
+// TestResults checks that a text is returned unchanged, and anything else as JSON. A result that can't be encoded is
+// not a failure, because the tool has acted.
 func TestResults(t *testing.T) {
 	for _, c := range []struct {
 		result any

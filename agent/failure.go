@@ -36,7 +36,7 @@ var sentences = map[cause]string{
 	causeDown:     "The language model did not answer, although I tried several times. What was done so far is kept: press \"Try again\" in a minute.",
 	causeBusy:     "The language model is answering too many requests at the moment. What was done so far is kept: press \"Try again\" in a few minutes.",
 	causeQuota:    "The language model's account has used up its credit. The operator of this bot has to top it up; then press \"Try again\".",
-	causeCut:      "The language model's answer broke off several times. Nothing of the broken answers was used: press \"Try again\".",
+	causeCut:      "The language model's answer was cut off several times. Nothing of it was used: press \"Try again\".",
 	causeEmpty:    "The language model gave me an empty answer several times. Press \"Try again\", or ask in other words.",
 	causeKey:      "The language model refused my access key. The operator of this bot has to correct OPENAI_API_KEY; then press \"Try again\".",
 	causeModel:    "The language model that I am set up to use was not found. The operator of this bot has to check OPENAI_MODEL and OPENAI_BASE_URL; then press \"Try again\".",
@@ -122,7 +122,7 @@ func meaning(status int, code, text string) (c cause, worth bool) {
 	return causeDown, true
 }
 
-// longPhrases are phrases by which endpoints report a too long history, if they have no error code for it.
+// longPhrases are phrases by which endpoints without an error code for it report that the history is too long.
 var longPhrases = []string{
 	"maximum context length", "context length", "context window", "context size", "prompt is too long", "input is too long",
 	"too many tokens", "exceeds the maximum number of tokens", "reduce the length of the messages",

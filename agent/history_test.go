@@ -17,7 +17,8 @@ import (
 	"countersign/store"
 )
 
-// drawBrief draws a conversation: turns of people's messages, steps with calls, answers; some broken off, some odd.
+// drawBrief draws a conversation: turns of people's messages, steps with calls, answers; some are cut off, and some are
+// invalid.
 func drawBrief(t *rapid.T) workflow.Brief {
 	b := workflow.Brief{
 		Conversation: store.Conversation{ID: "conv", Name: rapid.SampledFrom([]string{"", "support", "a:b"}).Draw(t, "channel"), DM: rapid.Bool().Draw(t, "dm")},

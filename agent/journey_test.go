@@ -81,7 +81,7 @@ func policy() *approvers.Policy {
 	}
 }
 
-// newHarness creates a world whose tools call act, if given, before they count.
+// newHarness creates a harness. Its tools call act, if given, before they count a run.
 func newHarness(t *testing.T, act func(ctx context.Context, tool string) error, replies ...scriptedmodel.Reply) *harness {
 	w := &harness{t: t, path: filepath.Join(t.TempDir(), "store.db"), script: scriptedmodel.NewScript(replies...), tools: &agent.Registry{}}
 	w.model = scriptedmodel.New(scriptedmodel.Config{Responder: w.script, Record: true})
@@ -266,7 +266,8 @@ func TestAStepWithMixedCalls(t *testing.T) {
 	})
 }
 
-// The process stops in the middle of a model call. The next one calls the model again, and nothing is lost or repeated.
+// The process stops in the middle of a model call. The next process calls the model again, and nothing is lost or
+// repeated.
 func TestStoppedWhileThinking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello."})
@@ -320,8 +321,8 @@ func TestAModelThatIsDown(t *testing.T) {
 	})
 }
 
-// The process stops while tools run that don't return in time. The next one runs the harmless ones again, with the same
-// key, and asks about the other; none counts as failed.
+// The process stops while tools run that don't return in time. The next process runs the repeatable tools again, with
+// the same key, and asks people about the other tool. No run counts as failed.
 func TestStoppedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := true

@@ -10,7 +10,8 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 )
 
-// The same over real connections: net/http reports a server's errors in its own ways.
+// TestOverTheNetwork repeats some malformed answers over real connections, because net/http reports a server's errors
+// in its own ways.
 func TestOverTheNetwork(t *testing.T) {
 	reply := scriptedmodel.Reply{Content: "I look.", Calls: []scriptedmodel.Call{
 		{ID: "c1", Name: "issue_refund", Arguments: good}, {ID: "c2", Name: "set_price", Arguments: `{"price":1}`},

@@ -11,7 +11,7 @@ import (
 
 // Errors of Ping and Try. The wrapping error gives the reason.
 var (
-	// ErrModelUnreachable means that the model's endpoint does not respond, or not as a model's endpoint.
+	// ErrModelUnreachable means that the model's endpoint does not respond, or is not a model's endpoint.
 	ErrModelUnreachable = errors.New("the model's endpoint can't be used")
 	// ErrModelKey means that the endpoint refuses the key. Only a new key helps.
 	ErrModelKey = errors.New("the model's endpoint refuses the key")

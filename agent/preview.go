@@ -38,7 +38,7 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 		return errors.Join(ctx.Err(), a.Runs.PutBackPreview(outlive, p))
 	}
 	if a.saidNo(p, err) {
-		log.Info("the preview says no", "error", err)
+		log.Info("the tool's preview says that the call would not succeed", "error", err)
 		said := sentence(err, p.Within)
 		return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Text: said, No: said})
 	}
@@ -46,8 +46,8 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Fault: p.Tool + ": " + sentence(err, p.Within)})
 }
 
-// saidNo reports whether the error of a preview is what the tool said, and not a failure on the way to it. The error of
-// a Go function is what it says, unless it is one of the network or of the run itself.
+// saidNo reports whether the error of a preview is the tool's own answer, and not a failure to get one. An error of a
+// Go function counts as its answer, unless it comes from the network or from the run itself.
 func (a *Agent) saidNo(p workflow.PreviewCall, err error) bool {
 	tool, ok := a.Tools.find(p.Tool)
 	var network net.Error

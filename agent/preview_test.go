@@ -77,7 +77,7 @@ func TestPreviewItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pinned, _ := r.Tool("look"); !pinned.Previews {
-		t.Error("the workflow does not know that it previews itself")
+		t.Error("the workflow does not know that the tool makes its own preview")
 	}
 	a.Tools, d.previewing.ToolHash, d.previewing.Own = &r, tool.hash(), true
 	if err := a.Preview(t.Context(), duePreview); err != nil || ran || len(d.previews) != 1 || d.previews[0].Text != "Refund of 1.10" {
@@ -85,8 +85,8 @@ func TestPreviewItself(t *testing.T) {
 	}
 }
 
-// TestPreviewFails checks that whatever a tool does wrong, the request is told in one sentence and in time that there
-// is no preview, and the process survives.
+// TestPreviewFails checks that whatever a tool does wrong, the workflow learns in time, in one sentence, why there is
+// no preview, and the process survives.
 func TestPreviewFails(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -141,8 +141,8 @@ func TestPreviewFails(t *testing.T) {
 	}
 }
 
-// TestPreviewIsInterrupted checks that after a pause or a stop of the process the preview is begun again, and that a
-// decision makes it superfluous.
+// TestPreviewIsInterrupted checks that after a pause or a stop of the process the preview is started again, and that it
+// is dropped after a decision.
 func TestPreviewIsInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		cause error

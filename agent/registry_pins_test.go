@@ -64,7 +64,7 @@ func TestPins(t *testing.T) {
 		t.Errorf("it became %s, and was %s", all[1].Definition, all[1].Pinned)
 	}
 	none(t, r.Pin("files", []Tool{offered("files.read", "2"), offered("files.list", "1"), offered("files.write", "1")}))
-	expect("pinned anew", "files.list same; files.read same; files.write same")
+	expect("pinned again", "files.list same; files.read same; files.write same")
 	none(t, r.Replace("files", []Tool{offered("files.read", "1"), offered("files.write", "1")}))
 	expect("back to what was", "files.list gone: its source does not offer it any more, or not as a tool that can be used; files.read drifted: its definition changed since it was pinned; files.write same")
 	broken := offered("files.write", "3")
@@ -128,7 +128,7 @@ func TestPinsThatCanNotBe(t *testing.T) {
 		t.Errorf("%v", twice)
 	}
 	if got := stands(r); !strings.HasPrefix(got, "files.read drifted: ") {
-		t.Errorf("of two with the same name one counts: %s", got)
+		t.Errorf("one of two tools with the same name was registered: %s", got)
 	}
 	none(t, r.Replace("files", []Tool{offered("files.read", "1")}))
 	if errs := r.Pin("others", []Tool{offered("files.read", "1")}); len(errs) != 1 || !strings.Contains(errs[0].Error(), "a tool of that name") {

@@ -70,7 +70,7 @@ const (
 	faultFilter   = "your answer was stopped by a content filter, so none of its calls was taken"
 	faultNameless = "the call names no tool"
 	faultNothing  = "the arguments are missing: write {} where there are none"
-	faultLarge    = "the call is larger than what is taken: shorten the arguments"
+	faultLarge    = "the call is larger than the limit: shorten the arguments"
 	faultLost     = "the arguments contain the replacement character U+FFFD, so something in them was lost: write them again without it"
 	faultMany     = "a step has at most %d tool calls; this one and %d more were not taken: ask for the rest in the next step"
 )

@@ -54,7 +54,7 @@ func (a *Agent) cutNote(execution string, said, kept, size int) string {
 	return note + "]"
 }
 
-// head returns the first n bytes of a text at most, cut at a character border.
+// head returns at most the first n bytes of a text, cut at a character border.
 func head(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -40,8 +40,9 @@ const patience = 10 * time.Second
 // idempotent tool is claimed again and retried with the same key, as often as the workflow allows; for all others,
 // people are asked. A run interrupted by shutdown stays in the state executing, and the next process handles it in the
 // same way. A pause interrupts without a grace period: a repeatable tool waits until the pause ends; for any other tool
-// with an unknown outcome, people are asked. A person who stops the turn interrupts it likewise, and nothing is
-// retried: a read-only tool has failed, and the outcome of any other tool is unknown unless it reports one.
+// with an unknown outcome, people are asked. If a person stops the turn, the run is interrupted in the same way, and
+// nothing is retried: a read-only tool counts as failed, and the outcome of any other tool is unknown unless the tool
+// reports one.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {

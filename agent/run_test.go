@@ -57,8 +57,8 @@ func TestRunGivesTheStoredBytes(t *testing.T) {
 	}
 }
 
-// Each kind of end is recorded by the tool's effect. Only an end after which nothing happened may be recorded as a
-// failure.
+// However a run ends, its outcome is recorded according to the tool's effect. Only a run that certainly changed nothing
+// may be recorded as a failure.
 func TestEndings(t *testing.T) {
 	own := func(ctx context.Context, in Invocation) (string, error) { return "", errors.New("there is no order A") }
 	unsure := func(ctx context.Context, in Invocation) (string, error) {

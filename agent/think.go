@@ -75,7 +75,7 @@ func (a *Agent) finalText(b workflow.Brief, r reply, last bool) string {
 	return text
 }
 
-// answer asks the model. While the model says that the history is too long, it retries with less of it.
+// answer asks the model. As long as the model says that the history is too long, answer retries with less of it.
 func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write func(string)) (modelRequest, reply, error) {
 	name := or(b.Agent.Model, a.model.Name)
 	tools := a.offered(b)

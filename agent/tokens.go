@@ -5,8 +5,8 @@ import (
 )
 
 // estimate estimates the tokens of a text: one token for four bytes of ASCII, as in English, code and JSON, and one for
-// each other character, as in Chinese or emoji, which is too many for accented Latin text. It should rather be too high
-// than too low. If it is too low, the endpoint reports that, and the budget shrinks.
+// each other character, as in Chinese or emoji, which is too many for accented Latin text. An estimate that is too high
+// is safe. If it is too low, the endpoint reports that, and the budget shrinks.
 func estimate(s string) int {
 	ascii, other := 0, 0
 	for _, r := range s {

@@ -125,7 +125,7 @@ var ErrOutcomeUnknown = errors.New("it is unknown whether this happened")
 // ErrRefused is the kind of the errors of [Refused].
 var ErrRefused = errors.New("the tool refused")
 
-// Refused returns the error of a tool whose source answered that it does not do this call. Its text is what was said.
+// Refused returns the error for a call that the tool's source declined to do. Its text is the source's answer.
 func Refused(said string) error { return refusal(said) }
 
 type refusal string

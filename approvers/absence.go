@@ -57,8 +57,8 @@ func Leave(in DecisionContext, who Identity, from, until time.Time, delegate *Id
 	return a, nil
 }
 
-// cover returns what a person can decide in place of a role's people: calls of those tools in its list for which one of
-// the person's roles has at least the same ceiling.
+// cover returns the role's calls that a person can decide in place of its people. The person can decide the calls of a
+// tool if one of their own roles lists the tool and has at least this role's ceiling.
 func (p *Policy) cover(role Role, who Identity) Cover {
 	names := role.CanApprove
 	if slices.Contains(names, "*") {
@@ -90,7 +90,7 @@ func (a Absence) During(t time.Time) bool { return !t.Before(a.From) && t.Before
 // Over reports whether the absence has ended, or there is none.
 func (a Absence) Over(now time.Time) bool { return !now.Before(a.Until) }
 
-// Back ends an absence. It cancels one that has not begun.
+// Back ends an absence now. If it has not begun, Back cancels it.
 func (a Absence) Back(now time.Time) Absence {
 	a.Until = now
 	if a.From.After(now) {

@@ -21,8 +21,8 @@ const MaxArgs = 64 << 10
 var ErrArgs = errors.New("arguments refused")
 
 // StrictArgs parses a call's argument bytes: exactly one JSON object, without names that are equal or differ only in
-// case, at any level. It repairs nothing. With exact, it refuses numbers that change in float64, the type that
-// conditions compute in.
+// case, at any level. It repairs nothing. If exact is set, it refuses numbers that float64 can't hold exactly, because
+// conditions compute in float64.
 func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrArgs, len(raw), MaxArgs)
@@ -109,7 +109,7 @@ func readObject(dec *jsontext.Decoder, exact bool, depth int) (map[string]any, e
 // fold maps names that differ only in case to one key, as Unicode's simple case folding does.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
-// readNumber parses a number as float64. With exact, it refuses a number that float64 would change.
+// readNumber parses a number as float64. If exact is set, it refuses a number that float64 can't hold exactly.
 func readNumber(text string, exact bool) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -119,7 +119,7 @@ func readNumber(text string, exact bool) (float64, error) {
 		return f, nil
 	}
 	if len(text) > 400 {
-		return 0, fmt.Errorf("%w: a number of %d digits", ErrArgs, len(text))
+		return 0, fmt.Errorf("%w: a number of %d digits is too long", ErrArgs, len(text))
 	}
 	want, ok := new(big.Rat).SetString(text)
 	got, ok2 := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64))

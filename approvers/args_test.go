@@ -44,7 +44,7 @@ func TestStrictArgs(t *testing.T) {
 		{name: "a trailing comma", raw: `{"a":1,}`, fault: "not valid JSON"},
 		{name: "a comment", raw: `{/* */}`, fault: "not valid JSON"},
 		{name: "single quotes", raw: `{'a':1}`, fault: "not valid JSON"},
-		{name: "bytes that are no UTF-8", raw: "{\"a\":\"\xff\"}", fault: "not valid JSON"},
+		{name: "bytes that are not UTF-8", raw: "{\"a\":\"\xff\"}", fault: "not valid JSON"},
 		{name: "half a surrogate pair", raw: `{"a":"\ud800"}`, fault: "not valid JSON"},
 		{name: "a byte order mark", raw: "\ufeff{}", fault: "not valid JSON"},
 
@@ -83,7 +83,7 @@ func TestStrictArgs(t *testing.T) {
 			case tt.fault == "" && err != nil:
 				t.Errorf("refused: %v", err)
 			case tt.fault != "" && err == nil:
-				t.Errorf("taken; want refused: %s", tt.fault)
+				t.Errorf("accepted; want refused: %s", tt.fault)
 			case tt.fault != "" && !errors.Is(err, approvers.ErrArgs):
 				t.Errorf("%v is not ErrArgs", err)
 			case tt.fault != "" && !strings.Contains(err.Error(), tt.fault):
@@ -154,7 +154,7 @@ func FuzzStrictArgs(f *testing.F) {
 		}
 		var want map[string]any
 		if err := json.Unmarshal(raw, &want); err != nil || want == nil {
-			t.Fatalf("taken, although it is not a JSON object: %v", err)
+			t.Fatalf("accepted, although it is not a JSON object: %v", err)
 		}
 		a, errA := json.Marshal(got)
 		b, errB := json.Marshal(want)
@@ -165,7 +165,7 @@ func FuzzStrictArgs(f *testing.F) {
 			t.Fatal("not equal to itself")
 		}
 		if _, err := approvers.StrictArgs(raw, false); exact && err != nil {
-			t.Fatalf("taken when exactness is asked for, refused when it is not: %v", err)
+			t.Fatalf("accepted with exact, but refused without it: %v", err)
 		}
 	})
 }

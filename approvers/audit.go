@@ -40,14 +40,14 @@ const (
 	AuditInvited       AuditKind = "invited"  // a person was added to the stage: the request was handed on to them, or they are a stand-in
 	AuditAnswered      AuditKind = "answered" // a person answered a question from the model
 	AuditElicited      AuditKind = "elicited" // a tool asked the requester a question during its run
-	AuditReplied       AuditKind = "replied"  // that question ended: accepted, declined, cancelled or expired
+	AuditReplied       AuditKind = "replied"  // the tool's question ended: accepted, declined, cancelled or expired
 	AuditAttached      AuditKind = "attached" // a run returned a file
 	AuditRemarked      AuditKind = "remarked" // a question, an answer or a comment
 	AuditAway          AuditKind = "away"     // a person set when they are away, in a chain of their own
 	AuditGranted       AuditKind = "granted"  // a grant was offered, given, used, or ended, in its own chain
-	AuditMessageEdited AuditKind = "reworded" // the message that led to it, or that answered a question about it, was edited or deleted afterwards
+	AuditMessageEdited AuditKind = "reworded" // the message that led to the request, or that answered a question about it, was edited or deleted afterwards
 	AuditPaused        AuditKind = "paused"   // somebody stopped every run and model call, in the installation's chain
-	AuditResumed       AuditKind = "resumed"  // somebody resumed them
+	AuditResumed       AuditKind = "resumed"  // somebody resumed the runs and model calls
 	AuditErased        AuditKind = "erased"   // payloads were erased; the records and their hashes stay
 	AuditPruned        AuditKind = "pruned"   // a whole chain was removed because of its age, in the installation's chain
 	AuditDamaged       AuditKind = "damaged"  // a stored record could not be read and was set aside or closed, in the installation's chain
@@ -335,7 +335,7 @@ func parseFacts(s string) (facts map[string]string, err error) {
 	return facts, nil
 }
 
-var errFacts = errors.New("its facts are not JSON as it was written")
+var errFacts = errors.New("its facts are not in the JSON form in which records are written")
 
 // Erasure lists the records whose payloads were erased. It is stored as the facts of an AuditErased record, in the same
 // chain.
@@ -353,7 +353,7 @@ type Pruning struct {
 // ErrFacts means that a record's facts don't fit its kind.
 var ErrFacts = errors.New("the facts of the record can't be read")
 
-// The names of those facts.
+// The fact names of Erasure and Pruning.
 const (
 	factRecords = "records"
 	factChain   = "chain"

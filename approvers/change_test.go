@@ -61,7 +61,7 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 				p.Approvers[1].Members = users("U0100", "U0002", "U0005")
 				p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
 			}, state: approvers.Pending, risk: approvers.High, stages: []string{"team-lead"}, stands: 0},
-		{name: "somebody approved who is in the role no more", args: large, passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
+		{name: "the person who approved has left the role", args: large, passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
 			p.Approvers[1].Members = users("U0005")
 		}, state: approvers.Pending, risk: approvers.Critical, stages: []string{"team-lead", "finance-director"}, stands: 0},
 		{name: "somebody else joined the role", args: large, passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
@@ -142,7 +142,7 @@ func TestAFormerLead(t *testing.T) {
 		two(p)
 		p.Approvers[1].Members, p.Approvers[1].Lead = users("U0002", "U0005"), ""
 		p.Approvers[2].MaxRisk = approvers.High
-		p.Approvers[1].MaxRisk = approvers.Critical // so that the director is no peer either
+		p.Approvers[1].MaxRisk = approvers.Critical // so that the director is not a peer either
 	})
 	at := start.Add(10 * time.Minute)
 	told, _, due := open(t, p, "issue_refund", small).Escalate(deciding(p, at))
@@ -164,7 +164,7 @@ func TestAFormerLead(t *testing.T) {
 		p.Approvers[1].Members = users("U0002", "U0005")
 	})
 	if r, _ = mustApprove(t, p, told, onFin1, at).Refresh(deciding(same, at), values); len(r.ValidApprovals()) != 1 || len(r.Joined) != 1 {
-		t.Errorf("%d approvals stand, of leads %v", len(r.ValidApprovals()), r.Joined)
+		t.Errorf("%d approvals count, with the leads %v", len(r.ValidApprovals()), r.Joined)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestRecheckOfAnApproval(t *testing.T) {
 		{name: "one stage more", by: onLead, change: func(p *approvers.Policy) {
 			p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
 		}, state: approvers.Pending},
-		{name: "approved by somebody who is in the role no more", by: onLead, change: func(p *approvers.Policy) { p.Approvers[1].Members = users("U0005") },
+		{name: "approved by a person who has left the role", by: onLead, change: func(p *approvers.Policy) { p.Approvers[1].Members = users("U0005") },
 			state: approvers.Pending},
 		{name: "approved by a requester, which is no longer allowed", by: asker,
 			before: func(p *approvers.Policy) {

@@ -56,7 +56,7 @@ const (
 	DeniedNoPause      Code = "no_pause"       // not in a role that may pause everything
 	DeniedPaused       Code = "paused"         // everything is paused already
 	DeniedNotPaused    Code = "not_paused"     // nothing is paused
-	DeniedOften        Code = "often"          // somebody changed it too often today
+	DeniedOften        Code = "often"          // the person set an absence too often today
 	DeniedAbandoned    Code = "abandoned"      // processing this delivery crashed several processes
 	DeniedMasked       Code = "masked"         // the masked values were not revealed to the person
 	DeniedPreview      Code = "preview"        // a critical call can't be approved before its tool preview is ready
@@ -70,7 +70,7 @@ type Denied struct {
 	By     PersonID  // who decided, for DeniedResolved; who can't stand in, for DeniedStandIn; who asked again, paused or resumed
 	State  State     // how the request ended, for DeniedResolved; Rejected for DeniedCounted where a rejection was counted before
 	At     time.Time // when it ended or fell due
-	Detail string    // the fault in edited arguments, for DeniedInvalidArgs; why not, for DeniedNotAgain; a code where another person's trouble is the reason
+	Detail string    // the fault in edited arguments, or the reason why it is not possible; the Code that applies to the other person, for DeniedStandIn and DeniedNotPeer
 }
 
 func (d *Denied) Error() string { return "denied: " + string(d.Code) }

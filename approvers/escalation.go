@@ -19,7 +19,8 @@ func Open(in DecisionContext, r Request) (Request, []Event) {
 	return r, []Event{RequestOpened{}, started}
 }
 
-// begin starts the clocks of the current stage, without people added to it. was is the request before the transition.
+// begin starts the clocks of the current stage. Of the people who were added to the stage, only those to whom a
+// colleague handed it on remain. was is the request before the transition.
 func (r Request) begin(in DecisionContext, why StageReason, was Request) (Request, Event) {
 	r.Joined, r.DeferredReminders, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0
 	r.Invited, r.JoinedAt, r.Calls, r.Unreached = r.handedAt(r.Stage), nil, nil, nil
@@ -30,7 +31,7 @@ func (r Request) begin(in DecisionContext, why StageReason, was Request) (Reques
 	return r.armEscalation(in), StageStarted{Why: why, From: was.Stage, After: was.stage(), Stage: r.Stage}
 }
 
-// times returns the tool's policy, with the current stage's own times in place of the tool's.
+// times returns the tool's policy. Times that the current stage sets replace the tool's.
 func (r Request) times(in DecisionContext) ToolPolicy {
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	s := r.stage()
@@ -129,7 +130,7 @@ func (p *Policy) above(name string) (leads []Role) {
 	role, ok := p.Role(name)
 	for ok && role.Lead != "" {
 		if role, ok = p.Role(role.Lead); ok && (role.Name == name || slices.ContainsFunc(leads, func(l Role) bool { return l.Name == role.Name })) {
-			break // they go round in a circle
+			break // the leads form a cycle
 		}
 		if ok {
 			leads = append(leads, role)

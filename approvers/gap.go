@@ -15,13 +15,13 @@ const LostClicks = 6 * time.Minute
 // RequestGap is a gap in which a request waited. Slack delivers a click only once, so people are reminded.
 type RequestGap struct {
 	Gap      Gap `json:"gap"`
-	Reminder int `json:"reminder"` // the number of the reminder that says so
+	Reminder int `json:"reminder"` // the number of the reminder that mentions the gap
 }
 
 // RemindOfGap makes a reminder due at once, because a click on the request may have been lost in a gap. The reminder
 // counts as one of the policy's. If people were reminded since the gap began (reminded), that reminder mentions the
-// gap, and no other is made. RemindOfGap returns false if people need no reminder: the request does not wait, was not
-// shown before the gap, or the gap is known.
+// gap, and no other is made. RemindOfGap returns false if people need no reminder: the request does not wait, was
+// opened after the gap began, or has the gap recorded already.
 func RemindOfGap(r Request, now time.Time, gap Gap, reminded bool) (Request, bool) {
 	if r.State != Pending || r.late(now) || !r.CreatedAt.Before(gap.From) || r.Gap != nil && r.Gap.Gap.From.Equal(gap.From) {
 		return r, false

@@ -371,7 +371,7 @@ func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, 
 			b.AtMost = given
 		}
 		if _, ok := number(b.AtMost); !ok || !b.holds(values[arg]) {
-			return nil, fmt.Sprintf("%s has to be a number from 0 to the one allowed, in this call too", arg)
+			return nil, fmt.Sprintf("%s must be a number between 0 and the limit, in this call too", arg)
 		}
 		out = append(out, b)
 	}
@@ -402,7 +402,8 @@ func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	return ""
 }
 
-// bounded returns which bound required by the policy the grant lacks, or "".
+// bounded describes a bound that the policy requires now and that the grant lacks. It returns "" if the grant has all
+// of them.
 func (g Grant) bounded(terms GrantTerms) string {
 	for _, name := range terms.AtMost {
 		if !slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == name && b.AtMost != nil }) {

@@ -116,7 +116,7 @@ func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args s
 	}
 	role, ok := p.Role(g.Role)
 	if !ok || role.MaxRisk < r.Plan.Risk || !role.Covers(c.Tool) || !role.Holds(giver) {
-		t.Fatalf("ran beyond the role %s that it was granted by", g.Role)
+		t.Fatalf("ran beyond the authority of the role %s that granted it", g.Role)
 	}
 	if slices.Contains(append(slices.Clone(c.Requesters), c.Authors...), giver.ID) && !r.Plan.SelfOK && r.Plan.Risk >= approvers.High {
 		t.Fatal("the requester had granted it")

@@ -188,7 +188,7 @@ func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
 	case h.Size != size || h.Size <= c.last.Size:
 		fault("it covers %d records, is stored for %d, and comes after a head over %d", h.Size, size, c.last.Size)
 	case c.last.Origin != "" && h.Origin != c.last.Origin:
-		fault("it is of another installation: %s in the place of %s", h.Origin, c.last.Origin)
+		fault("it belongs to another installation: %s instead of %s", h.Origin, c.last.Origin)
 	}
 	if err := c.signed(h, signed); err != nil {
 		fault("%w", err)

@@ -60,13 +60,13 @@ var tellingWords = map[Telling][]string{
 
 var nameParts = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
-// Tells reports whether a word in an argument's name is one of those of a kind.
+// Tells reports whether an argument's name contains one of the words of a kind.
 func Tells(member string, kind Telling) bool {
 	return slices.ContainsFunc(nameParts.FindAllString(member, -1), func(part string) bool { return slices.Contains(tellingWords[kind], strings.ToLower(part)) })
 }
 
-// maxMade and maxMadeValue are the longest headline that is made of arguments, and the longest value in it. madeArguments
-// is how many of them it names.
+// maxMade limits the length of a made headline, and maxMadeValue the length of each value in it, in characters.
+// madeArguments limits the number of arguments that it names.
 const (
 	maxMade       = 150
 	maxMadeValue  = 40

@@ -23,7 +23,7 @@ const (
 	OutsideEscalates Outside = "escalate" // the lead is notified at once
 )
 
-// maxDays limits the search for the next working time. Time that is left then counts without a pause.
+// maxDays limits the search for the next working time. Beyond it, all time counts as working time.
 const maxDays = 3 * 366
 
 // Open reports whether the role works at a time.
@@ -37,7 +37,7 @@ func (h *Hours) Open(t time.Time) bool {
 
 // day returns the working time of a date in h's zone.
 func (h *Hours) day(y int, m time.Month, d int) (from, to time.Time, works bool) {
-	noon := time.Date(y, m, d, 12, 0, 0, 0, h.Zone) // not midnight, which a change of clocks can leave out
+	noon := time.Date(y, m, d, 12, 0, 0, 0, h.Zone) // not midnight: a clock change can skip it
 	if !h.Days[noon.Weekday()] || slices.Contains(h.Holidays, noon.Format(time.DateOnly)) {
 		return from, to, false
 	}

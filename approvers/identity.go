@@ -36,7 +36,7 @@ func (p PersonID) User() string {
 // Identity is a person as Slack currently describes them. No field comes from a button or a modal.
 type Identity struct {
 	ID      PersonID
-	Local   string // their user id within one workspace, where the enterprise has another for them; else empty
+	Local   string // their user id in the workspace if the enterprise uses another id for them; otherwise empty
 	Name    string
 	Email   string   // in lower case; empty when unknown, or where the policy does not count it
 	Groups  []string // ids and handles of the user groups that the person is in, of those that the policy names

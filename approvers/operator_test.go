@@ -10,7 +10,7 @@ import (
 
 var operator = approvers.Operates(approvers.Operator("anna"))
 
-// glassy is the example with a refund that an operator may approve (break_glass).
+// breakGlassPolicy is the example with a refund that an operator may approve (break_glass).
 func breakGlassPolicy() *approvers.Policy {
 	p := example()
 	p.Tools[5].BreakGlass = true
@@ -167,7 +167,7 @@ func TestOverrule(t *testing.T) {
 	approved := mustApprove(t, p, mustApprove(t, p, pending, onFin1, start), onFin2, start)
 	r, _, denied = approved.Overrule(deciding(p, start), approvers.Action{Who: operator, At: start, Reason: "a flood"})
 	if denied != nil || r.State != approvers.Revoked || r.ClosedBy != operator.ID {
-		t.Fatalf("what was approved: %s by %s, %v", r.State, r.ClosedBy, denied)
+		t.Fatalf("overruled after the approval: %s by %s, %v", r.State, r.ClosedBy, denied)
 	}
 	consumed, _, _ := approved.Consume(deciding(p, start))
 	for what, c := range map[string]struct {

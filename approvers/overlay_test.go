@@ -115,12 +115,12 @@ func TestDistrusted(t *testing.T) {
 	}
 	both := overlaid.With(approvers.Overlay{Presumed: presumed("files.read", approvers.Low).Presumed, Distrusted: distrusted("files.read").Distrusted})
 	if got, _ := both.Tool("files.read", ""); got.Risk != approvers.Critical || !got.Confirm {
-		t.Errorf("what its server says counts although nobody looked at it: %+v", got)
+		t.Errorf("the claims of the server count although the definition is not the pinned one: %+v", got)
 	}
 	staged := overlaid.With(approvers.Overlay{})
 	staged.Defaults.UnknownTool.Stages = []approvers.Stage{{Approver: "boss", Quorum: 2}}
 	if got, _ := staged.With(distrusted("files.write")).Tool("files.write", ""); len(got.Stages) != 1 || !got.WithPreview {
-		t.Errorf("the stages of unknown tools do not hold: %+v", got)
+		t.Errorf("the stages of unknown tools do not apply: %+v", got)
 	}
 }
 

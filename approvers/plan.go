@@ -342,7 +342,7 @@ func (n planTrace) tool(p *Policy, c Call, t ToolPolicy, known bool) {
 	case presumed:
 		n("The policy does not name %s; %s: %s risk, %s.", c.Tool, x.Why, t.Risk, waitsOrRuns(t.Confirm))
 	default:
-		n("The policy does not name %s, so what it says of unknown tools holds: %s risk, %s.", c.Tool, t.Risk, waitsOrRuns(t.Confirm))
+		n("The policy does not name %s, so its rules for unknown tools apply: %s risk, %s.", c.Tool, t.Risk, waitsOrRuns(t.Confirm))
 	}
 	if a, ok := p.Agent(c.Facts.Agent); ok {
 		if _, has := a.Overrides[c.Tool]; has {

@@ -56,7 +56,7 @@ func (p *Policy) Names(channel string) bool {
 
 // Caps limit the number of requests put before people. Zero: no cap.
 type Caps struct {
-	Requester Limit // requests that one person causes; beyond it each asks for a typed value
+	Requester Limit // requests that one person causes; each request beyond the limit needs a typed value
 	Approver  int   // open cards in one place; further requests wait in the card queue and need a typed value
 }
 
@@ -171,7 +171,7 @@ type Condition struct {
 // Facts are the inputs of a condition.
 type Facts struct {
 	Args         map[string]any
-	Preview      any    // what a tool said of the call; only for the condition of a preview
+	Preview      any    // a tool's preview of the call; only for the condition of a preview
 	Requester    string // user id of the person who asked last
 	Conversation ConversationFacts
 	Agent        string
@@ -547,8 +547,8 @@ func (l Limit) looser(o Limit) bool {
 	return float64(l.Count)*float64(o.Per) > float64(o.Count)*float64(l.Per) || l.Count > o.Count
 }
 
-// MayPause returns why a person may not pause or resume everything under the current policy, or nil. People of the
-// roles that the policy names for this may.
+// MayPause returns why a person may not pause or resume everything under the current policy, or nil. Only people in one
+// of the PausedBy roles may.
 func (p *Policy) MayPause(who Identity) *Denied {
 	if code := who.trouble(); code != "" {
 		return &Denied{Code: code}

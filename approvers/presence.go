@@ -100,8 +100,8 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 	return r, append(events, AvailabilityResolved{})
 }
 
-// LeadCall says why a lead was asked before the time of the escalation, if that is because of the stage's people
-// themselves and not because they are away or in do-not-disturb.
+// LeadCall says why a lead was asked before the escalation was due. It is recorded if people of the stage are
+// deactivated, or if nobody may decide the stage. If people are only away or in do-not-disturb, it is not recorded.
 type LeadCall struct {
 	Lead        string        `json:"lead"`
 	Deactivated []Deactivated `json:"deactivated,omitempty"` // people of the stage; empty: nobody could decide, for other reasons
@@ -114,7 +114,8 @@ type Deactivated struct {
 	Name string   `json:"name"`
 }
 
-// callOf returns the request's calls of leads with the one of this lead, if there is something to say about it.
+// callOf returns the request's lead calls, with that of this lead added or replaced. If there is nothing to say about
+// this lead, its call is left out.
 func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
 	for _, one := range people {

@@ -132,11 +132,11 @@ func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
 	asleep := []approvers.Presence{quiet(onSupport, night.Add(9*hour))}
 	after, m := r.ResolveAvailability(deciding(p, night), asleep)
 	if !recheckAt(m).Equal(opens) || after.EscalateAt.Equal(night) {
-		t.Errorf("looked at again at %s, escalates at %s; want at %s, and no sooner than the policy says", recheckAt(m), after.EscalateAt, opens)
+		t.Errorf("checked again at %s, escalates at %s; want a check at %s, and no escalation sooner than the policy says", recheckAt(m), after.EscalateAt, opens)
 	}
 	after, m = after.ResolveAvailability(deciding(p, opens), []approvers.Presence{away(onSupport)})
 	if !recheckAt(m).IsZero() || !after.EscalateAt.Equal(opens) {
-		t.Errorf("in the morning nobody is here: looked at again at %s, escalates at %s", recheckAt(m), after.EscalateAt)
+		t.Errorf("in the morning nobody is here: checked again at %s, escalates at %s", recheckAt(m), after.EscalateAt)
 	}
 }
 

@@ -21,7 +21,7 @@ type decisionOracle struct {
 	edits   int
 	secrets []string             // masked when it was proposed
 	seen    []approvers.PersonID // the people to whom the masked values of the current arguments were revealed
-	begun   bool                 // the stage has just begun: its clocks have to be looked at
+	begun   bool                 // the stage has just begun: its clocks must be checked
 }
 
 // word is a person's last decision about a stage.
@@ -29,9 +29,9 @@ type word struct {
 	who     approvers.PersonID
 	yes     bool
 	stage   int
-	ceiling approvers.Risk // the highest by which it was given
-	role    string         // the one by which it was given
-	glass   bool           // an operator's, for all stages from then on
+	ceiling approvers.Risk // the highest ceiling among the roles that allowed it
+	role    string         // the role that was recorded with it
+	glass   bool           // an operator's decision, for all remaining stages
 }
 
 // begin begins a stage.
@@ -229,12 +229,12 @@ func (a *decisionOracle) stands(p *approvers.Policy, w word) bool {
 	})
 }
 
-// masked are the arguments that nobody reads on the card.
+// masked lists the arguments that the card does not show.
 func (a *decisionOracle) masked(p *approvers.Policy) []string {
 	return append(slices.Clone(a.secrets), settings(p, a.call.Tool, a.call.Facts.Agent).Secrets...)
 }
 
-// mustSee reports whether somebody has not seen masked values, and may not approve blind.
+// mustSee reports whether a person must have the masked values revealed before they may approve.
 func (a *decisionOracle) mustSee(p *approvers.Policy, who approvers.PersonID) bool {
 	return len(a.masked(p)) > 0 && !a.need.blind && !slices.Contains(a.seen, who)
 }

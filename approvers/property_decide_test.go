@@ -30,7 +30,7 @@ func (w *propertyFixture) typing() bool { return w.need.risk == approvers.Critic
 // agree fails the test if the code under test and the model differ on whether an action is allowed.
 func agree(t *rapid.T, what string, who approvers.Identity, denied *approvers.Denied, want bool) {
 	if want != (denied == nil) {
-		t.Fatalf("%s by %+v: %v; the account says allowed: %t", what, who, denied, want)
+		t.Fatalf("%s by %+v: %v; the oracle says allowed: %t", what, who, denied, want)
 	}
 }
 
@@ -62,7 +62,7 @@ func (w *propertyFixture) approve(t *rapid.T) {
 func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
 	d := after.Decisions[len(after.Decisions)-1]
 	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {
-		t.Fatalf("%s approved as %+v; the account says as one of %v", who.ID, d, roles)
+		t.Fatalf("%s approved as %+v; the oracle says as one of %v", who.ID, d, roles)
 	}
 	w.decisionOracle.say(word{who: who.ID, yes: true, ceiling: highest(roles), role: d.Role})
 	if w.state != approvers.Approved {
@@ -70,7 +70,7 @@ func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approve
 	}
 	w.runBy = w.now.Add(settings(w.policy, w.call.Tool, w.call.Facts.Agent).RunWithin)
 	if !after.RunBy.Equal(w.runBy) {
-		t.Fatalf("to be run by %s; the account says %s", after.RunBy, w.runBy)
+		t.Fatalf("to be run by %s; the oracle says %s", after.RunBy, w.runBy)
 	}
 }
 
@@ -181,7 +181,8 @@ func (w *propertyFixture) open() bool {
 	return w.state == approvers.Pending || w.state == approvers.Approved
 }
 
-// revoke takes an approval back: people who approved can, and after the last approval everybody who could still decide.
+// revoke takes an approval back. People who approved can do this. After the last approval, everybody who could still
+// decide can, too.
 func (w *propertyFixture) revoke(t *rapid.T) {
 	w.refresh(t)
 	who, m, _, _ := w.drawAction(t)
@@ -231,7 +232,7 @@ func (w *propertyFixture) run(t *rapid.T) {
 	after, _, denied := w.r.Consume(w.deciding())
 	want := w.state == approvers.Approved && w.now.Before(w.runBy)
 	if want && w.broken() && !settings(w.policy, w.call.Tool, w.call.Facts.Agent).BreakGlass {
-		t.Fatal("an operator's approval ran although the policy does not break the glass")
+		t.Fatal("an operator's approval ran although the policy does not allow break glass")
 	}
 	agree(t, "run", approvers.Identity{}, denied, want)
 	if want {

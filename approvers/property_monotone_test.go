@@ -44,7 +44,7 @@ func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	t.Log(seen)
 	for _, what := range []string{"by itself", "by the same people", "by people with the authority", "not let through"} {
 		if seen.of[what] == 0 && !t.Failed() {
-			t.Errorf("nothing was let through %s: the worlds are too poor", what)
+			t.Errorf("no case was let through %s: the random policies vary too little", what)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.R
 		a.leads = append(a.leads, up...)
 	}
 	for _, r := range p.Approvers {
-		peer := c.unasked && r.MaxRisk >= lowest(p, a.need.stages[0]) // somebody who approved before the policy changed, and could have been handed it now
+		peer := c.unasked && r.MaxRisk >= lowest(p, a.need.stages[0]) // people who approved before the change count if the request could be handed on to them now
 		if lists(r, c.call.Tool) && (slices.Contains(rolesOf(a.need.stages[0]), r.Name) || slices.Contains(a.leads, r.Name) || peer) {
 			out = append(out, r)
 		}

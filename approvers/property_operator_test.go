@@ -40,7 +40,7 @@ func (w *propertyFixture) breakGlass(t *rapid.T) {
 		w.stage, w.state = len(w.need.stages)-1, approvers.Approved
 		w.runBy = w.now.Add(settings(w.policy, w.call.Tool, w.call.Facts.Agent).RunWithin)
 		if d := after.Decisions[len(after.Decisions)-1]; d.By != m.Who.ID || d.Role != "" || after.ClosedBy != m.Who.ID || !after.RunBy.Equal(w.runBy) {
-			t.Fatalf("%s broke the glass as %+v, to be run by %s; the account says %s", m.Who.ID, d, after.RunBy, w.runBy)
+			t.Fatalf("%s broke the glass as %+v, to be run by %s; the oracle says %s", m.Who.ID, d, after.RunBy, w.runBy)
 		}
 	}
 	w.settle(t, after)

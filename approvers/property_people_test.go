@@ -141,7 +141,7 @@ func (w *propertyFixture) resolveAvailability(t *rapid.T) {
 		reached = reached || !here.QuietUntil.After(w.now) && w.awaited(here.Who)
 	}
 	if len(invites(found)) != len(invited) {
-		t.Fatalf("invited %+v; the account says %v", invites(found), invited)
+		t.Fatalf("invited %+v; the oracle says %v", invites(found), invited)
 	}
 	w.decidedNothing(t, "resolving availability", after)
 	works := w.worksNow(w.asked())

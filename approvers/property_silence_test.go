@@ -41,7 +41,7 @@ func (w *propertyFixture) silence(t *rapid.T) {
 	if !w.open() {
 		return
 	}
-	again := w.now // when it is looked at who can be reached
+	again := w.now // when availability is checked next
 	latest, most := w.now.Add(w.longest()), w.steps()
 	for step := 0; w.open(); step++ {
 		due := w.nextDue(again)
@@ -103,8 +103,8 @@ func (w *propertyFixture) longest() time.Duration {
 	return time.Duration(1+len(w.policy.Approvers))*slowest + max(0, w.r.ExpiresAt.Sub(w.now))
 }
 
-// steps limits how many timers are due until then: one for each lead, each round and each reminder; for each of these,
-// one for each person in do-not-disturb; and one whenever people come to work.
+// steps limits how many timers can be due within that time: one for each lead, each round and each reminder; for each
+// of these, one for each person in do-not-disturb; and one whenever people come to work.
 func (w *propertyFixture) steps() int {
 	times := w.times()
 	told := len(w.policy.Approvers) + max(0, times.Repeat) + max(0, times.Reminders)

@@ -58,7 +58,7 @@ func TestEveryOrderOfEvents(t *testing.T) {
 		approvers.Pending, approvers.Approved, approvers.Consumed, approvers.Rejected, approvers.Expired, approvers.Withdrawn, approvers.Revoked, approvers.Voided, approvers.Refused,
 	} {
 		if ends.of[string(state)] == 0 && !t.Failed() {
-			t.Errorf("no request ended as %s: the worlds are too poor", state)
+			t.Errorf("no request ended as %s: the random policies vary too little", state)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func newPropertyFixture(t *rapid.T) *propertyFixture {
 	}
 	w.r.Digest = approvers.Digest(w.r.Execution, w.r.Tool, w.r.ToolHash, w.r.Args)
 	if w.r.Plan.Verdict != w.need.verdict {
-		t.Fatalf("planned as %s; the account says %s: %v", w.r.Plan.Verdict, w.need.verdict, w.r.Plan.Why)
+		t.Fatalf("planned as %s; the oracle says %s: %v", w.r.Plan.Verdict, w.need.verdict, w.r.Plan.Why)
 	}
 	if w.need.verdict == approvers.Observed {
 		return w // nothing with effects runs, and nobody is asked
@@ -150,7 +150,7 @@ func newPropertyFixture(t *rapid.T) *propertyFixture {
 	return w
 }
 
-// over reports whether the request does not wait from the beginning.
+// over reports whether the request is no longer pending, or never was.
 func (w *propertyFixture) over() bool { return w.state != approvers.Pending }
 
 func drawCall(t *rapid.T, args string) approvers.Call {
@@ -207,18 +207,18 @@ func (w *propertyFixture) settle(t *rapid.T, after approvers.Request) {
 func (w *propertyFixture) check(t *rapid.T) {
 	r := w.r
 	if r.State != w.state {
-		t.Fatalf("%s; the account says %s", r.State, w.state)
+		t.Fatalf("%s; the oracle says %s", r.State, w.state)
 	}
 	if !r.State.Open() && r.State != approvers.Consumed {
 		return
 	}
 	if r.Plan.Risk != w.need.risk || r.Plan.SelfOK != w.need.selfOK || !sameStages(r.Plan.Stages, w.need.stages) || !sameSet(r.Plan.Requesters, w.need.asked) {
-		t.Fatalf("the plan is %s %v asked by %v (%t); the account says %s %v by %v (%t)",
+		t.Fatalf("the plan is %s %v asked by %v (%t); the oracle says %s %v by %v (%t)",
 			r.Plan.Risk, r.Plan.Stages, r.Plan.Requesters, r.Plan.SelfOK, w.need.risk, w.need.stages, w.need.asked, w.need.selfOK)
 	}
 	for i := range w.need.stages {
 		if yes, no := byWhom(r.ValidApprovals(), i), byWhom(r.Against(i), i); !slices.Equal(yes, w.said(i, true)) || !slices.Equal(no, w.said(i, false)) {
-			t.Fatalf("at stage %d %v approved and %v rejected; the account says %v and %v", i, yes, no, w.said(i, true), w.said(i, false))
+			t.Fatalf("at stage %d %v approved and %v rejected; the oracle says %v and %v", i, yes, no, w.said(i, true), w.said(i, false))
 		}
 	}
 	if r.State == approvers.Pending {
@@ -235,7 +235,7 @@ func (w *propertyFixture) checkPending(t *rapid.T) {
 		invited = append(invited, i.Who)
 	}
 	if w.r.Stage != w.stage || !slices.Equal(w.r.Joined, w.leads) || !slices.Equal(invited, w.invited) {
-		t.Fatalf("at stage %d with %v and %v; the account says %d, %v, %v", w.r.Stage, w.r.Joined, invited, w.stage, w.leads, w.invited)
+		t.Fatalf("at stage %d with %v and %v; the oracle says %d, %v, %v", w.r.Stage, w.r.Joined, invited, w.stage, w.leads, w.invited)
 	}
 	if w.begun {
 		w.checkBegun(t)
@@ -246,7 +246,7 @@ func (w *propertyFixture) checkPending(t *rapid.T) {
 // checkPassed checks an approved request against the rules that matter in the end, however it got there.
 func (w *propertyFixture) checkPassed(t *rapid.T) {
 	if w.broken() {
-		return // an operator stands for the others
+		return // an operator's approval replaces all others
 	}
 	places := 0
 	people := map[approvers.PersonID]bool{}

@@ -14,7 +14,7 @@ func (w *propertyFixture) pass(t *rapid.T) {
 	w.now = w.now.Add(one(t, "pass", time.Minute, 3*time.Minute, 10*time.Minute, 20*time.Minute, time.Hour, 14*time.Hour))
 }
 
-// times are the tool's times, with those of the current stage in their place.
+// times returns the tool's times. Times that the current stage sets replace them.
 func (w *propertyFixture) times() approvers.ToolPolicy {
 	t := settings(w.policy, w.call.Tool, w.call.Facts.Agent)
 	if s := w.current(); s.ExpiresAfter > 0 {
@@ -113,7 +113,7 @@ func (w *propertyFixture) checkEscalation(t *rapid.T) {
 	})
 	switch left := up || w.r.Rounds < times.Repeat; {
 	case !left && !at.IsZero():
-		t.Fatalf("nobody is left to tell, and %s is when they are told", at)
+		t.Fatalf("nobody is left to notify, and the escalation is due at %s", at)
 	case atOnce && !at.Equal(w.now):
 		t.Fatalf("%v don't work at %s, and the lead is told at %s", told, w.now, at)
 	case left && !atOnce && !w.through(w.asked(), at, times.EscalateAfter):
@@ -133,7 +133,7 @@ func (w *propertyFixture) escalate(t *rapid.T) {
 	up := w.up(w.policy)
 	again := len(up) == 0 && w.r.Rounds < w.times().Repeat
 	if ok != (len(up) > 0 || again) || escalation(told).Again != again || len(up) > 0 && !slices.Contains(up, escalation(told).Lead.Name) {
-		t.Fatalf("escalated %t to %q, again %t; the account says one of %v, again %t", ok, escalation(told).Lead.Name, escalation(told).Again, up, again)
+		t.Fatalf("escalated %t to %q, again %t; the oracle says one of %v, again %t", ok, escalation(told).Lead.Name, escalation(told).Again, up, again)
 	}
 	w.decidedNothing(t, "escalation", after)
 	if !after.ExpiresAt.Equal(w.r.ExpiresAt) {
@@ -165,7 +165,7 @@ func (w *propertyFixture) expire(t *rapid.T) {
 	}
 	lead := after.Joined[len(after.Joined)-1]
 	if !slices.Contains(w.up(w.policy), lead) || !w.through([]string{lead}, after.ExpiresAt, w.times().ExpiresAfter) {
-		t.Fatalf("silence sent it up to %s, until %s; the account says to one of %v", lead, after.ExpiresAt, w.up(w.policy))
+		t.Fatalf("silence sent it up to %s, until %s; the oracle says to one of %v", lead, after.ExpiresAt, w.up(w.policy))
 	}
 	w.decidedNothing(t, "silence", after)
 	w.leads = append(w.leads, lead)
@@ -190,7 +190,7 @@ func (w *propertyFixture) remind(t *rapid.T) {
 		i := slices.IndexFunc(r.DeferredReminders, func(o approvers.DeferredReminder) bool { return o.Who == p.Who.ID })
 		want := w.awaited(p.Who) && !p.Away && !p.QuietUntil.After(w.now) && (all || i >= 0 && !r.DeferredReminders[i].At.After(w.now))
 		if got := slices.ContainsFunc(reminded(told), func(o approvers.Identity) bool { return o.ID == p.Who.ID }); got != want {
-			t.Fatalf("%s was reminded: %t; the account says %t", p.Who.ID, got, want)
+			t.Fatalf("%s was reminded: %t; the oracle says %t", p.Who.ID, got, want)
 		}
 	}
 	if after.Reminded > max(0, w.times().Reminders) && after.Reminded > r.Reminded || after.Told > after.Rounds {

@@ -30,7 +30,7 @@ func (r Request) ValidApprovalFacts() string {
 	return strings.Join(ids, ",")
 }
 
-// Passed reports whether a stage has its quorum. One that asks for fewer than one person is never passed.
+// Passed reports whether a stage has its quorum. A stage that asks for fewer than one person is never passed.
 func (r Request) Passed(stage int) bool {
 	return stage < len(r.Plan.Stages) && r.Plan.Stages[stage].Quorum >= 1 && r.At(stage) >= r.Plan.Stages[stage].Quorum
 }

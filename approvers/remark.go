@@ -37,8 +37,8 @@ func (r Request) Answered(question int) bool {
 	return slices.ContainsFunc(r.Remarks, func(m Remark) bool { return m.Kind == Answer && m.To == question })
 }
 
-// Say adds an approver's question or comment, in Action.Reason. People who may decide now can, and people whose
-// approval of an earlier stage counts. It changes no decision and stops no clock.
+// Say adds an approver's question or comment, in Action.Reason. People who may decide now can do this, and so can
+// people whose approval of an earlier stage counts. It changes no decision and stops no clock.
 func (r Request) Say(in DecisionContext, m Action, kind RemarkKind) (Request, []Event, *Denied) {
 	if denied := r.waits(m); denied != nil {
 		return r, nil, denied
@@ -102,7 +102,7 @@ func (r Request) remark(m Remark) (Request, []Event, *Denied) {
 	if m.Text == "" {
 		return r, nil, &Denied{Code: DeniedNoReason}
 	}
-	open := 0 // the last places are kept for answers: a question that was put can always be answered
+	open := 0 // the last places are kept for answers: every question that was asked can be answered
 	for i, o := range r.Remarks {
 		if o.Kind == Question && !r.Answered(i) {
 			open++

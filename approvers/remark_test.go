@@ -128,7 +128,7 @@ func TestTheLastPlacesAreKeptForAnswers(t *testing.T) {
 				t.Errorf("%d remarks; at most %d fit", len(r.Remarks), approvers.MaxRemarks)
 			}
 			if slices.ContainsFunc(r.Remarks, func(m approvers.Remark) bool { return m.Text == "" }) {
-				t.Error("a remark without words")
+				t.Error("a remark without a text was accepted")
 			}
 		})
 	}

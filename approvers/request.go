@@ -81,11 +81,11 @@ type Request struct {
 	Execution         string             `json:"execution"` // the current one; edits make new ones
 	Args              json.RawMessage    `json:"args"`      // the execution's exact bytes
 	Digest            string             `json:"digest"`
-	Secrets           []string           `json:"secrets,omitempty"`  // the arguments that are masked where people other than its approvers can read
+	Secrets           []string           `json:"secrets,omitempty"`  // the arguments that are masked wherever people other than the approvers can read them
 	Revealed          []Reveal           `json:"revealed,omitempty"` // to whom the masked values of the current arguments were shown
 	Preview           string             `json:"preview,omitempty"`
 	MadePreview       bool               `json:"preview_made,omitempty"`  // Preview is made from the tool's title and the arguments, because nothing else says what would happen
-	PreviewFault      string             `json:"preview_fault,omitempty"` // why there is no preview although policy asks for one
+	PreviewFault      string             `json:"preview_fault,omitempty"` // why there is no preview although the policy asks for one
 	ToolPreview       *ToolPreview       `json:"forecast,omitempty"`      // a tool's own preview of the call; nil: none is made
 	Facts             AskFacts           `json:"facts"`
 	Plan              Plan               `json:"plan"`
@@ -132,7 +132,7 @@ type AskFacts struct {
 	Requesters   []PersonID        `json:"requesters"`
 	Authors      []PersonID        `json:"authors"`
 	Quote        string            `json:"quote"`                // the text that led to the call
-	MessageTS    string            `json:"message_ts,omitempty"` // the message that holds them
+	MessageTS    string            `json:"message_ts,omitempty"` // ts of the message that contains the text
 	MessageEdit  *MessageEdit      `json:"reworded,omitempty"`   // a later edit or deletion of that message
 }
 
@@ -278,7 +278,7 @@ func (r Request) title(p *Policy) string {
 	return r.stage().Title(p)
 }
 
-// counted reports whether the person's approval stands at any stage.
+// counted reports whether an approval of the person counts at any stage.
 func (r Request) counted(who PersonID) bool {
 	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who })
 }

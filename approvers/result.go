@@ -78,10 +78,10 @@ func (r Result) Text() string {
 // guidance is the advice to the model for each outcome.
 var guidance = map[Outcome]string{
 	OutcomeRejected:  "It was not run. Do not ask for the same call again; take the reason into account and offer the person an alternative.",
-	OutcomeExpired:   "It was not run: nobody decided, nobody could be shown it, or it could not start in time. Tell the person, and ask whether to request it again later.",
+	OutcomeExpired:   "It was not run: nobody decided, its card reached nobody, or it could not start in time. Tell the person, and ask whether to request it again later.",
 	OutcomeWithdrawn: "It was not run. The person who asked withdrew it; continue with what they want now.",
 	OutcomeRevoked:   "It was not run. The approval was taken back; tell the person and offer an alternative.",
-	OutcomeVoided:    "It was not run, because the tool or the policy changed while it waited. Tell the person; it may be requested anew.",
+	OutcomeVoided:    "It was not run, because the tool or the policy changed while it waited. Tell the person; it may be requested again.",
 	OutcomeRefused:   "It was not run and cannot be approved by anybody as it is. Offer the person an alternative within the policy.",
 	OutcomeUnknown:   "It may or may not have happened. Do not call it again; tell the person that somebody has to check.",
 	OutcomeObserved:  "It was not run: for now the bot only observes. Tell the person what would have been done and who would have been asked. Do not call it again.",
@@ -113,7 +113,7 @@ func (r Request) ClosedResult(p *Policy) Result {
 }
 
 // changedBefore is added to the guidance for an edited call that did not run.
-const changedBefore = " Before that its arguments had been changed, as modified says: it is the changed call that this is about."
+const changedBefore = " Its arguments had been changed before that (see modified): this is about the changed call."
 
 // reported returns the result of a run whose outcome a person reported. It says that the words are the person's, not
 // the tool's.
@@ -161,7 +161,7 @@ func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
 func unfinished(e Execution, status Outcome, reason string, m *Modified, doubt string) string {
 	out := NewResult(status, e.Tool, reason, "")
 	if out.Modified = m; m != nil {
-		out.Guidance += " It was started with arguments that had been changed, as modified says."
+		out.Guidance += " It was started with changed arguments (see modified)."
 	}
 	out.Guidance += doubt
 	return out.Text()
@@ -185,7 +185,7 @@ func (a *Retry) earlierRunNote() string {
 	if a == nil || a.Found == ExecutionFailed {
 		return ""
 	}
-	return " An earlier run of this call ended without anybody knowing how: it may have happened besides. Tell the person so."
+	return " The outcome of an earlier run of this call is unknown: it may have happened besides. Tell the person."
 }
 
 // earlierRunNote returns the note about the request's earlier run, or "".

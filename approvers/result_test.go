@@ -92,14 +92,14 @@ func TestAnEndAfterAnEditTellsOfTheEdit(t *testing.T) {
 	expired, _, _ := r.Expire(deciding(p, start.Add(time.Hour)))
 	for _, r := range []approvers.Request{rejected, expired} {
 		text := r.ClosedResult(p).Text()
-		for _, part := range []string{`"modified":{"by":"Team Lead","args":{"amount":901},"why":"because"}`, "the changed call that this is about"} {
+		for _, part := range []string{`"modified":{"by":"Team Lead","args":{"amount":901},"why":"because"}`, "this is about the changed call"} {
 			if !strings.Contains(text, part) {
 				t.Errorf("%s: %s lacks %s", r.State, text, part)
 			}
 		}
 	}
 	if text := open(t, p, "issue_refund", small).ClosedResult(p).Text(); strings.Contains(text, "modified") {
-		t.Errorf("told of an edit that there was not: %s", text)
+		t.Errorf("told of an edit that did not happen: %s", text)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestMaskedValuesAreRevealedBeforeAnApproval(t *testing.T) {
 
 	seen := revealed(t, p, r, onLead)
 	if seen.MustReveal(p, onLead.ID) || !seen.MustReveal(p, other.ID) || !seen.MustReveal(p, "") {
-		t.Errorf("who has to look: %+v", seen.Revealed)
+		t.Errorf("MustReveal is wrong for somebody after the reveals %+v", seen.Revealed)
 	}
 	_, _, denied = seen.Approve(deciding(p, start), actionBy(r, other, start))
 	wantDenied(t, denied, approvers.DeniedMasked)
@@ -86,7 +86,8 @@ func TestAnEditNeedsANewLook(t *testing.T) {
 	}
 }
 
-// blind lets a tool be approved without a look. It counts for a request only if the policy has said so all the time.
+// The policy key blind allows approvals without revealing the masked values. It counts for a request only if the policy
+// has set it ever since the call was proposed.
 func TestBlind(t *testing.T) {
 	p := masking()
 	blind := tool("issue_refund", func(t *approvers.ToolPolicy) { t.Blind = true })
@@ -96,7 +97,7 @@ func TestBlind(t *testing.T) {
 
 	r := refundAsked(t, blindly, masked)
 	if r.MustReveal(blindly, onLead.ID) || !r.MustReveal(p, onLead.ID) {
-		t.Error("it is for the policy to say")
+		t.Error("MustReveal does not follow the policy")
 	}
 	if after := mustApprove(t, blindly, r, onLead, start); after.State != approvers.Approved {
 		t.Errorf("%s", after.State)
@@ -112,7 +113,8 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// An approval that was given blind falls when the policy no longer allows that, also after the last stage.
+// An approval that was given blind no longer counts once the policy does not allow it any more, even after the last
+// stage.
 func TestBlindApprovalsFall(t *testing.T) {
 	p, stricter := masking(), masking()
 	p.Tools[5].Blind = true
@@ -134,7 +136,8 @@ func TestBlindApprovalsFall(t *testing.T) {
 	}
 }
 
-// Arguments that a new policy masks were shown until then: approvals stand, and those who come later have to look.
+// Arguments that a new policy masks were shown until then. So earlier approvals count, and later approvers must have
+// the values revealed.
 func TestNewlyMaskedValues(t *testing.T) {
 	was, now := granting(), masking()
 	now.Hash = "policy-2"
@@ -149,7 +152,7 @@ func TestNewlyMaskedValues(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedMasked)
 }
 
-// Values that are masked later than somebody looked were not revealed to them.
+// A reveal does not cover values that were masked only after it.
 func TestARevealIsForWhatWasMaskedThen(t *testing.T) {
 	p, more := masking(), masking()
 	more.Tools[5].Secrets, more.Hash = []string{"currency", "note"}, "policy-2"
@@ -177,7 +180,7 @@ func TestGrantsOfMaskedCalls(t *testing.T) {
 		t.Error("a grant would let notes through that nobody saw")
 	}
 	if r := refundAsked(t, p, free); !r.Grantable(deciding(p, start)) {
-		t.Error("nothing of it is masked")
+		t.Error("no value of it is masked")
 	}
 	p.Tools[5].Grants.Same = []string{"note"}
 	r := revealed(t, p, refundAsked(t, p, masked), onLead)
@@ -230,7 +233,7 @@ func TestNoOffersOfMaskedCalls(t *testing.T) {
 	}
 }
 
-// A reveal that is not in the history was put into the store behind its back.
+// A stored reveal that the history does not record is detected.
 func TestUnrecordedReveal(t *testing.T) {
 	r, chain := chained()
 	link := func(kind approvers.AuditKind, facts map[string]string) []approvers.AuditRecord {

@@ -24,7 +24,7 @@ func (s Stage) AsksLike(o Stage) bool {
 	return s.Group == o.Group && slices.Equal(s.Roles(), o.Roles())
 }
 
-// Equal reports whether two stages ask for the same.
+// Equal reports whether two stages have the same requirements.
 func (s Stage) Equal(o Stage) bool {
 	return s.sameRoles(o) && s.Quorum == o.Quorum && max(s.Rejects, 1) == max(o.Rejects, 1) &&
 		s.ExpiresAfter == o.ExpiresAfter && s.EscalateAfter == o.EscalateAfter
@@ -110,8 +110,9 @@ func stageList(p *Policy, stages []Stage) string {
 	return strings.Join(parts, ", then ")
 }
 
-// people returns user ids of the roles' members who are not barred, at most most. open means that there may be more:
-// groups and addresses are resolved at the click, so a role that has any is assumed to be able.
+// people returns the user ids of up to most members of the roles who are not barred. open means that the number is
+// unknown: user groups and e-mail addresses are resolved only at the click, so a role that has one of them is assumed
+// to have enough people.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
 		r, _ := p.Role(name)

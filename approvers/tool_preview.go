@@ -118,8 +118,8 @@ func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time
 	return r, []Event{PreviewMade{Headline: gains}}, true
 }
 
-// refusalIn returns why a preview says that the call would not succeed, or "" if it does not say so. Only the members of
-// a JSON object that tools commonly use for that count.
+// refusalIn returns why a preview says that the call would not succeed, or "" if it does not say so. It looks only at
+// the members of a JSON object that tools commonly use for a refusal.
 func refusalIn(text string) string {
 	var object map[string]json.RawMessage
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
@@ -301,7 +301,7 @@ func SetMember(object json.RawMessage, name string, value json.RawMessage) (json
 		if err != nil {
 			return nil, err
 		}
-		here := tok.String() == name // before the token is read over
+		here := tok.String() == name // compared now, because the next read invalidates the token
 		raw, err := dec.ReadValue()
 		if err != nil {
 			return nil, err

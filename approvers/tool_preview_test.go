@@ -61,8 +61,8 @@ func TestCriticalWaitsForItsPreview(t *testing.T) {
 	}
 }
 
-// A preview says no only by what it says: by the members that tools commonly use for that, or in the words of its
-// caller.
+// A preview counts as a refusal only if it has a member that tools commonly use for refusals, or if its caller says
+// that it is one.
 func TestPreviewSaysNo(t *testing.T) {
 	p := example()
 	for _, c := range []struct {
@@ -92,12 +92,13 @@ func TestPreviewSaysNo(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.text, after.ToolPreview.No, c.want)
 		}
 		if c.want != "" && after.Preview != r.Preview {
-			t.Errorf("%s: what says no became the headline %q", c.text, after.Preview)
+			t.Errorf("%s: a refusal became the headline %q", c.text, after.Preview)
 		}
 	}
 }
 
-// A headline that was made of the arguments gives way to what a preview says, and otherwise gets the name from it.
+// A preview's sentence replaces a headline that was made from the arguments. A preview without a sentence adds the
+// subject's name to it.
 func TestMadePreview(t *testing.T) {
 	p := example()
 	for _, c := range []struct{ text, want string }{
@@ -114,7 +115,7 @@ func TestMadePreview(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.text, after.Preview, c.want)
 		}
 		if made, _ := approvers.FindEvent[approvers.PreviewMade](events); made.Headline != (after.Preview != r.Preview) {
-			t.Errorf("%s: a new headline is told: %v", c.text, made.Headline)
+			t.Errorf("%s: the event reports a new headline: %v", c.text, made.Headline)
 		}
 	}
 }

@@ -264,8 +264,8 @@ type Edited struct {
 
 // Modify replaces the arguments. Earlier approvals no longer count, and the call is planned again. The editor must have
 // seen the masked values. Their own approval counts if they have the authority for the new plan's first stage and were
-// shown all arguments. If the call
-// is critical now, they must also have typed the value, and its tool preview must not be pending.
+// shown all arguments. If the call is critical now, they must also have typed the value, and its tool preview must not
+// be pending.
 func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied
@@ -323,8 +323,8 @@ func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason
 	return r.end(Withdrawn, who.ID, who.Name, "", reason, in.Now)
 }
 
-// Revoke ends an approved request before it runs, for good, with a reason. People who approved can, and people who may
-// decide now.
+// Revoke ends a request for good before it runs, and needs a reason. People whose approval counts can revoke it. Once
+// it is approved, everybody who could decide its last stage can, too.
 func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if r.State == Consumed {
 		return r, nil, &Denied{Code: DeniedStarted}

@@ -239,7 +239,7 @@ func TestModify(t *testing.T) {
 			t.Fatalf("%s at stage %d, %s, %v", r.State, r.Stage, r.Plan.Risk, denied)
 		}
 	})
-	t.Run("who was not shown all of it does not approve by the edit", func(t *testing.T) {
+	t.Run("an editor who was not shown all arguments does not approve by the edit", func(t *testing.T) {
 		p := example()
 		r := open(t, p, "issue_refund", small)
 		m := actionBy(r, onLead, start)

@@ -35,7 +35,7 @@ func (t *Tree) Root() (tlog.Hash, error) {
 	return tlog.TreeHash(int64(t.Size), tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) { return t.Roots, nil }))
 }
 
-// Leaves reads n leaves, starting at a number.
+// Leaves reads up to n leaves, starting with leaf number from.
 type Leaves func(from, n uint64) ([]tlog.Hash, error)
 
 // ReadHashes computes the roots of complete subtrees, which tlog identifies by index, from their leaves.

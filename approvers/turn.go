@@ -32,7 +32,7 @@ type Turn struct {
 	Problem      string     `json:"problem,omitempty"` // the sentence shown to people when it stopped
 	CanRetry     bool       `json:"can_retry,omitempty"`
 	Feedback     []Feedback `json:"ratings,omitempty"` // the latest feedback of each person
-	Stopping     string     `json:"halted,omitempty"`  // the sentence for people when somebody stopped it: it ends once its calls have ended. Empty: nobody did
+	Stopping     string     `json:"halted,omitempty"`  // the sentence for people when somebody stopped it: the turn ends once its calls have ended. Empty: nobody stopped it
 }
 
 // Feedback is one person's rating of an answer.

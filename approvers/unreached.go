@@ -8,7 +8,7 @@ import (
 // Unreached says that Slack refused every card of a stage, so that nobody who may decide it can see one.
 type Unreached struct {
 	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until,omitzero"`   // when a card was shown; zero: it still lasts
+	Until  time.Time `json:"until,omitzero"`   // when a card was shown again; zero: nobody can see one yet
 	Cause  string    `json:"cause"`            // Slack's reason for the last card
 	Before bool      `json:"before,omitempty"` // people saw a card of the stage earlier
 }
@@ -59,7 +59,7 @@ func expiryReason(r Request) string {
 	case !r.ReachesNobody():
 		return "nobody decided in time"
 	case r.Unreached.Before:
-		return "nobody decided in time, and in the end Slack showed it to nobody (" + r.Unreached.Cause + ")"
+		return "nobody decided in time, and in the end its card reached nobody (" + r.Unreached.Cause + ")"
 	}
-	return "nobody could be shown it (" + r.Unreached.Cause + ")"
+	return "its card reached nobody (" + r.Unreached.Cause + ")"
 }

@@ -138,7 +138,7 @@ func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
 		return nil
 	}
 	if denied := agent.MayAsk(who); denied != nil {
-		return nil //nolint:nilerr // there is nothing that they could be offered
+		return nil //nolint:nilerr // no prompts to offer to a person who may not ask
 	}
 	p := slack.AssistantThreadsSetSuggestedPromptsParameters{Title: "Ask in your own words, for example:", ChannelID: channel, ThreadTS: thread}
 	for _, prompt := range agent.Prompts {
@@ -180,7 +180,7 @@ func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) erro
 	if !errors.As(err, &d) {
 		return err
 	}
-	if d.Code != approvers.DeniedNothing && d.Code != approvers.DeniedNotFound { // otherwise it has ended in the meantime
+	if d.Code != approvers.DeniedNothing && d.Code != approvers.DeniedNotFound { // with these codes there is nothing left to stop
 		to := ephemeralReply{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}
 		b.replyEphemeral(ctx, to, render.DeniedAsker(d, approvers.ChannelRef{DM: e.Event.dm()}))
 	}

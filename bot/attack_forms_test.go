@@ -33,13 +33,13 @@ func wrongForms() []attack {
 		}}
 	}
 	return []attack{
-		submitted("metadata that is none", "U0002", render.ActReject, "", madeUp, func(*attackHarness, target) string { return "reject everything" }, why),
+		submitted("metadata that is not a token", "U0002", render.ActReject, "", madeUp, func(*attackHarness, target) string { return "reject everything" }, why),
 		submitted("metadata of another print", "U0002", render.ActReject, approvers.DeniedUnrecorded, anew, meta(func(_ *attackHarness, _ target, f *render.FormToken) { f.Print = "feedfacefeedface" }), why),
 		submitted("metadata of no request", "U0002", render.ActReject, approvers.DeniedForged, madeUp, meta(func(_ *attackHarness, _ target, f *render.FormToken) { f.Ref = "req_none" }), why),
 		submitted("metadata of another request", "U0002", render.ActReject, approvers.DeniedForged, madeUp, meta(func(s *attackHarness, _ target, f *render.FormToken) { f.Ref = s.refund().Ref }), why),
 		submitted("metadata of another card", "U0002", render.ActReject, approvers.DeniedForged, madeUp, meta(func(s *attackHarness, _ target, f *render.FormToken) { f.Message = s.refund().Message }), why),
 		submitted("a form that nobody drew", "U0002", "approve_at_once", approvers.DeniedForged, madeUp, asDrawn, why),
-		submitted("a form for what is no form", "U0002", render.ActApprove, approvers.DeniedForged, madeUp, asDrawn, why),
+		submitted("a form for an action without one", "U0002", render.ActApprove, approvers.DeniedForged, madeUp, asDrawn, why),
 		submitted("a rejection without a reason", "U0002", render.ActReject, "", "Say why", asDrawn, noReason),
 		submitted("a rejection by somebody else", "U0001", render.ActReject, approvers.DeniedNotMember, noMember, asDrawn, why),
 		submitted("a rejection by a guest", "U0900", render.ActReject, approvers.DeniedGuest, "Guests can't decide", asDrawn, why),
@@ -60,7 +60,7 @@ func wrongForms() []attack {
 			t := s.long()
 			return t, "U0002", s.send(t.form("U0002", render.ActArguments, s.filled(t, 0), nil))
 		}},
-		{"what the card can't show whole, approved from the card", approvers.DeniedForged, madeUp, func(s *attackHarness) (target, string, string) {
+		{"a call that its card can't show whole, approved from the card", approvers.DeniedForged, madeUp, func(s *attackHarness) (target, string, string) {
 			t := s.long()
 			return t, "U0002", s.send(t.press("U0002", render.ActApprove))
 		}},
@@ -91,7 +91,7 @@ func wrongForms() []attack {
 		edits("an edit that says the same in other bytes", "Nothing was changed", ` { "order_id" : "ORDER" } `),
 		edits("an edit with a name twice", "are the same", `{"order_id":"ORDER","order_id":"ORD-2"}`),
 		edits("an edit with names that differ in case only", "differ only in case", `{"order_id":"ORDER","Order_ID":"ORD-2"}`),
-		edits("an edit that is no JSON", "not valid JSON", `{"order_id":`),
+		edits("an edit that is not JSON", "not valid JSON", `{"order_id":`),
 		edits("an edit that is not an object", "a JSON object is needed", `["ORDER"]`),
 		edits("an edit that the tool refuses", "must be between", `{"order_id":"ORDER","amount":99999}`),
 	}

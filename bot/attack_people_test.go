@@ -46,7 +46,7 @@ func wrongPeople() []attack {
 		by("a deactivated account that the policy names", "U0902", approvers.DeniedDeactivated, "deactivated", nil),
 		by("a stranger whom the policy names", "U0903", approvers.DeniedForeign, "Only members of this workspace", nil),
 		by("a bot that the policy names", "U0904", approvers.DeniedBot, "Bots can't decide", nil),
-		by("nobody whom Slack knows", "U9999", approvers.DeniedUnidentified, "Slack could not tell", nil),
+		by("somebody whom Slack does not know", "U9999", approvers.DeniedUnidentified, "Slack could not tell", nil),
 		by("the requester", "U0100", approvers.DeniedSelf, "you asked for this", nil),
 		turned("somebody who became a guest a moment ago", workspace.UserChange{Guest: &yes}, workspace.UserChange{Guest: &no, SingleGuest: &no}, approvers.DeniedGuest, "Guests can't decide"),
 		turned("somebody who moved to another workspace", workspace.UserChange{Team: &there}, workspace.UserChange{Team: &here}, approvers.DeniedForeign, "Only members"),

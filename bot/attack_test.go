@@ -204,7 +204,7 @@ func TestAttacks(t *testing.T) {
 			tried++
 			since := s.tap.count()
 			target, attacker, answer := a.try(s)
-			defer func() { // whatever else fails
+			defer func() { // even if a check below fails
 				s.quiet()
 				s.restored()
 				if got, was := s.fate(target.Ref), s.before[target.Ref]; got != was {
@@ -213,11 +213,11 @@ func TestAttacks(t *testing.T) {
 				}
 				clear(s.before)
 			}()
-			s.quiet() // then it is recorded and told, or never will be
+			s.quiet() // from now on the attempt is recorded and told, or never will be
 			if a.code != "" {
 				denials := s.denials(target.Ref)
 				if len(denials) == 0 {
-					t.Fatal("it is not recorded")
+					t.Fatal("the attempt is not recorded")
 				}
 				recorded++
 				last := denials[len(denials)-1]

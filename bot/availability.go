@@ -53,8 +53,8 @@ func (b *Bot) Depart(ctx context.Context, t store.Timer) error {
 // userChange is Slack's event about a change of a person.
 const userChange = "user_change"
 
-// aboutAccount reports whether an event says that an account was deactivated or, as far as the bot remembers it as
-// deactivated, activated again. Slack sends the same event for other changes, such as each new status.
+// aboutAccount reports whether an event says that an account was deactivated, or that an account that the bot remembers
+// as deactivated is active again. Slack sends the same event for other changes, such as each new status.
 func aboutAccount(users *directory.Users, e event) bool {
 	var who struct {
 		ID      string `json:"id"`
@@ -110,7 +110,7 @@ func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (app
 }
 
 // stagePeople looks up the people of a request's stage: the members of its roles, the leads who were told, and invited
-// people, also those who can't decide now. It is empty for a request that does not wait.
+// people. It includes people who can't decide now. It returns nobody for a request that does not wait.
 func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
 	stage, err := b.Views.StageSnapshot(ctx, request)
 	if err != nil || stage.Request.State != approvers.Pending {
@@ -146,7 +146,7 @@ const (
 	maxDisturbed = 50 // maximum number of people per request whose do-not-disturb is queried
 )
 
-// presence returns a person's availability according to the person and Slack.
+// presence returns a person's availability, from the absence that they recorded and from Slack's answers.
 func (b *Bot) presence(ctx context.Context, user string, stage view.StageSnapshot, depth int, ask bool) (approvers.Presence, error) {
 	r := stage.Request
 	who, err := b.users.Clicker(ctx, user, stage.Policy, r.Tool, approvers.Low, &r)

@@ -223,8 +223,8 @@ func timeOfDay(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// span parses a duration such as "3 days", and returns its end: the same time of day as from, which is the start of a day
-// if it was given without a time.
+// span parses a duration such as "3 days", and returns its end, which is at the same time of day as from. A start that
+// was given without a time is the start of its day.
 func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 	count, word := in.next(), in.next()
 	unit := strings.TrimSuffix(word, "s")

@@ -174,7 +174,7 @@ func testDeactivatedWhileItWaits(t *testing.T, h *harness) {
 	h.says("sam", "#support", refundCall)
 	h.finds("ada", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
-	for _, change := range []workspace.UserChange{{Title: new(string)}, {Deactivated: new(true)}} { // the first means nothing
+	for _, change := range []workspace.UserChange{{Title: new(string)}, {Deactivated: new(true)}} { // the first change has no effect
 		if err := h.slack.ChangeUser("U0002", change); err != nil {
 			t.Fatal(err)
 		}
@@ -185,8 +185,8 @@ func testDeactivatedWhileItWaits(t *testing.T, h *harness) {
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0003> (Finance Director)")
 }
 
-// When nobody can be shown a card because the only approver's account is deactivated, they get it when it is activated
-// again.
+// If a card reaches nobody because the only approver's account is deactivated, the approver gets it when the account is
+// activated again.
 func TestActivatedAgainWhileItWaits(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

@@ -68,8 +68,8 @@ type Bot struct {
 	refused         *refusedBySlack
 	statuses        statuses
 	viewedChannels  viewedChannels
-	rereadAt        transport.ReceiptClock // of messages that are read from histories
-	gapsRecorded    atomic.Int64           // the Listening.Began up to which gaps are recorded
+	rereadAt        transport.ReceiptClock // receipt times of messages that are read from histories
+	gapsRecorded    atomic.Int64           // gaps up to this Listening.Began are recorded
 }
 
 // New returns a bot. It makes no calls.
@@ -246,7 +246,7 @@ func (b *Bot) Ready(context.Context) error {
 	return b.transport.Ready()
 }
 
-// Arriving returns an error if, as far as the bot can know, nothing of Slack's arrives although the bot is ready.
+// Arriving returns an error if the bot is ready but, as far as it can tell, receives nothing from Slack.
 func (b *Bot) Arriving() error { return b.transport.Arriving() }
 
 // Worth reports whether calls to Slack may succeed now: Slack answers, or it is time to test whether it does.

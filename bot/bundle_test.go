@@ -190,7 +190,7 @@ func TestBundleRejectAll(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed", "rejected", "too much")
 }
 
-// A call moves to a card of its own when there is more to say about it. In direct messages each person has a copy of
+// A call of a bundle can be moved to a card of its own from its Details…. In direct messages each person has a copy of
 // the bundle.
 func TestBundleApart(t *testing.T) {
 	t.Parallel()
@@ -207,7 +207,7 @@ func TestBundleApart(t *testing.T) {
 	h.opened("ada", render.ActArguments)
 	for _, c := range []struct{ user, says string }{{"teo", "It has a card of its own now"}, {"ada", "There is nothing left to do here"}} {
 		h.clicksInDetails(c.user, render.ActApart)
-		h.until("the form of "+c.user+" says what came of it", func() bool {
+		h.until("the form of "+c.user+" shows the outcome", func() bool {
 			return strings.Contains(fmt.Sprint(h.call("GET", "/people/"+c.user+"/views", nil)), c.says)
 		})
 	}
@@ -231,7 +231,7 @@ func TestBundleApart(t *testing.T) {
 }
 
 // The policy's caps prevent a flood: two cards are open; the others wait in the queue, are counted in one message, and
-// later appear with a typed value. The message is removed when the queue is empty.
+// require a typed value when they appear. The message is removed when the queue is empty.
 func TestCardQueueInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver = 2 })

@@ -68,7 +68,7 @@ func TestNothingBypassesVisible(t *testing.T) {
 				written++
 				for _, arg := range call.Args {
 					for _, field := range uncleaned(arg) {
-						t.Errorf("%s: %s is written as it stands", files.Position(field.Pos()), field.Sel.Name)
+						t.Errorf("%s: %s is written unchanged", files.Position(field.Pos()), field.Sel.Name)
 					}
 				}
 			}

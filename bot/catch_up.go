@@ -38,8 +38,8 @@ const (
 
 // CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
 // Messages that were received are known by their id, so that the order of histories, deliveries and retries does not
-// matter. It continues where an earlier process stopped. If the timer names a channel that the bot has joined, only that
-// channel is read.
+// matter. It continues where an earlier process stopped. If the timer names a channel that the bot has joined, only
+// that channel is read.
 func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	}
 	joined := t.Ref != store.SettingReception
 	switch {
-	case joined && now.Until.IsZero(): // nothing of this store's time is there
+	case joined && now.Until.IsZero(): // nothing was ever received, so no message was missed
 		return b.Intake.JoinedRead(ctx, t)
 	case joined:
 		gap := now.Joined(b.Now())
@@ -73,8 +73,8 @@ func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	return b.Intake.JoinedRead(ctx, t)
 }
 
-// readJoined reads a channel that the bot has joined, as far back as any history is read. The bot may have been down when
-// it was removed from the channel, and what it received before is known from the conversations.
+// readJoined reads a channel that the bot has joined, as far back as any history is read. The bot may have been down
+// when it was removed from the channel. The threads to read are those of its recent conversations there.
 func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 	c.oldest, _ = c.gap.Oldest(c.since)
 	if _, err := c.recentTalks(ctx); err != nil {
@@ -92,11 +92,11 @@ type catchUp struct {
 	*Bot
 	me     directory.Self
 	gap    settings.Gap
-	since  time.Time           // of the reception
+	since  time.Time           // the first start of this store
 	oldest time.Time           // messages from this time are read
 	talks  map[string][]string // threads of recent conversations, by channel
 	found  int                 // messages that had not been received
-	unread map[string]int      // channels whose history Slack does not show, by its reason
+	unread map[string]int      // number of channels whose history Slack does not show, by Slack's reason
 }
 
 // history is a channel with a history.
@@ -108,7 +108,7 @@ type history struct {
 func (c *catchUp) run(ctx context.Context) error {
 	var cut bool
 	if c.oldest, cut = c.gap.Oldest(c.since); cut {
-		c.Log.Warn("the gap is longer than messages are read back; what was written before is not answered", "from", c.gap.Received, "read_from", c.oldest)
+		c.Log.Warn("the gap is longer than the history that is read back; earlier messages are not answered", "from", c.gap.Received, "read_from", c.oldest)
 	}
 	channels, err := c.channels(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *catchUp) report() {
 		c.Log.Info("messages were read that had not been received", "from", c.gap.From, "to", c.gap.To, "messages", c.found)
 	}
 	for _, cause := range slices.Sorted(maps.Keys(c.unread)) {
-		c.Log.Warn("channels can't be read after a gap; what people wrote there in it is not answered", "channels", c.unread[cause], "cause", cause)
+		c.Log.Warn("channels can't be read after a gap; messages written there during the gap are not answered", "channels", c.unread[cause], "cause", cause)
 	}
 }
 

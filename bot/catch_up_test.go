@@ -111,8 +111,8 @@ func (m *manyHistories) called(start string) (calls, places int) {
 	return calls, places
 }
 
-// TestCatchUpBounds: of channels, messages, threads, replies and days, no more than the limits is read, and the log
-// says so, each limit once in each place.
+// TestCatchUpBounds checks that no more channels, messages, threads, replies and days are read than the limits allow,
+// and that the log names each limit once in each place.
 func TestCatchUpBounds(t *testing.T) {
 	slack := &manyHistories{calls: map[string]int{}, oldest: map[string]string{}, says: map[string][]map[string]any{}}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
@@ -167,7 +167,7 @@ func TestCatchUpBounds(t *testing.T) {
 	}
 	said := h.log.String()[before:]
 	for _, line := range []string{
-		"the gap is longer than messages are read back",
+		"the gap is longer than the history that is read back",
 		"limit=channels most=500", "limit=messages most=1000 channel=" + manyMessages, "limit=threads most=200 channel=" + manyThreads, "limit=replies most=1000 channel=" + manyThreads,
 	} {
 		if n := strings.Count(said, line); n != 1 {

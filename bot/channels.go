@@ -13,9 +13,9 @@ import (
 	"countersign/store"
 )
 
-// channelEvent returns the channel that the bot has lost, if that is why Slack refused an outbox message: by its id, or
-// as in the policy if Slack does not say more. It is empty for direct messages, and if the bot is still a member: Slack
-// then refuses only this message.
+// channelEvent returns the channel that the bot has lost, if that is why Slack refused an outbox message. lost is the
+// channel's id, or its name from the policy if the id is unknown. It is empty for direct messages, and if the bot is
+// still a member: then Slack refuses only this message.
 func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {
@@ -40,7 +40,7 @@ func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (los
 	case err != nil:
 		b.Log.Debug("Slack did not say whether the bot is in a channel", "channel", lost, "error", err)
 	case member:
-		b.Log.Warn("Slack says of one message that the bot is not in the channel, and of the channel that it is; only this message goes elsewhere",
+		b.Log.Warn("Slack refuses one message because the bot is not in the channel, although it says that the bot is a member; only this message goes elsewhere",
 			"message", string(vm.Message.Kind), "channel", lost)
 		return "", nil
 	}
@@ -103,7 +103,7 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 }
 
 // A Slack Connect channel includes people of other organisations, who must not see what cards contain. Cards are
-// therefore not posted there unless the policy names the channel. Each approver gets theirs by direct message, as if
+// therefore not posted there unless the policy names the channel. Each approver gets the card by direct message, as if
 // the bot could not write in the channel. A conversation stays in the channel where it began.
 
 // mayShare reports whether the policy allows cards in a channel with people of other organisations. names are the

@@ -33,7 +33,7 @@ var (
 	// errForged says that the bot never posted such a button there.
 	errForged = errors.New("the bot never posted such a button there")
 	// errWorkspace says that a delivery came from another workspace, or is for another app.
-	errWorkspace = errors.New("it came from another workspace, or for another app")
+	errWorkspace = errors.New("it came from another workspace, or is for another app")
 )
 
 // refusals maps these errors to codes.
@@ -50,7 +50,7 @@ var refusals = []struct {
 // is known, it must match too.
 func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
 	s := render.ClickTarget{Token: token}
-	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read first: the view read next then includes the message that it was recorded with
+	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read before the view, so that the view includes the message with which the rendering was recorded
 	vm, err := b.Views.Message(ctx, token.Message)
 	if errors.Is(err, store.ErrNotFound) {
 		return s, errUnknown
@@ -159,7 +159,7 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 	if _, _, err := b.Views.Delivery(ctx, channel, ts); errors.Is(err, store.ErrNotFound) && i.postedBy(me) {
 		// The bot posted it twice, because Slack's answer to the first post was lost.
 		if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil && !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
-			b.Log.Info("a card that was posted twice can't be deleted; that is tried again later", "error", slackapi.Explain(err))
+			b.Log.Info("a duplicate of a card can't be deleted; the deletion is tried again later", "error", slackapi.Explain(err))
 			if err := b.Outbox.LeftOver(ctx, s.Message.ID, channel, ts, slackapi.Explain(err)); err != nil {
 				return s, err
 			}

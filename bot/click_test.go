@@ -214,9 +214,9 @@ func TestForgedForms(t *testing.T) {
 	}
 }
 
-// Slack may show a version that the bot never recorded: it was stopped in between, and the state had changed when it
-// drew the message again. A click on that version decides nothing, because it is unknown what was shown, but it is not
-// a forgery. The person is told so, the message is redrawn, and the next click counts.
+// Slack may show a version that the bot never recorded: the bot stopped before it could record the version, and the
+// state had changed when it drew the message again. A click on that version decides nothing, because it is unknown what
+// was shown, but it is not a forgery. The person is told so, the message is redrawn, and the next click counts.
 func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

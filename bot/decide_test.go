@@ -44,8 +44,8 @@ func TestModify(t *testing.T) {
 	}
 }
 
-// The button of Modify… does what it says. If the entered values lead to something else, the form stays open with another
-// button and says why, and nothing is decided until that is pressed.
+// The button of Modify… does what it says. If the entered values lead to something else, the form stays open with
+// another button and says why, and nothing is decided until that is pressed.
 func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[2].Rules = []approvers.Rule{{Risk: approvers.Critical, When: approvers.Condition{Text: "args.amount > 500", Eval: func(f approvers.Facts) (bool, error) {
@@ -70,7 +70,7 @@ func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 	if form = h.opened("teo", render.ActModify); !strings.Contains(fmt.Sprint(form["blocks"]), "it is critical risk, above what Team Lead may approve.") {
 		t.Errorf("the form does not say why it is not an approval: %v", form["blocks"])
 	}
-	submit("600", "Send to Finance Director") // which is an approval
+	submit("600", "Send to Finance Director") // 600 could be approved, so the button changes
 	h.quiet()
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "49.99")
 	submit("700", "Change and approve")
@@ -187,7 +187,7 @@ func TestFailsClosedWithoutIdentity(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// If two people click at once, one wins, and the other is told who it was.
+// If two people click at the same time, one wins, and the other is told who it was.
 func TestTwoClickers(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

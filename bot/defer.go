@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// The bot does nothing for a person whom it can't look up. A message whose writer Slack does not tell is kept and tried
-// again for a while, and the later messages of its conversation wait behind it.
+// The bot does nothing for a person whom it can't look up. A message whose writer Slack does not identify is kept and
+// tried again for a while, and the later messages of its conversation wait behind it.
 const (
 	firstLookup  = 15 * time.Second
 	lastLookup   = 2 * time.Minute
@@ -41,7 +41,7 @@ func isDeferred(err error) bool {
 	return errors.As(err, &later)
 }
 
-// unknownWriter is a message whose writer Slack does not tell.
+// unknownWriter is a message whose writer Slack does not identify.
 type unknownWriter struct {
 	*Bot
 	row store.Inbox
@@ -75,8 +75,8 @@ func (b unknownWriter) deferred(ctx context.Context, cause error) error {
 	return deferredError{cause, min(wait, lastLookup)}
 }
 
-// tell tells something to the writer, if the message is meant for the bot: it is addressed to it, or belongs to a
-// conversation that is under way.
+// tell sends a notice to the writer if the message is meant for the bot: the message is addressed to the bot, or
+// belongs to a conversation that is under way.
 func (b unknownWriter) tell(ctx context.Context, words *render.RichText) {
 	if !isAddressed(b.row, &b.self) {
 		me, known := b.self.known()

@@ -60,7 +60,7 @@ func TestFullDisk(t *testing.T) {
 	refused("a click", click(render.ActApprove))
 	h.finds("teo", "#support-approvals", "", "Nothing was done: I could not take your click in.")
 	refused("a click that opens a form", click(render.ActReject))
-	h.until("the form says why it is none", func() bool {
+	h.until("the modal says why there is no form", func() bool {
 		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "Nothing was done: I could not take your click in.")
 	})
 	h.says("sam", "#support", "@bot call search_orders {}")

@@ -244,7 +244,7 @@ func (w *streamWriter) mayStream(ctx context.Context) bool {
 // start starts a stream with the text so far.
 func (w *streamWriter) start(ctx context.Context, text string) error {
 	next, pieces := w.more(text)
-	if len(pieces) == 0 { // nothing is complete yet, or the first block that is does not fit: a message shows its beginning
+	if len(pieces) == 0 { // no block is complete yet, or the first complete one does not fit: then a message shows its beginning
 		w.tried = markdown.Settled(text) > next
 		return nil
 	}
@@ -263,14 +263,14 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 	}
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil:
-	case slackapi.IsBlocksRefused(err): // the message says which kind it is
+	case slackapi.IsBlocksRefused(err): // posting the draft as a message finds out which kind of block Slack refuses
 		w.tried = true
 		w.b.Log.Debug("Slack refuses the blocks of a stream; the draft is shown by editing a message", "cause", slackapi.Explain(err))
 		return nil
 	case slackapi.IsMissing(err):
 		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
 		return nil
-	case slackapi.IsUnusable(err): // it may have begun nevertheless: the draft is looked for, and changed
+	case slackapi.IsUnusable(err): // the stream may have begun nevertheless: its message is looked for, and edited
 		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
 		w.s = store.OutboxMessage{}
 		return nil
@@ -348,7 +348,7 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 	case err == nil:
 	case slackapi.IsNotSent(err) && slackapi.ErrorCode(err) == "":
 		return err
-	default: // a posted message carries its id, and is found when the answer is shown
+	default: // if the message was posted, it carries its id and is found when the answer is shown
 		return errNoUse
 	}
 	w.s.Channel, w.s.TS = channel, ts

@@ -34,7 +34,7 @@ func TestExplainCall(t *testing.T) {
 	h.commands("gus", "#support", "explain search_orders")
 	h.answered("gus", "#support", "full members of this workspace only")
 	if waiting, err := h.workflow.Views.Waiting(context.Background()); err != nil || waiting {
-		t.Error("something was asked for", err)
+		t.Error("a request was created", err)
 	}
 }
 

@@ -317,8 +317,8 @@ func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget
 	return nil
 }
 
-// noForm returns the reason why a person gets no form, if it is their authority or the request's state. The attempt is
-// then recorded.
+// noForm returns the reason why a person gets no form, if they lack the authority or the request's state does not allow
+// the action. The caller then records the attempt.
 func noForm(action string, s render.ClickTarget, who approvers.Identity) *approvers.Denied {
 	if s.Elicitation != nil {
 		return s.Elicitation.Answerable(who, s.Now)
@@ -338,7 +338,7 @@ func noForm(action string, s render.ClickTarget, who approvers.Identity) *approv
 }
 
 // form draws the modal of an action. If the person can't perform the action, the modal says why. An action without a
-// form of its own gets nothing that could be submitted.
+// form of its own gets a modal that can't be submitted.
 func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	if action == render.ActHappened {
 		return render.ReportForm(s)

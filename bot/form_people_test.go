@@ -183,7 +183,7 @@ func TestGroupStageThroughSlack(t *testing.T) {
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[toolIndex(h.policy, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Group: "support", Quorum: 1}}
 	})
-	if err := h.slack.SetGroupUsers("S0001", []string{"U0001", "U0003", "U0004"}); err != nil { // Ada holds no role that may
+	if err := h.slack.SetGroupUsers("S0001", []string{"U0001", "U0003", "U0004"}); err != nil { // Ada holds no role that may decide
 		t.Fatal(err)
 	}
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
@@ -203,7 +203,7 @@ func TestGroupStageThroughSlack(t *testing.T) {
 	h.finds("kenji", "countersign", "", "Approved by <@U0004> (Finance Director)")
 }
 
-// A card in a channel mentions the members of those of the stage's roles that read their cards there.
+// A card in a channel mentions only members of roles that read their cards there, out of all roles of the stage.
 func TestCallsOfSeveralRoles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

@@ -117,8 +117,8 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 	return asClick(string(raw))
 }
 
-// A request that is not a current one of Slack's is refused with a status that docs/transports.md lists, and a text
-// that reveals nothing. A signed request that is not for the bot is accepted and has no effect. Neither decides
+// A request that is not a valid, current request of Slack's is refused, with a status that docs/transports.md lists and
+// a text that reveals nothing. A signed request that is not for the bot is accepted and has no effect. Neither decides
 // anything or posts a message.
 func TestUnsignedRequests(t *testing.T) {
 	t.Parallel()
@@ -162,8 +162,8 @@ func TestUnsignedRequests(t *testing.T) {
 		"six minutes old":        {with(func(s *sending) { s.at = s.at.Add(-6 * time.Minute) }), 401},
 		"six minutes ahead":      {with(func(s *sending) { s.at = s.at.Add(6 * time.Minute) }), 401},
 		"of the year 1970":       {with(func(s *sending) { s.at = time.Unix(0, 0) }), 401},
-		"a time that is none":    {header("X-Slack-Request-Timestamp", "now"), 401},
-		"a time beyond all":      {header("X-Slack-Request-Timestamp", "99999999999999999999"), 401},
+		"an invalid time":        {header("X-Slack-Request-Timestamp", "now"), 401},
+		"a time out of range":    {header("X-Slack-Request-Timestamp", "99999999999999999999"), 401},
 		"GET":                    {with(func(s *sending) { s.method = http.MethodGet }), 405},
 		"PUT":                    {with(func(s *sending) { s.method = http.MethodPut }), 405},
 		"OPTIONS":                {with(func(s *sending) { s.method = http.MethodOptions }), 405},
@@ -178,7 +178,7 @@ func TestUnsignedRequests(t *testing.T) {
 		"a form for JSON":        {header("Content-Type", "application/json"), 400},
 		"garbage as a form":      {with(func(s *sending) { s.body = "\x00\xff%zz;" }), 400},
 		"garbage as JSON":        {asEvent("\x00\xff{"), 400},
-		"JSON that is no object": {asEvent("[]"), 400},
+		"JSON but not an object": {asEvent("[]"), 400},
 		"garbage as a payload":   {asClick("{"), 400},
 		"nothing":                {with(func(s *sending) { s.body = "" }), 400},
 		"nothing as JSON":        {asEvent(""), 400},
@@ -277,7 +277,7 @@ func TestReplay(t *testing.T) {
 		}
 		return string(raw)
 	}
-	refused := asClick(form(" ")) // the same form with other words: it stands for a form that was refused first and is accepted now
+	refused := asClick(form(" ")) // refused for its blank reason; the same form comes again below with a reason that would be accepted
 	if status, text := h.sends(refused); status != 200 || !strings.Contains(text, `"response_action":"errors"`) {
 		t.Fatalf("a form without a reason is answered with %d %s", status, text)
 	}
@@ -373,7 +373,7 @@ func TestSameRequestAtOnce(t *testing.T) {
 		t.Errorf("%d decisions, %v; ran %q", len(r.Decisions), err, h.runs())
 	}
 	if denied := strings.Count(h.log.String(), "a click was refused"); denied != 0 {
-		t.Errorf("%d clicks came twice", denied)
+		t.Errorf("%d copies of the click were handled and refused", denied)
 	}
 }
 
@@ -402,8 +402,8 @@ func TestRetryIsHeard(t *testing.T) {
 		t.Errorf("the retry is answered with %d", status)
 	}
 	h.until("what it asks for has run", func() bool { return len(h.runs()) == 1 })
-	if !strings.Contains(h.log.String(), "Slack delivers again what was not acknowledged in time") {
-		t.Error("the log does not tell of the retry")
+	if !strings.Contains(h.log.String(), "Slack retries a delivery that was not acknowledged in time") {
+		t.Error("the log does not mention the retry")
 	}
 }
 

@@ -37,7 +37,7 @@ var calls = map[string]struct {
 	"UpdateMessageContext":                       {"chat.update", []string{"chat:write"}},
 	"DeleteMessageContext":                       {"chat.delete", []string{"chat:write"}},
 	"GetPermalinkContext":                        {"chat.getPermalink", nil},
-	"GetConversationInfoContext":                 {"conversations.info", []string{"channels:read", "groups:read", "mpim:read"}}, // of direct messages it is never asked
+	"GetConversationInfoContext":                 {"conversations.info", []string{"channels:read", "groups:read", "mpim:read"}}, // never called for direct messages
 	"GetConversationsContext":                    {"conversations.list", []string{"channels:read", "groups:read"}},
 	"GetConversationsForUserContext":             {"users.conversations", []string{"channels:read", "groups:read", "im:read", "mpim:read"}},
 	"OpenConversationContext":                    {"conversations.open", []string{"im:write"}},

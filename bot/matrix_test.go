@@ -36,7 +36,7 @@ var risks = []approvers.Risk{approvers.Low, approvers.Medium, approvers.High, ap
 
 // crew lets Teo decide calls of every risk, in the channel and by direct message.
 func crew(p *approvers.Policy) {
-	teo := []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, {Kind: approvers.MemberUser, Value: "U0004"}} // Kenji beside him, for what Teo asks for himself
+	teo := []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, {Kind: approvers.MemberUser, Value: "U0004"}} // Kenji too, for calls that Teo requests
 	for _, r := range risks {
 		p.Tools = append(p.Tools, approvers.ToolPolicy{
 			Name: "do_" + r.String(), Risk: r, Confirm: true, Stages: []approvers.Stage{{Approver: "crew", Or: []string{"crew-dm"}, Quorum: 1}},
@@ -233,7 +233,7 @@ func (m *matrix) answersOn(method string, with func(url.Values) string) {
 	}
 }
 
-// changed is the event user_change in Slack's format.
+// changed delivers the event user_change in Slack's format.
 func (m *matrix) changed() {
 	m.n++
 	raw, err := json.Marshal(payload{"type": "event_callback", "event_id": fmt.Sprint("Ev", m.n), "team_id": "T0001", "event": payload{"type": "user_change", "user": payload{"id": "U0002"}}})

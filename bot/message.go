@@ -37,7 +37,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	var unnamed error
 	if isUnpermitted(err) {
 		unnamed = err
-		b.Log.Error("the bot token lacks a scope, so Slack does not tell a channel's name", "channel", e.Event.channelID(), "cause", slackapi.Explain(err))
+		b.Log.Error("the bot token lacks a scope, so the name of a channel is unknown", "channel", e.Event.channelID(), "cause", slackapi.Explain(err))
 	} else if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	}
 	if result.Denied != nil && !result.Ignored && told {
 		words := render.DeniedAsker(result.Denied, u.Channel)
-		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may name the channel that Slack does not
+		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by the name that Slack does not show
 			words = render.Unpermitted()
 		}
 		b.replyEphemeral(ctx, here, words)
@@ -234,8 +234,8 @@ func (e event) deletion() bool {
 	return e.Type == "message" && (e.Subtype == subtypeDeleted || e.Subtype == subtypeTombstone) && e.TS != "" && e.channelID() != ""
 }
 
-// deletionID returns an id for a deletion. The removal of a thread's placeholder with its last reply is a separate
-// deletion and has none.
+// deletionID returns an id for a deletion. When the last reply of a thread is deleted, Slack also removes the
+// placeholder of its first message. That is a separate deletion, which has no id.
 func (e event) deletionID() (id string, named bool) {
 	if e.Previous != nil && e.Previous.Subtype == subtypeTombstone {
 		return "", false

@@ -23,7 +23,7 @@ func (h *harness) pausedBy(roles ...string) {
 	h.start()
 }
 
-// isPaused waits until everything is paused, or until it is not.
+// isPaused waits until everything is paused or, if want is false, until nothing is.
 func (h *harness) isPaused(want bool) settings.Pause {
 	h.t.Helper()
 	var p settings.Pause
@@ -47,7 +47,7 @@ func TestPauseInSlack(t *testing.T) {
 	if p := h.isPaused(true); p.By.User() != "U0002" || !strings.HasPrefix(p.Reason, "wrong refunds") {
 		t.Errorf("%+v", p)
 	}
-	h.until("what asked is replaced", func() bool {
+	h.until("the question is replaced", func() bool {
 		for _, p := range h.sees("teo", "#general", "") {
 			if p.TS == asked.TS {
 				return !p.has(render.ActPause) && strings.Contains(p.Text, "Everything is paused.")
@@ -55,7 +55,7 @@ func TestPauseInSlack(t *testing.T) {
 		}
 		return false
 	})
-	const said = "Everything is paused by <@U0002> since"
+	const said = "Everything has been paused by <@U0002> since"
 	notice := h.finds("teo", "U0BOT", "", said, "wrong refunds", "No tool runs and no model is called")
 	h.finds("sam", "#support", root, "Waits for Team Lead", said)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", said, "an approved call that can't start in time expires")
@@ -123,7 +123,7 @@ func TestPauseRefused(t *testing.T) {
 	if err := h.workflow.Pauses.Pause(context.Background(), approvers.Operator("root"), "an incident"); err != nil {
 		t.Fatal(err)
 	}
-	notice := h.finds("ingrid", "U0BOT", "", "Everything is paused by operator root")
+	notice := h.finds("ingrid", "U0BOT", "", "Everything has been paused by operator root")
 	h.pausedBy()
 	h.clicks("ingrid", "U0BOT", notice, render.ActResume)
 	h.finds("ingrid", "U0BOT", "", "the policy lets nobody pause everything from Slack")
@@ -135,7 +135,7 @@ func TestPauseRefused(t *testing.T) {
 	h.finds("ingrid", "U0BOT", "", "The pause is over: <@U0002> ended it", "it was a drill")
 }
 
-// If two people pause at once, one is first, and the other is told who.
+// If two people pause at the same time, one is first, and the other is told who it was.
 func TestTwoPauseAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.PausedBy = []string{"team-lead", "finance-director"} })

@@ -37,7 +37,7 @@ type envelope struct {
 		Enterprise string `json:"enterprise_id"`
 	} `json:"authorizations"` // installations of the app that receive the event
 	Gap          *approvers.Gap `json:"gap"`                 // of a message that was read long after it was written: see catch_up.go. Slack sends none
-	LimitedSince int64          `json:"minute_rate_limited"` // for eventsLimited: the minute in which it began, in Unix seconds
+	LimitedSince int64          `json:"minute_rate_limited"` // for eventsLimited: the minute in which the limit began, in Unix seconds
 }
 
 // eventsLimited says that Slack temporarily sends no events. It contains no event.
@@ -234,15 +234,16 @@ func readInteraction(raw []byte) (i interaction, err error) {
 	return i, i.shaped()
 }
 
-// deliveryID returns an ID that identifies repeated deliveries. For events parts is Slack's id; otherwise it is the
-// fields that make the delivery unique.
+// deliveryID returns an ID that identifies repeated deliveries. parts is Slack's id of an event or, if there is none,
+// the fields or the payload that make the delivery unique.
 func deliveryID(kind store.InboxKind, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return string(kind) + ":" + hex.EncodeToString(sum[:16])
 }
 
-// messageID returns the id of a new message, under which it is stored once, whether it is delivered as a message, as a
-// mention, again, or read from a history. It reports false for other events, and for a mention that only Slack sees.
+// messageID returns the id under which a new message is stored once, even if Slack delivers it as a message and as a
+// mention, or repeatedly, or if it is read from a history. It reports false for other events, and for an app_mention
+// in whose text the bot does not find itself.
 func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
 	if e.deletion() {
 		id, ok = e.deletionID()

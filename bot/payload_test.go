@@ -135,7 +135,7 @@ func TestGarbageNames(t *testing.T) {
 		{"channel_id", store.InboxCommand, `{"command":"/countersign","text":"pending","user_id":"U0100","channel_id":"` + strings.Repeat("C", 70) + `","team_id":"T0001"}`},
 	} {
 		if _, err := h.receive(c.kind, []byte(c.payload)); err != nil {
-			t.Errorf("%d: it comes again: %v", i, err)
+			t.Errorf("%d: it is not acknowledged: %v", i, err)
 			continue
 		}
 		var row store.Inbox

@@ -29,7 +29,7 @@ func options(m render.Message) []slack.MsgOption {
 		slack.MsgOptionText(m.Text, false), slack.MsgOptionBlocks(m.Blocks...),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
 	}
-	if len(m.Blocks) == 0 { // people read the text itself, in which nothing is a format
+	if len(m.Blocks) == 0 { // people read the text itself, in which no character is markup
 		out = append(out, slack.MsgOptionDisableMarkdown())
 	}
 	return out
@@ -125,8 +125,9 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 }
 
 // takeBack deletes an outbox message's reply to a deleted thread. Slack does not refuse such a reply, but posts it to
-// the whole channel; only the message in its response shows that it has no thread. takeBack returns errNoThread. If the
-// deletion fails, it returns an error that causes a retry, and findUnnamed then finds the message.
+// the whole channel; only the message in its response shows that it has no thread. takeBack returns errNoThread, also
+// if Slack refuses the deletion, which is then tried again later (Leftovers). If Slack fails, takeBack returns an error
+// that causes a retry, and findUnnamed then finds the message.
 func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {

@@ -58,7 +58,7 @@ func (p *Progress) Show(done, total float64, text string) {
 	p.again()
 }
 
-// Close ends it. Nothing more is shown after the call under way.
+// Close ends the progress. Nothing more is shown after the call under way.
 func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +189,7 @@ func (k *keyed) unlock(id string) {
 	delete(k.busy, id)
 }
 
-// note records that an outbox message shows progress since the given time.
+// note records that progress was shown on an outbox message at the given time.
 func (k *keyed) note(id string, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

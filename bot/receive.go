@@ -13,7 +13,7 @@ import (
 
 // Receive makes a delivery durable. If it returns nil, the delivery may be acknowledged with answer: it is durable, it
 // needs no storage, or the answer says that it was refused. If it returns an error, the delivery must not be
-// acknowledged, and comes again.
+// acknowledged, and Slack sends events again.
 func (b *Bot) Receive(ctx context.Context, d transport.Delivery) (answer any, err error) {
 	answer, err = b.store(ctx, d)
 	if store.Refused(err) {
@@ -143,7 +143,7 @@ const formRefused = "the form was refused"
 // linkOnly reports whether a click only opened a link.
 func (a action) linkOnly() bool { return a.ActionID == render.ActLink }
 
-// slim removes unused fields from the payload. It contains the whole clicked message, which is already stored.
+// slim removes unused fields from the payload, such as the whole clicked message, which is already stored.
 func (i interaction) slim(payload []byte) ([]byte, error) {
 	if len(payload) < 8<<10 {
 		return payload, nil
@@ -163,7 +163,7 @@ func (b *Bot) chatter(e event) bool {
 		return false
 	}
 	if e.deletion() && e.userID() == "" || e.userID() == me.User {
-		return false // a deletion event says no more, or concerns one of the bot's messages
+		return false // the event does not say whose message was deleted, or is about one of the bot's messages
 	}
 	return e.Previous == nil || !mentions(e.Previous.Text, me.User)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // How often the bot records that everything was received, and when it suspects a gap. If the process is killed, the
-// next one knows of no later time than the last record.
+// next process only knows the time of the last record.
 const (
 	lookFirst    = 100 * time.Millisecond // until Slack can deliver for the first time
 	lookEvery    = 2 * time.Second
@@ -18,8 +18,8 @@ const (
 // what people wrote meanwhile.
 type Reception struct{ *Bot }
 
-// begin records the first start ever, so that what is written from then on is read even if this process is killed at
-// once.
+// begin records the first start ever, so that messages written from then on are read even if this process is killed
+// immediately.
 func (b Reception) begin(ctx context.Context) {
 	if now, err := b.Views.Reception(ctx); err == nil && now.Until.IsZero() {
 		b.missed(ctx, false)
@@ -78,7 +78,7 @@ func (b Reception) received(ctx context.Context) {
 	}
 }
 
-// missed has the histories read. It reports whether that is recorded.
+// missed schedules the reading of the histories. It reports whether that was recorded.
 func (b Reception) missed(ctx context.Context, quiet bool) bool {
 	err := b.Intake.Missed(ctx, quiet)
 	if err != nil {

@@ -185,8 +185,8 @@ func TestFormNotOpened(t *testing.T) {
 	h.opened("teo", render.ActReject)
 }
 
-// If Slack refuses a form, the loading view does not stay: it says so, the log says what was refused, and nothing was
-// changed. If Slack refuses that view too, or the loading view, the person is told beside it.
+// If Slack refuses a form, its loading view is replaced by a view that says so, the log says what was refused, and
+// nothing is changed. If Slack refuses that view too, or the loading view, the person gets an ephemeral message.
 func TestFormRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, code string

@@ -14,18 +14,18 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// This file sends what Slack may refuse. A workspace, a plan or a client may lack kinds of blocks and methods. What is
-// refused is remembered in the store, left out at once, and tried again later.
+// This file sends messages that Slack may refuse. A workspace, a plan or a client may lack kinds of blocks and methods.
+// A refused kind or method is remembered in the store, left out from then on, and tried again later.
 
 // How long a refusal is remembered. A workspace may accept more by then.
 const (
 	kindRefused   = 24 * time.Hour
 	usualRefused  = time.Hour // a kind of block that Slack has had for years
 	methodRefused = time.Hour
-	methodFailed  = 10 * time.Minute // Slack answered, but not as Slack does
+	methodFailed  = 10 * time.Minute // there was an answer, but not in Slack's format
 )
 
-// Names of what is remembered as refused, other than kinds of blocks.
+// Names of the features that are remembered as refused, other than kinds of blocks.
 const (
 	refusedStreams  = "chat.startStream"
 	refusedFiles    = "files.getUploadURLExternal"
@@ -33,7 +33,7 @@ const (
 	refusedMetadata = "metadata"
 )
 
-// refusedBySlack knows what Slack refuses in this workspace, as it is in the store.
+// refusedBySlack tracks the kinds of blocks and the methods that Slack refuses in this workspace. The store has a copy.
 type refusedBySlack struct {
 	views  Views
 	outbox Outbox
@@ -63,8 +63,8 @@ func (r *refusedBySlack) known(ctx context.Context) map[string]settings.Refusal 
 	return out
 }
 
-// readOnce reads what is in the store, until that succeeds once. It does not hold the lock while it reads, so that other
-// messages do not wait for a slow store.
+// readOnce reads the stored refusals, unless an earlier call has read them. It does not hold the lock while it reads,
+// so that other messages do not wait for a slow store.
 func (r *refusedBySlack) readOnce(ctx context.Context) {
 	r.mu.Lock()
 	read := r.read
@@ -74,7 +74,7 @@ func (r *refusedBySlack) readOnce(ctx context.Context) {
 	}
 	list, err := r.views.Refusals(ctx)
 	if err != nil {
-		r.log.Debug("what Slack refuses could not be read", "error", err)
+		r.log.Debug("Slack's refusals could not be read from the store", "error", err)
 		return
 	}
 	r.mu.Lock()
@@ -104,7 +104,7 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 	r.by[what] = one
 	r.mu.Unlock()
 	if err := r.outbox.Refused(context.WithoutCancel(ctx), one); err != nil {
-		r.log.Warn("what Slack refuses could not be stored; it is known until the next start", "what", what, "error", err)
+		r.log.Warn("a refusal of Slack could not be stored; it is only remembered until the next start", "what", what, "error", err)
 	}
 	return true
 }
@@ -132,8 +132,8 @@ func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render
 }
 
 // inSimplerForms sends a message, and again in simpler forms as long as Slack refuses its blocks. last is the simplest
-// form that makes sense. It returns the message that Slack accepted, and whether that still has all texts and buttons in
-// its blocks.
+// form that makes sense. inSimplerForms returns the message that Slack accepted, and whether its blocks still have all
+// texts and buttons.
 func (r *refusedBySlack) inSimplerForms(
 	ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error,
 ) (sent render.Message, whole bool, err error) {
@@ -196,8 +196,8 @@ func simplerThan(form render.Simplicity, sent render.Message) render.Simplicity 
 	return form + 1
 }
 
-// kindsNamed returns the kinds of blocks that Slack does not accept, as it says. A complaint about a newer kind of block
-// counts as one about its kind. said is false if Slack gave no reason.
+// kindsNamed returns the kinds of blocks that Slack says it does not accept. Any complaint about a block of a newer
+// kind counts as a refusal of that kind. said is false if Slack gave no reason.
 func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	faults, said := slackapi.BlockFaults(err)
 	for _, f := range faults {

@@ -58,7 +58,7 @@ func TestOneRefusedMessage(t *testing.T) {
 	}
 }
 
-// Slack's reason names the kind that it does not take, which need not be that of the block that it points to.
+// Slack's reason names the kind of block that it refuses. The block that it points to may be of another kind.
 func TestKindsNamed(t *testing.T) {
 	m := render.Message{Blocks: []slack.Block{slack.NewDividerBlock(), slack.NewActionBlock("")}}
 	for reason, want := range map[string][]string{

@@ -160,8 +160,8 @@ func (r *refuser) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A post whose response is lost is found again after a card was replaced, too, by the round in which it was posted. A
-// card that can be neither edited nor deleted is not mistaken for its replacement.
+// If a card was replaced and the response to the new post is lost, the post is found again by its round. A card that
+// can be neither edited nor deleted is not mistaken for its replacement.
 func TestLostPostOfAReplacedCard(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}

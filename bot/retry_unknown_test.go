@@ -58,7 +58,7 @@ func TestWhoMaySayWhatHappened(t *testing.T) {
 	h.clicks("ingrid", "#support-approvals", h.finds("ingrid", "#support-approvals", "", "Did this happen?"), render.ActAskAgain) // the lead, who was not told of it
 	h.finds("ingrid", "#support-approvals", "", only)
 	if n := len(h.unknowns()); n != 1 {
-		t.Errorf("%d runs are unknown; want the one", n)
+		t.Errorf("%d runs are unknown; want one", n)
 	}
 	h.clicks("sam", "#supplier-desk", inThread, render.ActDidNot)
 	h.finds("sam", "#supplier-desk", root, "Reported by <@U0100>: it did not happen")
@@ -94,7 +94,7 @@ func TestAskAgainInSlack(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "This may have happened already.", "Asked again by <@U0100>", "See the earlier run")
 	h.finds("sam", "#support", root, "Waits for Team Lead", "Asked again by <@U0100>: it is unknown whether an earlier run happened")
 	if again := h.finds("teo", "#support-approvals", "", "Did this happen?", "Asked again by <@U0100>", "It waits for Team Lead", "See the card"); again.TS != asked.TS || again.has(render.ActAskAgain) {
-		t.Errorf("it can be requested again twice at once: %s", again.raw)
+		t.Errorf("it can be requested again while an earlier new request waits: %s", again.raw)
 	}
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
 	h.finds("sam", "#support", root, "results: executed", "it may have happened besides")
@@ -136,7 +136,7 @@ func TestNothingIsAskedAgainOnceTheAgentWasTold(t *testing.T) {
 	root, asked := h.lost("#support")
 	h.clicks("teo", "#support-approvals", asked, render.ActLeave)
 	h.finds("sam", "#support", root, "results: unknown")
-	told := h.finds("teo", "#support-approvals", "", "Did this happen?", "The agent was told that the outcome is unknown", "ask the agent anew in the thread")
+	told := h.finds("teo", "#support-approvals", "", "Did this happen?", "The agent was told that the outcome is unknown", "ask the agent again in the thread")
 	if told.has(render.ActAskAgain) || told.has(render.ActLeave) {
 		t.Errorf("a button without effect is offered: %s", told.raw)
 	}

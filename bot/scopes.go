@@ -69,7 +69,7 @@ type Permissions struct {
 	outbox  Outbox
 	api     *slackapi.Client
 	log     *slog.Logger
-	changed chan struct{} // Slack's latest answer names other scopes than the one before
+	changed chan struct{} // signals that Slack's latest answer names other scopes than the previous one
 }
 
 func newPermissions(c Config) *Permissions {
@@ -93,7 +93,7 @@ func (p *Permissions) missing() []Scope {
 	return MissingScopes(granted, p.views.Policy())
 }
 
-// Complete returns nil, or an error that names the scopes that the bot token lacks, and what does not work without them.
+// Complete returns nil, or an error that names the scopes that the bot token lacks and what does not work without them.
 func (p *Permissions) Complete(context.Context) error {
 	var lacks []string
 	for _, s := range p.missing() {
@@ -170,7 +170,7 @@ func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) err
 	return nil
 }
 
-// isAddressed reports whether a delivery is meant for the bot: not a message of a channel that the bot only overhears.
+// isAddressed reports whether a delivery is meant for the bot, and is not a message that the bot only overhears.
 func isAddressed(row store.Inbox, self *fetchedOnce[directory.Self]) bool {
 	if row.Kind != store.InboxEvent {
 		return true

@@ -66,7 +66,7 @@ func TestSecretsStayMasked(t *testing.T) {
 	h.answered("teo", "#support-approvals", "Choose “Reveal…” on the card, and decide then.")
 	seen("the form to change it", form("teo", render.ActModify))
 	seen("the form to reject it", form("teo", render.ActReject))
-	seen("what somebody else is shown who asks", form("ada", render.ActReveal))
+	seen("the form that somebody without the role is shown", form("ada", render.ActReveal))
 	h.until("it is recorded that somebody tried", func() bool { return len(h.denials(r.ID)) == 2 })
 	shown := fmt.Sprint(form("teo", render.ActReveal))
 	for _, s := range secrets {

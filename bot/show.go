@@ -39,7 +39,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 			return err
 		}
 		return b.Outbox.Unreachable(ctx, s.ID, s.LastError, "")
-	case s.State == store.OutboxRemoved, s.State == store.OutboxLost: // since the timer was read
+	case s.State == store.OutboxRemoved, s.State == store.OutboxLost: // changed since the timer was read
 		return workflow.ErrNotDue
 	case strings.HasPrefix(s.To, store.ToRole), strings.HasPrefix(s.To, store.ToGroup):
 		return b.expand(ctx, vm)
@@ -236,7 +236,7 @@ func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render
 // deleted and posted again.
 func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) || slackapi.IsChannelLost(code) && !isFixed(ctx, s, err) {
-		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // it tells whether the message is there
+		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // its answer shows whether the message is still there
 		switch gone := slackapi.ErrorCode(deleted); {
 		case slackapi.IsMessageLost(gone) && slackapi.IsMessageLost(code):
 			return b.Outbox.MarkLost(ctx, s)
@@ -259,7 +259,7 @@ func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 	case hasNoMethod(ctx, err):
 		return true
 	case slackapi.IsChannelLost(code):
-		return strings.HasPrefix(s.To, store.ToUser) // they are opened again
+		return strings.HasPrefix(s.To, store.ToUser) // direct messages are opened again
 	}
 	return slackapi.IsRefused(err) && (!slackapi.IsTokenRefusal(code) || code == "not_allowed_token_type") && code != "missing_scope" && code != errNoThread.Err
 }

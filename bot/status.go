@@ -71,7 +71,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bo
 		st.by[at] = s
 	}
 	st.mu.Unlock()
-	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // a message has removed it
+	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // unchanged; or empty, and never shown or removed by a message; or refused by Slack
 		return
 	}
 	err := b.api.SetAssistantThreadsStatusContext(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}), slack.AssistantThreadsSetStatusParameters{

@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// objection is why a submitted form is not accepted: faults, which are shown beside its fields, or another form that
-// takes its place.
+// objection is the reason why a submitted form is not accepted: faults, which are shown beside its fields, or another
+// form that takes its place.
 type objection struct {
 	faults  map[string]string
 	instead *slack.ModalViewRequest
@@ -35,7 +35,7 @@ func (o objection) answer() any {
 	return nil
 }
 
-// examine validates a submitted form as far as possible at once.
+// examine validates a submitted form as far as possible while Slack waits for the acknowledgement.
 func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if errors.Is(err, render.ErrButtonToken) {
@@ -81,8 +81,8 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	return objection{faults: faults}, nil
 }
 
-// examineEdit validates changed arguments. If they lead to something else than the pressed button said, the form is
-// shown again with a button that says what they do.
+// examineEdit validates changed arguments. If their effect is not the one that the pressed button named, the form is
+// shown again with a button that names their effect.
 func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
 	tool, _ := b.Tools.Tool(r.Tool)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
@@ -237,7 +237,7 @@ func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s
 	if err != nil {
 		return err
 	}
-	if shown.Digest != c.Digest { // the card from which the form was opened showed others
+	if shown.Digest != c.Digest { // the card from which the form was opened showed other arguments
 		c.FirstSeen = time.Time{}
 	}
 	r := *s.Request
@@ -251,14 +251,14 @@ func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s
 		return err
 	}
 	last := f.Page >= len(render.ArgumentPages(r))-1                          // the form has its button only on the last page
-	if !c.Whole && last && d.tries < clickTries && shown.Digest == r.Digest { // the record that Slack showed it may still be missing
+	if !c.Whole && last && d.tries < clickTries && shown.Digest == r.Digest { // the record that Slack showed the last page may still be missing
 		return errNotRecorded
 	}
 	return b.decide(ctx, w, s, c)
 }
 
-// examineColleague returns an error beside the field if the chosen colleague can't decide. What can't be found out in
-// time is reported later.
+// examineColleague returns an error beside the field if the chosen colleague can't decide. A problem that can't be
+// found in time is reported later.
 func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i interaction) map[string]string {
 	user := i.filled(render.FieldColleague)
 	if user == "" {

@@ -34,11 +34,11 @@ type historyScan struct {
 	at      uint64
 	parts   map[round]map[int]string // ts by part
 	unnamed string                   // the bot's newest message without metadata; a stream has none until it ends
-	bare    []bareMessage            // the bot's messages without metadata that nothing is recorded for
+	bare    []bareMessage            // the bot's unrecorded messages without metadata
 }
 
-// bareMessage is a message of the bot without metadata, which Slack may drop. It is recognised by its buttons, which
-// name the outbox message, or by its text if it has no buttons.
+// bareMessage is a message of the bot that has no metadata, because Slack may drop the metadata of a message. It is
+// recognised by its buttons, which name the outbox message, or by its text if it has no buttons.
 type bareMessage struct {
 	ts     string
 	text   string
@@ -111,7 +111,8 @@ func (p *unconfirmedPosts) unconfirmedSince(s store.OutboxMessage, ours bool) (s
 	return since, doubtful || !ours
 }
 
-// known returns the messages of an outbox message from an earlier search, if that search took place after doubt.
+// known returns the messages of an outbox message from an earlier search, if that search began after the count doubt,
+// at which a post became unconfirmed.
 func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at destination, doubt uint64) (parts map[int]string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,8 +226,7 @@ func oldestOf(s store.OutboxMessage) string {
 	return strconv.FormatInt(s.After.Add(-scanMargin).Unix(), 10)
 }
 
-// findUnnamed deletes messages that Slack posted to a whole channel because their thread is gone, and that were not
-// recorded.
+// findUnnamed deletes unrecorded messages that Slack posted to the whole channel because their thread is gone.
 func (b *Bot) findUnnamed(ctx context.Context, me directory.Self, s store.OutboxMessage, channel, oldest string) error {
 	cursor := ""
 	for range scanPages {

@@ -27,8 +27,8 @@ func (h *harness) unreached() []approvers.Request {
 	return out
 }
 
-// Without im:write nobody gets a card that goes by direct message. The requester is told at once, the operator too, and
-// when the scope is granted the card is shown.
+// Without im:write nobody gets a card that goes by direct message. The requester and the operator are told at once, and
+// the card is shown when the scope is granted.
 func TestCardWithoutPermission(t *testing.T) { inBothWays(t, testCardWithoutPermission, leadsByDM) }
 
 func testCardWithoutPermission(t *testing.T, h *harness) {
@@ -69,7 +69,7 @@ func refusesCards(code string) func(method, body string) string {
 	}
 }
 
-// Each refusal is told, and the card is shown when something suggests that the cause is gone.
+// The requester is told about each kind of refusal. The card is shown when something suggests that the cause is gone.
 func TestCardThatReachedNobody(t *testing.T) {
 	for code, words := range map[string]string{
 		"missing_scope": "I lack a permission in Slack", "not_in_channel": "I am not in the channel for it", "channel_not_found": "Slack does not find the channel for it",
@@ -124,7 +124,7 @@ func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed")
 }
 
-// A missing permission is told at once, and not as something else: to the person in words, to the operator by name.
+// A missing permission is reported at once, and as such: to the person in words, to the operator with the scope's name.
 func TestPermissionIsMissing(t *testing.T) {
 	for scope, words := range map[string]string{
 		"users:read":    "I keep it and try again for an hour. My operator has been told.",
@@ -152,7 +152,7 @@ func TestChannelByIDWithoutPermission(t *testing.T) {
 	h.finds("sam", "#support", root, "results:")
 }
 
-// Scopes of features that the policy does not use are not missed.
+// Scopes of features that the policy does not use do not count as missing.
 func TestMissingScopesAreThoseInUse(t *testing.T) {
 	h := newHarness(t)
 	var names []string
@@ -172,8 +172,8 @@ func TestMissingScopesAreThoseInUse(t *testing.T) {
 	}
 }
 
-// If Slack says of one message that the bot is not in the channel, but of the channel that it is, only this message
-// goes elsewhere. If the bot is not a member, or Slack does not say, everything open moves.
+// If Slack refuses one message because the bot is not in the channel, although it says that the bot is a member, only
+// this message goes elsewhere. If the bot is not a member, or Slack does not say, everything open moves.
 func TestOneMessageIsRefusedInAChannel(t *testing.T) {
 	for name, c := range map[string]struct {
 		info  string // Slack's answer to conversations.info, if it refuses

@@ -36,8 +36,8 @@ func (h *harness) turns(user, action string, words ...string) map[string]any {
 	return modal
 }
 
-// Arguments with more than 100,000 displayed characters are read completely, page by page, and can be approved on the
-// last page only, by the person who was shown it. What was shown is stored.
+// Arguments with more than 100,000 displayed characters are read completely, page by page. They can be approved only
+// on the last page, and only by the person who was shown it. What was shown is stored.
 func TestHugeArguments(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -76,7 +76,7 @@ func TestHugeArguments(t *testing.T) {
 		}
 	}
 	if all != render.ArgumentText([]byte(args)) {
-		t.Errorf("the pages show %d characters of %d, or others", render.Width(all), render.Width(render.ArgumentText([]byte(args))))
+		t.Errorf("the pages show %d characters that differ from the %d of the arguments", render.Width(all), render.Width(render.ArgumentText([]byte(args))))
 	}
 	if out := h.submits("teo", modal, nil); out["ok"] != true {
 		t.Fatal(out)

@@ -25,7 +25,7 @@ type Workflow struct {
 	Homes     Homes
 	Pauses    Pauses
 	Views     Views
-	Wake      func() // has everything that is due handled at once
+	Wake      func() // triggers the handling of everything that is due
 }
 
 // Use returns the parts of a workflow that the bot uses.

@@ -44,7 +44,7 @@ func readBudgets(v yamldoc.Value, base approvers.Budgets) approvers.Budgets {
 func readGrants(v yamldoc.Value) approvers.GrantTerms {
 	var g approvers.GrantTerms
 	f := v.Fields("uses", "within", "at_most", "same")
-	for _, need := range [][2]string{{"uses", "uses: 5, for how many calls a grant holds at most"}, {"within", "within: 1h, for how long it holds at most"}} {
+	for _, need := range [][2]string{{"uses", "uses: 5, the maximum number of calls under one grant"}, {"within", "within: 1h, the maximum duration of a grant"}} {
 		if v.IsMapping() && !f.Has(need[0]) {
 			v.Wrong(need[0]+" is missing", "add "+need[1])
 		}
@@ -73,7 +73,7 @@ func readNames(f yamldoc.Fields, key string, others []string) []string {
 		case slices.Contains(out, name):
 			item.Wrong(name+" is named twice", "remove one of them")
 		case slices.Contains(others, name):
-			item.Wrong(name+" is in at_most already", "remove one of them: an argument that has to be the same needs no greatest value")
+			item.Wrong(name+" is in at_most already", "remove one of them: an argument that has to be the same needs no maximum")
 		default:
 			out = append(out, name)
 		}
@@ -86,7 +86,7 @@ func readTrust(v yamldoc.Value, granted bool) int {
 	after := 0
 	f := v.Fields("after")
 	if !f.Count("after", &after, mostStreak) && v.IsMapping() && !f.Has("after") {
-		v.Wrong("after is missing", "add after: 20, for how many calls in a row that were approved as they were")
+		v.Wrong("after is missing", "add after: 20, the number of calls in a row that were approved unchanged")
 	}
 	if !granted {
 		v.Wrong("needs grants: what is proposed is a grant", "add grants: {uses: 5, within: 1h}, or remove trust")

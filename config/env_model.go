@@ -5,7 +5,7 @@ import "strings"
 // model reads the settings of the model.
 func (r *envReader) model(e *Env) {
 	v := r.variables
-	e.ModelURL = r.baseURL("OPENAI_BASE_URL", v.OpenAIBaseURL, "write such as https://api.openai.com/v1, or leave it out for OpenAI")
+	e.ModelURL = r.baseURL("OPENAI_BASE_URL", v.OpenAIBaseURL, "write a URL such as https://api.openai.com/v1, or leave it out for OpenAI")
 	e.ModelURL = strings.TrimRight(e.ModelURL, "/")
 	if v.OpenAIAPIKey != "" {
 		if problem := wrapped(v.OpenAIAPIKey); problem != "" {

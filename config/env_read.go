@@ -88,9 +88,9 @@ func (s Store) migrate() string {
 	return ""
 }
 
-// database reads the address of a database. Whether it can be reached shows when it is opened.
+// database reads the address of a database. It does not connect to the database.
 func (r *envReader) database(text string) Store {
-	const name, hint = "COUNTERSIGN_STORE", "write postgres://USER@HOST/DATABASE, and the password into PGPASSWORD or a file that PGPASSFILE names"
+	const name, hint = "COUNTERSIGN_STORE", "write postgres://USER@HOST/DATABASE, and put the password in PGPASSWORD or in a file that PGPASSFILE names"
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
@@ -106,7 +106,7 @@ func (r *envReader) database(text string) Store {
 	case migrateAuto:
 		s.Migrate = true
 	default:
-		r.wrong("COUNTERSIGN_MIGRATE", yamldoc.Quote(r.variables.Migrate)+" is no value of it", "write auto, or leave it out")
+		r.wrong("COUNTERSIGN_MIGRATE", yamldoc.Quote(r.variables.Migrate)+" is not a valid value", "write auto, or leave it out")
 	}
 	return s
 }
@@ -157,7 +157,7 @@ const maxStopWait = 24 * time.Hour
 func (r *envReader) stopWait(text string) time.Duration {
 	d, err := yamldoc.ParseDuration(text)
 	if err != nil || d < 0 || d > maxStopWait {
-		r.wrong("COUNTERSIGN_STOP_WAIT", yamldoc.Quote(text)+" is not how long a stop can wait", "write a time from 0s to 24h, such as 90s or 20m")
+		r.wrong("COUNTERSIGN_STOP_WAIT", yamldoc.Quote(text)+" is not a valid time to wait at shutdown", "write a time from 0s to 24h, such as 90s or 20m")
 	}
 	return d
 }

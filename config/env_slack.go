@@ -24,7 +24,7 @@ func (r *envReader) slack(e *Env) {
 	e.AppToken = r.token("SLACK_APP_TOKEN", v.SlackAppToken, "xapp-",
 		"write an app-level token with connections:write, from your app's page Basic Information", needs && e.Transport == SocketMode)
 	e.SigningSecret = r.signingSecret(v.SlackSigningSecret, needs && e.Transport == HTTPMode)
-	e.SlackAPIURL = r.baseURL("SLACK_API_URL", v.SlackAPIURL, "write such as https://slack.com/api/, or leave it out for Slack itself")
+	e.SlackAPIURL = r.baseURL("SLACK_API_URL", v.SlackAPIURL, "write a URL such as https://slack.com/api/, or leave it out for Slack itself")
 	if e.SlackAPIURL != "" && !strings.HasSuffix(e.SlackAPIURL, "/") {
 		e.SlackAPIURL += "/"
 	}
@@ -33,8 +33,8 @@ func (r *envReader) slack(e *Env) {
 
 // tokenKinds names the variables for tokens with other prefixes.
 var tokenKinds = []struct{ prefix, is string }{
-	{"xoxb-", "a bot token (xoxb-), which belongs into SLACK_BOT_TOKEN"},
-	{"xapp-", "an app-level token (xapp-), which belongs into SLACK_APP_TOKEN"},
+	{"xoxb-", "a bot token (xoxb-), which belongs in SLACK_BOT_TOKEN"},
+	{"xapp-", "an app-level token (xapp-), which belongs in SLACK_APP_TOKEN"},
 	{"xoxp-", "a user token (xoxp-)"},
 	{"xoxe", "a token that Slack rotates (xoxe), which runs out within a day: switch token rotation off for the app"},
 	{"xox", "a token of some other kind"},
@@ -53,7 +53,7 @@ func (r *envReader) token(name, text, prefix, where string, needed bool) Secret 
 		return ""
 	}
 	if !strings.HasPrefix(text, prefix) {
-		is := "no Slack token"
+		is := "not a Slack token"
 		for _, k := range tokenKinds {
 			if strings.HasPrefix(text, k.prefix) {
 				is = k.is

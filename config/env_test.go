@@ -81,8 +81,8 @@ func TestEnvAudit(t *testing.T) {
 	}
 }
 
-// TestEnvProblems checks that all errors are reported at once, with what to write, for the command that needs the
-// variable.
+// TestEnvProblems checks that all errors are reported together, with hints on what to write, for the commands that need
+// the variables.
 func TestEnvProblems(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -109,8 +109,8 @@ func TestEnvProblems(t *testing.T) {
 		}},
 		{"any free port twice", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "http", "COUNTERSIGN_HTTP_ADDR": "127.0.0.1:0", "COUNTERSIGN_ADMIN_ADDR": "127.0.0.1:0"}, nil},
 		{"tokens swapped", config.Check, map[string]string{"SLACK_BOT_TOKEN": appToken, "SLACK_APP_TOKEN": botToken}, []string{
-			"SLACK_BOT_TOKEN: is an app-level token (xapp-), which belongs into SLACK_APP_TOKEN; it must begin with xoxb-",
-			"SLACK_APP_TOKEN: is a bot token (xoxb-), which belongs into SLACK_BOT_TOKEN; it must begin with xapp-",
+			"SLACK_BOT_TOKEN: is an app-level token (xapp-), which belongs in SLACK_APP_TOKEN; it must begin with xoxb-",
+			"SLACK_APP_TOKEN: is a bot token (xoxb-), which belongs in SLACK_BOT_TOKEN; it must begin with xapp-",
 		}},
 		{"tokens of other kinds", config.Check, map[string]string{"SLACK_BOT_TOKEN": "xoxp-1-hush", "SLACK_APP_TOKEN": "xoxe.xoxb-1-hush"}, []string{
 			"SLACK_BOT_TOKEN: is a user token (xoxp-)", "SLACK_APP_TOKEN: is a token that Slack rotates",
@@ -129,7 +129,7 @@ func TestEnvProblems(t *testing.T) {
 		{"a database", config.Offline, map[string]string{"COUNTERSIGN_STORE": "postgres://user:hush@host/db?sslmode=require", "COUNTERSIGN_MIGRATE": "auto"}, nil},
 		{"no database", config.Offline, map[string]string{"COUNTERSIGN_STORE": "postgres://user:hush@host/"}, []string{"COUNTERSIGN_STORE: does not name a database; write postgres://USER@HOST/DATABASE"}},
 		{"no address", config.Offline, map[string]string{"COUNTERSIGN_STORE": "postgres://user:hush@[::1/db"}, []string{"COUNTERSIGN_STORE: is not a valid address; write postgres://USER@HOST/DATABASE"}},
-		{"how to migrate", config.Offline, map[string]string{"COUNTERSIGN_STORE": "postgres://host/db", "COUNTERSIGN_MIGRATE": "yes"}, []string{`COUNTERSIGN_MIGRATE: "yes" is no value of it; write auto`}},
+		{"how to migrate", config.Offline, map[string]string{"COUNTERSIGN_STORE": "postgres://host/db", "COUNTERSIGN_MIGRATE": "yes"}, []string{`COUNTERSIGN_MIGRATE: "yes" is not a valid value; write auto`}},
 		{"a path alone", config.Offline, map[string]string{"COUNTERSIGN_STORE": "countersign.db"}, []string{"COUNTERSIGN_STORE: does not say which kind of store it is; write bolt:PATH"}},
 		{"no path", config.Offline, map[string]string{"COUNTERSIGN_STORE": "bolt:"}, []string{"COUNTERSIGN_STORE: has no path after bolt:"}},
 		{"a directory", config.Offline, map[string]string{"COUNTERSIGN_STORE": "bolt:/var/lib/"}, []string{"add the file's name, such as bolt:/var/lib/countersign.db"}},
@@ -141,7 +141,7 @@ func TestEnvProblems(t *testing.T) {
 		}},
 		{"the rest", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "websocket", "COUNTERSIGN_LOG": "warning", "COUNTERSIGN_HISTORY_TOKENS": "24k", "COUNTERSIGN_STOP_WAIT": "900", "COUNTERSIGN_CONTROL": strings.Repeat("x", 108)}, []string{
 			`COUNTERSIGN_TRANSPORT: "websocket" is not a transport; write socket or http`,
-			`COUNTERSIGN_STOP_WAIT: "900" is not how long a stop can wait; write a time from 0s to 24h, such as 90s or 20m`,
+			`COUNTERSIGN_STOP_WAIT: "900" is not a valid time to wait at shutdown; write a time from 0s to 24h, such as 90s or 20m`,
 			`COUNTERSIGN_HISTORY_TOKENS: "24k" is not a number of tokens`,
 			"COUNTERSIGN_CONTROL: is 108 bytes long", `COUNTERSIGN_LOG: "warning" is not a level; write warn`,
 		}},

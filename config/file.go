@@ -88,7 +88,7 @@ func plainCause(err error) string {
 }
 
 // ParsePolicy parses a policy file's content. name is the file's name in problems. With errors in values, it also
-// returns the file with the values that could be read; only its names are of use.
+// returns the file with the values that could be read; only the names in it are useful.
 func ParsePolicy(name string, data []byte) (*File, error) {
 	doc, root, ok := yamldoc.Parse(name, data)
 	file := &File{Name: name, Document: doc, Conditions: map[string]*condition.Compiled{}}

@@ -30,7 +30,7 @@ func readHours(v yamldoc.Value) *approvers.Hours {
 	from, okFrom := readClock(f, "from", &h.From)
 	to, okTo := readClock(f, "to", &h.To)
 	if okFrom && okTo && h.From >= h.To {
-		to.Wrongf("write the earlier time as from; who works over midnight needs two approvers, one until 24:00 and one from 00:00",
+		to.Wrongf("write the earlier time as from; for a shift past midnight write two approvers, one until 24:00 and one from 00:00",
 			"the working day ends at %s, and it begins at %s", to.Shown(), from.Shown())
 	}
 	if d, ok := f["holidays"]; ok {

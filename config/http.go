@@ -165,7 +165,7 @@ func (t Endpoint) usualEffect() approvers.Effect {
 	return approvers.Unprotected
 }
 
-// readPlaced checks that every argument has a place, and every place an argument.
+// readPlaced checks that the request uses every argument, and that every placeholder names an argument.
 func readPlaced(e yamldoc.Entry, f yamldoc.Fields, t Endpoint) {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -189,7 +189,7 @@ func readPlaced(e yamldoc.Entry, f yamldoc.Fields, t Endpoint) {
 	use(f["url"].Wrong, t.Address.Arguments())
 	for _, name := range t.Address.Path.Arguments() {
 		if slices.Contains(names, name) && !slices.Contains(schema.Required, name) {
-			f["url"].Wrong("{"+name+"} stands in the path and may be missing", "add "+name+" to required in arguments")
+			f["url"].Wrong("{"+name+"} is in the path, but the argument is optional", "add "+name+" to required in arguments")
 		}
 	}
 	used := t.Address.Arguments()
@@ -242,7 +242,7 @@ func readHeaders(v yamldoc.Value, arguments bool) []Header {
 		case strings.ContainsFunc(t.String(), func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
 			e.Value.Wrong("has a line break or another control character in it", "write it on one line")
 		case !arguments && len(t.Arguments()) > 0:
-			e.Value.Wrong("{"+t.Arguments()[0]+"} stands for an argument, and there are none here", "write ${NAME} for a variable of the environment, {{ for a brace that is meant as it is")
+			e.Value.Wrong("{"+t.Arguments()[0]+"} names an argument, but arguments can't be used here", "write ${NAME} for a variable of the environment, {{ for a brace that is meant as it is")
 		default:
 			out = append(out, Header{Name: e.Key, Value: t})
 		}
@@ -326,7 +326,7 @@ func readResult(v yamldoc.Value, method string) Result {
 	if as, ok := f.Choice("as", resultKinds); ok {
 		out.As = as
 		if out.Pointer != "" && as != "json" && as != "auto" {
-			f["as"].Wrong("a pointer reads JSON, and no "+as, "remove one of them")
+			f["as"].Wrong("a pointer works only with JSON, not with "+as, "remove one of them")
 		}
 	}
 	if s, ok := f["status"]; ok {

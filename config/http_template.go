@@ -63,7 +63,7 @@ var argumentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 // gap matches everything except literal text: ${NAME}, {name}, {{ and }}, and $${…}, which is an escaped ${…}.
 var gap = regexp.MustCompile(`\$\$\{[^}]*\}?|\$\{[^}]*\}?|\{\{|\}\}|\{[^}]*\}?|\}`)
 
-// special matches characters that must be doubled in literal text, or their start.
+// special matches parts of a literal text that must be escaped: ${ by another $, and braces by doubling.
 var special = regexp.MustCompile(`\$\{[^}]*\}?|[{}]`)
 
 // parseTemplate parses a template, or describes its fault.

@@ -31,7 +31,7 @@ func (a Address) Arguments() []string {
 
 const likeAddress = `an address such as "https://api.example.com/v1/places/{place}"`
 
-// readAddress reads a URL template. With any values filled in, it stays parseable and has the same host.
+// readAddress reads a URL template. Whatever values are filled in, the URL can be parsed and has the same host.
 func readAddress(v yamldoc.Value) (Address, bool) {
 	t, ok := readTemplate(v, likeAddress)
 	if !ok {
@@ -71,7 +71,7 @@ func splitAddress(t Template) (a Address, message, hint string) {
 			return a, yamldoc.Quote(part.String()) + " has no plain name", "write name={argument}"
 		}
 		if slices.ContainsFunc(a.Query, func(q QueryPart) bool { return q.Name.String() == name.String() }) {
-			return a, yamldoc.Quote(name.String()) + " is there twice in the query", "an argument that is a list is repeated by itself; keep one of them"
+			return a, yamldoc.Quote(name.String()) + " appears twice in the query", "an argument that is a list is repeated by itself; keep one of them"
 		}
 		a.Query = append(a.Query, QueryPart{Name: name, Value: value.skip(1)})
 	}

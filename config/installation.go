@@ -15,7 +15,7 @@ const (
 	oneDay     = 24 * time.Hour
 	oneYear    = 365 * oneDay
 	leastKept  = oneDay
-	leastSaved = 30 * oneDay // of the history: people look into something within weeks
+	leastSaved = 30 * oneDay // of the history: people may investigate a call weeks later
 	mostKept   = 100 * oneYear
 )
 
@@ -24,7 +24,7 @@ func readRetention(v yamldoc.Value) approvers.Retention {
 	var r approvers.Retention
 	f := v.Fields("conversations", "records")
 	if v.IsMapping() && !f.Has("conversations") {
-		v.Wrong("conversations is missing", "add conversations: 90d, for how long what people wrote is kept after the last message")
+		v.Wrong("conversations is missing", "add conversations: 90d, the time for which a conversation is kept after its last message")
 	}
 	kept, ok := readAge(f, "conversations", &r.Conversations, leastKept)
 	saved, okSaved := readAge(f, "records", &r.Records, leastSaved)

@@ -38,7 +38,7 @@ func readLimit(v yamldoc.Value) (approvers.Limit, bool) {
 func readLimitOr(v yamldoc.Value, nothing, instead string) (approvers.Limit, bool) {
 	const hint = "write a count per minute, hour or day, such as 10/min, 5/h or 3/d"
 	if n, ok := v.Integer(); ok {
-		v.Wrongf("write "+n+"/h for an hour, or /min or /d", "%s does not say in which time", n)
+		v.Wrongf("write "+n+"/h for an hour, or /min or /d", "%s has no time unit", n)
 		return approvers.Limit{}, false
 	}
 	text, ok := v.Text("a limit such as 5/h")

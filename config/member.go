@@ -51,7 +51,7 @@ func readDomains(v yamldoc.Value) []string {
 		case ok && isEmail("jo@"+domain):
 			out = append(out, domain)
 		case ok:
-			item.Wrong(yamldoc.Quote(text)+" is not a domain", "write what stands behind the @ of the addresses: example.com")
+			item.Wrong(yamldoc.Quote(text)+" is not a domain", "write the part of the addresses after the @: example.com")
 		}
 	}
 	return out

@@ -96,7 +96,7 @@ func readFixedQuery(v yamldoc.Value) []QueryPart {
 		switch {
 		case !ok:
 		case len(t.Arguments()) > 0:
-			e.Value.Wrong("{"+t.Arguments()[0]+"} stands for an argument, and there are none here", "write ${NAME} for a variable of the environment, {{ for a brace that is meant as it is")
+			e.Value.Wrong("{"+t.Arguments()[0]+"} names an argument, but arguments can't be used here", "write ${NAME} for a variable of the environment, {{ for a brace that is meant as it is")
 		default:
 			out = append(out, QueryPart{Name: Template{{Text: e.Key}}, Value: t})
 		}
@@ -111,10 +111,10 @@ func readBaseAddress(v yamldoc.Value, o OpenAPI) Template {
 	case !ok:
 		return nil
 	case len(a.Arguments()) > 0:
-		v.Wrong("{"+a.Arguments()[0]+"} stands for an argument, and there are none here", "write ${NAME} for a variable of the environment")
+		v.Wrong("{"+a.Arguments()[0]+"} names an argument, but arguments can't be used here", "write ${NAME} for a variable of the environment")
 		return nil
 	case len(a.Query) > 0:
-		v.Wrong("has a query", "write what goes into every query into query:")
+		v.Wrong("has a query", "write the parameters of every request under query:")
 		return nil
 	case a.unencrypted() && o.secret():
 		v.Wrong("would send a secret without encryption", "write https://")

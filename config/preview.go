@@ -50,7 +50,7 @@ func readPreviewSource(v yamldoc.Value) (p approvers.Preview) {
 	if d, ok := f["dry_run"]; ok {
 		p.By.Argument, p.By.Value = readDryRun(d)
 		if f.Has("tool") {
-			d.Wrong("can't be there beside tool", "a preview is made by one tool: keep one of them")
+			d.Wrong("can't be combined with tool", "a preview is made by one tool: keep one of them")
 		}
 	}
 	if f.Duration("within", &p.By.Within) {
@@ -78,17 +78,17 @@ func readPreviewSource(v yamldoc.Value) (p approvers.Preview) {
 func readDryRun(v yamldoc.Value) (name string, to json.RawMessage) {
 	to = json.RawMessage("true")
 	if !v.IsMapping() {
-		name, _ = v.Text("the name of the argument that has the tool do nothing, such as dry_run")
+		name, _ = v.Text("the name of the argument that makes the tool do nothing, such as dry_run")
 	} else {
 		entries := v.Entries("one argument and its value, such as mode: simulate")
 		if len(entries) != 1 {
-			v.Wrong("has to be one argument and its value", "write such as {mode: simulate}")
+			v.Wrong("has to be one argument and its value", "write one such as {mode: simulate}")
 			return "", nil
 		}
 		name, to = entries[0].Key, entries[0].Value.ScalarJSON()
 	}
 	if name != "" && !toolName.MatchString(name) {
-		v.Wrong(yamldoc.Quote(name)+" is not an argument's name", "write such as dry_run")
+		v.Wrong(yamldoc.Quote(name)+" is not an argument's name", "write a name such as dry_run")
 	}
 	return name, to
 }

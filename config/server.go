@@ -202,7 +202,7 @@ func readOAuth(v yamldoc.Value, headers map[string]string) *OAuth {
 		o.Issuer = readServerURL(it, true)
 	}
 	for _, need := range [][2]string{
-		{"issuer", "issuer: https://login.example.com, who alone is given the secret"},
+		{"issuer", "issuer: https://login.example.com, the only server that receives the secret"},
 		{"client_id", "client_id: ${CRM_CLIENT_ID}"}, {"client_secret", "client_secret: ${CRM_CLIENT_SECRET}"},
 	} {
 		if v.IsMapping() && f.Readable() && !f.Has(need[0]) {

@@ -29,8 +29,8 @@ func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
 		e.Wrong("the risk is missing", "add risk: low, medium, high or critical")
 	}
 	readStagesKey(f, "stages", &t.Stages)
-	// Silence is the careful default: a tool waits if its risk is high or above or if it has stages, unless the
-	// operator overrides that.
+	// Without confirm, the careful default applies: the tool's calls wait if its risk is high or above or if it has
+	// stages.
 	t.Confirm = t.Risk >= approvers.High || len(t.Stages) > 0
 	f.Flag("confirm", &t.Confirm)
 	if v, ok := f["preview"]; ok {

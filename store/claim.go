@@ -37,7 +37,7 @@ func (t Timer) Share() int {
 	case t.Lane != "":
 		by = t.Lane
 	}
-	by = strings.Map(func(c rune) rune { // a database can't keep these characters as they are: they don't count
+	by = strings.Map(func(c rune) rune { // ignores characters that a database can't store unchanged
 		if c <= 2 {
 			return -1
 		}
@@ -77,7 +77,7 @@ func ClaimsOf(ctx context.Context) []Claim {
 
 // Replica is this process among those that work on a store.
 type Replica interface {
-	// Shares returns the shares of which work may begin now.
+	// Shares returns the shares whose work may begin now.
 	Shares() Shares
 	// Enter begins work under a claim; ok is false if the replica may not begin any. The context carries the claim, and
 	// ends with the cause ErrFenced when the replica has lost the claim, or may have lost it. leave must be called when

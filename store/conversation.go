@@ -61,7 +61,7 @@ type Message struct {
 	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit that Text comes from; empty: never edited
 	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
-	Gap          *approvers.Gap     `json:"gap,omitempty"` // it was written in this gap, and read long afterwards; nil: it was not
+	Gap          *approvers.Gap     `json:"gap,omitempty"` // the gap in which it was written, so that it was read long afterwards; nil: none
 	// MessageEdit records an edit or deletion in Slack after the model received the message; nil: none. Text stays
 	// the text that the model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
@@ -108,7 +108,7 @@ const (
 	SettingChannelState = "place/"   // followed by a channel's id or name: whether the bot lost the channel, and the messages left there
 	SettingHomes        = "homes"    // no state: the Ref of the one timer that refreshes Home tabs
 	SettingTrust        = "trust/"   // followed by an agent and a tool: how many calls in a row were approved unchanged
-	SettingReception    = "heard"    // until when everything that people wrote is received, and what is read again; its state is the workflow's Reception
+	SettingReception    = "heard"    // the time up to which all messages are received, and the gap that is being read; its state is the workflow's Reception
 	SettingFeedback     = "ratings/" // followed by an agent: ratings of its answers; its state is the workflow's Ratings
 	SettingRefusals     = "refused"  // what Slack refuses in this workspace, such as a kind of block
 )

@@ -64,7 +64,7 @@ func DamageOf(s Store) (damaged, mended []Damage) {
 type SetAside interface {
 	// SetAside moves the damaged record with an id, and its index rows, to a place that nothing reads, so that the
 	// record can be written again. A sound or missing record stays as it is; done reports whether the record was
-	// moved. of lists the ids that the indexes had it under: the conversation of a turn, execution or request, the
-	// turn of a call, or the place of a conversation.
+	// moved. of lists the ids under which indexes listed the record: the conversation of a turn, execution or request,
+	// the turn of a call, or the place of a conversation.
 	SetAside(bucket, id string) (of []string, done bool, err error)
 }

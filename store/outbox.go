@@ -19,7 +19,7 @@ const (
 	OutboxUnknown       OutboxKind = "unknown"    // asks whether a run took effect; Ref: an execution
 	OutboxBundle        OutboxKind = "bundle"     // the requests of one step for the same approvers, in one card; Ref: a turn, with Step
 	OutboxCardQueue     OutboxKind = "line"       // the number of requests queued behind the open cards of an address; Ref: the card queue, as named by the workflow
-	OutboxNotice        OutboxKind = "notice"     // tells a person something about a request; Ref: a request. Note says what, and what Step means
+	OutboxNotice        OutboxKind = "notice"     // tells a person something about a request; Ref: a request. Note says what it is about, and what Step means
 	OutboxQuestion      OutboxKind = "question"   // an approver's question to the requester, in the thread; Ref: a request, with Step: the remark
 	OutboxStandIn       OutboxKind = "stand_in"   // tells a stand-in whom they stand in for; Ref: the person who is away, with Step: the version of the absence
 	OutboxGrant         OutboxKind = "grant"      // a grant that is offered, in force, or over; Ref: a grant
@@ -111,8 +111,8 @@ type OutboxMessage struct {
 	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
 	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps of its turn without a message of their own, which it describes
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: how often Slack refused it everywhere at its time; the pauses grow with it
-	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: since when Slack refuses it; zero: it does not
+	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: how often Slack refused it everywhere, early tries not counted; the pauses grow with this number
+	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack began to refuse it; zero: it does not
 	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages that Slack would not delete; TimerLeftover tries again
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`

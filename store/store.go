@@ -29,7 +29,8 @@ type Reader interface {
 	// ConversationsBefore lists conversations whose last message is older than the time, the longest silent ones
 	// first.
 	ConversationsBefore(lastAt time.Time, limit int) ([]Conversation, error)
-	// ConversationsSince lists the other conversations, the longest silent ones first.
+	// ConversationsSince lists conversations whose last message is not older than the time, the longest silent ones
+	// first.
 	ConversationsSince(lastAt time.Time, limit int) ([]Conversation, error)
 	// Messages lists a conversation's messages by Seq, starting after the given one.
 	Messages(conversation string, after uint64) ([]Message, error)

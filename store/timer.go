@@ -26,7 +26,7 @@ const (
 	TimerHome          TimerKind = "home"     // show a Home tab without buttons because its owner has not opened it for a while; Ref: its outbox message
 	TimerHomes         TimerKind = "homes"    // refresh Home tabs in use after a change; Ref: SettingHomes
 	TimerRepost        TimerKind = "repost"   // post a lost message again before its deadline; Ref: an outbox message
-	TimerLeftover      TimerKind = "leftover" // delete messages that Slack would not delete; Ref: their outbox message
+	TimerLeftover      TimerKind = "leftover" // delete messages whose deletion Slack refused before; Ref: their outbox message
 	TimerCatchUp       TimerKind = "catch_up" // read what people wrote while nothing was received; Ref: SettingReception, or a channel that the bot has joined
 	// Deliver an outbox message to Slack; Ref: an outbox message. Each rank has its own kind, so that lower ranks
 	// never delay higher ones.
@@ -53,8 +53,8 @@ type Timer struct {
 	Due   time.Time `json:"due"`
 	Lane  string    `json:"lane,omitempty"`  // timers of a kind and lane run one at a time, in order of Due; empty: no order
 	Tries int       `json:"tries,omitempty"` // number of failed attempts
-	// Affinity is what the handler's work outside of the store is about, such as a conversation. One replica at a time
-	// handles all timers with the same affinity. Empty: the lane, or the Ref without a lane.
+	// Affinity names what the handler works on outside of the store, such as a conversation. One replica at a time
+	// handles all timers with the same affinity. If it is empty, Lane is used instead; if that is empty too, Ref.
 	Affinity string `json:"affinity,omitempty"`
 	// PutOff is the time at which the timer was postponed until Due; zero: never.
 	PutOff time.Time `json:"put_off,omitzero"`

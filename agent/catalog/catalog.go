@@ -35,7 +35,7 @@ type Config struct {
 	// Version is this program's version, as sent to servers.
 	Version string
 
-	leftOut func(LeftOut) // receives each definition that is not offered as it is written; may be nil
+	leftOut func(LeftOut) // receives each problem of a definition; may be nil
 }
 
 // Catalog holds all tools that the bot can call, and the policy in force. It is safe for concurrent use.
@@ -112,7 +112,7 @@ func (c *Catalog) want(file *config.File, path string) error {
 	for _, w := range found.Warnings() {
 		c.config.Log.Warn("policy: " + w.Error())
 	}
-	if errs := found.Errors(); len(errs) > 0 { // the name of a tool is that of another source's
+	if errs := found.Errors(); len(errs) > 0 { // a tool has the name of another source's tool
 		_ = c.replaceDeclared(c.lock.file, all, c.lock.declared) // they had no faults when they were registered before
 		return errs
 	}
@@ -120,7 +120,7 @@ func (c *Catalog) want(file *config.File, path string) error {
 	servers := slices.Clone(c.config.Own)
 	for _, s := range file.Servers {
 		if c.IsOwn(s.Name) {
-			c.config.Log.Info("a server of the policy is not started, because one of this name is here already", "server", s.Name)
+			c.config.Log.Info("a server of the policy is not started, because this program has a server with the same name", "server", s.Name)
 			continue
 		}
 		servers = append(servers, s)
@@ -141,8 +141,7 @@ func (c *Catalog) want(file *config.File, path string) error {
 	return nil
 }
 
-// replaceDeclared registers the declared tools of a policy, and removes the sources that were declared before and are
-// not any more.
+// replaceDeclared registers the declared tools of a policy, and removes the sources that are no longer declared.
 func (c *Catalog) replaceDeclared(file *config.File, before, now []declared) yamldoc.Problems {
 	for _, old := range before {
 		if !slices.ContainsFunc(now, func(d declared) bool { return d.source == old.source }) {
@@ -294,7 +293,7 @@ func (c *Catalog) offer(server string, tools []agent.Tool) {
 	}
 }
 
-// leftOut reports a definition that is not offered as it is written.
+// leftOut reports a definition that is not offered, or not as it is written.
 func (c *Catalog) leftOut(server, problem string) {
 	if c.config.leftOut != nil {
 		c.config.leftOut(LeftOut{Source: server, Reason: problem})

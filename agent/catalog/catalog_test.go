@@ -39,7 +39,7 @@ func TestFollowsThePolicy(t *testing.T) {
 		return ok && tool.Effect == approvers.ReadOnly
 	})
 	if stays.handshakes() != before {
-		t.Errorf("the server that stayed was connected with %d times more", stays.handshakes()-before)
+		t.Errorf("the unchanged server was connected %d more times", stays.handshakes()-before)
 	}
 	if changes.handshakes() == changed {
 		t.Error("the changed server was not connected again")
@@ -105,8 +105,7 @@ func TestCountsCalls(t *testing.T) {
 	}
 }
 
-// When the bot is asked to stop, runs under way are not cut off: the servers are only disconnected after the runs were
-// waited for.
+// When the bot is asked to stop, current runs can finish: the servers are disconnected only when they have ended.
 func TestOutlivesItsContext(t *testing.T) {
 	t.Parallel()
 	o := openServer(t, "search")
@@ -122,7 +121,7 @@ func TestOutlivesItsContext(t *testing.T) {
 	}
 	end()
 	if len(f.Servers()) != 0 {
-		t.Errorf("ended, and still there: %+v", f.Servers())
+		t.Errorf("servers are left after the end: %+v", f.Servers())
 	}
 }
 
@@ -176,7 +175,7 @@ func TestPins(t *testing.T) {
 		"the report":  second(ExamineOffline(file, f.path)),
 	} {
 		if !errors.As(err, &broken) || !strings.Contains(err.Error(), pins.FileName) {
-			t.Errorf("%s takes a broken lock file: %v", what, err)
+			t.Errorf("%s accepts a broken lock file: %v", what, err)
 		}
 	}
 	if later.Policy() != before {

@@ -23,7 +23,7 @@ type driftReporter struct {
 // loggedLines is the maximum number of logged lines of a change. countersign tools show prints all of it.
 const loggedLines = 12
 
-// ReportDrift logs the tools that differ from their pins, if that is new, and those that do so no longer.
+// ReportDrift logs the tools that newly differ from their pins, and those that no longer differ.
 func (c *Catalog) ReportDrift() { c.drift.report() }
 
 func (d *driftReporter) report() {

@@ -21,7 +21,7 @@ func TestDriftIsTold(t *testing.T) {
 	f.ReportDrift()
 	f.ReportDrift()
 	if said := f.log.with("a tool is not pinned"); len(said) != 2 {
-		t.Errorf("said of new tools: %v", said)
+		t.Errorf("logged about new tools: %v", said)
 	}
 	if why := fmt.Sprint(f.Pinned(t.Context())); why != "2 tools not as pinned: crm.look (new), crm.send (new); see countersign tools" {
 		t.Errorf("/readyz says %s", why)
@@ -29,13 +29,13 @@ func TestDriftIsTold(t *testing.T) {
 
 	f.pinAll()
 	if f.ReloadLock(false) {
-		t.Error("a lock file is taken that may be half written")
+		t.Error("a lock file that may be half written was accepted")
 	}
 	if !f.ReloadLock(false) || f.states() != "crm.look same, crm.send same" || f.Pinned(t.Context()) != nil {
-		t.Fatalf("pinned, they are %s: %v", f.states(), f.Pinned(t.Context()))
+		t.Fatalf("after pinning the tools are %s: %v", f.states(), f.Pinned(t.Context()))
 	}
 	if f.ReloadLock(false) || f.ReloadLock(true) {
-		t.Error("the same lock file is news")
+		t.Error("an unchanged lock file counts as changed")
 	}
 	f.ReportDrift()
 	if said := f.log.with("a tool is as pinned again"); len(said) != 2 {
@@ -91,8 +91,8 @@ func TestBrokenLockIsRefused(t *testing.T) {
 	}
 }
 
-// The presumptions from trusted tools, and the choice of tools that count as unknown, are part of the current policy as
-// soon as the tools change.
+// When the tools change, the policy in force has the new risks that trusted sources claim, and the new list of tools
+// that count as unknown.
 func TestToolsAddToThePolicyInForce(t *testing.T) {
 	t.Parallel()
 	s := openServer(t, "send", "look")
@@ -107,7 +107,7 @@ func TestToolsAddToThePolicyInForce(t *testing.T) {
 		return p.Risk.String()
 	}
 	if risk("crm.look") != "critical, asks" {
-		t.Errorf("nobody pinned it, and it is %s", risk("crm.look"))
+		t.Errorf("before it is pinned, its risk is %s", risk("crm.look"))
 	}
 	f.pinAll()
 	f.ReloadLock(true)
@@ -120,19 +120,19 @@ func TestToolsAddToThePolicyInForce(t *testing.T) {
 	s.describe("look", "Looks, and sends what it finds.")
 	f.until("it drifts", func() bool { return f.states() == "crm.look drifted, crm.send same" })
 	if risk("crm.look") != "critical, asks" {
-		t.Errorf("drifted, it is %s", risk("crm.look"))
+		t.Errorf("after the drift its risk is %s", risk("crm.look"))
 	}
 	if _, ok := f.Policy().Distrusts("crm.look"); ok {
 		t.Error("a blocked tool can be called")
 	}
 	f.becomes(s.servers("crm", ", trust_annotations: true") + "defaults: {unpinned_tools: unknown}\ntools: {crm.look: {risk: low}}\n")
 	if why, ok := f.Policy().Distrusts("crm.look"); !ok || risk("crm.look") != "critical, asks" {
-		t.Errorf("it counts as unknown: %t, %s; it is %s", ok, why, risk("crm.look"))
+		t.Errorf("it counts as unknown: %t, %s; its risk is %s", ok, why, risk("crm.look"))
 	}
 	f.pinAll()
 	f.ReloadLock(true)
 	if _, ok := f.Policy().Distrusts("crm.look"); ok || risk("crm.look") != "low" {
-		t.Errorf("pinned again it is %s", risk("crm.look"))
+		t.Errorf("after it is pinned again, its risk is %s", risk("crm.look"))
 	}
 }
 

@@ -99,7 +99,7 @@ func (c *Catalog) ReloadLock(complete bool) (changed bool) {
 		return false
 	}
 	l.taken(found)
-	c.config.Log.Info("the lock file changed, and its pins hold", "file", pins.Beside(l.path))
+	c.config.Log.Info("the lock file changed, and its pins are in force", "file", pins.Beside(l.path))
 	return true
 }
 

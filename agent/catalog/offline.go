@@ -118,8 +118,8 @@ func faults(all []declared) yamldoc.Problems {
 	return found
 }
 
-// pinnedOf returns the pinned tools of a source that is always present: the tool itself if it equals its pin, and
-// otherwise one with only the pinned definition.
+// pinnedOf returns the pinned tools of a source that is always present, with their pinned definitions. Each is the live
+// tool of that name, or a placeholder if the source no longer offers it.
 func pinnedOf(live []agent.Tool, pinned []pins.Pin) []agent.Tool {
 	var out []agent.Tool
 	for _, p := range pinned {

@@ -26,7 +26,7 @@ type Report struct {
 	LeftOut []LeftOut
 }
 
-// LeftOut is a definition of a source that is not offered as it is written.
+// LeftOut is a problem of a source's definition: it is not offered, or not as it is written.
 type LeftOut struct {
 	Source string // in the form of Tool.Source
 	Reason string
@@ -79,7 +79,7 @@ func (r *Report) ask(ctx context.Context, c *Catalog) error {
 			continue
 		}
 		if r.Down[s.Server] = s.Problem; s.Problem == "" {
-			r.Down[s.Server] = fmt.Sprintf("it did not say within %s what it offers", reachWithin)
+			r.Down[s.Server] = fmt.Sprintf("it did not list its tools within %s", reachWithin)
 		}
 	}
 	r.Tools, _ = c.Status()
@@ -146,7 +146,7 @@ func (r *Report) From(name string) []agent.Status {
 	return out
 }
 
-// LeftOutOf returns which definitions of a source are not offered as they are written; with an empty name, of all.
+// LeftOutOf returns the problems of a source's definitions; with an empty name, of all sources.
 func (r *Report) LeftOutOf(name string) []LeftOut {
 	var out []LeftOut
 	for _, l := range r.LeftOut {

@@ -51,7 +51,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("the tools of the server are %q, want %q", states, want)
 	}
 	if s := r.From("lost"); len(s) != 1 || s[0].State != pins.Waiting || r.Down["lost"] == "" || len(r.Down) != 1 {
-		t.Errorf("of the server that is down: %+v; down are %v", s, r.Down)
+		t.Errorf("the server that is down has %+v; unreachable are %v", s, r.Down)
 	}
 	if l := r.LeftOutOf("crm"); len(l) != 1 || !strings.Contains(l[0].Reason, `effects names "none"`) {
 		t.Errorf("of the server, these are left out: %v", l)
@@ -71,7 +71,7 @@ func TestReport(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Examine(ctx, file, path, "test"); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled, it reports: %v", err)
+		t.Errorf("with a canceled context: %v", err)
 	}
 }
 

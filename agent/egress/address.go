@@ -96,7 +96,7 @@ func oddHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		switch {
 		case a.Zone() != "":
-			return "has a zone; write the address without what follows the percent sign"
+			return "has a zone; write the address without the percent sign and the zone after it"
 		case a.Is4In6():
 			return "is an IPv4 address in IPv6 notation; write " + a.Unmap().String()
 		}
@@ -106,14 +106,14 @@ func oddHost(host string) string {
 	case host == "":
 		return "is missing"
 	case len(host) > 253:
-		return "is longer than 253 characters, which no name is"
+		return "is longer than 253 characters, the limit of a host name"
 	case strings.HasSuffix(host, "."):
 		return "ends with a dot; leave it out"
 	}
 	labels := strings.Split(host, ".")
 	for _, label := range labels {
 		if !plainLabel(label) {
-			return `has parts that no name has; write letters, digits, "-", "_" and single dots`
+			return `has an invalid part; write letters, digits, "-", "_" and single dots`
 		}
 	}
 	if looksNumeric(labels[len(labels)-1]) {

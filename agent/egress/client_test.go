@@ -96,11 +96,11 @@ func TestSecretsStayBehind(t *testing.T) {
 		t.Fatalf("asked %d and %d times", len(*firstGot), len(*lastGot))
 	}
 	if h := (*firstGot)[1].header; h.Get("Authorization") != "S3cr3t" || h.Get("X-Api-Key") != "S3cr3t" {
-		t.Errorf("within the same place the headers got lost: %v", h)
+		t.Errorf("a redirect within the origin lost the headers: %v", h)
 	}
 	for _, a := range []asked{(*lastGot)[0], (*firstGot)[2]} {
 		if strings.Contains(fmt.Sprint(a.header), "S3cr3t") {
-			t.Errorf("went along to another place: %v", a.header)
+			t.Errorf("headers were sent to another origin: %v", a.header)
 		}
 		if a.header.Get("Accept") != "application/json" {
 			t.Errorf("a value that is not a secret was removed: %v", a.header)
@@ -114,8 +114,8 @@ func TestRedirectsOfWrites(t *testing.T) {
 	for _, tt := range []struct {
 		status   int
 		location string
-		want     int    // the status that comes back
-		refused  string // or the beginning of why none does
+		want     int    // the returned status
+		refused  string // or the beginning of the error
 		asked    int
 	}{
 		{status: 301, location: "/done", want: 301, asked: 1},
@@ -123,8 +123,8 @@ func TestRedirectsOfWrites(t *testing.T) {
 		{status: 303, location: "/done", want: 303, asked: 1},
 		{status: 307, location: "/done", want: 200, asked: 2},
 		{status: 308, location: "/done", want: 200, asked: 2},
-		{status: 307, location: other.URL, refused: `a redirect was not followed: "127.0.0.1" is another place`, asked: 1},
-		{status: 308, location: "https://public.example/", refused: `a redirect was not followed: "public.example" is another place`, asked: 1},
+		{status: 307, location: other.URL, refused: `a redirect was not followed: "127.0.0.1" is another origin`, asked: 1},
+		{status: 308, location: "https://public.example/", refused: `a redirect was not followed: "public.example" is another origin`, asked: 1},
 		{status: 302, location: other.URL, want: 302, asked: 1},
 	} {
 		s, got := listening(t, func(w http.ResponseWriter, r *http.Request) {
@@ -299,14 +299,14 @@ func TestSentences(t *testing.T) {
 		address, want string
 		ctx           context.Context
 	}{
-		{address: secure.URL, want: "the server's certificate is not to be trusted"},
+		{address: secure.URL, want: "the server's certificate is not trusted"},
 		{address: strings.Replace(broken.URL, "http:", "https:", 1), want: "the connection broke"},
 		{address: broken.URL, want: "the connection broke"},
 		{address: "http://" + closed.Addr().String(), want: "no connection could be made"},
-		{address: "http://none.example", want: `there is no host of the name "none.example"`},
-		{address: "http://inside.example", want: `"inside.example" stands for 10.0.0.1, a private address, which an entry "10.0.0.1" in allow would permit`},
+		{address: "http://none.example", want: `there is no host named "none.example"`},
+		{address: "http://inside.example", want: `"inside.example" resolves to 10.0.0.1, a private address, which an entry "10.0.0.1" in allow would permit`},
 		{address: "http://10.0.0.1", want: `"10.0.0.1" is a private address, which an entry "10.0.0.1" in allow would permit`},
-		{address: "http://user:S3cr3t@inside.example", want: `"inside.example" comes after a user name in the address; put who you are into a header`},
+		{address: "http://user:S3cr3t@inside.example", want: `"inside.example" comes after a user name in the URL; put the credentials into a header`},
 		{address: broken.URL, ctx: stopped, want: "it was stopped"},
 	} {
 		ctx := tt.ctx

@@ -106,7 +106,7 @@ func (g *Guard) control(ctx context.Context, network, address string, _ syscall.
 	host, _ := ctx.Value(hostKey{}).(string)
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !strings.HasPrefix(network, "tcp") {
-		return &Refused{Host: host, Reason: "leads to what is not a TCP address"}
+		return &Refused{Host: host, Reason: "resolves to something other than a TCP address"}
 	}
 	if err := g.admit(host, at); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (g *Guard) admit(host string, at netip.AddrPort) error {
 	}
 	reason := "is " + k.what
 	if host != at.Addr().String() {
-		reason = fmt.Sprintf("stands for %s, %s", at.Addr(), k.what)
+		reason = fmt.Sprintf("resolves to %s, %s", at.Addr(), k.what)
 	}
 	if k.what == metadata { // the message suggests no entry of allow for metadata
 		return &Refused{Host: host, Reason: reason + ", an address that should not be reached"}
@@ -175,11 +175,11 @@ func odd(u *url.URL) *Refused {
 	host := u.Hostname()
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return &Refused{Host: host, Reason: "is to be reached by something else than http and https"}
+		return &Refused{Host: host, Reason: "is in a URL whose scheme is neither http nor https"}
 	case u.Opaque != "":
 		return &Refused{Host: host, Reason: "is in an address without slashes; write https://host/path"}
 	case u.User != nil:
-		return &Refused{Host: host, Reason: "comes after a user name in the address; put who you are into a header"}
+		return &Refused{Host: host, Reason: "comes after a user name in the URL; put the credentials into a header"}
 	case strings.Contains(u.Host, "%"):
 		return &Refused{Host: host, Reason: "is written with a percent sign; write a name, or an address without a zone"}
 	}
@@ -189,7 +189,7 @@ func odd(u *url.URL) *Refused {
 	rest := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(u.Host, "["), host), "]")
 	if port := u.Port(); rest != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || strconv.FormatUint(n, 10) != port || rest != ":"+port {
-			return &Refused{Host: host, Reason: "has a port that is none; write a number from 1 to 65535"}
+			return &Refused{Host: host, Reason: "has an invalid port; write a number from 1 to 65535"}
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ type Permit struct {
 }
 
 // ErrPermit is returned for an entry of allow that can't be parsed. The message describes the valid forms.
-var ErrPermit = errors.New("write a network such as 10.0.0.0/8, an address such as 10.0.0.7, or a host's name such as crm.example.com, the last two with a port if only one is meant")
+var ErrPermit = errors.New("write a network such as 10.0.0.0/8, an address such as 10.0.0.7, or a host name such as crm.example.com; an address or a name may end with a port, such as crm.example.com:443")
 
 // ParsePermit parses an entry of allow: a network, an address, or a host name; the last two may have a port.
 func ParsePermit(s string) (Permit, error) {

@@ -33,8 +33,8 @@ func (r *Refused) Error() string {
 	return s
 }
 
-// Sentence describes a failed request in one sentence, without its URL, which may hold secrets and which the errors of
-// net/http quote.
+// Sentence describes a failed request in one sentence. It omits the URL, which the errors of net/http quote, because
+// the URL may hold secrets.
 func Sentence(err error) string {
 	var (
 		refused  *Refused
@@ -60,13 +60,13 @@ func Sentence(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "it was stopped"
 	case errors.As(err, &lookup) && lookup.IsNotFound:
-		return fmt.Sprintf("there is no host of the name %.120q", lookup.Name)
+		return fmt.Sprintf("there is no host named %.120q", lookup.Name)
 	case errors.As(err, &lookup):
 		return fmt.Sprintf("the name %.120q could not be resolved", lookup.Name)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "there was no answer in time"
 	case errors.As(err, &unknown), errors.As(err, &name), errors.As(err, &invalid), errors.As(err, &verify):
-		return "the server's certificate is not to be trusted"
+		return "the server's certificate is not trusted"
 	case errors.As(err, &record):
 		return "the server does not speak TLS there"
 	case errors.As(err, &exchange) && exchange.Op == "dial":

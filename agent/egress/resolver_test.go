@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// names is a name server in this process. For a name with several answers it returns one after the other; the last one
-// stays.
+// names is a name server in this process. It returns the answers of a name one after the other, and then repeats the
+// last one.
 type names struct {
 	mu      sync.Mutex
 	answers map[string][][]netip.Addr
@@ -121,6 +121,6 @@ func TestNameServerOfTheTests(t *testing.T) {
 		}
 	}
 	if _, err := n.resolver().LookupHost(t.Context(), "b.example"); err == nil {
-		t.Error("a name that nobody set stands for something")
+		t.Error("an unknown name resolves to an address")
 	}
 }

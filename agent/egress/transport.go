@@ -98,14 +98,14 @@ func follow(next *http.Request, via []*http.Request) error {
 			return http.ErrUseLastResponse
 		}
 		if origin(next.URL) != origin(first.URL) {
-			return &Refused{Host: host, Reason: "is another place than the one that the request was allowed for, and it writes", Redirect: true}
+			return &Refused{Host: host, Reason: "is another origin (scheme, host or port), to which a request that writes is not redirected", Redirect: true}
 		}
 	}
 	switch {
 	case len(via) > MaxRedirects:
-		return &Refused{Host: host, Reason: fmt.Sprintf("comes after %d redirects, which are as many as are followed", MaxRedirects), Redirect: true}
+		return &Refused{Host: host, Reason: fmt.Sprintf("comes after %d redirects, and no more are followed", MaxRedirects), Redirect: true}
 	case last.URL.Scheme == "https" && next.URL.Scheme == "http":
-		return &Refused{Host: host, Reason: "was to be reached without TLS after a place with it", Redirect: true}
+		return &Refused{Host: host, Reason: "would be reached without TLS, although the redirect came over TLS", Redirect: true}
 	}
 	elsewhere := func(r *http.Request) bool { return origin(r.URL) != origin(first.URL) }
 	if elsewhere(next) || slices.ContainsFunc(via, elsewhere) {

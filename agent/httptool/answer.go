@@ -213,7 +213,7 @@ func decode(data []byte, charset string, whole bool) string {
 	if utf8.ValidString(text) {
 		return text
 	}
-	return strings.ToValidUTF8(text, "�") + "\n[what was no text in it is shown as �]"
+	return strings.ToValidUTF8(text, "�") + "\n[invalid characters are shown as �]"
 }
 
 // quoted returns the beginning of an error response for the model and for people: one line, without secrets.

@@ -11,10 +11,10 @@ import (
 	"countersign/agent"
 )
 
-// answering is a server with one answer.
+// answering returns a handler that always sends the same response.
 func answering(media, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header()["Content-Type"] = nil // and nothing that is guessed
+		w.Header()["Content-Type"] = nil // no type, not even a guessed one
 		if media != "" {
 			w.Header().Set("Content-Type", media)
 		}
@@ -28,21 +28,21 @@ func TestAnswers(t *testing.T) {
 		name, media, body, result string
 		want                      string // the text, or its beginning followed by …
 		file                      string // name and type of the file that is attached
-		err                       string // what the error holds
+		err                       string // a part of the error
 	}{
 		{name: "JSON as it is", media: "application/json", body: `{"n": 1.10, "big": 12345678901234567890}`, want: `{"n": 1.10, "big": 12345678901234567890}`},
 		{name: "JSON of another kind", media: "application/hal+json", body: `[1]`, want: `[1]`},
 		{name: "text", media: "text/plain; charset=utf-8", body: "Grüße", want: "Grüße"},
 		{name: "text in Latin-1", media: "text/plain; charset=ISO-8859-1", body: "Gr\xfc\xdfe", want: "Grüße"},
-		{name: "text that is none", media: "text/plain", body: "a\xff\xfeb", want: "a�b\n[what was no text in it is shown as �]"},
-		{name: "JSON that is not text", media: "application/json", body: "{\"a\": \"\xff\"}", want: "{\"a\": \"�\"}\n[what was no text in it is shown as �]"},
+		{name: "text with invalid characters", media: "text/plain", body: "a\xff\xfeb", want: "a�b\n[invalid characters are shown as �]"},
+		{name: "JSON with invalid characters", media: "application/json", body: "{\"a\": \"\xff\"}", want: "{\"a\": \"�\"}\n[invalid characters are shown as �]"},
 		{name: "a byte order mark", media: "application/json", body: "\xef\xbb\xbf{}", want: "{}"},
 		{name: "HTML", media: "text/html", body: "<p>x</p>", want: "<p>x</p>"},
 		{name: "XML", media: "application/atom+xml", body: "<a/>", want: "<a/>"},
 		{name: "no type, text", body: "plain", want: "plain"},
 		{name: "no type, no text", body: png, want: "The server answered 200 OK with a file: it.bin, application/octet-stream, 10 bytes.", file: "it.bin application/octet-stream"},
 		{name: "an image", media: "image/png", body: png, want: "The server answered 200 OK with a file: it.png, image/png, 10 bytes.", file: "it.png image/png"},
-		{name: "a type that is none", media: "nonsense/;;", body: "x", want: "x"},
+		{name: "an invalid type", media: "nonsense/;;", body: "x", want: "x"},
 		{name: "an image as text", media: "image/svg+xml", body: "<svg/>", want: "<svg/>"},
 		{name: "nothing", media: "application/json", body: "", want: "The server answered 200 OK, with no body."},
 
@@ -89,7 +89,7 @@ func TestAnswers(t *testing.T) {
 					if err != nil || text != tt.want {
 						t.Errorf("%q, %v; want %q", text, err, tt.want)
 					}
-				case strings.HasPrefix(yaml, writes): // it was done: to say otherwise would have it done again
+				case strings.HasPrefix(yaml, writes): // it was done, and an error would make the model repeat it
 					if err != nil || !strings.HasPrefix(text, "It was done: the server answered 200 OK. But ") || !strings.Contains(text, tt.err) {
 						t.Errorf("%q, %v; want %q", text, err, tt.err)
 					}

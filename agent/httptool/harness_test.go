@@ -70,7 +70,7 @@ func (s *site) last() (received, int) {
 	return s.got[len(s.got)-1], len(s.got)
 }
 
-// declared returns the only tool of a declaration. SITE in it stands for the server's address, which is allowed.
+// declared returns the only tool of a declaration. SITE in it is replaced by the server's address.
 func declared(t *testing.T, s *site, yaml string) agent.Tool {
 	t.Helper()
 	tools, errs := declare(t, s, yaml)

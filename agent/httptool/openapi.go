@@ -136,7 +136,7 @@ func (a *api) operation(method, path string, item, op map[string]any) {
 	}
 }
 
-var errMethod = errors.New("it is of a method that is not supported")
+var errMethod = errors.New("its method is not supported")
 
 func (a *api) tool(method, path, name string, item, op map[string]any) (agent.Tool, error) {
 	if method == "OPTIONS" || method == "TRACE" {
@@ -300,7 +300,7 @@ func pathPieces(path string, params map[string]piece) ([]piece, error) {
 	}
 	for name := range params {
 		if !used[name] {
-			return nil, fmt.Errorf("the parameter %s stands in the path, and the path has no {%s}", name, name)
+			return nil, fmt.Errorf("the parameter %s is in the path, but the path has no {%s}", name, name)
 		}
 	}
 	return out, nil

@@ -67,7 +67,7 @@ func (s *schemas) parameter(o map[string]any) (p parameter, schema any, err erro
 	p.style.name = p.name
 	styles, known := usualStyles[p.in]
 	if !known || p.name == "" {
-		return p, nil, fmt.Errorf("a parameter %.60q stands in %.20q, which is not supported", p.name, p.in)
+		return p, nil, fmt.Errorf("a parameter %.60q is in %.20q, which is not supported", p.name, p.in)
 	}
 	in := "the parameter " + p.name
 	if content, ok := o["content"].(map[string]any); ok {
@@ -79,7 +79,7 @@ func (s *schemas) parameter(o map[string]any) (p parameter, schema any, err erro
 				return p, schema, within(in, err)
 			}
 		}
-		return p, nil, fmt.Errorf("%s is written by content, and only JSON in a query is supported", in)
+		return p, nil, fmt.Errorf("%s is described by content, which is supported only for JSON in a query", in)
 	}
 	kind, _ := o["style"].(string)
 	if kind == "" {
@@ -130,11 +130,11 @@ func (p *parameter) unwritable(kinds []string) string {
 	list, object := slices.Contains(kinds, "array"), slices.Contains(kinds, "object")
 	switch {
 	case p.in == "cookie" && p.style.explode && (list || object):
-		return "is a list or an object in a cookie, which has no one way to be written"
+		return "is a list or an object in a cookie, which has no standard notation"
 	case p.style.kind == "deepObject" && (list || !object && len(kinds) > 0):
 		return "has the style deepObject and is not an object"
 	case strings.HasSuffix(p.style.kind, "Delimited") && object:
-		return "is an object in the style " + p.style.kind + ", which has no one way to be written"
+		return "is an object in the style " + p.style.kind + ", which has no standard notation"
 	}
 	return ""
 }
@@ -187,5 +187,5 @@ func (s *schemas) body(op map[string]any) (b body, required bool, schema any, er
 			return b, o["required"] == true, described(schema, o["description"]), within("the body", err)
 		}
 	}
-	return body{}, false, nil, fmt.Errorf("the body is %s, and JSON, a form or plain text is supported", strings.Join(names, " or "))
+	return body{}, false, nil, fmt.Errorf("the body is %s; only JSON, a form or plain text is supported", strings.Join(names, " or "))
 }

@@ -58,7 +58,7 @@ func readDocument(path string) (d *document, invalid string, err error) {
 	case strings.HasPrefix(version, "3.0"):
 	case strings.HasPrefix(version, "3.1"):
 	default:
-		return nil, "", fmt.Errorf("is of OpenAPI version %.20q, and 3.0 and 3.1 are read", version)
+		return nil, "", fmt.Errorf("is of OpenAPI version %.20q; only 3.0 and 3.1 are supported", version)
 	}
 	d = &document{root: root, v31: strings.HasPrefix(version, "3.1")}
 	invalid, err = d.validate()
@@ -141,7 +141,7 @@ type treeOf struct{ left int }
 
 func (t *treeOf) value(n *yaml.Node, depth int) (any, error) {
 	if t.left--; t.left < 0 || depth > maxFileDepth {
-		return nil, fmt.Errorf("is too large: aliases repeat more than %d values, or one in itself", maxFileValues)
+		return nil, fmt.Errorf("is too large: it has more than %d values (counting those that aliases repeat), is nested deeper than %d levels, or contains an alias of itself", maxFileValues, maxFileDepth)
 	}
 	switch n.Kind {
 	case yaml.DocumentNode:

@@ -17,7 +17,7 @@ var errHops = errors.New("a reference leads back to itself")
 func (d *document) at(ref string) (any, error) {
 	pointer, ok := strings.CutPrefix(ref, "#/")
 	if !ok {
-		return nil, fmt.Errorf("the reference %.100q leads out of the file, or names no place in it; write what it names into this file", ref)
+		return nil, fmt.Errorf("the reference %.100q does not lead to a place in this file; copy its target into the file", ref)
 	}
 	var at any = d.root
 	for token := range strings.SplitSeq(pointer, "/") {

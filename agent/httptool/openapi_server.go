@@ -97,7 +97,7 @@ func (a *api) security(method, path string, op map[string]any) {
 	hint := strings.Join(slices.Compact(hints), ", or ")
 	if hint != "" && !slices.Contains(a.asked, hint) {
 		a.asked = append(a.asked, hint)
-		a.warn("operations such as "+method+" "+path+" want to know who asks, and nothing says so", hint)
+		a.warn("operations such as "+method+" "+path+" require authentication, and the policy has none for them", hint)
 	}
 }
 
@@ -114,7 +114,7 @@ func (a *api) lacks(name string) string {
 	header, example := "Authorization", `"Bearer ${TOKEN}"`
 	switch {
 	case kind == "mutualTLS":
-		return "a certificate of the client's (mutualTLS), which is not supported"
+		return "a client certificate (mutualTLS) is needed, which is not supported"
 	case kind == "http" && strings.EqualFold(scheme, "basic"):
 		example = `"Basic ${CREDENTIALS}", the base64 of name:password`
 	case kind == "http" && !strings.EqualFold(scheme, "bearer"):

@@ -19,7 +19,7 @@ import (
 	"countersign/config"
 )
 
-// api reads a policy with one API. FILE in the declaration is replaced; SITE too, by the server's address.
+// api makes the tools of a policy with one OpenAPI file. SITE in the declaration is replaced by the server's address.
 func api(t *testing.T, s *site, file, yaml string) ([]agent.Tool, []error) {
 	t.Helper()
 	path, err := filepath.Abs(file)
@@ -115,11 +115,11 @@ func TestPetstore(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	wantSaid := []string{
-		`openapi.it: GET /odd (oddCookie) was left out: the parameter c is a list or an object in a cookie, which has no one way to be written`,
-		`openapi.it: OPTIONS /odd (optionsOdd) was left out: it is of a method that is not supported`,
+		`openapi.it: GET /odd (oddCookie) was left out: the parameter c is a list or an object in a cookie, which has no standard notation`,
+		`openapi.it: OPTIONS /odd (optionsOdd) was left out: its method is not supported`,
 		`openapi.it: the pattern "^(?!x)[a-z]+$" can't be checked here, and only the server checks it`,
-		`openapi.it: operations such as PUT /pets/{petId} want to know who asks, and nothing says so; add headers: {X-Api-Key: "${API_KEY}"}`,
-		`openapi.it: POST /pets/{petId}/photo (uploadPhoto) was left out: the body is multipart/form-data, and JSON, a form or plain text is supported`,
+		`openapi.it: operations such as PUT /pets/{petId} require authentication, and the policy has none for them; add headers: {X-Api-Key: "${API_KEY}"}`,
+		`openapi.it: POST /pets/{petId}/photo (uploadPhoto) was left out: the body is multipart/form-data; only JSON, a form or plain text is supported`,
 	}
 	if diff := cmp.Diff(wantSaid, said); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -309,7 +309,7 @@ func TestTableOfStyles(t *testing.T) {
 	}
 }
 
-// References within a file are followed, recursive ones without end are not.
+// References within a file are followed, but not endless recursive ones.
 func TestReferences(t *testing.T) {
 	for name, yaml := range map[string]string{
 		"to itself":        "a: {$ref: '#/components/schemas/a'}",
@@ -320,7 +320,7 @@ func TestReferences(t *testing.T) {
 		text := one("parameters: ["+id+"], requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/a'}}}}") + "components:\n  schemas:\n    " + yaml + "\n"
 		tools, errs := api(t, nil, written(t, text), "")
 		if len(tools)+len(errs) == 0 {
-			t.Errorf("%s: nothing is said", name)
+			t.Errorf("%s: neither a tool nor an error", name)
 		}
 		if len(tools) == 1 {
 			registered(t, tools)

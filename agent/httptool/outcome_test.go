@@ -67,7 +67,7 @@ func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name                 string
 		answer               http.HandlerFunc
-		read, write, repeats string // the outcome for what reads, writes, and may be repeated
+		read, write, repeats string // the outcomes for a tool that reads, that writes, and that may be repeated
 	}{
 		{"200", status(200), "done", "done", "done"},
 		{"201", status(201), "done", "done", "done"},

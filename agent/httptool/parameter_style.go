@@ -44,7 +44,7 @@ type call map[string]member
 func (c call) text(name, place string) (string, error) {
 	s, ok := plain(c[name].raw)
 	if !ok {
-		return "", fmt.Errorf("%s has to be a text, a number, true or false, because it stands in the %s", name, place)
+		return "", fmt.Errorf("%s has to be a text, a number, true or false, because it is part of the %s", name, place)
 	}
 	return s, nil
 }
@@ -83,7 +83,7 @@ func (c call) path(pieces []piece) (string, error) {
 			continue
 		}
 		if c[p.arg].absent() {
-			return "", fmt.Errorf("%s is missing, and it stands in the address's path", p.arg)
+			return "", fmt.Errorf("%s is missing, and it is part of the address's path", p.arg)
 		}
 		parts, err := c.parts(p, "address's path")
 		if err != nil {
@@ -98,7 +98,7 @@ func (c call) path(pieces []piece) (string, error) {
 		}
 		text := pathStyle(p, parts)
 		if text == "" {
-			return "", fmt.Errorf("%s is empty, and it stands in the address's path", p.arg)
+			return "", fmt.Errorf("%s is empty, and it is part of the address's path", p.arg)
 		}
 		b.WriteString(text)
 	}
@@ -114,10 +114,10 @@ func (c call) path(pieces []piece) (string, error) {
 func segmentFault(arg, value string) error {
 	for _, s := range []string{value, decoded(value)} {
 		if strings.ContainsAny(s, `/\`) {
-			return fmt.Errorf("%s has a slash in it, and it stands in the address's path", arg)
+			return fmt.Errorf("%s has a slash in it, and it is part of the address's path", arg)
 		}
 		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return fmt.Errorf("%s has a control character in it, and it stands in the address's path", arg)
+			return fmt.Errorf("%s has a control character in it, and it is part of the address's path", arg)
 		}
 	}
 	return nil
@@ -150,7 +150,7 @@ func (c call) parts(p piece, place string) ([]part, error) {
 	if s, ok := plain(m.raw); ok {
 		return []part{{value: s}}, nil
 	}
-	flat := fmt.Errorf("%s has to hold texts, numbers, true or false and nothing else, because it stands in the %s", p.arg, place)
+	flat := fmt.Errorf("%s has to hold texts, numbers, true or false and nothing else, because it is part of the %s", p.arg, place)
 	var out []part
 	switch {
 	case p.style.kind == "":
@@ -301,7 +301,7 @@ func (c call) header(f field) (string, bool, error) {
 		}
 		text := joined(parts, ",", p.style.explode, func(s string) string { return s })
 		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
-			return "", false, fmt.Errorf("%s has a character that can't stand in the header %s: only ASCII without line breaks can", p.arg, f.name)
+			return "", false, fmt.Errorf("%s has a character that is not allowed in the header %s: only ASCII without line breaks is", p.arg, f.name)
 		}
 		b.WriteString(text)
 	}
@@ -316,7 +316,7 @@ func (c call) header(f field) (string, bool, error) {
 func (c call) cookie(f field) (string, bool, error) {
 	text, ok, err := c.header(f)
 	if err == nil && strings.ContainsAny(text, "\" ,;\\") {
-		err = fmt.Errorf("%s has a character that can't stand in a cookie", f.pieces[0].arg)
+		err = fmt.Errorf("%s has a character that is not allowed in a cookie", f.pieces[0].arg)
 	}
 	return f.name + "=" + text, ok, err
 }

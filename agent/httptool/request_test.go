@@ -80,7 +80,7 @@ func TestRefusedArguments(t *testing.T) {
 		`{"segment":"a","part":"b","q":[[1]]}`:                "q has to hold texts",
 		`{"segment":"a","part":"b","q":[null]}`:               "q has to hold texts",
 		`{"segment":"a","part":"b","left":[1],"right":2}`:     "left has to be a text",
-		`{"segment":"a","part":"b","note":"x\r\nX-Admin: 1"}`: "note has a character that can't stand in the header X-Note",
+		`{"segment":"a","part":"b","note":"x\r\nX-Admin: 1"}`: "note has a character that is not allowed in the header X-Note",
 		`{"segment":"a","part":"b","note":"\u0000"}`:          "note has a character",
 		`{"segment":"a","part":"b","note":"ü"}`:               "note has a character",
 		`{"segment":"a","part":"b","note":"x "}`:              "X-Note would begin or end with a space",
@@ -182,7 +182,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 		"https://":               "not an address of a server",
 		"https://me@example.com": "comes after a user name",
 		"http://0x7f.1":          "unusual notation",
-		"ftp://example.com":      "something else than http",
+		"ftp://example.com":      "neither http nor https",
 		"https://exa mple.com":   "not an address of a server",
 	} {
 		environment["BASE"] = value
@@ -274,7 +274,7 @@ func TestServerDecodesWhatWasGiven(t *testing.T) {
 	})
 	t.Logf("sent=%d refused=%d wrong=0", sent, refused)
 	if sent == 0 || refused == 0 {
-		t.Error("the arguments tried show nothing")
+		t.Error("either no arguments were sent or none were refused, so the test shows nothing")
 	}
 }
 

@@ -69,7 +69,7 @@ func TestSecretsStayInside(t *testing.T) {
 			fmt.Fprint(w, "\x00"+heard)
 		case "cut":
 			fmt.Fprint(w, strings.Repeat("x", 1<<10-5)+environment["API_TOKEN"]+strings.Repeat(environment["API_TOKEN"], 200))
-		case "manycut": // what is taken out makes room for what was read behind the limit
+		case "manycut": // the removed secrets make room for the bytes read beyond the limit
 			for i := range 400 {
 				fmt.Fprintf(w, "%*s%s", i%7, "", environment["API_TOKEN"])
 			}
@@ -99,7 +99,7 @@ func TestSecretsStayInside(t *testing.T) {
 				return nil
 			}})
 			if text == "" && err == nil {
-				t.Errorf("%s %s: nothing came", method, way)
+				t.Errorf("%s %s: neither a result nor an error", method, way)
 			}
 			said := text + fmt.Sprint(err) + filesText(files) + string(tool.Definition)
 			leaks(t, method+" "+way, said)
@@ -122,7 +122,7 @@ func leaks(t *testing.T, where, said string) {
 		if strings.Contains(said, secret) {
 			t.Errorf("%s tells %q:\n%.400s", where, secret, said)
 		}
-		// not even in part, if something was cut
+		// A text that was cut does not end with the beginning of a secret either.
 		line, _, _ := strings.Cut(said, "\n")
 		for n := 3; n < len(secret); n++ {
 			if strings.HasSuffix(line, secret[:n]) {

@@ -40,12 +40,12 @@ func TestReadAgain(t *testing.T) {
 	o.offered()
 	o.ok(o.Requests.Reevaluate(t.Context()))
 	if r := o.request(r.ID); r.State != approvers.Voided || o.blocked("srv.act") == "" {
-		t.Errorf("it is %s, and the tool %q", r.State, o.blocked("srv.act"))
+		t.Errorf("the request is %s, and the reason why the tool is blocked is %q", r.State, o.blocked("srv.act"))
 	}
 	s.says(false, []string{actDefinition})
 	o.offered()
 	if why := o.blocked("srv.act"); why != "" {
-		t.Errorf("it is what was pinned, and still %s", why)
+		t.Errorf("the definition is as pinned again, but the tool is blocked: %s", why)
 	}
 }
 

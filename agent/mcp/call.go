@@ -111,7 +111,7 @@ func (s *server) unanswered(ctx context.Context, ses *session, f *flight, err er
 	hint := statusHint(status, s.Server)
 	switch {
 	case !f.sent.Load() && ctx.Err() != nil:
-		return fmt.Errorf("it was ended before the call was sent; nothing was done: %w", context.Cause(ctx))
+		return fmt.Errorf("the call was ended before it was sent; nothing was done: %w", context.Cause(ctx))
 	case !f.sent.Load():
 		return fmt.Errorf("the call could not be sent, so nothing was done: %s", line(errorText(err)))
 	case hint != "":

@@ -171,7 +171,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 		raw, err := io.ReadAll(io.LimitReader(resp.Body, int64(c.limits.message)+1))
 		resp.Body.Close()
 		if err != nil {
-			return nil, fmt.Errorf("the server's answer broke off: %w", err)
+			return nil, fmt.Errorf("the server's answer ended too early: %w", err)
 		}
 		var seen []byte
 		if len(raw) <= c.limits.message {

@@ -238,7 +238,7 @@ func TestWhatIsNoDrift(t *testing.T) {
 		{"spaces between tokens", [][]string{{actDefinition, spaced}}},
 	} {
 		s.says(true, c.pages...)
-		if c.what != "two pages" && c.what != "an empty page" { // the same tools in the same order are no news
+		if c.what != "two pages" && c.what != "an empty page" { // the same tools in the same order are not reported
 			o.offered()
 		}
 		o.ok(o.Requests.Reevaluate(t.Context()))

@@ -250,7 +250,7 @@ func (o *harness) stale() {
 // until waits for a condition.
 func (o *harness) until(otherwise string, is func() bool) {
 	o.t.Helper()
-	for limit := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) { // polled: nothing tells of it
+	for limit := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) { // polled, because nothing signals the change
 		if time.Now().After(limit) {
 			o.t.Fatal(otherwise)
 		}

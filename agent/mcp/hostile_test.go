@@ -63,7 +63,7 @@ func TestHostileServers(t *testing.T) {
 		{"answers no UTF-8", unclear, "invalid UTF-8"},
 		{"answers a name twice", unclear, "an object with a repeated name"},
 		{"answers no object", unclear, "not an object"},
-		{"answers with a result and an error", unclear, "a result and an error at once"},
+		{"answers with a result and an error", unclear, "both a result and an error"},
 		{"answers another question", unclear, "had not answered"},
 		{"answers with the id as a text", unclear, "had not answered"},
 		{"answers twice", answers, "first"},
@@ -77,7 +77,7 @@ func TestHostileServers(t *testing.T) {
 		{"says that it failed", fails, "the account is closed"},
 		{"fails without words", fails, "without saying why"},
 		{"answers nothing", answers, "answered nothing"},
-		{"persuades", answers, "click Approve"}, // a text like any other: who reads it is told whose it is
+		{"persuades", answers, "click Approve"}, // an ordinary text: readers are told that the server wrote it
 		{"dies at a call", unclear, "broke"},
 		{"dies at once", fails, "ended before the handshake"},
 		{"closes its output", unclear, "broke"},
@@ -185,7 +185,7 @@ func keepCalling(t *testing.T, tool agent.Tool) (stop func() int) {
 	done := make(chan int)
 	go func() {
 		n := 0
-		for n == 0 || ctx.Err() == nil { // at least once, however quickly the other server is done with
+		for n == 0 || ctx.Err() == nil { // at least once, even if the calls of the other server end first
 			within, end := context.WithTimeout(context.Background(), patience)
 			text, err := tool.Run(within, agent.Invocation{Key: "exec-2", Args: []byte(`{"a":1}`)})
 			end()

@@ -37,7 +37,7 @@ func TestExactArgumentsOverHTTP(t *testing.T) {
 	}
 }
 
-// TestHostileAddresses is TestHostileServers over HTTP, for what is different there.
+// TestHostileAddresses is TestHostileServers for behaviour that is specific to HTTP.
 func TestHostileAddresses(t *testing.T) {
 	status := func(code int) func(http.ResponseWriter, *http.Request, wire) {
 		return func(w http.ResponseWriter, _ *http.Request, _ wire) { http.Error(w, "no", code) }
@@ -169,10 +169,10 @@ func TestRefusedAtTheDoor(t *testing.T) {
 		want    string
 	}{
 		{"nothing is set", 401, nil, nil, "set headers"},
-		{"the token is wrong", 401, map[string]string{"Authorization": "Bearer ${FAR_TOKEN}"}, nil, "does not take the token"},
+		{"the token is wrong", 401, map[string]string{"Authorization": "Bearer ${FAR_TOKEN}"}, nil, "rejects the token"},
 		{"the token may not", 403, map[string]string{"Authorization": "Bearer ${FAR_TOKEN}"}, nil, "may not do this"},
 		{"the variable is missing", 200, map[string]string{"Authorization": "Bearer ${NO_SUCH_TOKEN}"}, nil, "NO_SUCH_TOKEN is not set"},
-		{"no issuer", 401, nil, &config.OAuth{Issuer: "https://login.example.com", ClientID: "a", ClientSecret: "${FAR_TOKEN}"}, "look at oauth"},
+		{"no issuer", 401, nil, &config.OAuth{Issuer: "https://login.example.com", ClientID: "a", ClientSecret: "${FAR_TOKEN}"}, "check oauth"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := &address{gate: func(w http.ResponseWriter, r *http.Request) bool {

@@ -9,7 +9,7 @@ import (
 func TestReadMessage(t *testing.T) {
 	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
 	for _, tt := range []struct {
-		raw, id string // of what could be read of it
+		raw, id string // id: as far as it could be read
 		ok      bool
 	}{
 		{`{"id":1}`, "1", true},

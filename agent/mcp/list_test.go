@@ -105,8 +105,8 @@ func TestClaims(t *testing.T) {
 		{`{"readOnlyHint":true}`, true, approvers.Unprotected, approvers.Low, approvers.Unprotected},
 		{`{"readOnlyHint":false,"idempotentHint":true}`, true, "", 0, approvers.Idempotent},
 		{`{"idempotentHint":true}`, false, "", 0, approvers.Unprotected},
-		{`{"readOnlyHint":"true"}`, true, "", 0, approvers.Unprotected}, // a text is no yes
-		{`{"ReadOnlyHint":true}`, true, "", 0, approvers.Unprotected},   // nor is another name
+		{`{"readOnlyHint":"true"}`, true, "", 0, approvers.Unprotected}, // a string, not a boolean
+		{`{"ReadOnlyHint":true}`, true, "", 0, approvers.Unprotected},   // names are case-sensitive
 		{`[]`, true, "", 0, approvers.Unprotected},
 		{`{}`, false, approvers.Idempotent, 0, approvers.Idempotent},
 	}

@@ -14,10 +14,10 @@ import (
 	"countersign/internal/testkit"
 )
 
-// patience bounds how long a failing test waits on a busy machine. No test takes it when it passes.
+// patience bounds how long a test waits on a busy machine. Only a failing test waits that long.
 const patience = testkit.Patience
 
-// roleKey names the server that this test binary is when it is started as one.
+// roleKey is the environment variable that makes this test binary a server. Its value names which one.
 const roleKey = "MCP_TEST_SERVER"
 
 func TestMain(m *testing.M) {

@@ -10,7 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// play is the server that the test binary is when it is started as one.
+// play runs this test binary as the server with a name.
 func play(role string) {
 	if hostile, ok := scriptedServers[role]; ok {
 		newScriptedServer(hostile).serve()
@@ -26,7 +26,7 @@ var roles = map[string]func() error{
 	"sane": sane,
 }
 
-// sane is a server as it should be, of the protocol's newest version.
+// sane is a correct server of the protocol's newest version.
 func sane() error { return saneServer().Run(context.Background(), &sdk.StdioTransport{}) }
 
 func saneServer() *sdk.Server {

@@ -244,7 +244,7 @@ func (p *process) end() {
 }
 
 // killGroup signals all processes of the program's group.
-func (p *process) killGroup(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // on an error none is left
+func (p *process) killGroup(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // an error means that none is left
 
 // messageLimiter limits the number of messages per second. Meanwhile the server blocks on its pipe.
 type messageLimiter struct {

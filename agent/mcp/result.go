@@ -54,7 +54,7 @@ func result(d definition, secrets redact.Values, raw json.RawMessage, attach fun
 	structured := r.get("structuredContent")
 	if d.output != nil {
 		if structured == nil {
-			return "", errLied(d, "it returned nothing of what its outputSchema requires")
+			return "", errLied(d, "it returned no structuredContent, which its outputSchema requires")
 		}
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(structured))
 		if err == nil {
@@ -141,7 +141,7 @@ func (w *writer) part(raw json.RawMessage) {
 	case "resource_link":
 		w.say("[link to a resource that was not read: %s]", strings.Join(strings.Fields(o.text("name")+" "+o.text("uri")+" "+o.text("description")), " "))
 	default:
-		w.say("[a part of the result of the kind %s, which is not known here]", strconv.Quote(cut(kind, 40)))
+		w.say("[a part of the result, of the unknown kind %s]", strconv.Quote(cut(kind, 40)))
 	}
 }
 
@@ -165,18 +165,18 @@ func (w *writer) file(kind, name, mediaType, encoded string) {
 		mediaType = "application/octet-stream"
 	}
 	if w.secrets.In(string(data)) {
-		w.say("[%s, %s, %d bytes: left out, because it repeats what is secret]", kind, mediaType, len(data))
+		w.say("[%s, %s, %d bytes: left out, because it contains a secret]", kind, mediaType, len(data))
 		return
 	}
 	if w.files++; w.files > maxFiles {
-		w.say("[%s, %s, %d bytes: left out, because a result may bring %d files]", kind, mediaType, len(data), maxFiles)
+		w.say("[%s, %s, %d bytes: left out, because a result may have at most %d files]", kind, mediaType, len(data), maxFiles)
 		return
 	}
 	if name == "" {
 		name = kind + "-" + strconv.Itoa(w.files) + extension(mediaType)
 	}
 	if w.attach == nil {
-		w.say("[%s, %s, %d bytes: nobody can be shown it here]", name, mediaType, len(data))
+		w.say("[%s, %s, %d bytes: not attached, because nobody could see it here]", name, mediaType, len(data))
 		return
 	}
 	if err := w.attach(agent.File{Name: name, Type: mediaType, Data: data}); err != nil {

@@ -33,7 +33,7 @@ func TestResults(t *testing.T) {
 		{"a link", `{"content":[{"type":"resource_link","uri":"note://1","name":"Note","description":"of\nmine"}]}`, "[link to a resource that was not read: Note note://1 of mine]", nil},
 		{"no base64", `{"content":[{"type":"image","mimeType":"image/png","data":"***"}]}`, "[an image that is not in base64, so it was left out]", nil},
 		{"no part", `{"content":[7]}`, "[a part of the result is not an object]", nil},
-		{"a part of tomorrow", `{"content":[{"type":"smell"}]}`, `[a part of the result of the kind "smell", which is not known here]`, nil},
+		{"a part of tomorrow", `{"content":[{"type":"smell"}]}`, `[a part of the result, of the unknown kind "smell"]`, nil},
 		{"values", `{"structuredContent":{"n":12345678901234567890, "m":1.0}}`, `{"n":12345678901234567890, "m":1.0}`, nil},
 		{"values and the same as text", `{"content":[{"type":"text","text":"{\"m\":1.0,\n\"n\":1}"}],"structuredContent":{"n":1,"m":1.0}}`, "{\"m\":1.0,\n\"n\":1}", nil},
 		{"a text, and the same wrapped", `{"content":[{"type":"text","text":"Wrote a.txt"}],"structuredContent":{"content":"Wrote a.txt"}}`, "Wrote a.txt", nil},
@@ -57,7 +57,7 @@ func TestResults(t *testing.T) {
 func TestFilesThatDoNotFit(t *testing.T) {
 	one := `{"type":"image","mimeType":"image/png","data":"AAAA"}`
 	got, err := result(definition{}, redact.Values{}, []byte(`{"content":[`+strings.Repeat(one+",", maxFiles)+one+`]}`), func(agent.File) error { return nil })
-	if err != nil || !strings.Contains(got, "left out, because a result may bring 20 files") {
+	if err != nil || !strings.Contains(got, "left out, because a result may have at most 20 files") {
 		t.Errorf("%q, %v", got, err)
 	}
 	got, err = result(definition{}, redact.Values{}, []byte(`{"content":[`+one+`]}`), func(agent.File) error { return errNoRoom })
@@ -65,7 +65,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	got, err = result(definition{}, redact.Values{}, []byte(`{"content":[`+one+`]}`), nil)
-	if err != nil || !strings.Contains(got, "nobody can be shown it here") {
+	if err != nil || !strings.Contains(got, "nobody could see it here") {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, err := result(definition{}, redact.Values{}, []byte(`{"content":[`+strings.Repeat("1,", maxParts)+`1]}`), nil); err == nil {
@@ -76,12 +76,12 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestPromises checks that a result that violates its tool's outputSchema is withheld, and that nobody is told that
-// nothing was done.
+// TestPromises checks that a result that violates its tool's outputSchema is withheld, and that the error does not
+// claim that nothing was done.
 func TestPromises(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "promises"))
 	tool := o.tool(t, "bad.act")
-	for _, want := range []string{"violates its own outputSchema", "nothing of what its outputSchema requires"} {
+	for _, want := range []string{"violates its own outputSchema", "no structuredContent, which its outputSchema requires"} {
 		_, err := call(t, tool, `{}`)
 		if outcomeOf(err) != fails || !strings.Contains(said(err), want) || !strings.Contains(said(err), "act ran, but") || strings.Contains(said(err), "nothing was done") {
 			t.Errorf("%v does not say %q", err, want)

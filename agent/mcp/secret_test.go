@@ -74,7 +74,7 @@ func TestSecretsStayHere(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"<(removed)>\n", `{"inner":"(removed)"}`, "[resource <(removed)>]\n<(removed)>", "<(removed)> <(removed)> <(removed)>]", "file, text/plain, 24 bytes: left out, because it repeats what is secret",
+		"<(removed)>\n", `{"inner":"(removed)"}`, "[resource <(removed)>]\n<(removed)>", "<(removed)> <(removed)> <(removed)>]", "file, text/plain, 24 bytes: left out, because it contains a secret",
 		`{"a":"(removed)","\u003c(removed)\u003e":[ 1.0, "(removed)" , true, "plain \u00e9" ]}`,
 	} {
 		if !strings.Contains(text, want) {

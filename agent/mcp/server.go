@@ -209,7 +209,7 @@ func (s *server) define(list []json.RawMessage) ([]agent.Tool, string) {
 		}
 	}
 	for _, p := range problems {
-		s.log.Warn("a tool of an MCP server is not offered as it is", "problem", line(p))
+		s.log.Warn("the tool list of an MCP server has a problem", "problem", line(p))
 		s.leftOut(s.Name, line(p))
 	}
 	if len(problems) == 0 {

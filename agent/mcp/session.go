@@ -201,11 +201,11 @@ func (ses *session) refused() string {
 func statusHint(status int64, s config.Server) string {
 	switch {
 	case status == http.StatusUnauthorized && s.OAuth != nil:
-		return "the server answers 401: it does not take what its issuer gave us; look at oauth in the policy, and at the client's scopes there"
+		return "the server answers 401: it rejects the token from its issuer; check oauth in the policy, and the scopes of the client at the issuer"
 	case status == http.StatusUnauthorized && len(s.Headers) == 0:
-		return `the server answers 401: it wants to know who we are; set headers: {Authorization: "Bearer ${TOKEN}"} or oauth in the policy`
+		return `the server answers 401: it requires authentication; set headers: {Authorization: "Bearer ${TOKEN}"} or oauth in the policy`
 	case status == http.StatusUnauthorized:
-		return "the server answers 401: it does not take the token; set the variable that headers names to one that is valid"
+		return "the server answers 401: it rejects the token; set the variable that headers names to a valid one"
 	case status == http.StatusForbidden:
 		return "the server answers 403: the token may not do this; give it the permission, or name another one in headers"
 	}
@@ -242,7 +242,7 @@ func (ses *session) lost() error {
 		return errors.New(why)
 	}
 	if ses.process != nil {
-		return errors.New("the program ended, or broke the connection off")
+		return errors.New("the program ended or closed the connection")
 	}
 	return errors.New("the connection ended")
 }

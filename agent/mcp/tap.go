@@ -55,8 +55,8 @@ const (
 	questionKey = "countersign/question"
 	// executionKey passes the execution's id to the server.
 	executionKey = "countersign/execution"
-	// refusedCode is the error code that stands for a rejected result. It can't be confused with a server's error,
-	// because the flight's answer decides.
+	// refusedCode is the error code of a rejected result. A server may send the same code: the two are told apart by the
+	// flight's answer.
 	refusedCode = -32603
 )
 
@@ -141,11 +141,11 @@ func (t *tap) in(raw []byte, of *flight) []byte {
 	case o.has("method"):
 		return t.told(o, raw, method)
 	case o.has("result") && o.has("error"):
-		return t.unfit(o, errors.New("it is a result and an error at once"))
+		return t.unfit(o, errors.New("it has both a result and an error"))
 	case (o.has("result") || o.has("error")) && id != nil:
 		return t.answered(o, raw, string(id))
 	}
-	t.drop("neither a question, an answer nor a notification")
+	t.drop("not a question, an answer or a notification")
 	return nil
 }
 
@@ -186,7 +186,7 @@ func failed(id, why string) []byte {
 func (t *tap) answered(o object, raw []byte, id string) []byte {
 	p := t.take(id)
 	if p == nil {
-		t.drop("an answer to a question that nobody asked")
+		t.drop("an answer to a request that was not made")
 		return nil
 	}
 	result := o.get("result")
@@ -195,7 +195,7 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 		p.flight.answer.Store(readError(o.object("error")))
 		return raw
 	case p.flight != nil && len(result) > t.maxResult:
-		return p.refuse(id, fmt.Sprintf("its result has %d bytes, and %d are allowed: ask for less at once, or raise max_result of the server", len(result), t.maxResult))
+		return p.refuse(id, fmt.Sprintf("its result has %d bytes, and %d are allowed: ask for less at a time, or raise max_result of the server", len(result), t.maxResult))
 	case p.flight != nil:
 		return t.finished(o, id, p, result)
 	case p.method == "tools/list" && result != nil:
@@ -254,7 +254,7 @@ func (t *tap) told(o object, raw []byte, method string) []byte {
 		}
 		return nil
 	}
-	t.drop("a notification that means nothing here")
+	t.drop("a notification of an unknown kind")
 	return nil
 }
 
@@ -283,7 +283,7 @@ func (t *tap) asked(o object, id, method string, of *flight) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.questions) >= maxQuestions {
-		t.count("more questions at once than it may have open")
+		t.count("more questions than may be open at a time")
 		return nil
 	}
 	q := &question{flight: of}

@@ -129,7 +129,7 @@ func TestThrottled(t *testing.T) {
 		t.Errorf("told %d times", n)
 	}
 	if throttled(nil) != nil {
-		t.Error("somebody who does not listen is told")
+		t.Error("without a receiver, progress is reported")
 	}
 }
 

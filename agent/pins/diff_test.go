@@ -39,8 +39,8 @@ func TestDiff(t *testing.T) {
 			`- d: (941 characters before) … ` + strings.Repeat("word ", 12) + "x" + strings.Repeat("word ", 35) + "word … (822 more characters)",
 			`+ d: (941 characters before) … ` + strings.Repeat("word ", 12) + "y" + strings.Repeat("word ", 35) + "word … (822 more characters)",
 		}},
-		"no JSON":               {`{`, `{"a":1}`, []string{`- the definition: {`, `+ the definition: {"a":1}`}},
-		"the same that is none": {`{`, `{`, nil},
+		"not JSON":           {`{`, `{"a":1}`, []string{`- the definition: {`, `+ the definition: {"a":1}`}},
+		"the same, not JSON": {`{`, `{`, nil},
 	} {
 		got := pins.Diff(json.RawMessage(c.before), json.RawMessage(c.after))
 		if d := cmp.Diff(c.want, got); d != "" {

@@ -55,10 +55,10 @@ func TestRoundTrip(t *testing.T) {
       "source": "files",
       "hash": "sha256:`
 	if !strings.HasPrefix(string(data), want) {
-		t.Errorf("the file begins otherwise:\n%s", data)
+		t.Errorf("the file does not begin as wanted:\n%s", data)
 	}
 	if !strings.Contains(string(data), "\n        \"n\": [\n          1,\n          1.0,\n          1e0\n        ],\n        \"n\": \"\\u00e9é\",\n        \"e\": {},") {
-		t.Errorf("the definition is laid out otherwise:\n%s", data)
+		t.Errorf("the definition is not laid out as wanted:\n%s", data)
 	}
 }
 
@@ -121,7 +121,7 @@ func jsonValue(t *rapid.T, depth int) string {
 		return string(b)
 	case 4, 5:
 		var parts []string
-		for range rapid.IntRange(0, 3).Draw(t, "members") { // a name may stand twice
+		for range rapid.IntRange(0, 3).Draw(t, "members") { // a name may occur twice
 			parts = append(parts, rapid.SampledFrom([]string{`"a"`, `"b"`, `"\u0061"`}).Draw(t, "name")+space+":"+jsonValue(t, depth+1))
 		}
 		return "{" + space + strings.Join(parts, ","+space) + "}"
@@ -143,7 +143,7 @@ func TestHashIsOverEverythingButSpaces(t *testing.T) {
 	}
 	base := hash(`{"a":1,"b":"é"}`)
 	if hash("{ \"a\" : 1,\n\"b\":\t\"é\" }") != base {
-		t.Error("spaces between tokens are another definition")
+		t.Error("spaces between tokens change the hash")
 	}
 	for _, other := range []string{`{"b":"é","a":1}`, `{"a":1.0,"b":"é"}`, `{"a":1,"b":"\u00e9"}`, `{"a":1,"b":"é "}`, `{"a":1,"b":"é","a":1}`, `{"a":1,"b":"e\u0301"}`} {
 		if hash(other) == base {

@@ -54,7 +54,7 @@ func (p *parser) broken(err error) error {
 	p.at = p.d.InputOffset()
 	switch {
 	case bytes.Contains(p.data, []byte("<<<<<<<")):
-		return p.fault("the file holds both sides of a merge; keep one of them, and run \"countersign tools\" to see what it leaves unpinned")
+		return p.fault("the file holds both sides of a merge; keep one of them, and run \"countersign tools\" to see which tools it does not pin")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return p.fault("the file is cut short; %s", mendIt)
 	}
@@ -146,7 +146,7 @@ func (p *parser) tools(l *Lock) error {
 			if _, twice := l.Tool(pin.Tool); twice {
 				return p.fault("%s is pinned twice; keep the pin that somebody looked at", pin.Tool)
 			}
-			return p.fault("%s stands after %s; the tools stand by name: %s", pin.Tool, l.Pins[n-1].Tool, mendIt)
+			return p.fault("%s comes after %s, and the tools must be sorted by name; %s", pin.Tool, l.Pins[n-1].Tool, mendIt)
 		}
 		l.Pins = append(l.Pins, pin)
 	}

@@ -44,7 +44,7 @@ func TestParseRefuses(t *testing.T) {
 		"a pin by hand":          {change(`"v": "a"`, `"v": "c"`), "x.lock:5: the hash of a does not fit its definition"},
 		"another hash":           {change(`sha256:`, `sha256:0`), "the hash of a does not fit"},
 		"a tool twice":           {change(`"tool": "b"`, `"tool": "a"`), "a is pinned twice"},
-		"not by name":            {swapped, "a stands after b"},
+		"not by name":            {swapped, "a comes after b"},
 		"a definition of a list": {change("\"definition\": {\n        \"v\": \"a\"\n      }", `"definition": []`), "it is not a JSON object"},
 		"broken text":            {change(`"files"`, "\"\xff\""), "not valid JSON"},
 		"a broken definition":    {change(`"v": "a"`, `"v": `), "not valid JSON"},

@@ -7,7 +7,7 @@ import (
 	"countersign/approvers"
 )
 
-// The times within which half and nine tenths of a few decisions were made.
+// TestDecisionTimes checks the times within which half, and nine tenths, of a few decisions were made.
 func TestDecisionTimes(t *testing.T) {
 	for n, want := range map[int][2]time.Duration{1: {1, 1}, 2: {1, 2}, 3: {2, 3}, 4: {2, 4}, 10: {5, 9}, 11: {6, 10}, 100: {50, 90}} {
 		var p DecisionStats
@@ -21,6 +21,6 @@ func TestDecisionTimes(t *testing.T) {
 		}
 	}
 	if _, ok := new(DecisionStats).Within(50); ok {
-		t.Error("without a decision there is a time")
+		t.Error("there is a time although there is no decision")
 	}
 }

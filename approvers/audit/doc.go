@@ -1,6 +1,6 @@
 // Package audit reads, verifies and seals the history that the transitions of package approvers record.
 //
-// The history lies in the store: a chain of records for each request, a journal that lists every record of all chains,
+// The history is in the store: a chain of records for each request, a journal that lists every record of all chains,
 // and signed heads over the journal. The rules of that format (hashes, links, trees, heads, proofs) are in package
 // approvers. This package works with it:
 //

@@ -62,7 +62,7 @@ func readSeal(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) 
 	}
 	head, err := approvers.ReadHead(stored.Note)
 	if err != nil || head.Number != stored.Number || head.Size != stored.Size {
-		out.Faults = append(out.Faults, fmt.Sprintf("The signed head in the place of number %d is not that one.", stored.Number))
+		out.Faults = append(out.Faults, fmt.Sprintf("The signed note stored for head %d does not match it.", stored.Number))
 	}
 	out.Head, out.Size, out.At, out.Root, out.Note = stored.Number, stored.Size, head.At, head.Root.String(), stored.Note
 	if i := slices.IndexFunc(o.Keys, func(key string) bool { return approvers.SignedBy(stored.Note, key) }); i >= 0 {

@@ -142,7 +142,7 @@ func TestHeadsToSyslogInStreams(t *testing.T) {
 		c.Ship(t.Context())
 		c.Ship(t.Context())
 		if c.Err() == nil {
-			t.Errorf("%s: nobody listens, and nothing is wrong", network)
+			t.Errorf("%s: nobody listens, and no error is reported", network)
 		}
 		if n, err := c.Waiting(t.Context()); n != 1 || err != nil {
 			t.Errorf("%s: %d heads wait (%v)", network, n, err)

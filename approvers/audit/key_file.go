@@ -119,7 +119,7 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 			return keys, keyFileErrorf("%s does not hold a key for signing the history (%s): put the right file there, or remove it, and a new key is made: %w", path, keyVariable, err)
 		}
 		if len(keys.Private) > 0 && key.Origin() != keys.Private[0].Origin() {
-			return keys, keyFileErrorf("%s holds keys of two installations, %s and %s: take those of the other out", path, keys.Private[0].Origin(), key.Origin())
+			return keys, keyFileErrorf("%s holds keys of two installations, %s and %s: remove the keys of the other one", path, keys.Private[0].Origin(), key.Origin())
 		}
 		keys.Private = append(keys.Private, key)
 		keys.Public = append(keys.Public, key.Public)

@@ -76,7 +76,7 @@ type line struct {
 	what     string // shortened if the line is too long
 	rest     string // who decided, and how it ended
 	chain    string
-	sentence bool // what is a whole sentence: there is no rest
+	sentence bool // the field what is a whole sentence, and rest is empty
 }
 
 // listRequests prints the requests that have at least one of the records. A record of another chain has its own line.
@@ -108,7 +108,7 @@ func listRequests(ctx context.Context, out io.Writer, s store.Store, records []a
 	return err
 }
 
-// String fits the line into its width. What is shortened first.
+// String fits the line into maxLine. It shortens the field what first.
 func (l line) String() string {
 	room := maxLine - 16 - 4 - utf8.RuneCountInString(l.chain)
 	text := cut(l.what, room)
@@ -173,7 +173,7 @@ func headline(r store.Reader, proposed approvers.AuditRecord) (string, error) {
 	}
 	args, err := approvers.StrictArgs([]byte(call.Args), false)
 	if err != nil || len(args) == 0 {
-		return tool, nil //nolint:nilerr // arguments that can't be read are not told
+		return tool, nil //nolint:nilerr // arguments that can't be read are left out
 	}
 	var parts []string
 	for name, value := range approvers.MaskValues(args, call.Secrets) {

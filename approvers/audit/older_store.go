@@ -24,7 +24,7 @@ type OlderStore struct {
 func (o *OlderStore) Error() string {
 	return o.What() + ". Nothing runs, and nothing is accepted from Slack, until an operator says what it is. Is it the wrong file? Stop the bot, and put the right one back; " +
 		"or name the right files with COUNTERSIGN_STORE and COUNTERSIGN_AUDIT_HEADS. Is there a newer backup? Stop the bot, and restore it: countersign restore FILE. " +
-		fmt.Sprintf("Is everything lost that this store lacks? Say so, and what could act twice is closed: countersign audit accept-loss --head %d --reason WHY", o.Number)
+		fmt.Sprintf("Is everything that this store lacks lost for good? Accept the loss, which closes everything that could act twice: countersign audit accept-loss --head %d --reason WHY", o.Number)
 }
 
 // What describes the difference, without the advice of Error.
@@ -67,7 +67,7 @@ func StillNewest(path string, heads string, s store.Store) error {
 	if err != nil || older == nil {
 		return err
 	}
-	return fmt.Errorf("another bot has continued with a copy of it: %s. Restart this bot: it does not start, and says what to do", older.What())
+	return fmt.Errorf("another bot has continued with a copy of it: %s. Stop this bot and start it again: it will refuse to run, and say what to do", older.What())
 }
 
 // MayCreate returns an error if no new store may be created at a path, because the file of heads belongs to an earlier
@@ -84,6 +84,6 @@ func MayCreate(path string, heads string) error {
 		return nil
 	}
 	return fmt.Errorf("there is no store at %s, and the signed heads in %s end with head %d: the store's file was removed or renamed, or COUNTERSIGN_STORE names another. "+
-		"Put it back, or restore a backup: countersign restore FILE. To begin anew without that history, move the heads away first, and keep them: mv %s %s.kept",
+		"Put it back, or restore a backup: countersign restore FILE. To start again without that history, move the heads away first, and keep them: mv %s %s.kept",
 		path, heads, number, heads, heads)
 }

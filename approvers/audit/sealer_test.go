@@ -214,7 +214,7 @@ func TestHeadsThatTheStoreLacks(t *testing.T) {
 		}
 		err = StillNewest(old, path, earlier.db)
 		if (err != nil) != (c.lacks > 0) {
-			t.Errorf("%s: a store that comes back may continue: %v", c.what, err)
+			t.Errorf("%s: whether the store may continue was judged wrongly: %v", c.what, err)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func TestHeadShipperTriesAgain(t *testing.T) {
 		t.Errorf("the state is %v", err)
 	}
 	if n := strings.Count(s.logged.String(), "can't be shipped"); n != 1 {
-		t.Errorf("it was said %d times:\n%s", n, s.logged)
+		t.Errorf("the failure was logged %d times:\n%s", n, s.logged)
 	}
 	if n, err := c.Waiting(t.Context()); n != 3 || err != nil {
 		t.Errorf("%d heads wait (%v), want 3", n, err)
@@ -310,14 +310,14 @@ func TestHeadShipperTriesAgain(t *testing.T) {
 	c.durable(uint64(s.n))
 	c.Ship(t.Context())
 	if fmt.Sprint(to.numbers) != "[1 2 3 4]" || sealer.HeadsShipped(t.Context()) != nil {
-		t.Errorf("it was brought %v (%v)", to.numbers, sealer.HeadsShipped(t.Context()))
+		t.Errorf("the heads %v were shipped (%v)", to.numbers, sealer.HeadsShipped(t.Context()))
 	}
 }
 
 // early is a store whose commits are visible before they are durable, as bbolt's are between write and sync.
 type early struct {
 	store.Store
-	seen func() // is called before Update returns
+	seen func() // called before Update returns
 }
 
 func (e *early) Update(ctx context.Context, fn func(store.Tx) error) error {
@@ -346,7 +346,7 @@ func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 			db.seen = func() {}
 			sealer.Shippers[0].Ship(t.Context())
 			if len(to.numbers) > n {
-				t.Errorf("head %d was brought before its commit was durable", n+1)
+				t.Errorf("head %d was shipped before its commit was durable", n+1)
 			}
 		}
 		if err := sealer.seal(t.Context()); err != nil {
@@ -354,7 +354,7 @@ func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 		}
 		sealer.Shippers[0].Ship(t.Context())
 		if len(to.numbers) != n+1 {
-			t.Errorf("after head %d was sealed the place has %v", n+1, to.numbers)
+			t.Errorf("after head %d was sealed, the target has %v", n+1, to.numbers)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (u Unread) Err() error {
 
 func (u *Unread) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "the history is damaged, and what can't be read of it was left out: %s", count(len(u.Rows), "row"))
+	fmt.Fprintf(&b, "the history is damaged, and the part that can't be read was left out: %s", count(len(u.Rows), "row"))
 	for _, x := range u.Rows {
 		b.WriteString("\n" + lost(x))
 	}
@@ -70,7 +70,7 @@ func lost(x store.Damage) string {
 	case x.Bucket == "audit" && x.ID != "":
 		return visible.Line(fmt.Sprintf("chain %s: record %d is damaged: %s", x.ID, x.Seq, x.Why))
 	case x.Bucket == "audit_payloads" && x.ID != "":
-		return visible.Line(fmt.Sprintf("chain %s: what belongs to record %d is damaged: %s", x.ID, x.Seq, x.Why))
+		return visible.Line(fmt.Sprintf("chain %s: the payload of record %d is damaged: %s", x.ID, x.Seq, x.Why))
 	}
 	return visible.Line(x.String())
 }

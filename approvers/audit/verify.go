@@ -112,7 +112,7 @@ func (v *Report) Write(out io.Writer) {
 		fmt.Fprintf(out, "and %d more\n", v.more)
 	}
 	if v.overwritten > 0 {
-		fmt.Fprintf(out, "\nIn the place of %s of the installation a later one stands. An early version did that when retention removed records: where the policy has\n"+
+		fmt.Fprintf(out, "\nLater records of the installation replaced %s. An early version did that when retention removed records: where the policy has\n"+
 			"retention.records, see \"Retention with an early version\" in docs/operate.md before you look for somebody who changed the store.\n", count(v.overwritten, "record"))
 	}
 	if len(v.faults) > 0 {
@@ -158,7 +158,7 @@ func (v *Report) writeHeads(out io.Writer) {
 		fmt.Fprintf(out, "looked for %s in the file beside the store\n", count(n, "head")+" that"+are(n))
 		fallthrough
 	case v.heads > 0:
-		fmt.Fprintln(out, "no heads that are kept elsewhere were given (--heads): a store that was cut off or replaced as a whole, with what lies beside it, looks like this too")
+		fmt.Fprintln(out, "no heads that are kept elsewhere were given (--heads): without them, a store that was cut off or replaced as a whole, together with the files beside it, is not detected")
 	}
 }
 

@@ -22,7 +22,7 @@ func (j *journalCheck) head(h store.Head) {
 		j.fault("head %d: it covers %d records, and the journal ends after %d: its end was cut off", h.Number, h.Size, j.leaves)
 	case err != nil || j.tree.Size != h.Size || root != read.Root:
 		j.broken = true
-		j.fault("head %d: the journal is not the one that was signed; what was changed is among its records %d to %d", h.Number, j.good, max(h.Size, 1)-1)
+		j.fault("head %d: the journal is not the one that was signed; the change is among its records %d to %d", h.Number, j.good, max(h.Size, 1)-1)
 	default:
 		j.good = h.Size
 	}
@@ -38,7 +38,7 @@ func (j *journalCheck) compare(h store.Head) {
 		if j.trusts(k) {
 			j.fault("head %d: %s has another one, of %s, that is signed, too: the history was replaced", h.Number, k.place, moment(k.At))
 		} else {
-			j.fault("head %d: %s has another one, of %s, with a key that nobody named: the history was replaced, or the copy is of another installation", h.Number, k.place, moment(k.At))
+			j.fault("head %d: %s has another one, of %s, with a key that nobody named: the history was replaced, or the copy belongs to another installation", h.Number, k.place, moment(k.At))
 		}
 	}
 }

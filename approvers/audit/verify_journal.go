@@ -206,12 +206,12 @@ func (j *journalCheck) end() {
 			c = &prunedChain{}
 		}
 		if c.nth != len(told) || c.seen > 0 {
-			j.fault("chain %s: the journal has not the records that were pruned", chain)
+			j.fault("chain %s: the journal lacks the records that were pruned", chain)
 		}
 	}
 	for at, prev := range j.follows {
 		if sum, named := j.lost[at]; named && sum.String() != prev {
-			j.fault("chain %s: record %d does not follow record %d, which is damaged, as the journal has it", at.chain, at.seq+1, at.seq)
+			j.fault("chain %s: record %d does not link to the hash that the journal has for record %d, which is damaged", at.chain, at.seq+1, at.seq)
 		}
 	}
 	j.keptBeyond()

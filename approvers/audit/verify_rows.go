@@ -180,7 +180,7 @@ func (v *verification) endChain(open *chainNotes) {
 		if slices.Contains(open.erased, seq) {
 			v.erased++
 		} else {
-			v.fault("chain %s: what belonged to record %d is missing, and no record says that it was erased", open.chain, seq)
+			v.fault("chain %s: the payload of record %d is missing, and no record says that it was erased", open.chain, seq)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 	return n >= 2*mostDepartures, err // each absence has two records: its start and its end
 }
 
-// Back ends or cancels a person's absence. Their requests are where they were.
+// Back ends or cancels a person's absence. The requests that wait for them stay where they are.
 func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "back", Click{Inbox: inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -151,7 +151,7 @@ func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) 
 	})
 }
 
-// AccountChanged handles the deactivation of a person's account, or the end of it: it checks availability again for all
+// AccountChanged handles the deactivation or reactivation of a person's account: it checks availability again for all
 // requests that wait for the person. roles are those that the person has or may have had.
 func (w *People) AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error {
 	if err := w.recheckFor(ctx, who, roles); err != nil {

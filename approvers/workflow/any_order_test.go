@@ -61,7 +61,7 @@ type chaos struct {
 	ran     map[string]int // how often an execution was allowed to run
 }
 
-// fine fails the test for an error, unless it is a denial or says that the action came too late.
+// fine fails the test for any error other than a denial or ErrNotDue.
 func (c *chaos) fine(t *rapid.T, err error) {
 	var denied *approvers.Denied
 	if err == nil || errors.As(err, &denied) || errors.Is(err, workflow.ErrNotDue) {
@@ -95,7 +95,7 @@ func (c *chaos) say(t *rapid.T) {
 	}
 }
 
-// one draws the ref of a timer of a kind; "" if there is none.
+// one draws one of the timers of a kind, and returns its ref; "" if there is none.
 func (c *chaos) one(t *rapid.T, kind store.TimerKind) string {
 	timers := readStore(c.harness, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 100) })
 	if len(timers) == 0 {
@@ -163,7 +163,7 @@ func (c *chaos) decide(t *rapid.T) {
 	click := c.clickOn(c.who(t), kind, r.ID)
 	click.Args = []byte(fmt.Sprintf(`{"amount":%d}`, rapid.SampledFrom([]int{1, 5, 900}).Draw(t, "amount")))
 	if rapid.IntRange(0, 9).Draw(t, "later") == 0 {
-		c.clock.pass(time.Minute) // it waits in the inbox
+		c.clock.pass(time.Minute) // the click waits in the inbox
 	}
 	_, err := c.Requests.Decide(c.ctx(), click)
 	c.fine(t, err)
@@ -173,7 +173,7 @@ func (c *chaos) run(t *rapid.T) {
 	id := c.one(t, store.TimerRun)
 	for _, r := range c.running {
 		if r == id {
-			return // its hands are full
+			return // this process runs it already
 		}
 	}
 	if id == "" {
@@ -252,7 +252,7 @@ func (c *chaos) show(t *rapid.T) {
 	}
 }
 
-// leave lets a person say that they are away, now or soon, or back.
+// leave lets a person say that they are away, now or soon, or that they are back.
 func (c *chaos) leave(t *rapid.T) {
 	who, minutes := c.who(t), rapid.IntRange(0, 40)
 	if rapid.IntRange(0, 3).Draw(t, "back") == 0 {
@@ -296,7 +296,7 @@ func (c *chaos) change(t *rapid.T) {
 			p.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
 		}
 	}))
-	if rapid.Bool().Draw(t, "reconsidered") { // it runs beside the rest
+	if rapid.Bool().Draw(t, "reconsidered") { // it runs in the background, so it may come later
 		c.ok(c.Requests.Reevaluate(c.ctx()))
 	}
 }

@@ -60,8 +60,8 @@ func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	}, nil)
 }
 
-// auditTransition records the request's new position. Two transitions have records of their own: that of a new request
-// is proposed, that of a consumed one executing.
+// auditTransition records the request's new position. Two transitions have other records: a new request has the record
+// proposed, and a consumed one the record executing.
 func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error {
 	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
 	switch e := e.(type) {
@@ -106,8 +106,8 @@ func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 	return t.audit(r.ID, approvers.AuditInvited, actor, facts, nil)
 }
 
-// auditMessageEdit records an edit or a deletion of the message that led to a request, or of the one with an answer, which
-// remark numbers.
+// auditMessageEdit records the edit or deletion of the message that led to a request, or of a message that answered a
+// question. remark is the number of that answer; "" if the message led to the request.
 func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *approvers.MessageEdit, remark string) error {
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any

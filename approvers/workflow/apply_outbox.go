@@ -134,7 +134,7 @@ func wantsCard(r approvers.Request, e approvers.Event) bool {
 	return false
 }
 
-// remindPeople reminds people, where their card is, that a request waits.
+// remindPeople reminds people, at the address of their card, that a request waits.
 func (t noticesTx) remindPeople(r approvers.Request, people []approvers.Identity) error {
 	if err := t.reposts.cardsAgain(r); err != nil {
 		return err

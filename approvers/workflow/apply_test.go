@@ -20,13 +20,13 @@ import (
 // consequences are the rows that follow from one event. Every change also sets the request's clocks and marks its
 // outbox messages as wanted; those rows are not listed.
 type consequences struct {
-	timers   string // that are new or gone
+	timers   string // that are set or cleared
 	audit    string // kinds of the request's new records
 	messages string // new ones, as "kind address"
-	cards    bool   // a card is posted again that was lost
-	turn     string // what becomes of the call
-	counted  string // what the metrics are told
-	doubt    bool   // the row of approvals as they were asked for ends
+	cards    bool   // a lost card is posted again
+	turn     string // what happens to the call
+	counted  string // the events reported to the metrics
+	doubt    bool   // the streak of unchanged approvals ends
 }
 
 // TestWhatFollowsFromAnEvent lists, for each event, the rows that follow from it alone. The request waits at the first
@@ -56,7 +56,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 			approvers.DecisionMade{Decision: approvers.Decision{Kind: approvers.Reject, By: lead.ID}}, keep,
 			consequences{counted: "reject", doubt: true},
 		},
-		"DecisionMade, the glass is broken": {
+		"DecisionMade, break glass": {
 			approvers.DecisionMade{Decision: approvers.Decision{Kind: approvers.Approve, By: lead.ID, BreakGlass: true}}, keep,
 			consequences{counted: "approve", messages: "notice role:finance-director, notice role:team-lead"},
 		},
@@ -148,7 +148,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 	for name, tt := range tests {
 		named[strings.TrimPrefix(fmt.Sprintf("%T", tt.event), "approvers.")] = true
 		t.Run(name, func(t *testing.T) {
-			h := newBareHarness(t, t.TempDir()) // an event alone leaves a request that no transition would
+			h := newBareHarness(t, t.TempDir()) // an event alone leaves a request in a state that no transition leads to
 			var counted []string
 			h.Count = func(e workflow.Event) {
 				if e.Decision != nil {
@@ -171,7 +171,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 	}
 	for _, kind := range eventKinds(t) {
 		if !named[kind] {
-			t.Errorf("nothing here says what follows from %s", kind)
+			t.Errorf("no case here covers the event %s", kind)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func eventKinds(t *testing.T) (kinds []string) {
 	return kinds
 }
 
-// rows are the rows that may follow from an event, at one moment.
+// rows is a snapshot of the rows that an event may change.
 type rows struct {
 	timers   map[store.TimerKind]bool
 	messages map[string]string // id → kind and address
@@ -231,7 +231,7 @@ func (h *harness) rowsOf(r approvers.Request) rows {
 	}
 	_, out.timers[store.TimerRun] = h.timers(store.TimerRun)[r.Execution]
 	for _, m := range h.messagesOf(r.ID) {
-		to, _, _ := strings.Cut(m.To, ":conv") // a conversation's id is drawn
+		to, _, _ := strings.Cut(m.To, ":conv") // a conversation's id is random
 		out.messages[m.ID] = string(m.Kind) + " " + to
 		out.lost = out.lost || m.State == store.OutboxLost
 	}

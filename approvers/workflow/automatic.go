@@ -11,7 +11,7 @@ import (
 // automatic prepares a call to run without approval. The current policy must still permit this within its limit, or a
 // grant must replace the approval. Otherwise the call gets a request.
 func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
-	e.Grant = "" // the expectation at the proposal is checked again
+	e.Grant = "" // the grant that was expected at the proposal is checked again
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return false, err
 	}
@@ -36,7 +36,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	}
 	p, _ := t.policy.Tool(e.Tool, turn.Agent)
 	args, err := approvers.StrictArgs(e.Args, p.ReadsNumbers())
-	if err != nil { // it was accepted under a policy without conditions that read its numbers
+	if err != nil { // the arguments were accepted under a policy in which no condition read these numbers
 		return false, t.voidCall(call, *e, "the policy changed: "+plainFault(err))
 	}
 	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Effect: e.Effect, Preview: call.Preview, CreatedAt: t.now}

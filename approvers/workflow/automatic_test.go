@@ -28,7 +28,7 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 	h.notRun(cs[2].Execution)
 	c := h.call(cs[2].ID)
 	if c.Request == "" {
-		t.Fatalf("the third of two runs an hour: outcome %s", c.Outcome)
+		t.Fatalf("the third run, where two an hour are allowed, opened no request: outcome %s", c.Outcome)
 	}
 	if step().Revision == before {
 		t.Error("the asker's thread does not show that the call waits now")
@@ -38,7 +38,7 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 		told = told || s.Kind == store.OutboxQueued
 	}
 	if !told {
-		t.Error("the sender of a message meanwhile is not told that it waits")
+		t.Error("the sender of a message that waits is not told so")
 	}
 	r := h.request(c.Request)
 	if got := r.Plan.Stages[0].Approver; got != "support-agent" || !contains(fmt.Sprint(r.Plan.Why), "more than 2/h automatic runs") {

@@ -80,7 +80,7 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 func TestNobodyIsHere(t *testing.T) {
 	h := newHarness(t)
 	h.away(support, time.Hour)
-	h.due() // the absence has begun: nothing but the request itself has its people looked up
+	h.due() // the absence has begun, so only the request itself causes a look-up of its people
 	h.quiet["U0002"] = h.clock.Now().Add(time.Hour)
 	r := h.ask(`apply_discount {}`)
 	h.due()
@@ -96,7 +96,7 @@ func TestNobodyIsHere(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated escalated")
 }
 
-// TestNobodyIsHereAtNight checks that the clock stands still, and that availability is checked again in the morning.
+// TestNobodyIsHereAtNight checks that nobody is called at night, and that availability is checked again in the morning.
 func TestNobodyIsHereAtNight(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -110,7 +110,7 @@ func TestNobodyIsHereAtNight(t *testing.T) {
 	r := h.ask(`apply_discount {}`)
 	h.due()
 	if again := h.timers(store.TimerAvailability)[r.ID].Due; !again.Equal(morning) || len(h.request(r.ID).Joined) != 0 {
-		t.Fatalf("looked at again at %s, told %v; want at %s, and nobody at night", again, h.request(r.ID).Joined, morning.UTC())
+		t.Fatalf("checked again at %s, told %v; want %s, and nobody told at night", again, h.request(r.ID).Joined, morning.UTC())
 	}
 	h.at(morning.Add(-time.Second))
 	h.wantKinds(r.ID, "proposed")
@@ -168,8 +168,8 @@ func TestManyRequestsWait(t *testing.T) {
 }
 
 // TestDeactivatedWhileItWaits checks that if the account of a stage's only person is deactivated, the lead is asked at
-// once and told why: when Slack says so, or, if its event was lost, with the next reminder. Requests of others are left
-// alone.
+// once and told why. If Slack's event was lost, this happens with the next reminder. Requests that wait for other
+// people do not change.
 func TestDeactivatedWhileItWaits(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		h := newHarnessWith(t, reminding(3*time.Minute, 2))
@@ -186,7 +186,7 @@ func TestDeactivatedWhileItWaits(t *testing.T) {
 				t.Errorf("the same event again: %v", err)
 			}
 			if _, looked := h.timers(store.TimerAvailability)[other]; looked {
-				t.Error("a request of others is looked at")
+				t.Error("a request that waits for other people is checked")
 			}
 		}
 		h.due()
@@ -211,7 +211,8 @@ func TestDeactivatedWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestDeactivatedWithOthers checks what is recorded if other people of the stage can't be reached, or can.
+// TestDeactivatedWithOthers checks that the lead is called only if no other person of the stage can be reached, and
+// that the call records a deactivated account.
 func TestDeactivatedWithOthers(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0005") })
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -329,7 +330,7 @@ func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 		t.Error("people of an earlier stage were taken for those of this one")
 	}
 	if _, waits := h.timers(store.TimerAvailability)[r.ID]; !waits {
-		t.Error("the new stage is not looked at")
+		t.Error("the people of the new stage are not looked up")
 	}
 	h.due()
 	h.withdraw(r.ID)

@@ -77,8 +77,8 @@ func thousands(n int) string {
 	return text
 }
 
-// countAsked counts a request for everybody who caused it. If one of them exceeds the policy's cap, approving it needs
-// a typed value, to make approvers look at it.
+// countAsked counts a request for everybody who caused it. If one of them exceeds the policy's cap, approving the
+// request needs a typed value, so that approvers look at it.
 func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 || r.State != approvers.Pending {

@@ -8,7 +8,8 @@ import (
 	"countersign/store"
 )
 
-// Limits of one card. People have to read all of it, and a phone shows about so much with the headline and the buttons.
+// Limits of one card. People have to read the whole card, and a phone shows about this much beside the headline and the
+// buttons.
 const (
 	maxBundled     = 4
 	maxBundledSize = 400 // of one call's arguments and preview, in bytes; a longer call has its own card
@@ -40,8 +41,8 @@ func (t cardsTx) showStep(ids []string) error {
 	return nil
 }
 
-// together reports whether two requests of a step may be shown in one card. One with masked values has its own card:
-// they are revealed before it is approved.
+// together reports whether two requests of a step may be shown in one card. A request with masked values has its own
+// card, because its values are revealed before it is approved.
 func (t cardsTx) together(a, b approvers.Request) bool {
 	if a.MustReveal(t.policy, "") || b.MustReveal(t.policy, "") {
 		return false
@@ -244,7 +245,8 @@ func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) erro
 	return t.auditDenied(m.stored.ID, string(c.Kind), c, denied)
 }
 
-// Unbundle gives a request of a bundle its own card at the same address. Everybody who may decide it can.
+// Unbundle gives a request of a bundle its own card at the same address. Everybody who may decide the request can do
+// this.
 func (w *Requests) Unbundle(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, "unbundle", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Unbundle(t.deciding(), c.Who)

@@ -409,7 +409,7 @@ func TestBundleEscalates(t *testing.T) {
 	}
 }
 
-// Several calls of one step are withdrawn at once. Calls that have ended stay as they are, and calls of another step
+// Several calls of one step are withdrawn together. Calls that have ended stay as they are, and calls of another step
 // can't be named.
 func TestWithdrawSome(t *testing.T) {
 	h := newHarness(t)

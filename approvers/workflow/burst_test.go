@@ -14,9 +14,9 @@ import (
 )
 
 // A prompt injection makes the agent ask for a thousand requests at once, and the policy becomes stricter while they
-// wait. At any time at most as many cards are open as the cap says; every further request needs a typed value. No
-// request runs by the old policy: none that waits, none that was approved and not started, and none that would have run
-// without approval. COUNTERSIGN_BURST=1000 makes the test long.
+// wait. The number of open cards never exceeds the cap, and every further request needs a typed value. No call runs
+// under the old policy, whether it waits, was approved but not started, or would have run without approval.
+// COUNTERSIGN_BURST=1000 makes the test long.
 func TestBurstWhileThePolicyTightens(t *testing.T) {
 	h := newHarness(t)
 	const most = 10
@@ -43,7 +43,7 @@ func TestBurstWhileThePolicyTightens(t *testing.T) {
 	open := func() int { return len(h.lineAt("role:team-lead").Open) }
 	highest := open()
 	var approved []approvers.Request
-	for _, r := range rs[:5] { // before it was made stricter, and not started yet
+	for _, r := range rs[:5] { // approved before the policy becomes stricter, and not started yet
 		approved = append(approved, h.approve(lead, r.ID))
 		highest = max(highest, open())
 	}
@@ -67,7 +67,7 @@ func TestBurstWhileThePolicyTightens(t *testing.T) {
 	for _, r := range approved {
 		claim(r.Execution)
 		if now := h.request(r.ID); now.State != approvers.Pending || len(now.ValidApprovals()) > 1 {
-			t.Errorf("the request that was approved before is %s, with %d approvals", now.State, len(now.ValidApprovals()))
+			t.Errorf("a request that was approved under the old policy is %s, with %d approvals", now.State, len(now.ValidApprovals()))
 		}
 	}
 	for _, c := range alone {
@@ -83,7 +83,7 @@ func TestBurstWhileThePolicyTightens(t *testing.T) {
 		c = h.clickOn(lead, approvers.Approve, r.ID)
 		after, err := h.Requests.Decide(h.ctx(), c)
 		if err != nil || after.State != approvers.Pending || after.Stage != 1 {
-			t.Fatalf("the first of two stages made it %s at stage %d, %v", after.State, after.Stage, err)
+			t.Fatalf("after the first of two stages the request is %s at stage %d, %v", after.State, after.Stage, err)
 		}
 		typed++
 		claim(after.Execution)

@@ -28,7 +28,7 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 		l.Round++
 	}
 	if s.Value, err = json.Marshal(l); err != nil {
-		return l, fmt.Errorf("line at %s: %w", address, err)
+		return l, fmt.Errorf("card queue at %s: %w", address, err)
 	}
 	if err := t.PutSetting(s); err != nil {
 		return l, err
@@ -157,7 +157,7 @@ func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers
 	return r, dequeued, nil
 }
 
-// recountCardQueues updates the queues of a request for a policy with another cap or other card addresses.
+// recountCardQueues updates the queues of a request after the policy changed its cap or its card addresses.
 func (t cardsTx) recountCardQueues(id string) error {
 	r, err := t.Request(id)
 	if err != nil || r.State != approvers.Pending {

@@ -306,7 +306,7 @@ func TestCardQueuesInAnyOrder(t *testing.T) {
 			"cap":      c.changeCap,
 			"restart":  c.restart,
 		})
-		for open := c.openOnes(); len(open) > 0; open = c.openOnes() { // and they drain
+		for open := c.openOnes(); len(open) > 0; open = c.openOnes() { // the queues drain
 			c.clock.pass(expiresAfter)
 			c.due()
 			for _, r := range open {
@@ -355,7 +355,7 @@ func (c *chaos) askSome(t *rapid.T) {
 
 func (c *chaos) linesAddUp(t *rapid.T) {
 	if err := c.store.View(c.ctx(), invariants.CardQueues); err != nil {
-		t.Fatalf("the lines do not add up:\n%v", err)
+		t.Fatalf("the card queues do not add up:\n%v", err)
 	}
 	most := c.policy.Load().Caps.Approver
 	for _, address := range []string{"role:team-lead", "role:finance-director", "channel:#support-approvals", "channel:#leads"} {
@@ -434,7 +434,7 @@ func TestLineOfStandIns(t *testing.T) {
 		t.Errorf("the stand-in has %d copies of the bundle", n)
 	}
 	if l := h.lineAt("user:U0005"); len(l.Open) != 2 || len(l.Held) != 2 || theirs(rs[0].ID) != 1 || theirs(rs[1].ID) != 0 {
-		t.Errorf("the stand-in's line: %+v", l)
+		t.Errorf("the stand-in's queue: %+v", l)
 	}
 	h.reject(deputy, bundle[0].ID)
 	h.reject(deputy, bundle[1].ID)

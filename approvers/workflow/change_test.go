@@ -44,7 +44,7 @@ func TestThePolicyChangesWhileItWaits(t *testing.T) {
 		h.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Tools[3].Confirm = false }))
 		h.run(r.Execution, "refunded")
 	})
-	t.Run("nobody may any more", func(t *testing.T) {
+	t.Run("nobody may approve any more", func(t *testing.T) {
 		h := newHarness(t)
 		r := h.ask(`issue_refund {"amount":1}`)
 		h.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Approvers = p.Approvers[:1] }))
@@ -78,7 +78,7 @@ func TestThePolicyChangesWhileItWaits(t *testing.T) {
 	reads := policy("policy-2", func(p *approvers.Policy) {
 		p.Tools[0].Rules, p.Tools[4].Rules = p.Tools[3].Rules, p.Tools[3].Rules
 	})
-	t.Run("a rule reads a number now that it would change", func(t *testing.T) {
+	t.Run("a rule now reads a number that it can't read exactly", func(t *testing.T) {
 		h := newHarness(t)
 		r := h.ask("cancel_account " + order)
 		h.policy.Store(reads)

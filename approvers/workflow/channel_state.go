@@ -73,8 +73,8 @@ func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, 
 	return err
 }
 
-// ChannelShared records that a channel may show no cards, because people of other organisations read it. Open cards are
-// removed and sent to each person by direct message. named are the names by which the policy may know it.
+// ChannelShared records that a channel must not show cards, because people of other organisations read it. Open cards
+// are removed and sent to each person by direct message. named are the names by which the policy may know it.
 func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named ...string) error {
 	err := w.update(ctx, "channel shared", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -86,7 +86,7 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 		}
 		if slices.ContainsFunc(append(named, channel), t.policy.Names) {
 			t.note(slog.LevelWarn, "a channel is shared with another organisation, so it shows no cards; they go to each person by direct message. "+
-				"If cards may stand there, name it in shared_channels of the policy", "channel", channel)
+				"To allow cards there, add the channel to shared_channels in the policy", "channel", channel)
 		}
 		if err := t.channels.changeChannelState(channel, func(p *channelState) {
 			*p = channelState{Lost: true, Told: true, Shared: true, Since: t.now, Cause: "it is shared with another organisation"}
@@ -130,8 +130,8 @@ func (w *Intake) ChannelRestored(ctx context.Context, inbox, channel string) err
 	return w.channelBack(ctx, inbox, channel, func(*tx) error { return nil })
 }
 
-// ChannelJoined records that somebody has added the bot to a channel. The bot can write there, and what was written there
-// while it was no member is to be read.
+// ChannelJoined records that somebody has added the bot to a channel. The bot can write there, and the messages from
+// before it joined will be read.
 func (w *Intake) ChannelJoined(ctx context.Context, inbox, channel string) error {
 	return w.channelBack(ctx, inbox, channel, func(t *tx) error {
 		return t.SetTimer(store.Timer{Kind: store.TimerCatchUp, Ref: channel, Due: t.now})
@@ -340,7 +340,7 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 }
 
 // giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place. An answer or a question
-// without one is tried again later.
+// that has no other place is tried again later.
 func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
 	if isAnswer(s) || isQuestion(s) {

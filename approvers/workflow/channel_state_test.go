@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// hearsLog captures the harness's log. It counts the lines for the operator.
+// hearsLog captures the harness's log. The returned function counts its lines about lost channels.
 func (h *harness) hearsLog() func() int {
 	var log bytes.Buffer
 	h.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -71,7 +71,7 @@ func TestALostChannel(t *testing.T) {
 	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-other", "it was archived", "#other")) // nothing is there, and the policy does not name it
 	h.due()
 	if n := told(); n != 0 {
-		t.Errorf("the operator was told %d times of a channel that is nobody's", n)
+		t.Errorf("the operator was told %d times of a channel that nothing uses", n)
 	}
 	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-leads", "the bot was removed from it", "#leads"))
 	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-leads", "it was archived", "#leads"))
@@ -129,7 +129,7 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
 	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(second.ID, store.OutboxCard).ID, "is_archived", "C-support"))
 	if _, due := h.timers(store.TimerChannel)["C-support"]; !due {
-		t.Fatal("the other sources are not checked")
+		t.Fatal("the channel's other messages are not about to move")
 	}
 	h.due()
 	if got := h.where(first.ID, second.ID); got != "card role:support-agent, card role:support-agent" {
@@ -169,7 +169,7 @@ func TestALostConversation(t *testing.T) {
 	}
 }
 
-// TestBackBeforeItWasVacated checks that nothing moves.
+// TestBackBeforeItWasVacated checks that nothing moves if the bot is back in a channel before its messages were moved.
 func TestBackBeforeItWasVacated(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

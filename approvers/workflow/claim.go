@@ -64,7 +64,7 @@ func (t runsTx) claim(e *approvers.Execution, givers grantOwners) (bool, error) 
 	if e.Request != "" {
 		allowed, err = t.consume(*e)
 	} else if begun, known := t.begun(*e); begun {
-		t.note(slog.LevelError, "a run is stored as not begun, but its history says that it was begun; it is not begun again", "tool", e.Tool, "execution", e.ID)
+		t.note(slog.LevelError, "a run is stored as not started, but its history records a start; it is treated as interrupted", "tool", e.Tool, "execution", e.ID)
 		e.State = approvers.ExecutionExecuting
 		return t.recover(e)
 	} else if !known {

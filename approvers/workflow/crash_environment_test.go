@@ -114,7 +114,7 @@ func (w *environment) noteCuts() {
 	}
 }
 
-// leave takes the file from the dead process without closing it: the next process can't use anything else of it.
+// leave copies the dead process's file before the store is closed: the next process gets nothing else.
 func (w *environment) leave() {
 	w.t.Helper()
 	left, err := os.ReadFile(w.path)

@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// beside is a request about which people do everything except let it run: they comment, ask and answer, hand it on,
-// edit its arguments, and revoke it.
+// beside is a world in which people do everything with a request except let it run: they comment, ask and answer, hand
+// it on, edit its arguments, and withdraw it.
 func beside(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.script = []string{`issue_refund {"amount":49.99}`}

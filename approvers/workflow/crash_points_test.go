@@ -23,7 +23,7 @@ var crashTransactions = []string{
 // crashMoments are the points between two transactions.
 var crashMoments = []string{notAcknowledged, notHandled, modelAnswered, notPosted, notShown, notCalled, notActed, notAnswered, notRecorded}
 
-// cutPoints are the points of these at which a run is cut: executing is durable, and the outcome is not. The next
+// cutPoints are the points at which a run is cut: the state executing is durable, and the outcome is not. The next
 // process can't know more than that.
 var cutPoints = map[string]bool{
 	"Claim" + testkit.BehindCommit: true, notCalled: true, notActed: true, notAnswered: true, notRecorded: true, "Finish" + testkit.BeforeCommit: true,
@@ -60,7 +60,7 @@ func newRunning(t testing.TB, effect approvers.Effect, muted bool, kill func(str
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
 	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
-	stride := min(3, testkit.Stride()) // in the short form each point is that of one protection level
+	stride := min(3, testkit.Stride()) // the short form tries each point with one protection level only
 	for i, effect := range []approvers.Effect{approvers.ReadOnly, approvers.Idempotent, approvers.Unprotected} {
 		t.Run(string(effect), func(t *testing.T) {
 			for n, crashed := 1+i%stride, true; crashed && !t.Failed(); n += stride {
@@ -68,9 +68,9 @@ func TestCrashPoints(t *testing.T) {
 			}
 			again := stride
 			if effect == approvers.Unprotected {
-				again = 1 // only here people are asked and report
+				again = 1 // only for unprotected tools people are asked, and report
 			}
-			for _, muted := range []bool{false, true} { // cut while the tool runs, and stopped again at a point after that
+			for _, muted := range []bool{false, true} { // stopped while the tool runs, and again at a later point
 				if muted && effect != approvers.Unprotected {
 					continue // nobody is asked to report
 				}
@@ -89,7 +89,7 @@ func TestCrashPoints(t *testing.T) {
 	}
 	for _, point := range crashPoints() {
 		if sum.reached[point] == nil {
-			t.Errorf("the process was never stopped at the point %q: it is not on the way of a call any more", point)
+			t.Errorf("the process was never stopped at the point %q: it is no longer on the path of a call", point)
 		}
 	}
 	for point := range sum.reached {
@@ -122,8 +122,8 @@ func TestCrashPointsInDocs(t *testing.T) {
 	}
 }
 
-// TestCrashesAtRandom stops process after process at random points, in six lives of each protection level, or in
-// COUNTERSIGN_CRASHES.
+// TestCrashesAtRandom stops process after process at random points, in six lives of each protection level, or in as
+// many as COUNTERSIGN_CRASHES says.
 func TestCrashesAtRandom(t *testing.T) {
 	t.Parallel()
 	seed, lives := testkit.Seed(t), testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
@@ -210,7 +210,7 @@ func (s *crashSum) judge(w *environment, effect approvers.Effect, muted bool, st
 		s.execution(w, e, muted)
 	}
 	if len(stops) == 1 && cut != len(cuts) {
-		w.t.Errorf("stopped at %q, which cuts %d runs, it cut %d", stops, len(cuts), cut)
+		w.t.Errorf("stopped at %q: want %d runs cut, and %d were", stops, len(cuts), cut)
 	}
 	for _, point := range stops {
 		if s.reached[point] == nil {
@@ -236,7 +236,7 @@ func came(effect approvers.Effect, cut bool) string {
 	return "again"
 }
 
-// execution judges one of them.
+// execution checks the end of one execution.
 func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) {
 	w.t.Helper()
 	count := map[approvers.AuditKind]int{}
@@ -276,7 +276,7 @@ func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) 
 		}
 	}
 	if e.Effect == approvers.Idempotent && acts > 1 {
-		w.t.Errorf("%s; under one key it acts once", said)
+		w.t.Errorf("%s; an idempotent tool must act only once under one key", said)
 	}
 	switch {
 	case lost:

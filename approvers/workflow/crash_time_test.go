@@ -99,8 +99,8 @@ func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// killedAndTheSame kills a world again and again, at one in n of its points, with each point used in some run. The
-// result must always be the same; it is returned.
+// killedAndTheSame kills a world at every nth of its points, in one run for each offset. All runs must have the same
+// result, which is returned.
 func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *environment, every int) string {
 	want := world(t, func(string) bool { return false }).account()
 	for n := 0; n < every; n += testkit.Stride() {

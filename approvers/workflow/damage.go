@@ -83,7 +83,7 @@ func (t damageTx) closeDamaged(x store.Damage) (done bool, err error) {
 		if x.ID != store.SettingPause { // see settings.ReadPause
 			done, err = t.aside(x)
 		}
-	default: // an open grant no longer applies, a Slack message is no longer the bot's, an absence is over
+	default: // without its record a grant no longer applies, a Slack message is no longer the bot's, and an absence is over
 		done, err = t.aside(x)
 	}
 	if !done || err != nil {
@@ -93,7 +93,7 @@ func (t damageTx) closeDamaged(x store.Damage) (done bool, err error) {
 	return true, t.audit(approvers.InstallationChain, approvers.AuditDamaged, "", map[string]string{"bucket": x.Bucket, "key": x.Key, "why": x.Why}, nil)
 }
 
-// moveAside sets a damaged record aside. It leaves an intact one.
+// moveAside sets a record aside if it is damaged.
 func (t damageTx) moveAside(bucket, id string) error {
 	_, _, err := t.setAsideOf(bucket, id)
 	return err
@@ -167,7 +167,7 @@ func (t damageTx) closeRequest(id string) (bool, error) {
 	}
 	r, events, denied := r.Void(t.deciding(), whyDamaged)
 	if denied != nil {
-		return false, denied // an open request is never over
+		return false, denied // can't happen: Void denies only closed requests
 	}
 	return true, t.apply(r, events)
 }
@@ -312,7 +312,7 @@ func (t damageTx) endRun(e approvers.Execution, r *approvers.Request, call store
 	if r != nil && r.State.Open() {
 		closed, events, denied := r.Void(t.deciding(), whyDamaged)
 		if denied != nil {
-			return denied // an open request is never over
+			return denied // can't happen: Void denies only closed requests
 		}
 		closed.Damaged = true
 		return t.apply(closed, events)
@@ -337,8 +337,8 @@ func (t damageTx) callThat(conversations []string, is func(store.Call) bool) (st
 	return store.Call{}, false, nil
 }
 
-// closeCall replaces a damaged call with one that has its result, and closes its request, and its run if that has not
-// begun.
+// closeCall replaces a damaged call with one that has a result. It also closes the call's request, and its run if that
+// has not begun.
 func (t damageTx) closeCall(id string) (bool, error) {
 	of, done, err := t.setAsideOf("calls", id)
 	if !done || err != nil || len(of) == 0 {

@@ -39,10 +39,10 @@ type wreckage struct {
 type wreckedRequest struct {
 	id, call, digest string
 	people           []approvers.Identity // who approves it from here on
-	needs            int                  // how many more have to
+	needs            int                  // how many more approvals it needs
 }
 
-// wreckable creates the store in a bubble that begins at the same time as each trial's.
+// wreckable creates the store in a synctest bubble, whose clock starts at the same time as that of each trial.
 func wreckable(t *testing.T) (w wreckage) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -113,7 +113,7 @@ func wreckable(t *testing.T) (w wreckage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := len(file); end > 4096; end -= 4096 { // what is behind was never written to
+	for end := len(file); end > 4096; end -= 4096 { // the pages after the last one with content were never written
 		if slices.ContainsFunc(file[end-4096:end], func(b byte) bool { return b != 0 }) {
 			w.file = file[:end]
 			break
@@ -125,7 +125,7 @@ func wreckable(t *testing.T) (w wreckage) {
 // trial is the result for one store.
 type trial struct {
 	refused  error
-	told     []store.Damage // all that was told while it ran
+	told     []store.Damage // all damage that was reported while it ran
 	errors   []string       // what the log said as an error
 	outcomes []string       // of each request
 	runs     map[string]int // of the tools, by request
@@ -180,7 +180,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 			out.told = append(out.told, x)
 		})
 		h := &harness{t: t, path: path, store: s, tools: newToolbox(), clock: &clock{}}
-		time.Sleep(time.Second) // after what was stored
+		time.Sleep(time.Second) // later than everything in the store
 		h.policy.Store(policy("policy-1"))
 		h.Workflow = workflow.New(workflow.Config{
 			Store: s, Policy: h.policy.Load, Tools: h.tools, Log: slog.New(errorLog{mu: &mu, lines: &out.errors}), GrantOwner: h.giver,
@@ -210,7 +210,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 				out.claims++
 				busy := out.claims > mostClaims
 				if busy && out.stopped == nil {
-					out.stopped = fmt.Errorf("it claims runs over and over; the last one came to %t, %w: %s %s", run, err, e.ID, e.State)
+					out.stopped = fmt.Errorf("the workflow claims runs over and over; the last claim returned %t, %w: %s %s", run, err, e.ID, e.State)
 				}
 				mu.Unlock()
 				if busy {
@@ -222,7 +222,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 				mu.Lock()
 				out.runs[e.Request]++
 				if w.ran[e.ID] {
-					out.runs[e.Request] += 100 // a second time
+					out.runs[e.Request] += 100 // it had acted before
 				}
 				mu.Unlock()
 				return h.Runs.Finish(ctx, e.ID, true, "done")
@@ -386,7 +386,7 @@ func TestDamageCampaign(t *testing.T) {
 // judge compares a trial with the trial of the undamaged store.
 func (w wreckage) judge(t *testing.T, what string, want, got trial) {
 	t.Helper()
-	var open []string // what was not mended
+	var open []string // the damage that was not repaired
 	touched := map[int]bool{}
 	all := false
 	for _, x := range got.told {
@@ -400,7 +400,7 @@ func (w wreckage) judge(t *testing.T, what string, want, got trial) {
 				touched[n], one = true, true
 			}
 		}
-		all = all || !one // of the installation as a whole
+		all = all || !one // damage that belongs to no single request
 	}
 	for i, r := range w.requests {
 		if got.runs[r.id] > 1 {
@@ -411,7 +411,7 @@ func (w wreckage) judge(t *testing.T, what string, want, got trial) {
 		}
 		if i >= len(got.outcomes) {
 			if len(got.errors) == 0 {
-				t.Errorf("%s: it did not begin, and did not say so", what)
+				t.Errorf("%s: it did not start, and logged no error", what)
 			}
 			return
 		}

@@ -84,7 +84,7 @@ func TestALeadMayDecideAfterTheEscalation(t *testing.T) {
 	h.wantKinds(r.ID, "proposed denied escalated decided approved executing executed returned")
 }
 
-// TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry checks this for both orders in which the two can be read.
+// TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry checks this also if the expiry is read first.
 func TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -108,7 +108,7 @@ func TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry(t *testing.T) {
 		h.clock.pass(wait)
 	}
 	if first, last := waits[0], waits[len(waits)-1]; first > 100*time.Millisecond || last < time.Second || last > time.Minute {
-		t.Errorf("it looks again after %s; want soon at first, and rarely when the click stays unhandled", waits)
+		t.Errorf("the expiry is tried again after %s; want soon at first, and rarely while the click stays unhandled", waits)
 	}
 	_, err := h.Requests.Decide(h.ctx(), late)
 	wantDenied(t, err, approvers.DeniedLate)
@@ -246,7 +246,7 @@ func TestReports(t *testing.T) {
 		code    approvers.Code
 	}{
 		{name: "it happened", report: workflow.Happened, who: lead, reason: "refund 77", state: approvers.ExecutionSucceeded, outcome: approvers.OutcomeExecuted, told: "refund 77"},
-		{name: "it happened, in no words", report: workflow.Happened, who: lead, state: approvers.ExecutionSucceeded, outcome: approvers.OutcomeExecuted, told: "a person reported that it happened"},
+		{name: "it happened, without a comment", report: workflow.Happened, who: lead, state: approvers.ExecutionSucceeded, outcome: approvers.OutcomeExecuted, told: "a person reported that it happened"},
 		{name: "it did not", report: workflow.DidNot, who: alice, state: approvers.ExecutionFailed, outcome: approvers.OutcomeError, told: "a person reported that it did not happen"},
 		{name: "leave it", report: workflow.Leave, who: lead, state: approvers.ExecutionUnknown, outcome: approvers.OutcomeUnknown, told: "may or may not have happened"},
 		{name: "somebody else", report: workflow.Happened, who: bob, state: approvers.ExecutionUnknown, code: approvers.DeniedNotMember},
@@ -306,8 +306,8 @@ func TestNobodyReports(t *testing.T) {
 	h.ok(h.Runs.LeaveUnknown(h.ctx(), store.Timer{Kind: store.TimerLeave, Ref: "exec_none"}))
 }
 
-// TestAReportBeforeTheDeadlineIsHandledFirst checks that the model is told the reported outcome, and not that nobody
-// knows.
+// TestAReportBeforeTheDeadlineIsHandledFirst checks that the model is told the reported outcome, and not that it is
+// unknown.
 func TestAReportBeforeTheDeadlineIsHandledFirst(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
@@ -362,8 +362,8 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	}
 }
 
-// TestRecoverShares recovers a run whose share this process takes over, or has again after it gave up the run's handler.
-// Other shares stay as they are.
+// TestRecoverShares checks that a run is recovered when this process takes over its share, or has it again after it
+// gave up the run's handler. Runs of other shares do not change.
 func TestRecoverShares(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
@@ -400,6 +400,6 @@ func TestRecoverLeavesTheRestAlone(t *testing.T) {
 	h.ok(h.Runs.Finish(h.ctx(), r.Execution, true, "ok"))
 	h.reopen()
 	if n := len(h.timers(store.TimerRun)); n != 0 {
-		t.Errorf("%d runs are due after a clean one", n)
+		t.Errorf("%d runs are due although the run has ended", n)
 	}
 }

@@ -80,8 +80,8 @@ func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// notYet returns when to check again a timer that is not due yet: at its new time, or, if that has passed, after
-// maxGrace; the expiry ends the request meanwhile.
+// notYet returns when a timer that is not due yet must be checked again: at its new time, or after maxGrace if that
+// time has passed. In the latter case the expiry ends the request meanwhile.
 func (t *tx) notYet(due time.Time) time.Time {
 	if due.After(t.now) {
 		return due

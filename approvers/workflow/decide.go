@@ -54,7 +54,7 @@ func (t requestsTx) current(id string) (currentRequest, *approvers.Denied, error
 	}
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	args, err := approvers.StrictArgs(r.Args, p.ReadsNumbers())
-	if err != nil { // they were accepted under a policy without conditions that read their numbers
+	if err != nil { // the arguments were accepted under a policy in which no condition read these numbers
 		return t.void(cur, "the policy changed: "+plainFault(err))
 	}
 	cur.now, cur.events = r.Refresh(t.deciding(), args)
@@ -92,7 +92,7 @@ func (t requestsTx) decide(r approvers.Request, c Click) (approvers.Request, []a
 	m := t.action(c)
 	m.Took = decisionTime(r, c.FirstSeen, m.At)
 	if denied := r.MayDecide(t.deciding(), m); denied != nil {
-		return r, nil, denied // before the arguments are mentioned
+		return r, nil, denied // checked before the arguments, so that the denial says nothing about them
 	}
 	switch c.Kind {
 	case approvers.Approve:
@@ -400,12 +400,12 @@ func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.
 	})
 }
 
-// maxWritten limits an answer that is written in the thread, in characters. It is as long as one in the form.
+// maxWritten limits an answer that is written in the thread, in characters. The form has the same limit.
 const maxWritten = 500
 
-// answerByWriting takes a requester's message as the answer to an approver's question about a call of the turn that
-// waits: to the latest one without an answer that the requester was shown before writing. It returns the approver, or
-// nothing if there is no such question.
+// answerByWriting takes a requester's message as the answer to an approver's question about one of the turn's waiting
+// calls. It chooses the latest unanswered question that the requester was shown before writing. It returns the approver
+// who asked, or nothing if there is no such question.
 func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (approvers.PersonID, error) {
 	if turn.State != approvers.TurnWaiting || u.Text == "" {
 		return "", nil
@@ -456,9 +456,9 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 	return asked.Remarks[question].By, nil
 }
 
-// shownBefore reports whether Slack shows a question to the author of a message, and did so when it was written: in the
-// turn's conversation, or by direct message. The question has a kind and a step. Slack's timestamps are compared,
-// because the message may arrive late.
+// shownBefore reports whether Slack shows a question to the author of a message, and did so when the message was
+// written: in the turn's conversation, or by direct message. kind and step identify the question. Slack's timestamps
+// are compared, because the message may arrive late.
 func shownBefore(messages []store.OutboxMessage, kind store.OutboxKind, step int, turn approvers.Turn, u IncomingMessage) bool {
 	return slices.ContainsFunc(messages, func(s store.OutboxMessage) bool {
 		here := s.To == store.ToConversation+turn.Conversation || s.To == store.ToUser+u.Who.ID.User()

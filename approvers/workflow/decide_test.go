@@ -80,13 +80,13 @@ func TestDenialsAreRecorded(t *testing.T) {
 		{"from a card that does not show it whole", lead, func(c *workflow.Click) { c.Whole = false }, approvers.DeniedUnseen},
 		{"from an old card", lead, func(c *workflow.Click) { c.Digest = "old" }, approvers.DeniedStale},
 		{"without a reason", lead, func(c *workflow.Click) { c.Kind, c.Reason = approvers.Reject, "" }, approvers.DeniedNoReason},
-		{"arguments that are no JSON", lead, func(c *workflow.Click) { c.Kind, c.Args = approvers.Modify, []byte(`{"amount":`) }, approvers.DeniedInvalidArgs},
+		{"arguments that are not JSON", lead, func(c *workflow.Click) { c.Kind, c.Args = approvers.Modify, []byte(`{"amount":`) }, approvers.DeniedInvalidArgs},
 		{"arguments that the schema refuses", lead, func(c *workflow.Click) { c.Kind, c.Args = approvers.Modify, []byte(`{"nonsense":1}`) }, approvers.DeniedInvalidArgs},
 		{"a number that a rule can't read", lead, func(c *workflow.Click) { c.Kind, c.Args = approvers.Modify, []byte(`{"amount":9007199254740993}`) }, approvers.DeniedInvalidArgs},
 		{"an edit that changes nothing", lead, func(c *workflow.Click) { c.Kind, c.Args = approvers.Modify, []byte(`{ "amount": 1 }`) }, approvers.DeniedUnchanged},
 		{"an edit by somebody who may not", bob, func(c *workflow.Click) { c.Kind, c.Args = approvers.Modify, []byte(`{"nonsense":1}`) }, approvers.DeniedNotMember},
 		{"an edit from an old card", lead, func(c *workflow.Click) { c.Kind, c.Args, c.Digest = approvers.Modify, []byte(`{"amount":1}`), "old" }, approvers.DeniedStale},
-		{"an act that there is not", lead, func(c *workflow.Click) { c.Kind = "bless" }, approvers.DeniedNothing},
+		{"an unknown action", lead, func(c *workflow.Click) { c.Kind = "bless" }, approvers.DeniedNothing},
 	}
 	want := "proposed"
 	for _, tt := range tests {
@@ -111,8 +111,8 @@ func TestDenialsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestAuthorsOfHighRiskCallsAreBarred checks that from high risk on everybody whose messages the model was given counts
-// as a requester.
+// TestAuthorsOfHighRiskCallsAreBarred checks that for calls of high risk or above everybody whose messages the model
+// was given counts as a requester.
 func TestAuthorsOfHighRiskCallsAreBarred(t *testing.T) {
 	more := func(p *approvers.Policy) {
 		p.Approvers[0].Members = users("U0001", "U0200")

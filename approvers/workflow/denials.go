@@ -7,13 +7,13 @@ import (
 	"countersign/approvers"
 )
 
-// People can click on a decided card any number of times, and this must not fill the store. So the history records the
-// first denials of a kind per person, and after that their number at each power of ten.
+// People can click on a decided card any number of times, and this must not fill the store. So the history records a
+// person's first denials of a kind one by one, and after that only those whose number is a power of ten.
 
 // denialsKept is how many denials of one person, for one reason and in one chain, have a record each.
 const denialsKept = 5
 
-// factTimes is the fact of a denial record that stands for several attempts: their number so far.
+// factTimes is the fact that holds the number of attempts so far, in a denial record that covers several.
 const factTimes = "times"
 
 // denial is a kind of denied attempt.

@@ -21,8 +21,8 @@ func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string
 }
 
 // TestClicksWithoutEnd checks that a person who keeps clicking on a decided request is told each time, but does not
-// fill the store: the first clicks have a record each, later only each power of ten. The count continues for another
-// person, another reason and a new process.
+// fill the store: the first clicks have a record each, later only each power of ten. Each person has a count of their
+// own, which continues in a new process.
 func TestClicksWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -55,7 +55,7 @@ func TestClicksWithoutEnd(t *testing.T) {
 	check(fin1, "", "", "")
 	h.clock.pass(3 * time.Hour)
 	h.ok(h.Intake.Forget(h.ctx(), time.Hour))
-	for _, id := range []string{"click-2", "click-50", "click-100"} { // each click's own row goes, too
+	for _, id := range []string{"click-2", "click-50", "click-100"} { // the inbox rows of the clicks are deleted, too
 		if _, err := h.Views.Inbox(h.ctx(), id); err == nil {
 			t.Errorf("%s is left", id)
 		}
@@ -110,7 +110,7 @@ func TestAwayWithoutEnd(t *testing.T) {
 	h.ok(away())
 }
 
-// inbox is a delivery.
+// inbox stores a delivery, and returns its id.
 func (h *harness) inbox() string {
 	id := h.id("delivery")
 	_, err := h.Intake.Receive(h.ctx(), store.Inbox{ID: id, Kind: store.InboxCommand, ReceivedAt: h.clock.Now()}, "")

@@ -72,7 +72,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("the log says %d times that the disk is full:\n%.2000s", n, log.String())
 		}
 		if timer := w.timers(store.TimerThink)[turn]; timer.Tries != 0 {
-			t.Errorf("what could not be written down counts as having failed %d times", timer.Tries)
+			t.Errorf("a result that could not be stored counts as %d failed tries", timer.Tries)
 		}
 		c.become(false)
 		w.pass(20 * time.Second)

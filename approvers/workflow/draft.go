@@ -10,8 +10,9 @@ import (
 
 // Draft returns the outbox message in which Slack may show a step while the model still writes it, and creates it if
 // necessary. A draft is not state: it has no timer, nothing waits for it, and its text has no effect. It is stored
-// before anything is posted, so that its message is found again after a crash. The outcome of the step takes it over:
-// the answer, the calls, or the sentence with which the turn stops. ErrNotDue means that the turn has left the step.
+// before anything is posted, so that its message is found again after a crash. The outcome of the step takes over the
+// draft's message: the answer, the calls, or the sentence with which the turn stops. ErrNotDue means that the turn has
+// left the step.
 func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
 	err = w.onStep(ctx, "draft", turn, step, func(t *tx, tn approvers.Turn, c store.Conversation) error {
 		conv = c

@@ -15,7 +15,7 @@ import (
 
 const driftedWhy = "its definition changed since it was pinned"
 
-// drift makes a tool's source offer another definition, as the registry then has it.
+// drift makes a tool's source offer another definition, so the tool is blocked.
 func (h *harness) drift(name string) {
 	h.tools.change(name, func(t *workflow.Tool) { t.Hash, t.Blocked = "another definition of "+name, driftedWhy })
 }
@@ -63,7 +63,7 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 	}
 }
 
-// Between the change and the check of all waiting requests, a click or a run detects the change first.
+// A click or a run that comes before the check of all waiting requests detects the change itself.
 func TestDriftIsFoundByTheFirstReader(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
@@ -114,7 +114,7 @@ func TestDriftStallsGrants(t *testing.T) {
 	h.notRun(c.Execution)
 	h.wantOutcome(c.ID, approvers.OutcomeVoided)
 	if s, err := h.Views.Message(h.ctx(), h.messagesOf(g.ID)[0].ID); err != nil || s.Stalled == "" {
-		t.Errorf("the grant seems to stand: %+v, %v", s.Stalled, err)
+		t.Errorf("the grant is not shown as stalled: %+v, %v", s.Stalled, err)
 	}
 	if g := h.grant(g.ID); g.Left != 3 {
 		t.Errorf("%d uses are left", g.Left)
@@ -255,7 +255,7 @@ func TestDriftSurvivesKills(t *testing.T) {
 		}
 		if alive {
 			if kill < 4 {
-				t.Errorf("it was done after %d transactions: the pages are not looked at one by one", kill-1)
+				t.Errorf("all was done after %d transactions; want one for each page of requests", kill-1)
 			}
 			return
 		}
@@ -281,7 +281,7 @@ func TestDriftAgainstSixteenApprovals(t *testing.T) {
 			if i%4 == 3 { // the run has begun
 				<-begun
 			}
-			for range i % 4 { // nobody, one or two were answered
+			for range i % 4 { // none, one or two people got an answer before
 				<-answered
 			}
 			h.drift("cancel_account")
@@ -317,7 +317,7 @@ func TestDriftAgainstSixteenApprovals(t *testing.T) {
 					mu.Unlock()
 					begun <- struct{}{}
 					if late || e.ToolHash != q.ToolHash {
-						t.Errorf("it ran after the drift was looked at (%t), as %s", late, e.ToolHash)
+						t.Errorf("it ran after the drift was detected (%t), with the definition %s", late, e.ToolHash)
 					}
 					h.ok(h.Runs.Finish(h.ctx(), e.ID, true, "ok"))
 				}

@@ -47,8 +47,8 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleSeeBeforeTheClockWasSetBack checks the same of other work whose outcome people see. What is only checked
-// again in the morning is checked once, and then waits for the morning by the new clock.
+// TestWhatPeopleSeeBeforeTheClockWasSetBack checks the same of other work whose outcome people see. A check that is put
+// off until the morning is made once, and then waits for the morning by the new clock.
 func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 	day := &approvers.Hours{Zone: time.UTC, Days: [7]bool{true, true, true, true, true, true, true}, From: 9 * time.Hour, To: 17 * time.Hour, Outside: approvers.OutsideWaits}
 	for kind, begin := range map[store.TimerKind]func(*harness){
@@ -92,7 +92,7 @@ func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 						return h.store.Update(ctx, func(tx store.Tx) error { return tx.ClearTimer(timer.Kind, timer.Ref) })
 					}}})
 				}()
-				time.Sleep(5 * time.Second) // workers look; the test's clock stands
+				time.Sleep(5 * time.Second) // workers poll; the test's clock stands still
 				synctest.Wait()
 				if n := handled.Load(); n != 1 {
 					t.Errorf("it was handled %d times", n)
@@ -125,7 +125,7 @@ func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 			}()
 			expect := func(what string, want int) {
 				t.Helper()
-				time.Sleep(5 * time.Second) // workers look again; the test's clock stands
+				time.Sleep(5 * time.Second) // workers poll again; the test's clock stands still
 				if synctest.Wait(); calls != want {
 					t.Errorf("%s back: %s: tried %d times; want %d", back, what, calls, want)
 				}
@@ -146,7 +146,7 @@ func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 }
 
 // TestWhatWasApprovedBeforeTheClockWasSetBack checks that an approved call runs at once, and once; a run that is under
-// way is left alone, however the clock is set.
+// way is not started again, however the clock is set.
 func TestWhatWasApprovedBeforeTheClockWasSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -169,7 +169,7 @@ func TestWhatWasApprovedBeforeTheClockWasSetBack(t *testing.T) {
 		}()
 		for _, set := range []time.Duration{0, -time.Hour, 3 * time.Hour} {
 			h.clock.pass(set)
-			time.Sleep(5 * time.Second) // workers look again; the test's clock stands
+			time.Sleep(5 * time.Second) // workers poll again; the test's clock stands still
 			if synctest.Wait(); calls != 1 {
 				t.Errorf("set by %s: it was taken up %d times", set, calls)
 			}

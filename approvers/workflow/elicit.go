@@ -65,9 +65,9 @@ func (w *elicitationsUnderWay) end(ids ...string) {
 	}
 }
 
-// Elicit asks the person who asked something for a run of this process. It waits until they answer, the answer's
-// deadline passes, or the run ends, and returns the elicitation in its final state. It does not poll: the elicitation's
-// end wakes it. If ctx ends, the elicitation is cancelled, with the reason from why.
+// Elicit puts a question of a run of this process to the person who asked for the call. It waits until they answer, the
+// answer's deadline passes, or the run ends, and returns the elicitation in its final state. It does not poll: the
+// elicitation's end wakes it. If ctx ends, the elicitation is cancelled, with the reason from why.
 func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
 	id := newID("ask", w.now())
 	over, ok := w.elicitations.begin(id)
@@ -146,8 +146,7 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	return t.runs.changedStep(e)
 }
 
-// lease sets until when a run that waits for something counts as under way: the tool's timeout and the lease after the
-// given time.
+// lease sets how long a waiting run counts as under way: from the given time, for the tool's timeout plus the lease.
 func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	due := from.Add(lease)
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {

@@ -114,7 +114,7 @@ func TestQuestionKilledAtEveryPoint(t *testing.T) {
 				answered := map[string]bool{}
 				if !h.runAsking(call.Execution, answered) {
 					if !mortal.died() {
-						t.Fatal("it came to no end")
+						t.Fatal("the run did not finish, although its process did not die")
 					}
 					h.reopen()
 					for range 3 {
@@ -128,7 +128,7 @@ func TestQuestionKilledAtEveryPoint(t *testing.T) {
 					killed = true
 					points++
 					if h.execution(call.Execution).State == approvers.ExecutionExecuting {
-						h.reopen() // it died behind its last commit
+						h.reopen() // it died after its last commit
 						h.runAsking(call.Execution, answered)
 					}
 				}

@@ -95,7 +95,7 @@ func TestErase(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1,"note":"Roswell"}`, `issue_refund {"amount":2,"note":"Avebury"}`)
 	turn := rs[0].Turn
-	post := func() { // as Slack would show it: with the words of both
+	post := func() { // as Slack would show it: with the texts of both requests
 		for _, s := range h.messagesOf(turn) {
 			p := h.posted(s)
 			p.Body = []byte(h.request(rs[0].ID).Args)
@@ -152,7 +152,7 @@ func TestErase(t *testing.T) {
 	h.ok(h.store.Check(h.ctx()))
 
 	again, err := h.History.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "once more")
-	if err != nil || again.Payloads != 1 || again.Renderings != 0 { // the reason of the first time
+	if err != nil || again.Payloads != 1 || again.Renderings != 0 { // the reason of the first erasure
 		t.Errorf("the second time: %+v, %v", again, err)
 	}
 	if _, err := h.History.Erase(h.ctx(), "req_none", approvers.Operator("root"), "x"); !errors.Is(err, store.ErrNotFound) {

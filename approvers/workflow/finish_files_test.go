@@ -67,11 +67,11 @@ func TestResultThatItsCardCuts(t *testing.T) {
 		files        []workflow.File
 		want         []string
 	}{
-		"asked about and long":       {`issue_refund {"amount":1}`, long, nil, []string{"issue_refund-result.json"}},
-		"asked about and short":      {`issue_refund {"amount":1}`, "done", nil, nil},
-		"kept whole already":         {`issue_refund {"amount":1}`, long, []workflow.File{{Name: "all", Data: []byte("all"), Whole: true}}, []string{"all"}},
-		"nobody was asked about it":  {`search_orders {"q":"x"}`, long, nil, nil},
-		"long, and in no whole JSON": {`issue_refund {"amount":2}`, long[1:], nil, []string{"issue_refund-result.txt"}},
+		"asked about and long":      {`issue_refund {"amount":1}`, long, nil, []string{"issue_refund-result.json"}},
+		"asked about and short":     {`issue_refund {"amount":1}`, "done", nil, nil},
+		"kept whole already":        {`issue_refund {"amount":1}`, long, []workflow.File{{Name: "all", Data: []byte("all"), Whole: true}}, []string{"all"}},
+		"nobody was asked about it": {`search_orders {"q":"x"}`, long, nil, nil},
+		"long, and not valid JSON":  {`issue_refund {"amount":2}`, long[1:], nil, []string{"issue_refund-result.txt"}},
 	} {
 		call := h.propose(h.say(alice, "please").Turn, c.spec)[0]
 		if call.Request != "" {

@@ -109,9 +109,9 @@ func TestEveryOutcome(t *testing.T) {
 			h.clock.pass(expiresAfter)
 			h.due()
 		}, approvers.OutcomeUnknown, "proposed decided approved executing unknown returned"},
-		{"arguments that are no JSON", `issue_refund {"amount":`, nil, approvers.OutcomeError, "proposed returned"},
+		{"arguments that are not JSON", `issue_refund {"amount":`, nil, approvers.OutcomeError, "proposed returned"},
 		{"arguments that the schema refuses", `issue_refund {"nonsense":1}`, nil, approvers.OutcomeError, "proposed returned"},
-		{"a tool that there is not", `make_coffee {}`, nil, approvers.OutcomeError, "proposed returned"},
+		{"an unknown tool", `make_coffee {}`, nil, approvers.OutcomeError, "proposed returned"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (appr
 	})
 }
 
-// give puts a grant into force that was given on a card. The conversation sees it, and its owner gets a copy with a
+// give puts into force a grant that was given on a card. The conversation sees it, and its owner gets a copy with a
 // button to revoke it.
 func (t grantsTx) give(g approvers.Grant) error {
 	g.ID = t.newID("grant")
@@ -102,8 +102,8 @@ func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.Perso
 // grantChain returns the name of a grant's audit chain.
 func grantChain(id string) string { return "grant:" + id }
 
-// onGrant handles one person's click on a grant. action returns the grant after it, or why it was denied. A denial is
-// recorded in the grant's chain. onGrant returns the grant as it is afterwards.
+// onGrant handles one person's click on a grant. action returns the changed grant, or why the click was denied. A
+// denial is recorded in the grant's chain. onGrant returns the grant as it is afterwards.
 func (w *Grants) onGrant(ctx context.Context, what string, c Click, action func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
 	var out approvers.Grant
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -132,7 +132,7 @@ func (w *Grants) Revoke(ctx context.Context, c Click) (approvers.Grant, error) {
 	})
 }
 
-// Accept puts a grant into force that the bot offered.
+// Accept puts into force a grant that the bot offered.
 func (w *Grants) Accept(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "accepted", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
 		return g.Accept(t.deciding(), t.requests.action(c), t.hash(g.Tool))
@@ -178,7 +178,7 @@ func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Send sends a person messages about grants, except about those of which they have one already.
+// Send sends a person a message about each grant, unless they have one already.
 func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error {
 	return w.update(ctx, "send grants", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {

@@ -32,7 +32,7 @@ type harness struct {
 	quiet     map[string]time.Time                      // until when somebody can't be disturbed, by user id
 	gone      map[string]bool                           // whose account is deactivated, by user id
 	n         int                                       // for ids
-	known     map[approvers.PersonID]approvers.Identity // as whom Slack knows somebody who is not as they seem
+	known     map[approvers.PersonID]approvers.Identity // what Slack says about people whom a test has changed
 	slackDown bool
 }
 

@@ -14,13 +14,13 @@ func TestIDs(t *testing.T) {
 		ids = append(ids, newID("req", now.Add(time.Duration(i)*time.Millisecond)))
 	}
 	if !slices.IsSorted(ids) {
-		t.Error("later ids do not sort behind earlier ones")
+		t.Error("later ids do not sort after earlier ones")
 	}
 	seen := map[string]bool{}
 	for range 1000 {
 		id := newID("req", now)
 		if random, ok := strings.CutPrefix(id, ids[0][:len("req_")+9]); !ok || len(random) < 16 {
-			t.Errorf("%s does not begin like %s, of the same time, or has too little of its own", id, ids[0])
+			t.Errorf("%s does not begin like %s, which has the same time, or its random part is too short", id, ids[0])
 		}
 		seen[id] = true
 	}

@@ -157,7 +157,7 @@ func (l *loader) converse(i int) {
 	l.do(func() error {
 		_, run, err := l.Runs.Claim(l.ctx(), execution)
 		if err == nil && !run {
-			err = errors.New("what was approved may not run")
+			err = errors.New("an approved call may not run")
 		}
 		return err
 	})

@@ -134,7 +134,7 @@ func recorded(t *testing.T, decisions int) recording {
 		t.Fatal(err)
 	}
 	if sha256.Sum256(left) != sha256.Sum256(d.synced) {
-		t.Fatalf("what was recorded makes another file of %d bytes than the process left, of %d", len(d.synced), len(left))
+		t.Fatalf("the recorded writes make a file of %d bytes that differs from the one that the process left, of %d bytes", len(d.synced), len(left))
 	}
 	return r
 }

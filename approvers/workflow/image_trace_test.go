@@ -21,7 +21,7 @@ import (
 // traced is one operation of the recorded process on its files, in the kernel's order.
 type traced struct {
 	kind tracedKind
-	off  int64  // where a write begins; what a truncation leaves
+	off  int64  // where a write begins, or the length after a truncation
 	data []byte // what was written
 	said string // what the process said
 }
@@ -123,7 +123,7 @@ func readCall(call, db, lines string) (e traced, err error) {
 		data, err := unhex(strings.Trim(args[0], `"`))
 		return traced{kind: said, said: strings.TrimSpace(string(data))}, err
 	case string(path) != db:
-		return e, fmt.Errorf("the process did something else than was expected of it: %.200q", call)
+		return e, fmt.Errorf("unexpected operation of the process: %.200q", call)
 	case (name == "fsync" || name == "fdatasync") && result == "0":
 		return traced{kind: synced}, nil
 	case name == "ftruncate" && result == "0":
@@ -138,7 +138,7 @@ func readCall(call, db, lines string) (e traced, err error) {
 		e.off, err = strconv.ParseInt(args[2], 10, 64)
 		return e, err
 	}
-	return e, fmt.Errorf("the store called %.200q, which the images know nothing of", call)
+	return e, fmt.Errorf("the store called %.200q, which the images can't contain", call)
 }
 
 // unhex decodes strace's notation of bytes: \x68\x69.

@@ -13,9 +13,9 @@ import (
 	"countersign/store/jobs"
 )
 
-// soon has the kinds whose timers are due when they are set; one that is set for later has PutOff. See jobs.Options. The
-// other kinds are deadlines, which keep their time by the new clock if the clock is set back. So does the begin of an
-// absence (TimerAway), also if it is now: until that time the person is not away.
+// soon has the kinds whose timers are due as soon as they are set; a timer that is set for later has PutOff. See
+// jobs.Options. The other kinds are deadlines: if the clock is set back, they wait for their time by the new clock. So
+// does the start of an absence (TimerAway), even of one that starts now: until that time the person is not away.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
 	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,
@@ -145,7 +145,7 @@ func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) 
 	}
 	err := handle(ctx, t)
 	if err == nil && t.Kind == store.TimerInbox {
-		w.Crashes.Forget(string(t.Kind), t.Ref) // it is handled; a turn continues
+		w.Crashes.Forget(string(t.Kind), t.Ref) // a handled delivery is over; a turn continues
 	}
 	return err
 }

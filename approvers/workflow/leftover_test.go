@@ -97,7 +97,7 @@ func TestLeftoverIsGivenUp(t *testing.T) {
 	h.invariants()
 }
 
-// TestLeftoversOfOneMessage: each has times of its own, and one that is gone is forgotten.
+// TestLeftoversOfOneMessage: each leftover has its own times, and a deleted one is forgotten.
 func TestLeftoversOfOneMessage(t *testing.T) {
 	h := newHarness(t)
 	message := h.leftover()

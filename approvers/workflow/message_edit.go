@@ -30,8 +30,8 @@ type Deletion struct {
 }
 
 // Deleted handles the deletion of a message by its author or an admin. A message that waited is dropped. If the model
-// has read it, the deletion withdraws nothing; the requesters, and the people who decide on requests that wait because
-// of it, are told.
+// has read it, the deletion withdraws nothing. It is then reported to the requesters, and to the people who decide on
+// requests that wait because of the message.
 func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	err := w.update(ctx, "deleted", func(t *tx) error {
 		if err := t.settle(x.Inbox, ""); err != nil {
@@ -159,8 +159,8 @@ func (t turnsTx) endUnasked(conv store.Conversation, id string) error {
 	return t.end(turn, conv)
 }
 
-// editReadMessage records the edit of a message that the model has read, or that answered a question. It tells the people
-// who decide on requests that wait because of it, and the person who asked the question.
+// editReadMessage records the edit of a message that the model has read, or that answered a question. It tells the
+// people who decide on requests that wait because of it, and the person who asked the question.
 func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.MessageEdit) error {
 	if !w.After(m.MessageEdit) {
 		return nil

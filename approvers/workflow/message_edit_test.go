@@ -51,7 +51,7 @@ func TestEditedBeforeItWasRead(t *testing.T) {
 	if h := o.rewrite(first, "refund 60"); !h.Duplicate {
 		t.Errorf("an edit was heard as %+v", h)
 	}
-	first.Inbox, first.Text, first.Edited = o.id("Ev"), "refund 55", earlier.TS // an edit before that one, which comes later
+	first.Inbox, first.Text, first.Edited = o.id("Ev"), "refund 55", earlier.TS // an earlier edit, which arrives later
 	o.hear(first)
 	o.erase(second, false)
 	if got := texts(o.begin(turn)); got != "refund 60" {
@@ -126,7 +126,7 @@ func TestEditedAfterItWasRead(t *testing.T) {
 	if now := h.message(card.ID); now.State != store.OutboxWanted {
 		t.Errorf("the card is %s", now.State)
 	}
-	u.Inbox, u.Text, u.Edited = h.id("Ev"), "refund 1", later.TS // it was before both
+	u.Inbox, u.Text, u.Edited = h.id("Ev"), "refund 1", later.TS // an edit from before the other two
 	h.hear(u)
 	h.wantKinds(r.ID, "proposed shown reworded reworded")
 	told := h.only(turn, store.OutboxMessageEdit)

@@ -19,7 +19,7 @@ func (t questionsTx) askPeople(call store.Call, args map[string]any) error {
 	if options, ok := args["options"].([]any); ok {
 		q.Options = nil
 		for _, o := range options {
-			text, _ := o.(string) // the schema says so
+			text, _ := o.(string) // the schema allows only strings
 			q.Options = append(q.Options, text)
 		}
 	}

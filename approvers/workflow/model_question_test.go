@@ -85,8 +85,8 @@ func TestModelQuestionIsAnsweredByWriting(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestOnlyAShownInquiryIsAnsweredByWriting checks that a message in the thread is the answer only if its author was shown
-// the question before writing it. Any other message waits for the turn to end.
+// TestOnlyAShownInquiryIsAnsweredByWriting checks that a message in the thread is the answer only if its author was
+// shown the question before writing it. Any other message waits for the turn to end.
 func TestOnlyAShownInquiryIsAnsweredByWriting(t *testing.T) {
 	const posted, earlier, later = "1790000100.000200", "1790000100.000100", "1790000160.000100"
 	for name, c := range map[string]struct {
@@ -135,8 +135,7 @@ func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses checks this for both orders in which the two can be
-// read.
+// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses checks this also if the deadline's timer is read first.
 func TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()
@@ -150,7 +149,7 @@ func TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses(t *testing.T)
 		t.Fatalf("it lapsed (%s) although an answer had come in time", got.Outcome)
 	}
 	if again := h.timers(store.TimerModelQuestion)[c.ID]; !again.Due.After(h.clock.Now()) || again.Tries != 1 {
-		t.Errorf("it is looked at again at %s, try %d; now is %s", again.Due, again.Tries, h.clock.Now())
+		t.Errorf("the timer is due again at %s, try %d; now it is %s", again.Due, again.Tries, h.clock.Now())
 	}
 	h.ok(h.Questions.Answer(h.ctx(), click, 0))
 	h.wantAnswer(c.ID, approvers.OutcomeExecuted, "A-1", alice.ID)

@@ -14,13 +14,13 @@ import (
 
 var anna = approvers.Operates(approvers.Operator("anna"))
 
-// order is an order of the operator about a request in its current state, at the command line.
+// order is a decision of the operator at the command line, on a request in its current state.
 func (h *harness) order(kind approvers.DecisionKind, request string) workflow.Click {
 	h.t.Helper()
 	return workflow.Click{Who: anna, Request: request, Kind: kind, Reason: "Slack is down", Digest: h.request(request).Digest}
 }
 
-// glass lets the operator approve refunds (break_glass).
+// allowBreakGlass lets the operator approve refunds (break_glass).
 func (h *harness) allowBreakGlass() {
 	h.policy.Store(policy("policy-glass", func(p *approvers.Policy) { p.Tools[3].BreakGlass = true }))
 }

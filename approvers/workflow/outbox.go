@@ -27,8 +27,8 @@ func (t outboxTx) add(s store.OutboxMessage) error {
 	return t.showNow(s)
 }
 
-// Made reports whether this process created an outbox message. One of another process may have been posted without a
-// record of it.
+// Made reports whether this process created an outbox message. A message of another process may have been posted
+// without a record of it.
 func (w *Outbox) Made(s store.OutboxMessage) bool { return s.Process == w.owner }
 
 // refresh identifies what a transaction has scheduled to be shown again: an outbox message, all outbox messages of a
@@ -62,8 +62,8 @@ func (t outboxTx) shownAsWanted(s store.OutboxMessage) error {
 	return t.ClearTimer(s.Rank.Timer(), s.ID)
 }
 
-// changed schedules an outbox message to be shown again, because its content has changed. One that waits for delivery
-// already keeps its place: it is rendered when it is sent, so any number of changes cost one edit.
+// changed schedules an outbox message to be shown again, because its content has changed. A message that waits for
+// delivery already keeps its place: it is rendered when it is sent, so any number of changes cost one edit.
 func (t outboxTx) changed(s store.OutboxMessage) error {
 	if s.Kind == store.OutboxDraft || s.State != store.OutboxWanted && s.State != store.OutboxShown || t.markRefreshed(refresh{ref: s.ID}) {
 		return nil
@@ -240,7 +240,7 @@ func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {
 		if s.Note == store.NoteBreakGlass {
 			return store.RankFirst, nil // the people who may revoke it have only until the run
 		}
-		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // the notice stands for a card that exists already
+		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // the notice points to a card that exists already
 			return t.rankOf(s.Ref)
 		}
 	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxGrant, store.OutboxHome:
@@ -312,7 +312,7 @@ type Viewing struct {
 	Body    []byte // text and blocks as JSON
 }
 
-// Viewed records that somebody was shown something, once for each person and each body, and names it by its hash.
+// Viewed records that somebody was shown something, once for each person and each body. It returns the body's hash.
 func (w *Outbox) Viewed(ctx context.Context, v Viewing) (rendering string, err error) {
 	rendering = view.HashOf(v.Body)
 	err = w.update(ctx, "viewed", func(t *tx) error {

@@ -68,12 +68,12 @@ func TestMessagesFollowTheState(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
 	card := h.show(h.only(r.ID, store.OutboxCard))
-	if card.State != store.OutboxShown || card.Posts != 1 || len(h.timers(store.ShowTimers...)) != 1 { // the step is left
+	if card.State != store.OutboxShown || card.Posts != 1 || len(h.timers(store.ShowTimers...)) != 1 { // the step is still to be shown
 		t.Errorf("%s after it was shown %d times; %d more to show", card.State, card.Posts, len(h.timers(store.ShowTimers...)))
 	}
 	step := h.only(r.Turn, store.OutboxStep)
 	if step.State != store.OutboxWanted || step.Revision < 2 {
-		t.Error("the asker's thread is not to link to the card")
+		t.Error("the step in the asker's thread will not link to the card")
 	}
 	h.show(step)
 	h.approve(support, r.ID)
@@ -106,7 +106,7 @@ func TestMessagesFollowTheState(t *testing.T) {
 		t.Error("the first version was not kept")
 	}
 	if _, _, err := h.Views.Delivery(h.ctx(), "C1", "no such"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a message that shows nothing of ours: %v", err)
+		t.Errorf("a message that is not the bot's: %v", err)
 	}
 }
 

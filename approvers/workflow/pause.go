@@ -171,9 +171,9 @@ func (t pausesTx) tellPausers(p settings.Pause) error {
 	return nil
 }
 
-// Show refreshes everything that a pause, or its end, changes: the cards and steps that wait, and in each turn
-// that waits for the model a message that it is held up. It works page by page, so that clicks are handled in between.
-// Its timer stays until all is done.
+// Show refreshes everything that a pause, or its end, changes: the cards and steps that wait, and a message in each
+// turn that waits for the model, which says that the turn is held up. It works page by page, so that clicks are handled
+// in between. Its timer stays until all is done.
 func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 	var p settings.Pause
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -220,11 +220,11 @@ func (t pausesTx) showAgain(r approvers.Request) error {
 	return t.outbox.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
-// mostHeldUp limits the runs and model calls that are read when a pause changes. Work that arrives during the pause is
-// told of it at once.
+// mostHeldUp limits the runs and model calls that are read when a pause changes. For work that arrives during the
+// pause, people are told at once.
 const mostHeldUp = 10_000
 
-// showHeldUp tells runs or turns that wait that they are held up, or continue.
+// showHeldUp refreshes the messages that show waiting runs or turns, which are now held up or continue.
 func (w *Pauses) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 	var timers []store.Timer
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {

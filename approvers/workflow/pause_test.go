@@ -169,7 +169,7 @@ func TestPauseSurvivesARestart(t *testing.T) {
 }
 
 // A run that the pause interrupted and that can be repeated is claimed again as soon as the pause ends; runs that have
-// ended are left alone.
+// ended are not.
 func TestPutBack(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -211,9 +211,9 @@ func TestWhatRestsIsNotDue(t *testing.T) {
 	}
 }
 
-// A message that comes during a pause is received, and its sender is told of the pause in the thread, once a turn.
-// Turns that wait for the model when the pause begins are told too, and so are those who wait for the answer to a
-// decision that was made meanwhile.
+// A message that arrives during a pause is received, and its sender is told of the pause in the thread, once a turn.
+// Turns that wait for the model when the pause begins are told too, and so are turns that wait for the model after a
+// decision during the pause.
 func TestStandstill(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -239,7 +239,7 @@ func TestStandstill(t *testing.T) {
 	h.showPause()
 	for _, turn := range []string{before.Turn, during.Turn, r.Turn} {
 		if !contains(h.wanted(turn), "standstill") {
-			t.Errorf("the message about the pause is to stay: %s", h.wanted(turn))
+			t.Errorf("the message about the pause is not updated: %s", h.wanted(turn))
 		}
 		h.show(h.only(turn, store.OutboxStandstill))
 		h.answer(turn)

@@ -132,7 +132,7 @@ func TestNothingSlipsThroughAPause(t *testing.T) {
 				return w.Runs.PutBack(context.WithoutCancel(ctx), e.ID)
 			}}})
 			for range n {
-				w.Wake() // lets the workers come so far
+				w.Wake() // how far the workers come depends on n
 			}
 			w.ok(w.Pauses.Pause(w.ctx(), lead.ID, "an incident"))
 			synctest.Wait()
@@ -151,7 +151,7 @@ func TestPausedIsNoFailure(t *testing.T) {
 		turn := w.say(alice, "think").Turn
 		before := w.timers(store.TimerThink)[turn]
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerThink: {Concurrency: 1, Handle: func(ctx context.Context, _ store.Timer) error {
-			w.ok(w.Pauses.Pause(context.WithoutCancel(ctx), lead.ID, "an incident")) // since it was taken
+			w.ok(w.Pauses.Pause(context.WithoutCancel(ctx), lead.ID, "an incident")) // after the timer was taken
 			return fmt.Errorf("begin: %w", workflow.ErrPaused)
 		}}})
 		w.pass(time.Minute)

@@ -244,7 +244,7 @@ func TestWhoseDecisionFallsIsTold(t *testing.T) {
 			then:   func(h *harness, r string) { h.change(fin1, r, `{"amount":901}`) },
 			told:   "fallen user:U0002 1",
 		},
-		"each edit, those whose approval fell by it": {
+		"each edit tells those whose approval it ended": {
 			before: func(h *harness, r string) {
 				h.approve(lead, r)
 				h.change(fin2, r, `{"amount":901}`)
@@ -253,7 +253,7 @@ func TestWhoseDecisionFallsIsTold(t *testing.T) {
 			then: func(h *harness, r string) { h.change(fin2, r, `{"amount":902}`) },
 			told: "fallen user:U0002 1, fallen user:U0002 2",
 		},
-		"a rejection that did not end it": {
+		"a rejection that did not end the request": {
 			policy: func(p *approvers.Policy) { p.Tools[3].Rules[0].Stages[1].Rejects = 2 },
 			before: func(h *harness, r string) { h.approve(lead, r); h.reject(fin1, r) },
 			then:   func(h *harness, r string) { h.change(fin2, r, `{"amount":901}`) },
@@ -264,7 +264,7 @@ func TestWhoseDecisionFallsIsTold(t *testing.T) {
 			then:   func(h *harness, r string) { h.change(fin1, r, `{"amount":20}`) },
 			told:   "fallen user:U0002 1",
 		},
-		"a changed mind is one's own": {
+		"people who change their own decision are not told": {
 			policy: func(p *approvers.Policy) { p.Tools[3].Rules[0].Stages[1].Rejects = 2 },
 			before: func(h *harness, r string) { h.approve(lead, r); h.approve(fin1, r) },
 			then:   func(h *harness, r string) { h.reject(fin1, r) },
@@ -280,7 +280,7 @@ func TestWhoseDecisionFallsIsTold(t *testing.T) {
 			},
 			told: "fallen user:U0002 0",
 		},
-		"a stricter policy, when what waits is looked through": {
+		"a stricter policy, when requests are re-evaluated": {
 			before: func(h *harness, r string) {
 				h.ok(h.Requests.Reevaluate(h.ctx()))
 				h.approve(lead, r)
@@ -295,7 +295,7 @@ func TestWhoseDecisionFallsIsTold(t *testing.T) {
 			},
 			told: "fallen user:U0002 0, fallen user:U0003 0",
 		},
-		"a stricter policy, when it was to run": {
+		"a stricter policy, when the call is about to run": {
 			before: func(h *harness, r string) { h.approve(lead, r); h.approve(fin1, r); h.approve(fin2, r) },
 			then: func(h *harness, r string) {
 				h.policy.Store(policy("policy-2", func(p *approvers.Policy) {
@@ -367,8 +367,8 @@ func TestARejectionOfSeveral(t *testing.T) {
 	h.wantKinds(r.ID, "proposed shown decided decided closed returned")
 }
 
-// A stage of several roles has a card in each place where one of the roles reads its cards, once in each; a stage of a
-// user group has its cards with the group's members.
+// A stage of several roles has one card in each place where its roles read their cards. The cards of a user group's
+// stage go to the group's members.
 func TestCardsOfAStage(t *testing.T) {
 	group := func(p *approvers.Policy) {
 		p.Tools[3].Stages, p.Tools[3].Rules = []approvers.Stage{{Group: "emea", Quorum: 1}}, nil
@@ -402,7 +402,7 @@ func TestCardsOfAStage(t *testing.T) {
 		if card.To != "group:emea" {
 			t.Fatalf("the card is at %s", card.To)
 		}
-		h.ok(h.Outbox.Expand(h.ctx(), card.ID, nil)) // nobody is in it: the roles see at least that something waits
+		h.ok(h.Outbox.Expand(h.ctx(), card.ID, nil)) // the group is empty: the roles at least see that something waits
 		if got := h.places(r.ID, store.OutboxCard); got != "group:emea, role:team-lead, role:finance-director" {
 			t.Errorf("cards at %s", got)
 		}
@@ -441,8 +441,8 @@ func TestCardsOfAStage(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatIsEditedLater checks that the answer stays as it was given, that the card is drawn again, that the person
-// who asked is told once, and that an approval stays.
+// TestAnAnswerThatIsEditedLater checks that the answer stays as it was given, that the card is drawn again, that the
+// person who asked is told once, and that an approval stays.
 func TestAnAnswerThatIsEditedLater(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":600}`)
@@ -455,7 +455,7 @@ func TestAnAnswerThatIsEditedLater(t *testing.T) {
 	told := h.notices(r.ID)
 	h.rewrite(answer, "it broke")
 	if got := h.request(r.ID).Remark(1); got.MessageEdit != nil || h.notices(r.ID) != told {
-		t.Errorf("an edit that left the words: %+v, %s", got, h.notices(r.ID))
+		t.Errorf("an edit that did not change the text: %+v, %s", got, h.notices(r.ID))
 	}
 	for i, change := range []func(){
 		func() { h.rewrite(answer, "it did not break") },
@@ -489,7 +489,8 @@ func TestAnAnswerThatIsEditedLater(t *testing.T) {
 	}
 }
 
-// showsQuestion has Slack show a question with a ts at some addresses and refuse it at others. lost: it is deleted then.
+// showsQuestion has Slack show a question with a ts at some addresses and refuse it at others. If lost is set, it is
+// deleted then.
 func (h *harness) showsQuestion(ref string, kind store.OutboxKind, ts string, lost bool, at ...string) {
 	h.t.Helper()
 	for range 2 { // a refusal in the thread creates the direct messages
@@ -524,7 +525,7 @@ func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 	for name, c := range map[string]struct {
 		shown  []string // where Slack shows the question; it refuses it elsewhere
 		lost   bool     // it was deleted in Slack
-		edited bool     // an edit of it is under way, as there is a second question
+		edited bool     // its message is being edited, because there is a second question
 		ts     string   // of the message, which is received a minute after the question
 		answer bool
 	}{

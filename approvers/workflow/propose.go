@@ -240,11 +240,11 @@ func (t proposalsTx) secrets(tool Tool, agent string) []string {
 type preview struct {
 	text  string
 	made  bool   // of the tool's title and the arguments
-	fault string // why the policy's own could not be rendered
+	fault string // why the policy's own sentence could not be rendered
 }
 
-// preview renders the policy's description of what a call would do. Without one, or if it fails, the sentence is made of
-// the tool's title and its arguments.
+// preview renders the policy's description of what a call would do. Without one, or if it fails, the sentence is made
+// of the tool's title and its arguments.
 func (t proposalsTx) preview(tool Tool, agent string, args json.RawMessage, values map[string]any, secrets []string) (says preview) {
 	p, _ := t.policy.Tool(tool.Name, agent)
 	if p.Preview.Render != nil {

@@ -91,9 +91,9 @@ type raceHarness struct {
 // race is one race.
 type race struct {
 	requests []approvers.Request
-	shown    []store.Shown // what a card with all of them puts up
+	shown    []store.Shown // what a card with all requests puts up for decision
 	others   int           // the first person waits until so many others were answered
-	answered chan struct{} // rings for each
+	answered chan struct{} // receives once for each answer
 	mu       sync.Mutex
 	errs     []error // by person
 	denied   int     // how often somebody was told that they can't

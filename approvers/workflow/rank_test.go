@@ -93,8 +93,8 @@ func TestRankOfABundle(t *testing.T) {
 	}
 }
 
-// TestManyChangesAreOneDelivery checks that while a card waits for Slack, changes of it don't move it in the queue, and
-// are shown at once.
+// TestManyChangesAreOneDelivery checks that while a card waits for Slack, changes of the card don't move it in the
+// queue, and are all shown by one delivery.
 func TestManyChangesAreOneDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -118,8 +118,8 @@ func TestManyChangesAreOneDelivery(t *testing.T) {
 	}
 }
 
-// TestYielding checks that a message that was told when to try again lets its lane pass if order does not matter, and
-// that a message that failed otherwise does not.
+// TestYielding checks that a message with a requested delay lets the rest of its lane pass if order does not matter,
+// and that a message that failed for another reason does not.
 func TestYielding(t *testing.T) {
 	for _, c := range []struct {
 		yields bool
@@ -144,7 +144,7 @@ func TestYielding(t *testing.T) {
 	}
 }
 
-// TestFirstIsNotBehindTheRest checks that a thousand informing messages, whose workers are all busy, don't delay
+// TestFirstIsNotBehindTheRest checks that a thousand messages that only inform, whose workers are all busy, don't delay
 // messages of higher ranks.
 func TestFirstIsNotBehindTheRest(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ type running struct {
 	base    time.Time // what it showed when it was started
 	started time.Time
 	set     time.Time // what it showed when it was set last
-	looks   int       // at it since then
+	looks   int       // how often it was read since then
 }
 
 func (c *running) Now() time.Time {
@@ -128,14 +128,14 @@ func TestDeadlinesAtRate(t *testing.T) {
 	until := func(what string, true func() bool) {
 		for end := time.Now().Add(10 * time.Minute); !true(); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("waited in vain until %s", what)
+				t.Fatalf("timed out waiting until %s", what)
 			}
 		}
 	}
 	due := func(most int) (n int) {
 		for _, kind := range []store.TimerKind{store.TimerExpire, store.TimerEscalate} {
 			err := s.View(ctx, func(r store.Reader) error {
-				due, err := r.DueTimers(kind, c.Now().Add(time.Minute), most) // what was put off too, and nothing that follows an escalation
+				due, err := r.DueTimers(kind, c.Now().Add(time.Minute), most) // includes timers that were put off, and none that follow an escalation
 				n += len(due)
 				return err
 			})
@@ -147,7 +147,7 @@ func TestDeadlinesAtRate(t *testing.T) {
 	}
 	until("half of the transitions are done", func() bool { return late.count() >= n/2 })
 	c.jump(-time.Hour)
-	until("the workers have looked at the clock that was set back", func() bool { wf.Wake(); return c.looked(100) }) // what they do too early the audit shows
+	until("the workers have looked at the clock that was set back", func() bool { wf.Wake(); return c.looked(100) }) // the audit shows anything that they do too early
 	c.jump(time.Hour)
 	wf.Wake()
 	until("all transitions are done", func() bool { return late.count() == n && due(1) == 0 })

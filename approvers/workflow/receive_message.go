@@ -119,8 +119,8 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 	return len(conversation) > 0
 }
 
-// beforeRecent reports whether a message is older than the recent ones of a long conversation. Only a history that is read
-// again has such messages.
+// beforeRecent reports whether a message is older than the recent ones of a long conversation. Only a history that is
+// read again has such messages.
 func beforeRecent(recent []store.Message, ts string) bool {
 	i := slices.IndexFunc(recent, func(m store.Message) bool { return m.Role == store.RoleUser && m.TS != "" })
 	return i >= 0 && recent[0].Seq > 1 && sentBefore(ts, recent[i].TS)

@@ -64,8 +64,8 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	})
 }
 
-// StillWaits reminds the people of each request that waited in a gap, if the gap was so long that Slack gave up: a
-// click in it was lost.
+// StillWaits reminds the people of each request that waited in a gap, if the gap was so long that Slack gave up
+// deliveries: a click in the gap was lost.
 func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	if gap.Quiet || gap.To.Sub(gap.From) < approvers.LostClicks {
 		return nil
@@ -98,7 +98,7 @@ func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	})
 }
 
-// ChannelRead records that the channels up to one are read.
+// ChannelRead records that the channels up to the given one are read.
 func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel string) error {
 	return w.update(ctx, "channel read", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -131,7 +131,7 @@ func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 	})
 }
 
-// JoinedRead records that the channel of a timer is read, which the bot has joined.
+// JoinedRead records that a channel that the bot has joined is read. The timer names the channel.
 func (w *Intake) JoinedRead(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "joined read", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
@@ -177,7 +177,7 @@ func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	return before, nil
 }
 
-// retryDeferred has the deliveries handled now that wait until Slack says who sent them.
+// retryDeferred makes deferred deliveries due now: those that wait until Slack says who sent them.
 func (t receptionTx) retryDeferred() error {
 	timers, err := t.Timers(store.TimerInbox, maxRetried)
 	if err != nil {

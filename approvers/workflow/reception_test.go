@@ -16,8 +16,8 @@ func (h *harness) reception() settings.Reception {
 	return now
 }
 
-// TestReception: what was missed is read from the last time at which everything was received, and from there again
-// until all of it is read.
+// TestReception: messages are read from the last time at which everything was received, and after a restart from there
+// again, until all of them are read.
 func TestReception(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))
@@ -35,7 +35,7 @@ func TestReception(t *testing.T) {
 		t.Errorf("the gap is %+v", gap)
 	}
 	h.ok(h.Intake.ChannelRead(h.ctx(), gap, "C1"))
-	h.ok(h.Intake.Received(h.ctx(), h.clock.Now(), h.clock.Now())) // not before the gap is read
+	h.ok(h.Intake.Received(h.ctx(), h.clock.Now(), h.clock.Now())) // has no effect until the gap is read
 	h.clock.pass(time.Minute)
 	h.ok(h.Intake.Missed(h.ctx(), false)) // another process
 	h.ok(h.Intake.CaughtUp(h.ctx(), gap)) // the first one was late
@@ -70,8 +70,8 @@ func TestKnownWhileReadAgain(t *testing.T) {
 	}
 }
 
-// TestRestoredReadsNothing: what was written before the first start of a store, or before the first start after a
-// restore, may have been answered. It is not read, nor is the time before a gap that reaches back to it.
+// TestRestoredReadsNothing: messages from before the first start of a store, or before its first start after a restore,
+// may have been answered. They are not read, even if the margin before a gap reaches back to them.
 func TestRestoredReadsNothing(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))

@@ -118,11 +118,11 @@ func (x tornTx) Execution(id string) (approvers.Execution, error) {
 	return x.Tx.Execution(id)
 }
 
-// SetAside sets nothing aside, because nothing can be closed.
+// SetAside sets nothing aside, so no record can be closed.
 func (x tornTx) SetAside(string, string) ([]string, bool, error) { return nil, false, nil }
 
-// A record that can't even be closed fails for everything that needs it, and is set aside after some tries, so that it
-// is not tried for ever.
+// If a record can't even be closed, everything that needs it fails. Its timers are given up after some tries, so that
+// they are not tried for ever.
 func TestDamageThatCannotBeClosed(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		r := w.ask(`issue_refund {"amount":40}`)
@@ -131,7 +131,7 @@ func TestDamageThatCannotBeClosed(t *testing.T) {
 		w.Store = bad
 		_, err := w.Requests.Decide(w.ctx(), workflow.Click{Who: lead, At: time.Now(), Request: r.ID, Kind: approvers.Approve, Digest: r.Digest, Whole: true})
 		if !errors.Is(err, store.ErrDamaged) || !strings.Contains(fmt.Sprint(err), r.ID) {
-			t.Errorf("the click came to %v; want the damage, with the key", err)
+			t.Errorf("the click returned %v; want the damage, with the key", err)
 		}
 		w.work(nil)
 		w.pass(expiresAfter + 10*time.Minute)

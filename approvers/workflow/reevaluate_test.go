@@ -48,7 +48,8 @@ func TestReconsider(t *testing.T) {
 	}
 }
 
-// A request says once that the policy changed, however often it changes, and keeps what it said about its deadline.
+// However often the policy changes, a request says once that it did, and keeps the times of its deadline, reminder and
+// escalation.
 func TestReconsiderAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
 	const remindAfter = escalateAfter / 2
@@ -76,7 +77,7 @@ func TestReconsiderAgainAndAgain(t *testing.T) {
 		}
 	}
 	if n != 1 || len(last.Plan.Why) != len(second.Plan.Why)+1 {
-		t.Errorf("first changed it gave the reasons %q, and after another change %q", second.Plan.Why, last.Plan.Why)
+		t.Errorf("after the first change it gave the reasons %q, and after another change %q", second.Plan.Why, last.Plan.Why)
 	}
 	if r.RemindAt.IsZero() || !last.RemindAt.Equal(r.RemindAt) || !last.EscalateAt.Equal(r.EscalateAt) || !last.ExpiresAt.Equal(r.ExpiresAt) {
 		t.Errorf("reminds at %s, escalates at %s and expires at %s; it said %s, %s and %s",
@@ -101,7 +102,7 @@ func TestReconsiderTakesApprovalsBack(t *testing.T) {
 	h.policy.Store(policy("policy-3", two(false)))
 	h.ok(h.Requests.Reevaluate(h.ctx()))
 	if r := h.wantState(r.ID, approvers.Pending); len(r.ValidApprovals()) != 0 {
-		t.Error("an approval counts that its giver may not give any more")
+		t.Error("an approval counts although its giver may not approve any more")
 	}
 	if h.messagesOf(r.ID)[0].Revision == card {
 		t.Error("the card is not shown again")

@@ -8,8 +8,9 @@ import (
 	"countersign/store"
 )
 
-// What a requester waits for, and what people are asked, is never given up at once. If Slack refuses it everywhere, it
-// is tried again after growing pauses, and when the bot starts: somebody may have corrected the cause.
+// A message that a requester waits for, or that asks people a question, is never given up at once. If Slack refuses it
+// everywhere, it is tried again after growing pauses, and when the bot starts, because somebody may have corrected the
+// cause.
 const (
 	firstAnswerRetry   = 10 * time.Minute
 	firstQuestionRetry = time.Minute // a question has a deadline
@@ -26,7 +27,7 @@ func isAnswer(s store.OutboxMessage) bool {
 	return false
 }
 
-// isQuestion reports whether an outbox message asks people something other than for a decision.
+// isQuestion reports whether an outbox message asks people for something other than a decision.
 func isQuestion(s store.OutboxMessage) bool {
 	switch s.Kind {
 	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxQuestion, store.OutboxUnknown:
@@ -72,8 +73,8 @@ func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
 // maxRetried bounds the outbox messages that are examined.
 const maxRetried = 10_000
 
-// retryAnswers tries the refused answers and questions again, because the cause may be gone. Another refusal does not make the pause
-// longer, or an answer would come hours after Slack accepts it.
+// retryAnswers tries the refused answers and questions again, because the cause may be gone. Another refusal does not
+// make the pause longer; otherwise an answer would come hours after Slack accepts it.
 func (t cardsTx) retryAnswers() error {
 	timers, err := t.Timers(store.TimerRepost, maxRetried)
 	if err != nil {

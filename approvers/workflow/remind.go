@@ -11,8 +11,7 @@ import (
 	"countersign/store"
 )
 
-// Remind reminds the people of a stage who have not decided. people are those of the stage, as the request of the
-// snapshot had them.
+// Remind reminds the people of a stage who have not decided. people are the stage's people as of snapshot.
 func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "remind", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)
@@ -36,7 +35,7 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 		if err := t.apply(after, events); err != nil || approvers.AwaitsAnybody(after, t.policy, people) {
 			return err
 		}
-		return t.timers.scheduleAvailability(after) // such as after a deactivation of which Slack's event was lost
+		return t.timers.scheduleAvailability(after) // for example if Slack's event about a deactivation was lost
 	})
 }
 

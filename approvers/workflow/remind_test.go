@@ -74,7 +74,7 @@ func TestAReminderWaitsForTheEndOfDoNotDisturb(t *testing.T) {
 		h.at(start.Add(8 * time.Minute))
 		h.wantReminders(r.ID, map[string]int{"user:U0003": 1})
 		if due := h.timers(store.TimerRemind)[r.ID].Due; !due.Equal(ends) {
-			t.Fatalf("the reminder that is owed is due at %s; want %s", due, ends)
+			t.Fatalf("the postponed reminder is due at %s; want %s", due, ends)
 		}
 		h.reopen()
 		if decided {
@@ -126,10 +126,10 @@ func TestSilenceGoesUpToTheEnd(t *testing.T) {
 // jumps.
 func TestJumpsOfTheClock(t *testing.T) {
 	const day = 24 * time.Hour
-	// A late step begins its next wait late, so there is less time for reminders.
+	// After a late step the next wait begins late, so there is less time for reminders.
 	tests := []struct {
 		name  string
-		jumps []time.Duration // each at ten minutes' distance, from five minutes on
+		jumps []time.Duration // ten minutes apart, the first after five minutes
 		state approvers.State
 		audit string
 	}{

@@ -15,10 +15,10 @@ import (
 // The bot's messages can disappear, because an admin or a retention rule deletes them. A message that is still relevant
 // is posted again when somebody asks (by a message in its thread, or /countersign pending), when people are notified
 // again (a reminder, an escalation, other people or other arguments), and in any case before its deadline. Other
-// messages stay away. A message is not posted again at once, because somebody deleted it on purpose.
+// messages are not posted again. No message is posted again at once, because somebody may have deleted it on purpose.
 
-// reposts are the points at which a lost message is posted again without a cause: when 1/4, 1/8 or 1/16 of its time is
-// left, whichever comes next.
+// reposts are the points at which a lost message is posted again because its deadline is near: when 1/4, 1/8 or 1/16 of
+// its time is left, whichever comes next.
 var reposts = []time.Duration{4, 8, 16}
 
 // MarkLost records that Slack no longer shows an outbox message. s is the message as it was read.
@@ -90,7 +90,7 @@ func (t repostsTx) repostLost(s store.OutboxMessage) error {
 }
 
 // repost posts relevant lost messages again. With insist, messages that wait for an edit in Slack are also posted again
-// at once if that shows that they are lost.
+// at once if the edit shows that they are lost.
 func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	for _, s := range messages {
 		cur, err := t.OutboxMessage(s.ID) // it may have changed in this transaction
@@ -227,7 +227,7 @@ type relevance struct {
 	from, until time.Time // the period; until is zero if there is no deadline
 }
 
-// first returns the earliest time at which the message is posted again without a cause.
+// first returns the earliest time at which the message is posted again because its deadline is near.
 func (l relevance) first() time.Time { return l.at(reposts[0]) }
 
 func (l relevance) at(share time.Duration) time.Time {

@@ -65,7 +65,7 @@ func TestDeletedCards(t *testing.T) {
 			if got := h.loses(card); !reflect.DeepEqual(got, gone) {
 				t.Errorf("told twice: %+v", got)
 			}
-			h.ok(h.Outbox.MarkLost(h.ctx(), card)) // found out at an update as well
+			h.ok(h.Outbox.MarkLost(h.ctx(), card)) // an update finds this out, too
 			if vm, err := h.Views.Message(h.ctx(), h.only(r.Turn, store.OutboxStep).ID); err != nil || len(vm.Calls[0].Cards) != 0 {
 				t.Errorf("a link leads to a card that is not there (%v)", err)
 			}
@@ -233,9 +233,8 @@ func TestTheDeadlineIsPutOff(t *testing.T) {
 	}
 }
 
-// TestDeletedMeanwhile checks that a deletion that overtakes the record of the post, and one during an update, are not
-// lost, and that a message that was posted again because Slack refused further changes is not confused with the earlier
-// one.
+// TestDeletedMeanwhile checks that a deletion is not lost if it is reported before the post is recorded, or during an
+// update. A message that was posted again because Slack refused further changes is not confused with the earlier one.
 func TestDeletedMeanwhile(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

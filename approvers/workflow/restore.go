@@ -30,9 +30,9 @@ type Loss struct {
 
 // Restored closes everything in a restored store that could act, because what happened after the backup is unknown:
 // requests and calls that have not run are voided, interrupted runs get an unknown outcome, turns stop, deliveries are
-// set aside, and grants end. Nothing that people wrote since the backup is read again, because it may have been answered.
-// Then it records the restoration. It must be called before anything else runs on the store.
-// After a crash it is called again.
+// set aside, and grants end. Nothing that people wrote since the backup is read again, because it may have been
+// answered. Then it records the restoration. It must be called before anything else runs on the store. After a crash it
+// is called again.
 func (w *History) Restored(ctx context.Context, x Restoration) error {
 	closed := map[string]int{}
 	for _, part := range []struct {
@@ -92,7 +92,7 @@ func (t restoreTx) loseRequests(x Restoration) (int, error) {
 	for _, r := range open {
 		lost, events, denied := r.Lose(t.deciding(), x.Taken)
 		if denied != nil {
-			return 0, denied // an open request is never over
+			return 0, denied // can't happen: Void denies only closed requests
 		}
 		if err := t.ClearTimer(store.TimerRun, r.Execution); err != nil {
 			return 0, err
@@ -187,7 +187,7 @@ func (t restoreTx) leaveUnknown(Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// setAside closes deliveries that were unhandled when the backup was made, because they were handled later.
+// setAside closes deliveries that were unhandled when the backup was made, because they may have been handled since.
 func (t restoreTx) setAside(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerInbox, lostBatch)
 	if err != nil {

@@ -192,7 +192,7 @@ func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
 			b.wantKinds(approvers.InstallationChain, "restored restored")
 			t.Logf("killed in each of %d writes, and begun again", n)
 			if n < 10 {
-				t.Errorf("it is done in %d writes", n)
+				t.Errorf("it took only %d writes", n)
 			}
 			return
 		}

@@ -53,8 +53,8 @@ func (h *harness) payloadsOf(chain string) (n int) {
 	return n
 }
 
-// People's texts are removed after their time, and the chain records that; the records are removed later, and the
-// installation's chain records which. All of that verifies.
+// People's texts are erased when their retention ends, and the chain records this. The records are removed later, and
+// the installation's chain records which. The store's check passes after both.
 func TestRetention(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)

@@ -83,14 +83,14 @@ func TestAskAgain(t *testing.T) {
 	h.wantKinds(first.ID, "proposed decided advanced decided decided approved executing unknown reported")
 	h.wantKinds(r.ID, "proposed decided advanced decided decided approved executing executed returned")
 	h.answer(c.Turn)
-	h.ok(h.reports(alice, c.Execution, workflow.Happened)) // it is still good to know
+	h.ok(h.reports(alice, c.Execution, workflow.Happened)) // a late report is still accepted
 	if was := h.execution(c.Execution); was.State != approvers.ExecutionSucceeded || h.call(c.ID).Result != done.Result {
 		t.Errorf("reported later: %s, and the model's result is %s", was.State, h.call(c.ID).Result)
 	}
 }
 
-// If a call that ran without approval, or under a grant, is asked for again, the people are asked who would decide
-// without the grant.
+// If a call that ran without approval, or under a grant, is asked for again, it always needs approval, by the people
+// who would decide without the grant.
 func TestAskAgainAlwaysAsks(t *testing.T) {
 	h := newHarness(t)
 	h.tools.change("update_address", func(t *workflow.Tool) { t.Effect = approvers.Unprotected })

@@ -37,7 +37,7 @@ func (h *harness) revealedTo(request string) (who []approvers.PersonID) {
 	return who
 }
 
-// What somebody was shown is kept with the request and in its history, and lets them approve. The cards say so then.
+// A reveal is stored with the request and in its history, lets the person approve, and is shown on the cards.
 func TestReveal(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -64,7 +64,7 @@ func TestReveal(t *testing.T) {
 	h.invariants()
 }
 
-// Somebody who looked while the call was edited is recorded, and still has to see the new one.
+// A reveal of arguments that were edited meanwhile is recorded, but the person still has to see the new ones.
 func TestRevealOfOldArguments(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -83,7 +83,7 @@ func TestRevealOfOldArguments(t *testing.T) {
 	h.invariants()
 }
 
-// A reveal that was written into the store behind the history's back voids the call.
+// A reveal that is stored without a record in the history voids the call.
 func TestAForgedReveal(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -97,8 +97,8 @@ func TestAForgedReveal(t *testing.T) {
 	}
 }
 
-// A call with masked values has its own card, because its values are revealed before it is approved. Those that may be
-// approved blind share one.
+// A call with masked values has its own card, because its values are revealed before it is approved. Calls that may be
+// approved without seeing the values share a card.
 func TestMaskedCallsHaveTheirOwnCards(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -114,7 +114,7 @@ func TestMaskedCallsHaveTheirOwnCards(t *testing.T) {
 	}
 }
 
-// Calls that share a card since before they were masked can't be approved together.
+// Calls that already shared a card when their values became masked can't be approved together.
 func TestApproveAllOfMaskedCalls(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2,"iban":"DE02 1"}`)

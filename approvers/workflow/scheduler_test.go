@@ -292,7 +292,7 @@ func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 		}
 		w.pass(5 * time.Minute)
 		if got := l.String(); got != "c1 a1 a2 b2" {
-			t.Errorf("in the end %q; want the lane of the hopeless one to continue", got)
+			t.Errorf("in the end %q; want the lane behind the failing timer to continue", got)
 		}
 	})
 }
@@ -384,7 +384,7 @@ func TestACommitInDoubtStopsTheWork(t *testing.T) {
 		}
 		err := w.stop()
 		if !errors.Is(err, store.ErrCommitUnknown) {
-			t.Errorf("stopped with %v; want the doubt", err)
+			t.Errorf("stopped with %v; want ErrCommitUnknown", err)
 		}
 		if n := len(w.timers(store.TimerInbox)); n != 2 {
 			t.Errorf("%d deliveries are left to the next process; want both", n)

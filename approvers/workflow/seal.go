@@ -193,8 +193,8 @@ func (t sealsTx) postHead() error {
 	return t.nextHead(s, at)
 }
 
-// headDue reports whether a head must be posted. A head that waits for delivery needs no other, because it will show
-// the newest.
+// headDue reports whether a head must be posted. While a message with a head waits for delivery, no other is needed,
+// because it will show the newest head.
 func (t sealsTx) headDue(s store.OutboxMessage, last store.Head, every time.Duration) (bool, error) {
 	if s.State == store.OutboxWanted || s.Step == int(last.Number) {
 		return false, nil

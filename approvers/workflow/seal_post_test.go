@@ -52,7 +52,7 @@ func (o *headHarness) post() {
 			o.Errorf("it goes before others (%q), or changes the message %q", s.Rank, vm.Message.TS)
 		}
 		if o.round[s.Round] {
-			o.Errorf("round %d begins again: the message that it had would be found, and changed", s.Round)
+			o.Errorf("round %d is used twice: its earlier message would be found, and changed", s.Round)
 		}
 		o.round[s.Round] = true
 		vm.Message.Channel, vm.Message.TS = "C0008", fmt.Sprintf("200.%d", vm.Head.Number)

@@ -155,7 +155,7 @@ func TestSealWithAnotherKey(t *testing.T) {
 	h.record("a", 1)
 	h.sealAll(three, two)
 	if _, faults := h.sealedUntil(one.Public); len(faults) != 1 || !strings.Contains(faults[0], "head 4: the key") {
-		t.Errorf("a key took over that the one before did not sign: %q", faults)
+		t.Errorf("a key took over without a signature of the one before: %q", faults)
 	}
 	h.wantSealed(5, one.Public, two.Public, three.Public)
 
@@ -169,7 +169,7 @@ func TestSealWithAnotherKey(t *testing.T) {
 // If the rows that the next head is computed from are missing or wrong, they are computed again.
 func TestSealGoesOnFromTheJournal(t *testing.T) {
 	for what, value := range map[string]string{
-		"nothing": "{}", "no JSON of it": `"x"`, "another tree": `{"tree":{"size":1,"roots":["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]},"key":""}`,
+		"nothing": "{}", "another type": `"x"`, "another tree": `{"tree":{"size":1,"roots":["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]},"key":""}`,
 		"too few roots": `{"tree":{"size":1030,"roots":[]},"key":""}`,
 	} {
 		h := newHarness(t)
@@ -229,7 +229,7 @@ func TestSealRefuses(t *testing.T) {
 			h.Note = strings.Replace(h.Note, "number 1\n", "number 2\n", 1)
 			return h
 		}},
-		"a head that is none": {head: func(h store.Head) store.Head { h.Note = "x"; return h }},
+		"a head that can't be read": {head: func(h store.Head) store.Head { h.Note = "x"; return h }},
 		"a head that somebody else signed": {head: func(h store.Head) store.Head {
 			head, err := approvers.ReadHead(h.Note)
 			if err != nil {

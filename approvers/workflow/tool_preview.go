@@ -220,8 +220,8 @@ func (t previewsTx) storeToolPreview(r approvers.Request, a approvers.PreviewAns
 	return t.apply(r, events)
 }
 
-// saysNo evaluates the policy's condition on a preview. It returns why the preview says that the call would not succeed,
-// or "". A condition that can't be evaluated counts as met.
+// saysNo evaluates the policy's condition on a preview. It returns why the preview says that the call would not
+// succeed, or "". A condition that can't be evaluated counts as met.
 func (t previewsTx) saysNo(r approvers.Request, text string) string {
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	if p.Preview.No.Eval == nil {

@@ -61,7 +61,7 @@ func TestPreviewByACompanion(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if h.messagesOf(r.ID)[0].Revision == before || len(h.timers(store.TimerPreview)) != 0 {
-		t.Error("it is not rendered again, or is to be created again")
+		t.Error("the card is not rendered again, or the preview is to be made again")
 	}
 	h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Text: "something else"})) // it comes twice
 	h.approve(lead, r.ID)
@@ -180,8 +180,8 @@ func TestPreviewThatCantBeMade(t *testing.T) {
 	}
 }
 
-// TestPreviewOfAnEdit checks that changed arguments get their own preview, and that the answer to the earlier preview
-// comes too late.
+// TestPreviewOfAnEdit checks that changed arguments get their own preview, and that a late answer to the earlier
+// preview changes nothing.
 func TestPreviewOfAnEdit(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -237,7 +237,7 @@ func TestPreviewAfterACrash(t *testing.T) {
 	for try := range approvers.ToolPreviewTries {
 		h.preview(r.ID)
 		if due := h.timers(store.TimerPreview)[r.ID]; !due.Due.After(h.clock.Now()) {
-			t.Fatal("two would make it at a time")
+			t.Fatal("a second attempt is due while the first is under way")
 		}
 		h.reopen()
 		if due := h.timers(store.TimerPreview)[r.ID]; due.Due.After(h.clock.Now()) {
@@ -334,8 +334,8 @@ func TestPreviewAgain(t *testing.T) {
 	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(again.ID), approvers.PreviewAnswer{Text: "it is refunded already"}))
 }
 
-// TestPreviewRefusesWhen checks that the policy's condition on a preview says no, and that one that can't be evaluated
-// does, too.
+// TestPreviewRefusesWhen checks that a preview that meets the policy's condition says no to the call, and that a
+// condition that can't be evaluated does, too.
 func TestPreviewRefusesWhen(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"left": 50}`: "", `{"left": 10, "message": "Only 10 is left"}`: "Only 10 is left", `{"left": 10}`: "by the policy's condition preview.left < args.amount",
@@ -367,8 +367,8 @@ func TestPreviewRefusesWhen(t *testing.T) {
 	}
 }
 
-// TestMadePreview checks that a call without a sentence of the policy gets one of its arguments, also when they are
-// edited, and that its masked values are not in it.
+// TestMadePreview checks that a call for which the policy has no sentence gets one made of the tool's name and the
+// arguments.
 func TestMadePreview(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[3].Preview = approvers.Preview{} }))

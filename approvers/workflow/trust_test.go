@@ -44,8 +44,8 @@ func trusting(t *testing.T) *harness {
 	return h
 }
 
-// TestAGrantIsOffered checks that after three such calls a grant is offered to the lead of the role that approved, and
-// that nothing runs under it until it is accepted.
+// TestAGrantIsOffered checks that after three calls that were approved unchanged a grant is offered to the lead of the
+// role that approved, and that nothing runs under it until it is accepted.
 func TestAGrantIsOffered(t *testing.T) {
 	h := trusting(t)
 	for _, amount := range []int{20, 120, 3} {
@@ -139,7 +139,8 @@ func TestOneOfferAtATime(t *testing.T) {
 	}
 }
 
-// TestWhatEndsTheStreak lists the events that end the streak, because they show that a person must look.
+// TestWhatEndsTheStreak lists the events that end the streak, because they show that a person must look, and events
+// that do not.
 func TestWhatEndsTheStreak(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -189,7 +190,7 @@ func TestWhatEndsTheStreak(t *testing.T) {
 			h.policy.Store(policy("policy-2", granting, func(p *approvers.Policy) { p.Tools[3].Grants.Uses = 4 }))
 			h.ran(20)
 		}},
-		"one that went up does not": {row: 2, do: func(h *harness) {
+		"a call that needed more stages does not": {row: 2, do: func(h *harness) {
 			r := h.ask(`issue_refund {"amount":900,"currency":"USD"}`)
 			for _, who := range []approvers.Identity{lead, fin1, fin2} {
 				h.approve(who, r.ID)

@@ -40,7 +40,7 @@ func TestTurns(t *testing.T) {
 	h.approve(lead, r.ID)
 	resolve(fin1, fin2)
 	if told(lead)+told(fin1)+told(fin2) != 0 {
-		t.Fatal("somebody whose card came with their turn was told besides")
+		t.Fatal("somebody whose card came with their turn also got a notice")
 	}
 	_, err := h.Requests.Decide(h.ctx(), h.edit(fin1, r.ID, `{"amount":800}`))
 	h.ok(err)

@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// maxTries limits the runs of one execution whose process stopped each time.
+// maxTries limits how often an execution is run if the process stops each time.
 const maxTries = 5
 
 // recover handles an execution whose process stopped during its run. If a second run could act a second time, the
@@ -197,7 +197,7 @@ func (t runsTx) askWhatHappened(e approvers.Execution) error {
 			return err
 		}
 		places = append(places, t.cards.addresses(r)...)
-		if to := t.cards.cardAddress(r.ClosedRole); r.ClosedRole != "" && !slices.Contains(places, to) { // the operator who allowed it has none
+		if to := t.cards.cardAddress(r.ClosedRole); r.ClosedRole != "" && !slices.Contains(places, to) { // an operator who allowed it has no role
 			places = append(places, to)
 		}
 	}
@@ -220,8 +220,8 @@ func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	return t.changedStep(e)
 }
 
-// Report takes in what a person found out. The people who may are those who could have approved the call, its
-// requesters, and the operator.
+// Report records what a person found out about a run. The people who could have approved the call, its requesters and
+// the operator may report.
 func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
 	return w.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.runs.reportable(c)
@@ -507,7 +507,7 @@ func (t runsTx) superseded(e approvers.Execution, call store.Call) error {
 	}
 	void, events, denied := r.Void(t.deciding(), "somebody reported that the earlier run of it happened")
 	if denied != nil {
-		return denied // an open request is never over
+		return denied // can't happen: Void denies only closed requests
 	}
 	if err := t.apply(void, events); err != nil {
 		return err

@@ -154,8 +154,8 @@ func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	return r.ReachesNobody(), err
 }
 
-// RetryUnreached tries all refused cards, answers and questions again, and deliveries whose sender Slack did not tell,
-// because the cause may be gone. It leaves alone the cards of requests that people can see.
+// RetryUnreached tries all refused cards, answers and questions again, and deliveries whose sender Slack did not name,
+// because the cause may be gone. It does not touch the cards of requests that people can see.
 func (w *Outbox) RetryUnreached(ctx context.Context) error {
 	var unreached []approvers.Request
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {

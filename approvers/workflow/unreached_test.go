@@ -36,8 +36,8 @@ func noLead(p *approvers.Policy) {
 	}
 }
 
-// TestNobodyCanSeeTheCard: the request says so at once, its cards are tried again after growing pauses, and its end
-// names the reason.
+// TestNobodyCanSeeTheCard: the request says so at once, its cards are tried again after growing pauses, and when it
+// expires, the reason names the cause.
 func TestNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
@@ -61,7 +61,7 @@ func TestNobodyCanSeeTheCard(t *testing.T) {
 	}
 	h.clock.pass(r.ExpiresAt.Sub(h.clock.Now()))
 	h.due()
-	if got := h.request(r.ID); got.State != approvers.Expired || got.Reason != "nobody could be shown it (conversations.open: missing_scope: im:write)" {
+	if got := h.request(r.ID); got.State != approvers.Expired || got.Reason != "its card reached nobody (conversations.open: missing_scope: im:write)" {
 		t.Errorf("%s: %s", got.State, got.Reason)
 	}
 	h.clock.pass(expiresAfter)
@@ -123,7 +123,7 @@ func TestRetriesOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestTheLeadIfNobodyCanSeeTheCard is asked at once, and not after escalate_after.
+// TestTheLeadIfNobodyCanSeeTheCard: the lead is asked at once, and not after escalate_after.
 func TestTheLeadIfNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)

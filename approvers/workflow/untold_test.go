@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// ranStep is a turn whose only step ran and was never shown; late says whether Slack put its message off.
+// ranStep is a turn whose only step ran and was never shown; late says whether its message was postponed.
 func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 	h.t.Helper()
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]

@@ -55,7 +55,7 @@ func TestIdleAndWake(t *testing.T) {
 	for range 3 { // the card, the step and the lead's copy show the escalation
 		<-cleared
 	}
-	idle(false) // its rows are gone, and it is still at work
+	idle(false) // the rows are gone, but handlers still run
 	close(release)
 	stop()
 	h.ok(<-done)

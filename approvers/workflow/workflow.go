@@ -88,7 +88,8 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits, Replica and Crashes are required.
+// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits, Replica and Crashes are
+// required.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -108,9 +109,9 @@ type Config struct {
 	Crashes Crashes
 }
 
-// Workflow is every use case, in groups: what people may do with requests is in Requests, what becomes of runs in Runs.
-// Each method of a group that changes state is one transaction, or a series of them. It is safe for use by many
-// goroutines.
+// Workflow has every use case, in groups: Requests has what people may do with requests, Runs what happens to runs of
+// tools, and so on. Each method of a group that changes state is one transaction, or a series of them. It is safe for
+// use by many goroutines.
 type Workflow struct {
 	*core
 	Views     *view.Reader // reads, and changes nothing
@@ -498,8 +499,8 @@ var sortable = base32.HexEncoding.WithPadding(base32.NoPadding)
 
 func (t *tx) newID(kind string) string { return newID(kind, t.now) }
 
-// pageOfRequests is how many requests one transaction looks at that goes through all of them. Clicks wait for it, so it
-// is small.
+// pageOfRequests is how many requests one transaction handles when all of them must be handled. Clicks wait for such a
+// transaction, so the number is small.
 const pageOfRequests = 20
 
 // openRequests goes through every open request, some in each transaction.

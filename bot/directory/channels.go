@@ -21,7 +21,7 @@ type Channels struct {
 	ids   *Cache[map[string]string] // channel id by name
 	dms   *Cache[string]            // direct-message channel by user id
 	ext   *Cache[bool]              // whether a channel is shared with another organisation, by its id
-	was   *Cache[bool]              // the same for longer, for use while the call is put off
+	was   *Cache[bool]              // the same with a longer lifetime, for use while the call is put off
 }
 
 func NewChannels(api *slack.Client, now func() time.Time) *Channels {
@@ -54,7 +54,7 @@ func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bo
 	ext, err := p.ext.Get(channel, fresh, func() (bool, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
 		if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) && code != missingScope {
-			return false, nil // posting says so too
+			return false, nil // a post there fails with the same code
 		}
 		if err != nil {
 			return false, fmt.Errorf("conversations.info: %w", slackapi.WithDelay(err))
@@ -137,7 +137,7 @@ func (p *Channels) DirectMessages(ctx context.Context, user string, fresh bool) 
 	})
 }
 
-// Invalidate forgets what an event of Slack says has changed. channel is the channel that it is about, if any.
+// Invalidate drops the cached answers that an event makes outdated. channel is the channel of the event, if any.
 func (p *Channels) Invalidate(event, channel string) {
 	switch event {
 	case "channel_rename", "group_rename", "channel_created", "channel_archive", "channel_unarchive", "channel_deleted", "channel_left", "group_left",

@@ -214,7 +214,7 @@ func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Reque
 	return out, nil
 }
 
-// Invalidate forgets what an event of Slack says has changed. user is the person that it is about, if any.
+// Invalidate drops the cached answers that an event makes outdated. user is the person of the event, if any.
 func (d *Users) Invalidate(event, user string) {
 	switch event {
 	case "user_change", "team_join", "user_profile_changed":

@@ -14,7 +14,7 @@ import (
 	"countersign/bot/render/markdown"
 )
 
-// say adds text from the model: at most max characters and at most most blocks. If text is cut, a note says so.
+// say adds text from the model, up to max characters and most blocks. If text is cut, a note says so.
 func (p *BlockBuilder) say(pieces []markdown.Piece, max, most int) {
 	total := 0
 	for i, piece := range pieces {

@@ -18,8 +18,8 @@ import (
 
 // ArgumentText lays out arguments for people as a table of names and values. It works on the stored bytes and omits
 // nothing: one name per line, numbers exactly as they are stored. A text that could be taken for something else, such
-// as a number, stands in quotes. Each line of a multi-line text starts with a bar, so no text can look like another
-// argument. Invisible characters are shown as ⟨…⟩.
+// as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look like another argument.
+// Invisible characters are shown as ⟨…⟩.
 func ArgumentText(raw []byte) string { return maskedText(raw, nil) }
 
 // maskedText is ArgumentText with a note in place of each secret value. No other text can look like that note, because
@@ -53,7 +53,7 @@ func (l layout) of(raw []byte) string {
 	return text
 }
 
-// whole shows something that is not an object. Stored arguments are always one; a tool's answer may be anything.
+// whole lays out a value that is not an object. Stored arguments are always objects; a tool's answer may be any value.
 func (l layout) whole(raw []byte) string {
 	if len(l.secrets) > 0 {
 		return masked(nil)
@@ -61,8 +61,8 @@ func (l layout) whole(raw []byte) string {
 	return Visible(string(raw))
 }
 
-// onOneLine lays out arguments on one line. It omits nothing, as the table does: a text that could be taken for something
-// else, also for another argument, stands in quotes.
+// onOneLine lays out arguments on one line. Like the table, it omits nothing. It quotes each text that could be taken
+// for something else, or for another argument.
 func onOneLine(raw []byte, secrets []string) string {
 	l := layout{secrets: secrets, dec: jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))}
 	if l.dec.PeekKind() != '{' {
@@ -126,7 +126,7 @@ func (l *layout) inline() (string, error) {
 	return open.String() + strings.Join(parts, ", ") + closed.String(), err
 }
 
-// inlineSigns matches the signs between the values of one line.
+// inlineSigns matches the punctuation between the values on one line.
 var inlineSigns = regexp.MustCompile(`[{}\[\]]|[,:]( |$)`)
 
 // rank returns the position of a top-level member among those that come first. The others follow them.
@@ -204,8 +204,7 @@ func (l *layout) members() (list []member, err error) {
 	return list, err
 }
 
-// changedTo stands between the earlier value of an argument and the current one. Texts that contain an arrow are
-// quoted.
+// changedTo separates the earlier value of an argument from the current one. Texts that contain an arrow are quoted.
 const changedTo = " → "
 
 var simpleName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
@@ -282,8 +281,8 @@ func (l *layout) empties(end byte) bool {
 	return len(rest) > 0 && bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte{end})
 }
 
-// shownText lays out a text: on one line if it has one, otherwise line by line behind bars. A text that can't be taken
-// for something else has no quotes.
+// shownText lays out a text. A text of one line has no quotes if it can't be taken for something else. A text of
+// several lines is shown line by line, each behind a bar.
 func shownText(s string) (line string, below []string) {
 	switch {
 	case plain(s):
@@ -297,8 +296,8 @@ func shownText(s string) (line string, below []string) {
 	return "", below
 }
 
-// plain reports whether a text can stand without quotes: it is neither empty nor like a number or another value of
-// JSON, begins with a letter, a digit or a sign that is common in names, has single spaces only, and needs no escapes.
+// plain reports whether a text needs no quotes: it is neither empty nor like a number or another value of JSON, begins
+// with a letter, a digit or a sign that is common in names, has single spaces only, and needs no escapes.
 func plain(s string) bool {
 	return plainStart.MatchString(s) && !likeValue.MatchString(s) && !strings.ContainsAny(s, "→\"\\") &&
 		!strings.Contains(s, "  ") && !strings.HasSuffix(s, " ") && Visible(s) == s && strings.IndexFunc(s, otherSpace) < 0
@@ -309,7 +308,7 @@ var (
 	likeValue  = regexp.MustCompile(`^(?i:true|false|null|[-+]?[0-9]*[.,]?[0-9]*(e[-+]?[0-9]*)?)$`)
 )
 
-// otherSpace reports whether a rune is a space other than the common one.
+// otherSpace reports whether a rune is a space other than U+0020.
 func otherSpace(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
 
 // quoted returns s in JSON quotes, with invisible characters made visible.
@@ -369,7 +368,7 @@ func changesOf(before, after []byte, secrets []string, except map[string]string)
 	return text, utf8.RuneCountInString(text) <= maxDiff
 }
 
-// noValue stands for the earlier value of an argument that was added. No text can look like it.
+// noValue is shown as the earlier value of an argument that was added. No text can look like it.
 const noValue = "⟨none⟩"
 
 // changedFrom lays out the earlier values of arguments that changed, if both values take one short line.
@@ -392,7 +391,7 @@ func changedFrom(before, after []byte, secrets []string) map[string]string {
 	return out
 }
 
-// maxChanged is the longest value that stands beside the one that replaced it.
+// maxChanged is the maximum length of each of the two values if an earlier value is shown beside the current one.
 const maxChanged = 60
 
 // shortValue lays out a top-level value, and reports whether it takes one short line.

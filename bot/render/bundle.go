@@ -16,13 +16,13 @@ import (
 )
 
 // bundle draws the requests of one step that ask the same people. Shared facts appear once. Each call follows in a few
-// lines: what would happen, its arguments, and what speaks against it; Details… shows the rest. A decided call is reduced
-// to its outcome.
+// lines: what would happen, its arguments, and the warnings; Details… shows the rest. A decided call is reduced to its
+// outcome.
 //
-// A phone shows the headline and the buttons for all calls together. If the card is too high for that while each call
-// has its own buttons, less is quoted of the person who asked. Then the calls become a list, with one row of buttons that
-// open one call each. Then decided calls take one line. At last the highest calls are cut to what would happen, and can be
-// approved in their details only.
+// The headline and the buttons for all calls must fit on a phone's screen together. A card that is too tall is
+// shortened in steps until it fits. First, the quotation of the person who asked is shortened. Second, the calls become
+// a list, with one row of buttons that open one call each. Third, each decided call takes one line. Finally, the
+// tallest calls are reduced to what would happen, one after the other; these can be approved only in their details.
 func (v View) bundle() Rendered {
 	if len(v.Calls) == 0 { // a bundle always has calls; Slack rejects an empty message
 		return Single(Paragraph(Say("…")))
@@ -44,7 +44,7 @@ func (v View) bundle() Rendered {
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
-// drawBundle draws a bundle as look says.
+// drawBundle draws a bundle in the given look.
 func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) {
 	p = new(BlockBuilder)
 	v.bundleHead(p, look.open)
@@ -114,29 +114,29 @@ func (v View) Undecided() (open []approvers.Request) {
 	return open
 }
 
-// The forms of a bundle, the highest first.
+// The forms of a bundle, the tallest first.
 const (
 	roomy  = iota // each call has its own buttons
-	terse         // the same, with less of what is said about all of them
+	terse         // the same, with less text about the calls as a whole
 	listed        // one row of buttons opens the calls, if there are several
 	brief         // decided calls take one line
 )
 
-// bundleLook is how the calls of a bundle are drawn that are still to be decided.
+// bundleLook says how to draw the undecided calls of a bundle.
 type bundleLook struct {
 	open    []approvers.Request
 	form    int
 	args    map[string]bundledArgs // by request
-	heights map[string]int         // by request, when they are drawn
-	risk    *RichText              // of all; empty: each with its own, because these differ
+	heights map[string]int         // by request; set when the calls are drawn
+	risk    *RichText              // of all calls; empty: each call shows its own, as they differ
 	same    bundledArgs            // the arguments that are the same in each call of a list
-	agreed  *RichText              // who agreed to each call of a list; empty: each with its own, because these differ
-	ownTime bool                   // these have different deadlines
+	agreed  *RichText              // who agreed to each call of a list; empty: each call shows its own, as they differ
+	ownTime bool                   // the calls have different deadlines
 	all     string                 // the question asked before all are approved together; empty: each is approved alone
 	apart   string                 // why each is approved alone; empty if there is only one
 }
 
-// highest returns the request whose call takes most space of those that can be cut.
+// highest returns the request with the tallest call that can still be cut.
 func (look bundleLook) highest() (request string, found bool) {
 	most := 0
 	for _, r := range look.open {
@@ -147,10 +147,11 @@ func (look bundleLook) highest() (request string, found bool) {
 	return request, found
 }
 
-// list reports whether the calls have no buttons of their own. For one call these take as much space as others.
+// list reports whether the calls have no buttons of their own. A single call keeps them, because a list would save no
+// space.
 func (look bundleLook) list() bool { return look.form >= listed && len(look.open) > 1 }
 
-// briefly is how much is said of what a decided call would do that takes one line.
+// briefly returns the maximum length of the text about a decided call that takes one line.
 func (look bundleLook) briefly() int {
 	if slices.ContainsFunc(look.open, func(r approvers.Request) bool { return look.args[r.ID].hidden }) {
 		return maxBriefly
@@ -158,16 +159,17 @@ func (look bundleLook) briefly() int {
 	return 2 * maxBriefly
 }
 
-// bundledArgs are a call's arguments on a bundle: on one line if they are short, else as a table, which may be cut.
+// bundledArgs are a call's arguments in a bundle: on one line if they are short, otherwise as a table, which may be
+// cut.
 type bundledArgs struct {
 	line, table string
 	whole       bool // with the sentence about the call
-	missing     int  // characters that are cut
-	hidden      bool // nothing is shown of the call but the sentence
+	missing     int  // number of characters that are cut
+	hidden      bool // only the sentence about the call is shown
 }
 
-// sameArguments returns the arguments that are the same in all calls, laid out, and their names. There are none if a
-// call has no others, or if the calls are of different tools.
+// sameArguments returns the arguments that are the same in all calls, laid out, and their names. It returns none if a
+// call has no other arguments, or if the calls are of different tools.
 func sameArguments(open []approvers.Request) (args bundledArgs, same []string) {
 	all, first := membersOf(open[0].Args)
 	same = slices.Clone(all)
@@ -190,7 +192,7 @@ func sameArguments(open []approvers.Request) (args bundledArgs, same []string) {
 	return args, same
 }
 
-// without returns arguments without those that are named.
+// without returns the arguments except the named ones.
 func without(args []byte, names []string) []byte {
 	if len(names) == 0 {
 		return args
@@ -202,8 +204,8 @@ func without(args []byte, names []string) []byte {
 	return splice(args, none, nil)
 }
 
-// bundledArguments lays out the arguments of the calls, without those that are shown for all of them. Together they are
-// limited, the first come first.
+// bundledArguments lays out the arguments of the calls, except those that are shown once for all of them. The calls
+// share a limit, which is used up in order.
 func bundledArguments(open []approvers.Request, hidden, same []string) map[string]bundledArgs {
 	out, room := map[string]bundledArgs{}, maxBundleArgs
 	for _, r := range open {
@@ -229,7 +231,7 @@ func bundledArguments(open []approvers.Request, hidden, same []string) map[strin
 	return out
 }
 
-// newBundleLook returns how the calls are drawn in a form. Of the requests of hidden, it shows only what would happen.
+// newBundleLook returns the look of a bundle in a form. For the requests in hidden, only what would happen is shown.
 func newBundleLook(v View, form int, hidden []string) bundleLook {
 	open := v.Undecided()
 	look := bundleLook{open: open, form: form, heights: map[string]int{}, risk: new(RichText), agreed: new(RichText)}
@@ -288,8 +290,8 @@ func (v View) differ(open []approvers.Request) bool {
 	})
 }
 
-// untilWhen says what happens if nobody decides. If the requests have different deadlines, each says so itself; of a list,
-// it is said here for the first.
+// untilWhen says what happens if nobody decides. If the requests have different deadlines, each request shows its own,
+// and untilWhen returns nothing; for a list, it returns the first deadline.
 func (v View) untilWhen(look bundleLook) *RichText {
 	switch {
 	case !look.ownTime && look.form == brief:
@@ -346,7 +348,7 @@ func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens
 	}
 }
 
-// warnings says what could mislead the reader of a call, or keeps it from being judged.
+// warnings says what could mislead the reader of a call, or makes the call hard to judge.
 func warnings(r approvers.Request) []string {
 	out := doubts(r)
 	if fault := previewFault(r); fault != "" {
@@ -430,7 +432,7 @@ func (v View) takeBack(r approvers.Request) slack.BlockElement {
 	return button(ActTakeBack, "Take back…", v.token(r.ID), slack.StyleDefault)
 }
 
-// settled says where a call stands that can no longer be decided here.
+// settled returns the state of a call that can no longer be decided here.
 func (v View) settled(c view.Call) (sign string, state *RichText) {
 	switch {
 	case waits(c):

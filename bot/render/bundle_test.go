@@ -371,7 +371,8 @@ func TestBundlesFitAPhone(t *testing.T) {
 	t.Logf("%d calls whole, %d not, %d bundles that can be approved together", whole, hidden, together)
 }
 
-// A call whose arguments are all the same as those of the others is not drawn as if it had none.
+// Arguments that are the same in all calls are shown once. If that would leave a call without any, each call shows its
+// own.
 func TestSameArguments(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string

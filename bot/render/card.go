@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// card draws a request for its approvers. A pending card says in this order what is wrong, what will happen, with which
-// arguments, who asked in which words, whom it waits for, and what silence does. It says only what is not the normal
-// case; Details… shows everything else. The card of a decided request has two lines.
+// card draws a request for its approvers. A pending card says, in this order: what is wrong, what will happen, with
+// which arguments, who asked and in which words, whom it waits for, and what happens if nobody decides. It leaves out
+// what is normal; Details… shows everything. The card of a decided request has two lines.
 func (v View) card() Rendered {
 	r := *v.Request
 	p := new(BlockBuilder)
@@ -131,8 +131,8 @@ func (v View) ending(r approvers.Request) *RichText {
 	return p.reason(r.Reason, maxReason)
 }
 
-// arguments shows the exact arguments. If they are too long, it shows the beginning and how much is missing; readsAll
-// says where all of them are.
+// arguments shows the exact arguments. If they are too long, it shows the beginning and how much is missing, followed
+// by readsAll, which says where to read all of them.
 func (v View) arguments(p *BlockBuilder, text string, whole bool, readsAll string) {
 	if whole {
 		p.exact(text)
@@ -143,8 +143,8 @@ func (v View) arguments(p *BlockBuilder, text string, whole bool, readsAll strin
 	p.Para(Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(readsAll))
 }
 
-// argumentTable lays out the arguments for their approvers: those that say most come first, and the earlier value
-// stands before one that an approver changed.
+// argumentTable lays out the arguments for their approvers. The most informative arguments come first. If an approver
+// changed an argument, its earlier value is shown before the current one.
 func (v View) argumentTable(r approvers.Request) string {
 	l := layout{secrets: r.Secrets, first: firstArguments(r, v.Policy, v.Tool)}
 	l.was = currentValues(r)
@@ -154,8 +154,8 @@ func (v View) argumentTable(r approvers.Request) string {
 	return l.of(r.Args)
 }
 
-// firstArguments returns the arguments that say most about a call: those of the policy's sentence, and those that the
-// tool needs.
+// firstArguments returns the most informative arguments of a call: those in the policy's sentence, and those that the
+// tool requires.
 func firstArguments(r approvers.Request, p *approvers.Policy, tool ToolDescription) []string {
 	var names []string
 	if p != nil {
@@ -174,8 +174,8 @@ var (
 	templateFields  = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
 )
 
-// edits says who changed the arguments. The table above shows the earlier values, unless they take several lines: these
-// are shown here.
+// edits says who changed the arguments, and shows the changes that are missing in the table above. The table has the
+// earlier values that take one short line.
 func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	if len(r.Edits) == 0 {
 		return
@@ -195,7 +195,7 @@ func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	p.exact(diff)
 }
 
-// asked says who asked, where, and in which words, of which at most as many characters are shown.
+// asked says who asked, where, and in which words. most limits the quotation, in characters.
 func (v View) asked(p *BlockBuilder, r approvers.Request, most int) {
 	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
 	if n := len(r.Facts.Requesters) - 1; n == 1 {

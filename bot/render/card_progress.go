@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// waitsLine says which stages have agreed and whom a request waits for, and above that why this copy came to its
-// reader, if that is not because of the stage itself.
+// waitsLine says whom a request waits for. The lines above it say why the reader got this copy, if not because of the
+// stage itself, and which stages have agreed. The lines below it say who is against.
 func (v View) waitsLine(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
@@ -101,8 +101,8 @@ func laterStages(v View, r approvers.Request) *RichText {
 	return p
 }
 
-// escalated tells a role that was added to the stage why: its own people have not decided in time, can't decide, or could
-// not see the card. It is empty for the roles that the stage itself names.
+// escalated tells a role why it was added to the stage: the stage's own people have not decided in time, can't decide,
+// or could not see the card. It is empty for the roles that the stage itself names.
 func (v View) escalated(r approvers.Request) *RichText {
 	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
 		return new(RichText)

@@ -82,8 +82,8 @@ func (s ClickTarget) ShownRequest() store.Shown {
 }
 
 // MayHaveShown reports whether an unrecorded drawing of the outbox message could have contained a button with the
-// token. That is so if the token's fingerprint is not the recorded version's and its subject is one of this outbox
-// message.
+// token. This requires that the recorded version has another fingerprint, and that the token's subject belongs to this
+// outbox message.
 func (s ClickTarget) MayHaveShown(token ButtonToken) bool {
 	if bytes.Contains(s.Shown.Body, []byte(" "+token.Print+`"`)) {
 		return false
@@ -192,7 +192,7 @@ const (
 	ActWithdrawSome = "withdraw_some" // opens a form of the waiting calls, if a step has more than a message can list
 )
 
-// ActionOf returns what a button does. The buttons of one row have different IDs, also if they do the same.
+// ActionOf returns what a button does. The buttons of one row have different IDs, even if they do the same.
 func ActionOf(id string) string {
 	if number, ok := strings.CutPrefix(id, ActDetailsOf); ok && number != "" {
 		return ActArguments

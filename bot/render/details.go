@@ -57,7 +57,7 @@ func mayApprove(r approvers.Request, p *approvers.Policy, who approvers.Identity
 	return denied == nil && r.State == approvers.Pending && !agreed && !r.MustReveal(p, who.ID)
 }
 
-// detailsTop puts what is wrong, and the buttons, before the first page.
+// detailsTop puts the warnings and the buttons before the first page.
 func detailsTop(wrong []*RichText, buttons []slack.BlockElement, first *BlockBuilder) *BlockBuilder {
 	p := new(BlockBuilder)
 	p.Para(wrong...)
@@ -68,10 +68,10 @@ func detailsTop(wrong []*RichText, buttons []slack.BlockElement, first *BlockBui
 	return p
 }
 
-// otherButtons returns the buttons for what a person may do about a request and the card does not offer.
+// otherButtons returns the buttons for actions that the person may take and that the card does not offer.
 func otherButtons(s ClickTarget, who approvers.Identity) (row []slack.BlockElement) {
 	r := *s.Request
-	if r.Bundled() && r.State == approvers.Pending { // there is room for the others on a card of its own
+	if r.Bundled() && r.State == approvers.Pending { // a card of its own has room for the other buttons
 		if Precheck(r, s, who) != nil {
 			return nil
 		}
@@ -203,7 +203,7 @@ func ArgumentPages(r approvers.Request) []*BlockBuilder {
 	return pages
 }
 
-// WholeView returns the content of all pages: what a person has seen who turned through them.
+// WholeView returns the content of all pages, which is what a person who turned through them has seen.
 func WholeView(r approvers.Request) ([]byte, error) {
 	var all []Message
 	for _, p := range ArgumentPages(r) {

@@ -297,7 +297,7 @@ func (f field) blockID() string {
 	return "arg:" + hex.EncodeToString(sum[:12])
 }
 
-// asChoice makes the field a menu, if every value is a word or a number that fits in one.
+// asChoice makes the field a menu, if every value is a word or a number that fits in a menu.
 func (f field) asChoice(values []json.RawMessage, titles []string) field {
 	f.kind = fieldChoice
 	if !f.offer(values, titles) {

@@ -21,7 +21,7 @@ import (
 )
 
 // ModifyForm returns a form with one field for each argument. If the schema is too complex for that, the arguments are
-// edited as JSON. A form that was filled in keeps what it contains, and its button says what that leads to.
+// edited as JSON. A form that was filled in keeps its input, and its button names the effect of the change.
 func ModifyForm(s ClickTarget, who approvers.Identity, f FormToken, tool workflow.Tool, filled answers) slack.ModalViewRequest {
 	r := *s.Request
 	p := new(BlockBuilder)

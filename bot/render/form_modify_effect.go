@@ -6,7 +6,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// editEffect is what changed arguments lead to, found before they are sent. The form's button names it.
+// editEffect is the effect that changed arguments will have, determined before they are sent. The form's button names
+// it.
 type editEffect struct {
 	submit string      // the label of the button
 	typed  bool        // the form asks for the tool's name
@@ -18,15 +19,15 @@ const (
 	submitApprove = "Change and approve"
 	submitEither  = "Change" // approves if the tool's name is typed
 	submitOnly    = "Change without approving"
-	submitSend    = "Change and send on" // if the name of who gets it is too long
+	submitSend    = "Change and send on" // if the recipient's name is too long
 )
 
-// SendsOnly reports whether the button of a form said that the change is not an approval.
+// SendsOnly reports whether the label of a form's button says that the change is not an approval.
 func SendsOnly(submit string) bool {
 	return submit != "" && submit != submitApprove && submit != submitEither
 }
 
-// EditSubmit returns the label of the button that says what changed arguments lead to.
+// EditSubmit returns the label of the form's button, which names the effect of the changed arguments.
 func (s ClickTarget) EditSubmit(who approvers.Identity, tool workflow.Tool, args []byte) string {
 	return s.editEffect(who, tool, args).submit
 }

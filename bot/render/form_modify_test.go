@@ -213,7 +213,7 @@ func TestEditWhole(t *testing.T) {
 	}
 }
 
-// For any input the result is either rejected, or valid and strict.
+// Any input is either rejected, or results in arguments that are strict JSON and valid for the tool.
 func FuzzEdit(f *testing.F) {
 	f.Add("49.99", "x", `[{"a":1}]`, "0")
 	f.Add("", "\x00\xff", `"`, "-1")

@@ -16,7 +16,7 @@ var PeopleForms = map[string]func(ClickTarget, approvers.Identity) slack.ModalVi
 	ActAllow: allowForm,
 }
 
-// What people are told of a reason that they write.
+// Texts that tell people who will read the reason that they write.
 const (
 	reasonHint   = "The person who asked and the agent read this."
 	reasonNeeded = "Say why: the person who asked and the agent read it."
@@ -126,9 +126,9 @@ func PlainWords(p *RichText) string {
 	return b.String()
 }
 
-// RejectForm asks for the reason of a rejection. Its button is not red: Slack styles the submit button of every form the
-// same. A red button among the blocks would leave the form open after the rejection, and could not show an error beside
-// the reason, because Slack answers a click in a form with neither. The first line therefore says what the button does.
+// RejectForm asks for the reason of a rejection. Its button is not red: Slack styles the submit button of every form
+// the same. A red button among the blocks would not do: in answer to a click on such a button, Slack neither closes the
+// form nor shows an error beside the reason. The first line therefore says what the button does.
 func RejectForm(r approvers.Request, f FormToken, s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	p.Para(Say("⛔ You reject this, and it will not run: ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)))

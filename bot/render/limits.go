@@ -4,8 +4,8 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// Limits of what a card shows whole, and of the parts of long texts. They are our own: the largest message stays within
-// the 12,000 characters that Slack accepts, which limits_test.go checks.
+// Limits of what a card shows in full, and of the parts of long texts. They are our own. They keep the largest message
+// within the 12,000 characters that Slack accepts, which limits_test.go checks.
 const (
 	MaxCardArgs      = 3000 // longer arguments open in a modal, and can be approved only there
 	maxCardLines     = 60
@@ -31,9 +31,9 @@ const (
 	maxBundleCall    = 800     // the table; longer ones open in a modal
 	maxBundleArgs    = 2800    // arguments of all its calls
 	maxBundleNote    = 250     // warnings about misleading text
-	maxBriefly       = 33      // what a call of a long bundle would do that is decided, or not shown whole
-	maxBriefQuote    = 33      // the same of a bundle that is still too high
-	maxTerseQuote    = 80      // what a bundle quotes of the person who asked, if it would be too high for a phone
+	maxBriefly       = 33      // what a call of a long bundle would do, if it is decided or not shown in full
+	maxBriefQuote    = 33      // what a bundle quotes of the person who asked, if it is still too tall
+	maxTerseQuote    = 80      // what a bundle quotes of the person who asked, if it would be too tall for a phone
 	maxStepUp        = 150     // why a value must be typed
 	maxStepText      = 1500    // the model's text beside its calls
 	MaxStepCalls     = 12      // calls of a step that are shown in full; if there are more, each is shorter

@@ -198,8 +198,8 @@ func (v View) reveal(r approvers.Request) []slack.BlockElement {
 	return []slack.BlockElement{button(ActReveal, "Reveal…", v.token(r.ID), slack.StyleDefault)}
 }
 
-// mustReveal reports whether a reader of this message can approve only after the masked values were revealed to them. On
-// a bundle they are revealed on a card of the call's own.
+// mustReveal reports whether a reader of this message can approve only after the masked values were revealed to them.
+// It is false in a bundle: there, the call first gets a card of its own, which can reveal them.
 func (v View) mustReveal(r approvers.Request) bool {
 	var reader approvers.PersonID
 	for _, seen := range r.Revealed {
@@ -241,7 +241,7 @@ func texts(raw []byte) (out []string) {
 }
 
 // doubts returns warnings about misleading text in a request's arguments. Warnings about open arguments quote them; a
-// warning about masked arguments only says that there is something.
+// warning about masked arguments does not.
 func doubts(r approvers.Request) []string {
 	out := findings(wordsIn(openArgs(r)))
 	hidden := countHidden(wordsIn(r.Args)) - countHidden(wordsIn(openArgs(r)))

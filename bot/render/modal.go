@@ -36,7 +36,7 @@ func LoadingView(id, form string) slack.ModalViewRequest {
 	return v
 }
 
-// RefusedForm stands in place of a form that Slack refused.
+// RefusedForm replaces a form that Slack refused.
 func RefusedForm(title, code string) slack.ModalViewRequest {
 	return plainModal(title, PlainWords(FormRefused(code)))
 }

@@ -42,8 +42,8 @@ func (v View) notice() *BlockBuilder {
 	return p
 }
 
-// late reports whether a notice that asks for a decision has not been posted before the request ended. The card shows
-// how it ended.
+// late reports whether the request ended before a notice that asks for a decision was posted. The notice is then not
+// needed, because the card shows how the request ended.
 func (v View) late() bool {
 	asks := v.Message.Note == store.NoteReminder || v.Message.Note == store.NoteTurn || v.Message.Note == store.NoteInvited
 	return asks && v.Message.TS == "" && v.Request.State != approvers.Pending

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// aftermath says in a few words what came of a decided request. Details… has the whole result.
+// aftermath says in a few words what happened after the decision on a request. Details… has the whole result.
 func (v View) aftermath(r approvers.Request) *RichText {
 	switch {
 	case r.State == approvers.Approved && v.Pause.On:
@@ -27,7 +27,7 @@ func (v View) aftermath(r approvers.Request) *RichText {
 	return Say(" It was not run.")
 }
 
-// ran says in a few words what came of a run.
+// ran says in a few words how a run ended.
 func (v View) ran(e approvers.Execution) *RichText {
 	switch {
 	case e.ReportedBy != "":
@@ -59,7 +59,7 @@ func resultLine(result string) *RichText {
 	return Say(": ").soft(Clip(OneLine(text), maxResultLine))
 }
 
-// reportedBy says what a person reported about a run whose end nobody saw.
+// reportedBy says what a person reported about a run whose outcome was unknown.
 func reportedBy(e approvers.Execution) *RichText {
 	found := "it happened"
 	if e.State == approvers.ExecutionFailed {
@@ -87,7 +87,7 @@ func resultText(s string) string {
 	return Visible(s)
 }
 
-// unknown asks people to report the outcome of a run that is not known. When they have, it has two lines.
+// unknown asks people to report the unknown outcome of a run. After the report, the message has two lines.
 func (v View) unknown() Rendered {
 	e := *v.Execution
 	p := new(BlockBuilder)
@@ -188,10 +188,10 @@ func toldAlready(v View) *RichText {
 	if by := v.Execution.LeftBy; by != "" {
 		line.Say(": ").Person(by, "").Say(" left it so")
 	}
-	return line.Say(". You can still report it. To have it done after all, ask the agent anew in the thread.")
+	return line.Say(". You can still report it. To have it done after all, ask the agent again in the thread.")
 }
 
-// onceMoreToo is onceMore as a further sentence.
+// onceMoreToo returns onceMore as an additional sentence.
 func onceMoreToo(v View) *RichText {
 	if again := v.onceMore(); !again.empty() {
 		return Say(" ").also(again)
@@ -218,7 +218,7 @@ func (v View) onceMore() *RichText {
 }
 
 // findings says where to look, adds the buttons that report the outcome and the one that asks for the call again, and
-// says in a few words what each of them does. The questions before a button acts say more.
+// says in a few words what each of them does. The confirmation dialogs say more.
 func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	value := v.token(e.ID)
 	does := func(label, words string) *RichText { return new(RichText).Strong(label).Say(" " + words) }
@@ -241,7 +241,7 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 		button(ActDidNot, "It did not", value, slack.StyleDefault).WithConfirm(sure),
 	}
 	if v.Call.Outcome == "" && v.Later == nil {
-		const twice = "\n\nIf it did happen, it would happen a second time. It is a new request: everybody who has to approve it is asked anew."
+		const twice = "\n\nIf it did happen, it would happen a second time. It is a new request: everybody who has to approve it is asked again."
 		again := confirm("Ask again?", Clip(what, slackapi.MaxConfirm-Width(twice))+twice, "Ask again", "Cancel", slack.StyleDanger)
 		help = append(help, does("Leave it", "tells the agent “unknown” now."), does("Ask again", "requests a new run: it could act twice."))
 		row = append(row, button(ActLeave, "Leave it", value, slack.StyleDefault),

@@ -20,7 +20,7 @@ func (v View) paused() *RichText {
 }
 
 func PausedBy(p settings.Pause) *RichText {
-	return Say("⏸️ ").Strong("Everything is paused").Say(" by ").Person(p.By, "").Say(" since ").At(p.At, DayTime).reason(p.Reason, MaxNote)
+	return Say("⏸️ ").Strong("Everything has been paused").Say(" by ").Person(p.By, "").Say(" since ").At(p.At, DayTime).reason(p.Reason, MaxNote)
 }
 
 // pausedHere says how a pause affects the waiting calls of a card or turn.

@@ -92,7 +92,7 @@ func (v View) asksPeople(q approvers.ModelQuestion, outcome approvers.Outcome) (
 	return "⌛", Say("Nobody answered in time.")
 }
 
-// ChoiceOf returns the option that a button stands for.
+// ChoiceOf returns the number of the option that a button chooses.
 func ChoiceOf(action string) (option int, ok bool) {
 	number, ok := strings.CutPrefix(action, ActChoose)
 	if !ok {

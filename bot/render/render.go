@@ -32,7 +32,7 @@ type View struct {
 // Rendered is a drawn outbox message: one Slack message, or several for a very long answer.
 type Rendered struct {
 	Messages []Message
-	Expired  bool          // its time is over: remove it
+	Expired  bool          // the message has expired and must be removed
 	Shows    []store.Shown // the requests that it shows, each with whether its arguments are complete
 }
 
@@ -61,8 +61,8 @@ func (d Rendered) Body() (body []byte, err error) {
 	return body, nil
 }
 
-// With returns the outbox message with another form of one of its messages. If the form is not whole, nothing can be
-// approved from it.
+// With returns the outbox message with m in place of one of its messages. If m is not whole, nothing can be approved
+// from the outbox message.
 func (d Rendered) With(part int, m Message, whole bool) Rendered {
 	d.Messages = slices.Clone(d.Messages)
 	d.Messages[part] = m
@@ -115,7 +115,7 @@ func (v View) render() Rendered {
 		return v.cardQueue()
 	case store.OutboxStep:
 		return Single(v.step())
-	case store.OutboxDraft: // drafts are drawn while they are written, and elsewhere
+	case store.OutboxDraft: // drafts are drawn elsewhere, while they are written
 		return Single(Paragraph(Say("The agent is still writing…")))
 	case store.OutboxAnswer:
 		return v.answer()
@@ -188,8 +188,9 @@ func (v View) permalink(channel, ts, thread string) string {
 	return link
 }
 
-// riskWords describes a risk in words, with a coloured sign. That it can't be undone is what the policy's level means,
-// never what the tool's source claims. Nobody declares that something can be undone, so that is never said.
+// riskWords describes a risk in words, with a coloured sign. Whether a call can't be undone follows from the policy's
+// level, never from a claim of the tool's source. The text never says that a call can be undone, because nobody
+// declares that.
 func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	undo := ""
 	switch {
@@ -202,8 +203,8 @@ func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk" + undo
 }
 
-// canBeUndone reports whether the policy's level lets what a call does be undone. A call that only reads leaves nothing
-// to undo.
+// canBeUndone reports whether a call can be undone according to its risk level in the policy. It is true for a call
+// that only reads, which leaves nothing to undo.
 func canBeUndone(r approvers.Risk, e approvers.Effect) bool {
 	return r < approvers.High || e == approvers.ReadOnly
 }

@@ -30,7 +30,7 @@ func (p *RichText) soft(s string) *RichText {
 	return p.styled(s, &slack.RichTextSectionTextStyle{Italic: true})
 }
 
-// reason ends a sentence with a person's reason, if there is one. Most people end theirs with a full stop.
+// reason ends a sentence with a person's reason, if there is one. Most reasons already end with a full stop.
 func (p *RichText) reason(s string, most int) *RichText {
 	s = Clip(strings.TrimRight(OneLine(s), ". "), most)
 	if s != "" {

@@ -237,7 +237,7 @@ func TestShownIsSigned(t *testing.T) {
 	t.Logf("inputs=%d: %d shown whole, %d cut and said so; digests that differ=0 raw hidden characters=0 silent cuts=0", size, whole, cut)
 }
 
-// On a card the arguments may stand in another order, and earlier values before those that replaced them. Nothing else
+// On a card, the arguments may be in another order, and earlier values precede those that replaced them. Nothing else
 // differs from the table of the stored bytes, and no text can look like a replaced value.
 func TestShownInOrder(t *testing.T) {
 	size := testkit.Size(t, "COUNTERSIGN_INPUTS", 500)

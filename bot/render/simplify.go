@@ -34,8 +34,8 @@ var (
 // IsUsualKind reports whether a kind of block is one that Slack has had for years.
 func IsUsualKind(kind string) bool { return slices.Contains(usualKinds, kind) }
 
-// Simplify returns a message in a simpler form, also without the kinds of blocks that refused names. AsDrawn leaves out
-// only those. whole reports whether the form still has every text and button of the message in its blocks.
+// Simplify returns a message in a simpler form, without the kinds of blocks for which refused returns true. With
+// AsDrawn, only these are left out. whole reports whether the blocks still have every text and button of the message.
 func Simplify(m Message, form Simplicity, refused func(kind string) bool) (simpler Message, whole bool) {
 	if form == TextOnly {
 		return textOnly(m), false
@@ -68,7 +68,8 @@ func (m Message) Kinds() (kinds []string) {
 	return kinds
 }
 
-// noButtons replaces the names of the buttons in a message without blocks. What to do without them follows.
+// noButtons replaces the names of the buttons in a message without blocks. One of the other texts follows: what people
+// can do instead.
 const (
 	noButtons     = "\nSlack refuses the buttons of this message. "
 	insteadDecide = "Decide on my Home tab, or write /countersign pending."

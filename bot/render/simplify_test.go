@@ -16,8 +16,8 @@ import (
 
 func none(string) bool { return false }
 
-// Every message that has a golden file has simpler forms that Slack takes: they say all that it says, and keep its
-// buttons until there are no blocks at all.
+// Every message with a golden file has simpler forms that Slack accepts. They contain all of its text, and all of its
+// buttons except in the form without blocks.
 func TestSimplify(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil {
@@ -156,7 +156,7 @@ func TestInsteadOfButtons(t *testing.T) {
 	}
 }
 
-// What Slack is known to refuse is left out, and nothing else is changed.
+// Kinds of blocks that Slack is known to refuse are left out, and nothing else is changed.
 func TestSimplifyRefusedKinds(t *testing.T) {
 	table := slack.NewTableBlock("").AddRow(slack.NewTableRawTextCell("cell"))
 	m := Message{Text: "words\nButtons: Go", Blocks: []slack.Block{

@@ -13,8 +13,8 @@ func (v View) otherwise(r approvers.Request) []*RichText {
 	return []*RichText{v.ifNobody(r, ""), v.standsStill(r)}
 }
 
-// ifNobody says what happens if nobody decides, in the order of the times. which begins the sentence about the deadline
-// on a card that shows several calls.
+// ifNobody says what happens if nobody decides, in the order of the times. On a card with several calls, the sentence
+// about the deadline begins with which.
 func (v View) ifNobody(r approvers.Request, which string) *RichText {
 	line := Say("⏳ ")
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
@@ -61,7 +61,7 @@ func unless(r approvers.Request) string {
 	return " unless one more agrees"
 }
 
-// roughly formats a duration in its largest unit, and below three of them in the next smaller one.
+// roughly formats a duration in the largest unit of which it is at least three or a whole number.
 func roughly(d time.Duration) string {
 	for _, unit := range []struct {
 		long time.Duration

@@ -26,8 +26,8 @@ func saidAbove(r approvers.Request) bool {
 	return r.ToolPreview.Cut == 0 && (r.Preview == r.ToolPreview.Text || r.Preview == r.ToolPreview.By+" says: "+r.ToolPreview.Text)
 }
 
-// toolPreviewLine returns a tool preview on one line: what it says in a sentence, cut to so many characters if that is
-// less than usual, or that it is being made. It is empty if the card shows it elsewhere.
+// toolPreviewLine returns one line about a tool preview: what it says, or that it is being made. If most is less than
+// MaxNote, the text is cut to most characters. The line is empty if the card shows the preview elsewhere.
 func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 	f := r.ToolPreview
 	switch {
@@ -57,8 +57,8 @@ func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 	return new(RichText)
 }
 
-// previewSaysNo returns what a preview says against a call: that it would not succeed, and why. It is empty if it says
-// nothing against it.
+// previewSaysNo returns a sentence saying that, according to its preview, the call would not succeed, and why. It is
+// empty if the preview has no objection.
 func previewSaysNo(r approvers.Request) string {
 	if r.ToolPreview == nil || r.ToolPreview.No == "" {
 		return ""

@@ -65,9 +65,9 @@ func TestFindings(t *testing.T) {
 		"ура, рос сор":                     1, // two letters or more that look Latin, and nothing else
 		"Это сор":                          0, // Russian
 		"α is an angle":                    0,
-		"Log in with раураӏ. ж":            1, // one letter makes no Russian text
+		"Log in with раураӏ. ж":            1, // one letter does not make the text Russian
 		"payⅼpal":                          1, // a Roman numeral
-		"paypal․com":                       1, // a dot that is none
+		"paypal․com":                       1, // not the ASCII dot
 		"Ⓐdmin":                            1,
 		"1º de maio, 1ª vez, ﬁne™ …":       0,
 		"a\U0001D159b":                     1, // a note that is drawn as nothing

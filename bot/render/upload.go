@@ -12,7 +12,7 @@ import (
 
 // Upload is a file to be sent to Slack.
 type Upload struct {
-	Name    string // by which it is found again; only the bot's uploads have such a name
+	Name    string // used to find the upload again; only the bot's uploads have such a name
 	Title   string
 	Comment string // in mrkdwn
 	Data    []byte

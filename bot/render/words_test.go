@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// How much a person has to read before they decide: words of a card besides its arguments and the words of the person
-// who asked, buttons included.
+// Limits on what a person has to read before they decide. The words on buttons count. The arguments and the words of
+// the person who asked do not.
 const (
 	plainWords     = 70
 	wordsWithMore  = 110 // with stages, an edit, a question, or a warning
 	decidedLines   = 2
 	buttonsOnARow  = 4
-	unknownWords   = 110 // what is to be found out, by whom, and what each button does
+	unknownWords   = 110 // what people have to find out, who can report it, and what each button does
 	minCardsCounts = 45
 )
 
@@ -28,10 +28,10 @@ var more = []string{
 	"tool_preview_critical", "tool_preview_hostile", "tool_preview_long", "tool_preview_no", "tool_preview_no_typed", "tool_preview_failed", "tool_preview_paused", "tool_preview_current",
 }
 
-// cardCount is what a card has to be read.
+// cardCount counts the words and lines of a card, and the buttons in its longest row.
 type cardCount struct{ words, lines, row int }
 
-// A card is decided from what it says: it is short enough to be read, and its buttons fit below it.
+// A card is short enough that people read it before they decide, and its buttons fit on one row.
 func TestWordsOfCards(t *testing.T) {
 	counted := map[string]cardCount{}
 	pending := map[string]bool{}

@@ -25,7 +25,7 @@ type circuitBreaker struct {
 	since    time.Time // time of the first of them
 	cause    error     // error of the last
 	down     bool
-	watched  bool // watch probes; otherwise the callers do
+	watched  bool // watch sends the probes; otherwise the callers do
 	probing  bool
 	pause    time.Duration // between probes
 	next     time.Time     // when the next one is due

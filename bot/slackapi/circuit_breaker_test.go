@@ -24,7 +24,7 @@ var outages = map[string]struct {
 		return response(http.StatusOK, `{"ok":false,"error":"internal_error"}`), nil
 	}},
 	"never answers": {20 * time.Second, nil},
-	"breaks it off": {time.Second, func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }},
+	"hangs up":      {time.Second, func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }},
 	"fails slowly":  {10 * time.Second, func() (*http.Response, error) { return response(http.StatusBadGateway, ""), nil }},
 	"fails its work": {0, func() (*http.Response, error) {
 		return response(http.StatusOK, `{"error":"fatal_error","ok":false}`), nil
@@ -66,22 +66,22 @@ func TestSlackIsDown(t *testing.T) {
 					err := g.post(PriorityUrgent, "C1", "x")
 					g.wantPutOff(err, time.Second, longestPause)
 					if !IsNotSent(err) {
-						t.Errorf("%v: nobody would know that it was not made", err)
+						t.Errorf("%v: the error does not say that the call was not made", err)
 					}
 				}
 				if n := g.heard(); n != asked {
-					t.Errorf("%d calls were made although it is down", n-asked)
+					t.Errorf("%d calls were made although Slack is down", n-asked)
 				}
 				synctest.Wait()
 				if g.gov.breaker.worth() {
-					t.Error("it is worth asking")
+					t.Error("calls count as worth making although Slack is down")
 				}
 				if state := g.gov.breaker.state(); !errors.Is(state, errDown) || !strings.Contains(state.Error(), "since 2000-01-01T00:00") {
-					t.Errorf("what is said of it: %v", state)
+					t.Errorf("the state is %v", state)
 				}
 				time.Sleep(9*time.Hour + 30*time.Minute)
 				if n := len(g.made("auth.test")); n < 500 || n > 1200 || g.heard()-asked != n {
-					t.Errorf("it was asked %d times whether it is back, and %d times in all", n, g.heard()-asked)
+					t.Errorf("Slack was probed %d times, and called %d times in all", n, g.heard()-asked)
 				}
 				down.Store(false)
 				time.Sleep(longestPause + outage.took)
@@ -150,7 +150,7 @@ func TestSlackIsDownUnwatched(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if n := len(g.made("auth.test")); n < 60 || n > 130 || len(g.made(posting)) != downAfter {
-			t.Errorf("it was asked %d times whether it is back, and %d times to post", n, len(g.made(posting)))
+			t.Errorf("Slack was probed %d times, and asked %d times to post", n, len(g.made(posting)))
 		}
 		down.Store(false)
 		all.Wait()

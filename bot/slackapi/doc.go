@@ -10,6 +10,6 @@
 // A call that may not be made now fails at once with an error that has the time of its next try (RetryDelay); nothing
 // is queued here. No call is repeated: the caller decides, after IsNotSent has told it whether the call had an effect.
 //
-// The package knows no request, no policy and no store. It must not log or return a token: errors quote what Slack
-// answered, and pass internal/redact before they are written down.
+// The package does not know requests, policies or the store. It must not log or return a token: errors quote Slack's
+// answers, and pass through internal/redact before they are logged or stored.
 package slackapi

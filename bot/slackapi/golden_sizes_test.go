@@ -54,6 +54,6 @@ func TestSlackAcceptsGoldenFiles(t *testing.T) {
 		}
 	}
 	if messages < 100 || views < 15 {
-		t.Errorf("%d messages and %d views: some golden files are not looked at", messages, views)
+		t.Errorf("%d messages and %d views: some golden files are not checked", messages, views)
 	}
 }

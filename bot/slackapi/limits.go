@@ -21,7 +21,7 @@ type quota interface {
 type bucket struct {
 	every time.Duration
 	burst int
-	paid  time.Time // when the calls so far have been refilled
+	paid  time.Time // when the bucket will be full again
 }
 
 // spare is the part of a burst that a priority leaves to those above it.
@@ -94,7 +94,7 @@ func (w *window) spacing(p Priority) time.Duration { return minute / time.Durati
 type callLimit struct {
 	key   string                   // the method, and the channel for posts
 	meter quota                    // nil: no limit is known
-	until time.Time                // Slack asked for no call before
+	until time.Time                // Slack asked for no call before this time
 	turns [priorities][2]time.Time // the last turn given to calls that were put off: first tries, and retries
 }
 

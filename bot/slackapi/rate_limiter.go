@@ -162,7 +162,7 @@ func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 	defer l.mu.Unlock()
 	now := time.Now()
 	for _, p := range l.limitsOf(method, channel) {
-		if p.until.After(now) { // Slack has refused another one meanwhile
+		if p.until.After(now) { // Slack has refused another call meanwhile
 			return putOffError{errNoTurn, p.turn(now, e).Sub(now)}
 		}
 	}

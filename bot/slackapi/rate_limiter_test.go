@@ -217,8 +217,8 @@ func TestOrderOfPosts(t *testing.T) {
 		answers := slices.DeleteFunc(posts, func(c passed) bool { return strings.HasPrefix(c.text, "card") })
 		for i, c := range answers {
 			var n int
-			if _, err := fmt.Sscanf(c.text, "answer %d", &n); err != nil || max(i-n, n-i) > 100 { // one whose turn another took at the same moment comes some turns later
-				t.Errorf("the answer that was wanted as number %d comes as number %d", n, i)
+			if _, err := fmt.Sscanf(c.text, "answer %d", &n); err != nil || max(i-n, n-i) > 100 { // a post that loses its turn to another one at the same moment comes some turns later
+				t.Errorf("answer %d was posted as number %d", n, i)
 			}
 		}
 	})
@@ -314,7 +314,7 @@ func TestRefusalsWithoutATime(t *testing.T) {
 			}
 		}
 		if first := slices.IndexFunc(posts, func(c passed) bool { return c.at >= 20*time.Second }); first < 0 || len(posts)-first != 20 || first > 25 {
-			t.Errorf("%d calls, the first that is taken is number %d", len(posts), first)
+			t.Errorf("%d calls; the first accepted one is number %d", len(posts), first)
 		}
 	})
 }
@@ -339,13 +339,13 @@ func TestRoomForAChange(t *testing.T) {
 		}
 		g.wantPutOff(post(35), redrawAgain, redrawAgain)
 		if err := g.post(PriorityLast, "C35", "x"); err != nil {
-			t.Errorf("a message that stays as it is: %v", err)
+			t.Errorf("a message that will not be updated: %v", err)
 		}
 		if err := g.update(PriorityTransient); err == nil {
-			t.Error("a passing state took room that is kept")
+			t.Error("a transient update used a reservation")
 		}
 		if !g.gov.scarce() {
-			t.Error("changes are not scarce")
+			t.Error("updates do not count as scarce")
 		}
 		for i := range 35 {
 			if err := settle(); err != nil {

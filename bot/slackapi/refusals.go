@@ -102,7 +102,7 @@ func Explain(err error) string {
 }
 
 // IsMissing reports whether an error says that Slack has no such method here. The call had no effect, and repeating it
-// is of no use for now.
+// does not help for now.
 func IsMissing(err error) bool {
 	var status slack.StatusCodeError
 	if errors.As(err, &status) {
@@ -136,7 +136,7 @@ func IsRefused(err error) bool {
 // unusableError says that an answer with status 200 does not have the form of Slack's answers.
 type unusableError struct{ why string }
 
-func (e unusableError) Error() string { return "the answer is not one of Slack's: " + e.why }
+func (e unusableError) Error() string { return "the response does not have Slack's format: " + e.why }
 
 // ErrNoTimestamp says that Slack accepted a post without naming the message.
 var ErrNoTimestamp error = unusableError{"it names no message"}

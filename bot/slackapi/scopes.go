@@ -8,20 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// scopeReader reads which scopes the bot token has. Slack says so in a header of its answers, also in one that refuses a
-// call.
+// scopeReader reads which scopes the bot token has. Slack names them in a header of each answer, including refusals.
 type scopeReader struct {
 	next    http.RoundTripper
-	changed func() // is called when they have changed, not at the first answer
+	changed func() // is called when the scopes have changed, but not for the first answer
 
 	calls atomic.Int64 // begun so far
 
 	mu      sync.Mutex
 	granted []string
-	latest  int64 // the call whose answer named them
+	latest  int64 // the call whose answer named the granted scopes
 }
 
-// GrantedScopes returns the scopes in Slack's answer to a call with the bot token. It is empty if the answer names none.
+// GrantedScopes returns the scopes that Slack's answer to a call with the bot token names. It is nil if there are none.
 func GrantedScopes(req *http.Request, resp *http.Response) []string {
 	scopes := resp.Header.Get("X-OAuth-Scopes")
 	if scopes == "" || MethodOf(req) == "apps.connections.open" { // this one is made with the app-level token
@@ -45,8 +44,8 @@ func (s *scopeReader) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// keep reports whether the scopes differ from those of the answer before. The answer to a call that began before that
-// one's is ignored: it may be older, and came late.
+// keep stores the scopes of an answer, and reports whether they differ from those of the previous answer. If the call
+// began before that of the previous answer, its scopes may be older, and are ignored.
 func (s *scopeReader) keep(granted []string, call int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +57,7 @@ func (s *scopeReader) keep(granted []string, call int64) bool {
 	return changed
 }
 
-// Scopes returns the scopes that the bot token has by Slack's latest answer. It is empty before the first one.
+// Scopes returns the scopes of the bot token according to Slack's latest answer. It is empty before the first one.
 func (c *Client) Scopes() []string {
 	c.scopes.mu.Lock()
 	defer c.scopes.mu.Unlock()

@@ -75,7 +75,7 @@ func TestErrorsOfSlackKeepNoSecret(t *testing.T) {
 		srv.Close()
 	}
 	if held == 0 {
-		t.Error("no error held a secret: this shows nothing")
+		t.Error("no error contained a secret, so this test proves nothing")
 	}
 	t.Logf("errors=%d, %d with a secret; 0 logged or stored", tried, held)
 }

@@ -287,7 +287,7 @@ func TestEachLimit(t *testing.T) {
 			}
 		})
 	}
-	// No entry is without its cases.
+	// Every entry has its case.
 	for _, table := range []map[string]map[string]int{sizes, partSizes, {"": anySizes}} {
 		for kind, limits := range table {
 			for field := range limits {
@@ -313,7 +313,7 @@ func TestLimitsOnTexts(t *testing.T) {
 		fields             func(n int) obj
 		most               int
 	}{
-		{"text", "chat.postMessage", "msg_too_long", func(n int) obj { return having(post, "text", chars(n)) }, 4000}, // Slack recommends it, and the update of it could not be longer
+		{"text", "chat.postMessage", "msg_too_long", func(n int) obj { return having(post, "text", chars(n)) }, 4000}, // Slack recommends this limit, and an update of the message could not be longer
 		{"markdown_text", "chat.postMessage", "msg_too_long", func(n int) obj { return obj{"channel": "C0001", "markdown_text": chars(n)} }, 12000},
 		{"ephemeral", "chat.postEphemeral", "msg_too_long", func(n int) obj { return obj{"channel": "C0001", "user": "U0001", "text": chars(n)} }, 4000},
 		{"a piece of a stream", "chat.startStream", "msg_too_long", func(n int) obj {

@@ -25,7 +25,7 @@ const (
 )
 
 // connection is one WebSocket to Slack. slack-go's own client is not used: when Slack asks for a replacement, it closes
-// the connection at once and loses what is on its way (docs/adr/0009-the-bot-reads-its-sockets-itself.md).
+// the connection at once and loses frames in transit (docs/adr/0009-the-bot-reads-its-sockets-itself.md).
 type connection struct {
 	conn    *websocket.Conn
 	began   time.Time
@@ -39,7 +39,7 @@ type connection struct {
 	stopped bool
 }
 
-// frame is what Slack sends through a socket.
+// frame is one message from Slack on a socket.
 type frame struct {
 	Type     string          `json:"type"`
 	Reason   string          `json:"reason"` // of a disconnect
@@ -57,14 +57,14 @@ func connect(ctx context.Context, address string, client *http.Client) (*connect
 	if err != nil {
 		return nil, fmt.Errorf("open a socket: %w", err)
 	}
-	_ = resp.Body.Close() // there is nothing in it
+	_ = resp.Body.Close() // the body is empty
 	conn.SetReadLimit(maxFrame)
 	c := &connection{conn: conn, began: time.Now(), over: make(chan struct{}), left: make(chan struct{})}
 	conn.SetPingHandler(func(text string) error {
 		c.heard()
 		return conn.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(ackWait))
 	})
-	conn.SetCloseHandler(func(int, string) error { return nil }) // end answers it, after the last acknowledgement
+	conn.SetCloseHandler(func(int, string) error { return nil }) // end answers Slack's close, after the last acknowledgement
 	c.heard()
 	return c, nil
 }

@@ -84,7 +84,7 @@ func (h *HTTP) Ready() error {
 	return nil
 }
 
-// Arriving returns an error if no request of Slack's has come yet, or if requests were refused since the last one.
+// Arriving returns an error if no request from Slack has come yet, or if requests were refused since Slack's last one.
 // A lack of requests may also mean that nothing happened.
 func (h *HTTP) Arriving() error { return h.senders.arriving() }
 
@@ -232,7 +232,7 @@ func (h *HTTP) rejectUnsigned(cause error) answer {
 		why = "its time is more than five minutes off: is this machine's clock right?"
 	}
 	if n := h.senders.refuse(time.Now(), why); n > 0 {
-		h.Log.Warn("a request that should be Slack's was refused, because "+why, "requests", n)
+		h.Log.Warn("a request that claims to be from Slack was refused, because "+why, "requests", n)
 	}
 	return answer{status: http.StatusUnauthorized}
 }
@@ -252,8 +252,8 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 		h.Log.Info("a Request URL was verified, by Slack or by countersign doctor", "path", r.URL.Path)
 		return answer{http.StatusOK, map[string]string{"challenge": q.challenge}}
 	}
-	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" { // it may be the first to arrive
-		h.Log.Info("Slack delivers again what was not acknowledged in time", "attempt", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
+	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" { // a retry may be the first copy to arrive
+		h.Log.Info("Slack retries a delivery that was not acknowledged in time", "attempt", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
 	}
 	if q.once && !h.replays.first(nameOf(r, body), time.Now()) {
 		h.Log.Warn("a request came a second time and was refused", "kind", string(q.kind))

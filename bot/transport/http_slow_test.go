@@ -50,7 +50,7 @@ func TestSlowSenders(t *testing.T) {
 			}
 			slow.Close()
 
-			still := l.open() // while the bot ends
+			still := l.open() // stays open while the bot stops
 			_, _ = io.WriteString(still, head)
 			began = time.Now()
 			stop()

@@ -98,7 +98,7 @@ func TestRequests(t *testing.T) {
 		"garbage":               {event(`{`), 400, "", "", ""},
 		"a payload and more":    {form(InteractionsPath, url.Values{"payload": {"{}"}, "command": {"/x"}}), 400, "", "", ""},
 		"two payloads":          {form(InteractionsPath, url.Values{"payload": {"{}", "{}"}}), 400, "", "", ""},
-		"a challenge of no use": {event(`{"type":"url_verification"}`), 400, "", "", ""},
+		"the missing challenge": {event(`{"type":"url_verification"}`), 400, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{}
@@ -140,7 +140,7 @@ func TestRequestAcknowledgement(t *testing.T) {
 	}
 }
 
-// A request that acts once is handed over once, however its signature is written. Events and menus may come again.
+// A request that acts once is handed over once, however its signature is written. Events and menus may be repeated.
 func TestReplayedRequests(t *testing.T) {
 	r := &recorder{}
 	h := newHTTP(r)

@@ -6,8 +6,8 @@ import (
 )
 
 // ReceiptClock gives each delivery its own time of receipt, in order of arrival. Timers of one lane are handled in that
-// order. If the system clock is set back, the times follow, so that no delivery appears later than it is. The zero
-// value is ready to use.
+// order. If the system clock is set back by a second or more, the times follow it, so that no delivery gets a time in
+// the future. The zero value is ready to use.
 type ReceiptClock struct {
 	mu   sync.Mutex
 	last time.Time

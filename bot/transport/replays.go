@@ -23,8 +23,8 @@ func nameOf(r *http.Request, body []byte) requestName {
 	return requestName(h.Sum(nil))
 }
 
-// replays remembers the requests of about the last ten minutes. A new process remembers none, but the handler has what
-// an earlier process acknowledged.
+// replays remembers the requests of at least the last ten minutes. A new process remembers none, but the handler
+// recognises the deliveries that an earlier process acknowledged.
 type replays struct {
 	mu    sync.Mutex
 	seen  [2]map[requestName]bool // newer half first

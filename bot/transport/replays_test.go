@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A request is remembered for as long as its signature can be valid, even if the memory was started again, and no
-// longer.
+// A request is remembered for as long as its signature can be valid, even if replays has begun a new half meanwhile. It
+// is forgotten some time later.
 func TestSeenRequests(t *testing.T) {
 	begin := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	for at := time.Duration(0); at < 30*time.Minute; at += 30 * time.Second {
 		seen, name := &replays{}, requestName(sha256.Sum256([]byte("a request")))
-		for other := range 60 { // the memory is in use, so that it is started again now and then
+		for other := range 60 { // other requests come too, so that replays begins a new half now and then
 			now := begin.Add(time.Duration(other) * 30 * time.Second)
 			if now.Equal(begin.Add(at)) && !seen.first(name, now) {
 				t.Errorf("after %s it was known before it came", at)

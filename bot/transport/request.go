@@ -11,7 +11,7 @@ import (
 
 // request is a parsed signed request from Slack.
 type request struct {
-	path      string // the path that it must have come by
+	path      string // the path to which it must be sent
 	kind      store.InboxKind
 	payload   []byte // JSON, as a socket would deliver it
 	challenge string // to be returned: Slack, or the doctor, verifies the URL
@@ -37,7 +37,7 @@ func Challenge(path, value string) (media string, body []byte, err error) {
 // menuOptions is the type of an interaction in which a menu asks for its options.
 const menuOptions = "block_suggestion"
 
-var errRequest = errors.New("the request is of no kind that Slack sends")
+var errRequest = errors.New("the request is not of a kind that Slack sends")
 
 // readRequest parses a request: events are JSON, commands are a form, and the rest is JSON in a form field.
 func readRequest(media string, body []byte) (request, error) {
@@ -51,7 +51,7 @@ func readRequest(media string, body []byte) (request, error) {
 	fields := make(map[string]string, len(form))
 	for name, values := range form {
 		if len(values) != 1 {
-			return request{}, fmt.Errorf("%w: a field is there %d times", errRequest, len(values))
+			return request{}, fmt.Errorf("%w: a field occurs %d times", errRequest, len(values))
 		}
 		fields[name] = values[0]
 	}

@@ -48,17 +48,17 @@ func (s *senders) refuse(now time.Time, why string) (log int) {
 	return log
 }
 
-// arriving returns an error if no request of Slack's has come yet, or if requests were refused since the last one.
+// arriving returns an error if no request from Slack has come yet, or if requests were refused since Slack's last one.
 func (s *senders) arriving() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.refused > 0 && s.last.IsZero():
-		return fmt.Errorf("none of Slack's came yet; refused: %d, the last because %s", s.refused, s.why)
+		return fmt.Errorf("no valid request from Slack yet; refused: %d, the last because %s", s.refused, s.why)
 	case s.refused > 0:
-		return fmt.Errorf("refused since the last one of Slack's: %d, the last because %s", s.refused, s.why)
+		return fmt.Errorf("refused since Slack's last valid request: %d, the last because %s", s.refused, s.why)
 	case s.last.IsZero():
-		return errors.New("none came yet; Slack sends them to the Request URLs in the app's settings")
+		return errors.New("no request yet; Slack sends them to the Request URLs in the app's settings")
 	}
 	return nil
 }

@@ -16,16 +16,16 @@ func TestSenders(t *testing.T) {
 			t.Errorf("it says %v; want %q", err, want)
 		}
 	}
-	says("none came yet")
+	says("no request yet")
 	for i, want := range []int{1, 0, 0, 3} {
 		at := now.Add(time.Duration(i) * 20 * time.Second)
 		if logged := s.refuse(at, "the clock is wrong"); logged != want {
 			t.Errorf("after %d seconds the operator is told of %d; want %d", 20*i, logged, want)
 		}
 	}
-	says("none of Slack's came yet; refused: 4, the last because the clock is wrong")
+	says("no valid request from Slack yet; refused: 4, the last because the clock is wrong")
 	s.verified(now)
 	says("")
 	s.refuse(now, "the secret is wrong")
-	says("refused since the last one of Slack's: 1, the last because the secret is wrong")
+	says("refused since Slack's last valid request: 1, the last because the secret is wrong")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	sockets = 2 // one stays while Slack has the other replaced
+	sockets = 2 // one stays connected while Slack has the other replaced
 	// steady is the minimum lifetime of a connection that does not count as broken from the start.
 	steady            = time.Second
 	firstWait         = 100 * time.Millisecond // before the first retry; each wait is twice the previous one
@@ -224,7 +224,7 @@ func (r *reader) dispatch(n int, c *connection, f frame) {
 			c.stop()
 			return
 		}
-		r.Log.Debug("Slack wants another connection in place of one", "socket", n, "reason", f.Reason)
+		r.Log.Debug("Slack wants a connection replaced", "socket", n, "reason", f.Reason)
 		c.leave()
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// Delivery is what Slack delivers at once.
+// Delivery is one event, interaction or slash command from Slack.
 type Delivery struct {
 	Kind       store.InboxKind
 	Payload    []byte // JSON, the same from either transport
@@ -27,11 +27,11 @@ type Handler interface {
 
 // Transport is a way in which Slack delivers.
 type Transport interface {
-	// Run receives until ctx ends. It returns early only with an error that does not pass by itself.
+	// Run receives until ctx ends. It returns early only with a permanent error.
 	Run(ctx context.Context) error
 	// Ready returns nil while Slack can deliver.
 	Ready() error
-	// Arriving returns an error if, as far as can be known, nothing of Slack's arrives although the transport is ready.
+	// Arriving returns an error if the transport is ready but, as far as it can tell, receives nothing from Slack.
 	Arriving() error
 	// Listening says until when Slack could deliver.
 	Listening() Listening

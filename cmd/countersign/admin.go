@@ -64,11 +64,12 @@ func runs(wf *workflow.Workflow) func(context.Context) error {
 		if p.Reason != "" {
 			why = ": " + visible.Line(p.Reason)
 		}
-		return fmt.Errorf("everything is paused by %s since %s%s", p.By, p.At.Format(time.RFC3339), why)
+		return fmt.Errorf("everything has been paused by %s since %s%s", p.By, p.At.Format(time.RFC3339), why)
 	}
 }
 
-// refusedBySlack reports what Slack refuses in the workspace. The bot stays ready: it does without.
+// refusedBySlack reports what Slack refuses in the workspace. The bot stays ready, because it works without the refused
+// features.
 func refusedBySlack(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		list, err := wf.Views.Refusals(ctx)
@@ -83,7 +84,7 @@ func refusedBySlack(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// refusalLine says in one line what Slack refuses, and until when the bot does without.
+// refusalLine describes in one line what Slack refuses, and when the bot tries it again.
 func refusalLine(r settings.Refusal) string {
 	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
@@ -132,8 +133,8 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	return nil
 }
 
-// unusedConnections are a server's connections that have not brought a request yet. http.Server.Shutdown waits for them
-// as for requests.
+// unusedConnections are a server's connections on which no request has arrived yet. http.Server.Shutdown waits for them
+// as if they had one.
 type unusedConnections struct {
 	mu     sync.Mutex
 	open   map[net.Conn]bool

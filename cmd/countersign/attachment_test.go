@@ -193,7 +193,7 @@ func TestLongResultsAreReachable(t *testing.T) {
 		}
 		for _, m := range b.replies(thread) {
 			if strings.Contains(m, "approved by Teo") {
-				t.Errorf("the tool's words stand among the bot's: %.300s", m)
+				t.Errorf("the bot's message contains the tool's words: %.300s", m)
 			}
 		}
 		var run string

@@ -25,7 +25,7 @@ func auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "The history: who allowed what, and when",
-		Long: `Reads the history from the store (COUNTERSIGN_STORE), also while the bot runs: then the bot is asked. docs/audit.md explains the records
+		Long: `Reads the history from the store (COUNTERSIGN_STORE), through the bot if that is running. docs/audit.md explains the records
 and what verification can find.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -52,7 +52,7 @@ func auditListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "Who allowed what: one line for each request, or each record with --long",
 		Long: `Prints one line of at most 120 characters for each request: when it was decided, what it does, who decided it in which role, how it ended, and its id.
-The flags select the requests that have such a record. --long prints the records themselves, with their facts and hashes.`,
+The flags select the requests that have a matching record. --long prints the records themselves, with their facts and hashes.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.Filter, err = flags.read(time.Now()); err != nil {
@@ -81,7 +81,7 @@ func auditExportCommand() *cobra.Command {
 		Use:   "export",
 		Short: "The records for another system: JSON Lines, CSV, or CEF for a SIEM",
 		Long: `Writes the records in order of time. What people wrote and were shown (arguments, reasons, cards, results) is left out
-unless --payloads asks for it. What is damaged is left out: then it exits 1 and names each row, and the rest is written all the same.`,
+unless --payloads asks for it. Damaged records are left out: all others are written, and the command names the damaged rows and exits with 1.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if !slices.Contains(audit.ExportFormats(), o.Format) {
@@ -179,9 +179,9 @@ func auditEvidenceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evidence REQUEST…",
 		Short: "A page for an auditor: a request's whole story, with each version of its card",
-		Long: `Writes one HTML page that loads nothing and can be printed: who asked for what, what each approver was shown when they decided, what ran, and what
-came of it, with what was verified for it: also that a signed head covers each of its records. "countersign audit list" has the ids of the requests.
-It exits 1 when something of that does not hold; the page is written all the same, and says what.`,
+		Long: `Writes one HTML page that loads nothing and can be printed: who asked for what, what each approver was shown when they decided, what ran, and
+how it ended. It also shows what was verified: among other things, that a signed head covers each record. "countersign audit list" lists the ids
+of requests. If a check fails, the page says which one, and the command exits with 1.`,
 		Example: `  countersign audit evidence req_7ABCDEFGHIJK --out page.html`,
 		Args:    cli.Args(1, -1),
 		RunE: func(cmd *cobra.Command, requests []string) error {
@@ -202,7 +202,7 @@ It exits 1 when something of that does not hold; the page is written all the sam
 			return errors.Join(err, fault)
 		},
 	}
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "the public key that you trust; without it those of the key's file are")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "the public key that you trust (default: the keys in the key file)")
 	fileFlag(cmd, &file)
 	return cmd
 }

@@ -23,11 +23,12 @@ func auditAcceptLossCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept-loss --head NUMBER --reason WHY",
 		Short: "Continues with a store that is older than its signed heads",
-		Long: `A bot whose store lacks the newest of its signed heads does not begin: an old copy was put in the store's place, or another store was, and what has run since would
-run again. Where nothing newer is left, this command says that what the store lacks is lost. NUMBER is that of the newest head, as the bot and /readyz say it.
+		Long: `The bot does not start on a store that lacks the newest of its signed heads: an old copy or another store took the store's place, and calls that have run since would
+run again. If there is no newer copy, this command accepts the missing part as lost. NUMBER is the number of the newest head, which the bot's log and /readyz name.
 
-The store is checked first. What could act twice is closed as it is by "countersign restore": requests that were open are voided, runs under way count as unknown,
-turns stop, and grants end. It is recorded with your name. The file of signed heads is kept beside, and a new one begins. A bot that is held then continues by itself.`,
+The store is checked first. Everything that could act twice is closed, as by "countersign restore": open requests are voided, runs in progress get an unknown outcome,
+turns stop, and grants end. The loss is recorded with your name. The file of signed heads is renamed and kept, and the bot starts a new one. A bot that waits for
+this command then continues by itself.`,
 		Example: `  countersign audit accept-loss --head 5120 --reason "the disk is gone, this copy of Monday is all there is"`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -22,10 +22,10 @@ func auditEraseCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "erase REQUEST --reason WHY",
-		Short: "Erases what was written about a request and shown of it; the history stays verifiable",
+		Short: "Erases what people wrote and were shown about a request; the history stays verifiable",
 		Long: `Erases the arguments, reasons, results and cards of a request that is over (or of an execution or a call, where nobody was asked), also where
 they were shown beside other requests. Who decided what, when and over which digest stays, and so do all hashes. It can't be undone, and is
-recorded with your name and the reason, which is kept: don't repeat in it what has to go.
+recorded with your name and the reason. The reason is kept, so don't repeat in it what has to be erased.
 
 Not erased are the conversation's messages and answers, which go with the conversation, Slack's own messages, and backups. docs/audit.md has the details.`,
 		Example: `  countersign audit erase req_7ABCDEFGHIJK --reason "asked for by the customer"`,

@@ -91,7 +91,7 @@ func TestAuditErase(t *testing.T) {
 	}
 	in := rowsWith(t, path, word)
 	delete(in, "messages")
-	if in["renderings"] == 1 { // the agent's answer, which says what became of the call, and belongs to the conversation
+	if in["renderings"] == 1 { // the agent's answer, which says how the call ended, and belongs to the conversation
 		delete(in, "renderings")
 	}
 	if len(in) > 0 {

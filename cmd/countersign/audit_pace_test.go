@@ -66,10 +66,10 @@ var someDecisions = []aDecision{
 	{"U0002", "team-lead", yes, "2.999s"},
 	{"U0002", "team-lead", yes, "2s"},
 	{"U0002", "team-lead", yes, "3s"}, // not quick any more
-	{"U0002", "team-lead", yes, ""},   // in no share
+	{"U0002", "team-lead", yes, ""},   // unknown, so it counts in no share
 	{"U0002", "team-lead", no, "1s"},  // a quick rejection lets nothing through
 	{"U0002", "team-lead", other, "48s"},
-	{"U0003", "team-lead", yes, "40s"}, // by standing in
+	{"U0003", "team-lead", yes, "40s"}, // as a stand-in
 }
 
 // The exact figures: docs/metrics.md shows this table.

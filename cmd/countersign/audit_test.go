@@ -408,9 +408,9 @@ func TestEvidenceOfATamperedHistory(t *testing.T) {
 				e.Chain = "req_other"
 			}
 		}}, "are not in the journal"},
-		"a head of another size": {altered{head: func(h *store.Head) { h.Size += 1000 }}, "is not that one"},
+		"a head of another size": {altered{head: func(h *store.Head) { h.Size += 1000 }}, "does not match it"},
 		"a head by another key":  {altered{head: func(h *store.Head) { h.Note = forged(t, h.Note) }}, "is not signed by a key that is trusted"},
-		"no head at all":         {altered{head: func(h *store.Head) { h.Note = "nothing" }}, "is not that one"},
+		"no head at all":         {altered{head: func(h *store.Head) { h.Note = "nothing" }}, "does not match it"},
 	} {
 		c.by.Store = room
 		page := room.page(c.by, room.key)

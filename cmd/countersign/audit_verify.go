@@ -36,16 +36,16 @@ func auditVerifyCommand() *cobra.Command {
 	var keys, files []string
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Checks the whole history; exits 1 when anything was changed, removed or put in its place",
+		Short: "Checks the whole history; exits 1 when anything was changed, removed or replaced",
 		Long: `Verifies every record's hash, the links of every chain, what people wrote and were shown, the journal over all chains, and every signed head.
 What is missing must have been erased or pruned by a record that says so. docs/audit.md tells what each part finds.
 
-Who can write to the store and has the key can replace everything in the store. That is found with heads that are kept elsewhere:
+Somebody who can write to the store and has the key can replace everything in it. Heads that are kept elsewhere reveal that:
 
   --heads FILE   the store must have every one of these heads. FILE is a copy of the heads' file, or a log, or text with the messages
-                 of the channel; it may be given several times. Without it the file beside the store is taken, which goes when the store goes
-  --key KEY      the public key that you trust, as "countersign audit key" printed it when all was well. Without it those of the key's
-                 file are taken`,
+                 of the channel; it may be given several times. Without it the file beside the store is used, which may be lost with the store
+  --key KEY      the public key that you trust, as "countersign audit key" printed it when all was well. Without it the keys in the
+                 key file are used`,
 		Example: `  countersign audit verify
   countersign audit verify --key countersign-… --heads /mnt/kept/heads`,
 		Args: cli.NoArgs,

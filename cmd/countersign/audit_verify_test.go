@@ -13,8 +13,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// A gap that retention left in an early version is distinguished from tampering: a record of the installation is in the
-// place of another one.
+// In an early version, retention could overwrite a record of the installation's chain with another one. Verification
+// reports such a record, and that early version as the cause.
 func TestVerifyTellsOfOverwrittenRecords(t *testing.T) {
 	t.Parallel()
 	l := newAuditFixture(t)

@@ -26,8 +26,8 @@ func backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "A copy of the store as it is at one moment, while the bot runs",
-		Long: `Copies the store into FILE, for its owner only, while the bot works. FILE appears when it is whole: it was opened and checked like the store itself. With - it is
-written to standard output, unchecked, such as for another machine; restore checks it in any case.
+		Long: `Copies the store into FILE, which only its owner can read, while the bot works. FILE appears when it is complete and was checked like the store itself. With - the copy
+is written to standard output without a check, such as for another machine; restore checks it in any case.
 
 The store holds what people wrote and were shown. Keep its copies as safe as the store.`,
 		Example: `  countersign backup /var/backups/countersign-$(date +%F).db
@@ -94,7 +94,7 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 		c.size, c.hash = info.Size(), hex.EncodeToString(sum.Sum(nil))
 		copy, err := bolt.Open(f.Name(), bolt.Options{AsIs: true})
 		if err != nil {
-			return cli.CouldNot("the copy is not whole; back up once more: %w", err)
+			return cli.CouldNot("the copy is not complete; back up once more: %w", err)
 		}
 		return errors.Join(c.check(ctx, copy), copy.Close())
 	})

@@ -60,7 +60,7 @@ func TestBrowserHome(t *testing.T) {
 	b.shot("home-8-guest")
 }
 
-// Masked arguments in a real browser: nobody sees them but who may decide and asks for them.
+// Masked arguments in a real browser: only people who may decide see them, and only when they ask for them.
 func TestBrowserMasked(t *testing.T) {
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 

@@ -59,7 +59,7 @@ func (b *browser) until(what, condition string) {
 		if err == nil {
 			return
 		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") { // the page was left for another while it was looked at
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") { // the page changed to another one during the check
 			b.shot("failed")
 			b.Fatalf("waiting until %s: %v", what, err)
 		}

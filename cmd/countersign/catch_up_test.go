@@ -23,7 +23,7 @@ import (
 // every message is answered once: also if it is killed while it reads the histories, if retries come late, and if it
 // reads the same again after another start.
 //
-// The short version tries half of the combinations: every three of the four choices meet in each way.
+// The short version tries half of the combinations, in which any three of the four choices occur in every combination.
 // COUNTERSIGN_OUTAGES=2 tries all.
 func TestCatchUp(t *testing.T) {
 	all := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
@@ -85,7 +85,7 @@ func repeats(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, e
 	return scriptedmodel.Reply{Content: strings.Join(said, " ")}, nil
 }
 
-// catchUpTrial is one time in which the bot is down.
+// catchUpTrial is one downtime of the bot.
 type catchUpTrial struct {
 	*synctestHarness
 	lasts time.Duration
@@ -93,7 +93,7 @@ type catchUpTrial struct {
 	nots  []string // that must never be
 }
 
-// writes has a person write, and remembers the word after "say", if there is one, as one to be answered.
+// writes posts a message as a person. If the message has a word after "say", the bot must repeat it once.
 func (c *catchUpTrial) writes(who, channel, thread, text string) (ts string) {
 	c.Helper()
 	ts, err := c.as(who).Say(c.ctx, channel, thread, text)
@@ -109,7 +109,7 @@ func (c *catchUpTrial) play(killed bool) {
 	theirs := c.writes("teo", "#support", "", "has anybody seen this")
 	dm := c.writes("sam", "U0BOT", "", "say hello")
 	c.within(time.Minute, "the first are answered", func() bool { return c.idle() && c.answers()["hello"] == 1 })
-	c.pass(2 * time.Minute) // when everything was received is recorded now and then
+	c.pass(2 * time.Minute) // the bot records from time to time that it has received everything until then
 	c.ok(c.bot.end())
 	before := len(c.words)
 
@@ -134,7 +134,7 @@ func (c *catchUpTrial) play(killed bool) {
 	c.nots = append(c.nots, "deleted")
 	c.pass(2*third - time.Minute)
 	c.writes("sam", "#support", "", "@Countersign say late") // its retries come when the bot is back
-	c.writes("ingrid", "U0BOT", "", "start over")            // and so do those of this, which would begin a third conversation
+	c.writes("ingrid", "U0BOT", "", "start over")            // the same: a retry would begin a third conversation
 	c.pass(30 * time.Second)
 	missed := len(c.words) - before + 2 // with "start over"
 
@@ -257,9 +257,10 @@ func (c *catchUpTrial) heard(text string) (n int) {
 	return n
 }
 
-// TestCatchUpInAChannelThatIsJoined: what people wrote in a channel while the bot was down, before the bot was removed from
-// it, is answered once when the bot is invited again: also hours later, when the deliveries of what was answered before
-// are forgotten, and if it is invited once more. What is older than a day is not read.
+// TestCatchUpInAChannelThatIsJoined: while the bot is down, people write in a channel, and then remove the bot from it.
+// When the bot is invited again, it answers each of these messages once, even hours later, when it has forgotten the
+// deliveries of earlier messages, and even if it is removed and invited once more. It does not read messages that are
+// older than a day.
 func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	inFakedTime(t, func(b *synctestHarness) {
 		b.instead = func(http.Handler) http.Handler {
@@ -342,8 +343,9 @@ func TestCatchUpOfANewStore(t *testing.T) {
 	})
 }
 
-// TestCatchUpWithoutScope: without the scope of a kind of channels, what people wrote there while the bot was down is not
-// answered, and the operator learns it by the scope's name: at once, on /readyz, and for each gap. The rest is answered.
+// TestCatchUpWithoutScope: if the token lacks the scope for a kind of channels, messages that people wrote there while
+// the bot was down are not answered. The log names the scope immediately and for each gap, and so does /readyz. All
+// other messages are answered.
 func TestCatchUpWithoutScope(t *testing.T) {
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.setRetries(false)
@@ -364,7 +366,7 @@ func TestCatchUpWithoutScope(t *testing.T) {
 		}
 		for _, line := range []string{
 			`level=ERROR msg="the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app" scope=channels:history `,
-			`level=WARN msg="channels can't be read after a gap; what people wrote there in it is not answered" channels=`,
+			`level=WARN msg="channels can't be read after a gap; messages written there during the gap are not answered" channels=`,
 		} {
 			if n := len(b.log.with(line)); n != 1 {
 				t.Errorf("the log says %d times: %s", n, line)
@@ -443,8 +445,8 @@ func TestCatchUpPace(t *testing.T) {
 	})
 }
 
-// TestLostClicks: after a gap in which a click was lost, people are reminded once of what waited, and told why. A short
-// gap, and one that comes again after the next start, remind nobody.
+// TestLostClicks: after a gap in which a click was lost, people are reminded once of what waited, and told why. After a
+// short gap nobody is reminded, and nobody is reminded again after the next start.
 func TestLostClicks(t *testing.T) {
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.says("patient waits")
@@ -524,5 +526,5 @@ func TestQuietRequests(t *testing.T) {
 	})
 }
 
-// quiet is after how long without a request the bot reads.
+// quiet is the time without a request after which the bot reads.
 const quiet = 31 * time.Minute

@@ -21,7 +21,7 @@ type chaosMessage struct {
 
 	// The fields that the model computes.
 	heard    time.Time // zero: never
-	edited   string    // the edit since which it read as it was heard
+	edited   string    // the edit in which it was received; empty: it had not been edited
 	gone     bool
 	asks     string // the argument of the call that it led to
 	reworded *approvers.MessageEdit
@@ -34,8 +34,8 @@ type chaosRequest struct {
 	closed   time.Time // zero: it is open
 	state    approvers.State
 	reworded *approvers.MessageEdit
-	records  map[string]int // how many the history has of a person's clicks, by user
-	maybe    map[string]int // and how many more it may have
+	records  map[string]int // number of records of a person's clicks in the history, by user
+	maybe    map[string]int // number of further records that there may be
 }
 
 // until is the time of its expiry.
@@ -129,9 +129,9 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	director := x.who == "U0003" || x.who == "U0004"
 	if x.act == "open" {
 		if x.who == "U0002" || director {
-			r.maybe[x.who]++ // refused if, when the form is filled in, it was replaced or decided, or has not come to them yet
+			r.maybe[x.who]++ // refused if the card was replaced, the request decided, or not yet theirs to decide when the bot fills in the form
 		} else {
-			r.records[x.who]++ // they get no form, whatever it is about
+			r.records[x.who]++ // they never get a form
 		}
 		return
 	}

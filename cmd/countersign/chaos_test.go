@@ -306,7 +306,7 @@ func (c *chaos) rest() {
 	c.mu.Unlock()
 	c.pass(15 * time.Minute) // no delivery is later, and no request lives longer
 	c.within(10*time.Minute, "everything is done and shown", c.idle)
-	c.asks() // which finds out that the channel is there again, should nobody have told
+	c.asks() // its card shows the bot that the channel is back, even if the event was lost
 	c.pass(10 * time.Minute)
 	c.within(10*time.Minute, "everything is done and shown", c.idle)
 }

@@ -25,8 +25,8 @@ func checkCommand() *cobra.Command {
 		Long: `Reads the environment and the policy file (FILE, or COUNTERSIGN_POLICY) and prints everything that is wrong, with file,
 line and column and what to write instead; then the tools that need confirmation, and who can approve each.
 
-With --replay the policy is tried instead: each call of the file of fixtures (or, with --replay stored, of the store's history) is planned, and
-what is not as expected is printed with the reasons. With --against another policy file, what the two say differently is printed.
+With --replay the policy is tried instead: each call in the file of fixtures (or, with --replay stored, in the store's history) is planned, and
+each result that is not as expected is printed with the reasons. With --against, each call that another policy file plans differently is printed.
 
 Exit codes: 0 nothing is wrong, or nothing differs · 1 the policy has findings, or something differs · 2 the environment or a file can't
 be used.`,

@@ -140,11 +140,11 @@ func TestKilledDuringATask(t *testing.T) {
 		t.Error("the bot was not killed")
 	}
 	rest, _ := io.ReadAll(out)
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(complaints.String(), "the bot ended before it had said how this went") {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(complaints.String(), "the bot ended before it reported the outcome") {
 		t.Errorf("after %d bytes more: %v: %s", len(rest), err, complaints.String())
 	}
 	c := commands{t, p.dir, p.env}
-	c.does(`(the history is whole)`, "audit", "verify") // the socket that it left is nobody's, and so is the store
+	c.does(`(the history is whole)`, "audit", "verify") // nobody holds the store, or the socket that the bot left
 	again, _ := p.serve()
 	again.says(`(connected to Slack)`)
 	c.does(`(Nothing waits)`, "pending")

@@ -72,7 +72,7 @@ func TestCrashesFile(t *testing.T) {
 	}
 	c.stop()
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Errorf("a file that says nothing is left: %v", err)
+		t.Errorf("a file without content is left: %v", err)
 	}
 }
 

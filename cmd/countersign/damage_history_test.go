@@ -167,7 +167,7 @@ func TestFollowerOfADamagedRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = raw.Update(func(tx *bbolt.Tx) error { // the journal's third entry of the chain and the record are another, with right checksums
+	err = raw.Update(func(tx *bbolt.Tx) error { // replaces the third record of the chain and its journal entry, with valid checksums
 		third := approvers.AuditRecord{Chain: "req_B", Seq: 3, At: time.Unix(6, 0).UTC(), Kind: approvers.AuditDamaged, Prev: strings.Repeat("ab", 32)}
 		sum := approvers.SumOf(third.Bytes())
 		for _, name := range []string{"audit", "audit_journal"} {
@@ -194,7 +194,7 @@ func TestFollowerOfADamagedRecord(t *testing.T) {
 	}
 	flip(t, path, "req_B/2")
 	code, said, _ := toldOf(t, path)
-	if want := "chain req_B: record 3 does not follow record 2, which is damaged, as the journal has it\n"; code != cli.ExitNo || !strings.Contains(said, want) {
+	if want := "chain req_B: record 3 does not link to the hash that the journal has for record 2, which is damaged\n"; code != cli.ExitNo || !strings.Contains(said, want) {
 		t.Errorf("code %d\n%s", code, said)
 	}
 }

@@ -44,10 +44,10 @@ func decideCommand() *cobra.Command {
 		Long: `Rejects a request that waits, or stops one that was approved and has not run; or approves one in place of everybody who is asked, where the policy says
 break_glass: true for its tool. Both are recorded as operator:LOGIN, your account on this machine, and shown on the cards.
 
-An approval is for the arguments that you were shown: give the digest that "countersign pending REQUEST" prints with --digest. At a terminal you may leave it
-out: then they are shown, and you are asked. The approvers of every stage and their leads are told by direct message, with the reason.
+An approval is for the arguments that you were shown: "countersign pending REQUEST" prints their digest, which you give with --digest. At a terminal you may leave
+--digest out: then the arguments are shown, and you are asked. The approvers of every stage and their leads are told by direct message, with the reason.
 
-Exit codes: 0 it is decided · 1 it can't be decided so · 2 wrong usage · 3 it could not be tried.`,
+Exit codes: 0 it is decided · 1 the request can't be decided like that · 2 wrong usage · 3 it could not be tried.`,
 		Example: `  countersign decide req_7ABCDEFGHIJK reject --reason "not before the audit"
   countersign decide req_7ABCDEFGHIJK approve --digest 2f1b03c7aa9e4d10 --reason "Slack is down, agreed with Ingrid by phone"`,
 		Args: cli.Args(2, 2),
@@ -63,7 +63,7 @@ Exit codes: 0 it is decided · 1 it can't be decided so · 2 wrong usage · 3 it
 			return decideAtTerminal(cmd, o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Reason, "reason", "", "why; people are told, and so is the agent of a rejection")
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "why; people are told, and the agent is told why a call was rejected")
 	cmd.Flags().StringVar(&o.Digest, "digest", "", "for approve: the digest of the arguments that you were shown, or its first 12 characters")
 	return cmd
 }

@@ -76,7 +76,7 @@ decided what; the exit code is 1 when anything differs from what the file expect
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8484", "where the page is served")
-	f.StringVar(&o.data, "data", "", "directory that keeps everything; started again on it, the demo continues. Nothing is kept without it")
+	f.StringVar(&o.data, "data", "", "directory that keeps everything, so that the demo can be continued later; nothing is kept without it")
 	f.StringVar(&o.policy, "policy", "", "another policy file than the demo's")
 	f.StringVar(&o.transport, "transport", string(config.SocketMode), "how the workspace's events reach the bot: socket or http")
 	f.BoolVar(&o.noBrowser, "no-browser", false, "do not open the page in the browser")

@@ -124,7 +124,7 @@ func (c *interruptedRun) between(t *agent.Tool) {
 	}
 }
 
-// takes reports whether this run of a tool is the one to interrupt, and whether it acts before.
+// takes reports whether this run of a tool is the one to interrupt, and whether the tool acts before the interruption.
 func (c *interruptedRun) takes(tool string) (cut, acted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // slowly is a model that writes a paragraph every two seconds, and then ends as the test says.
 type slowly struct {
 	paragraphs []string
-	breaks     atomic.Bool // it breaks off instead of ending, and is down from then on
+	breaks     atomic.Bool // the answer is cut off instead of ending, and the model is down from then on
 	asked      atomic.Int64
 }
 
@@ -163,8 +163,8 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestDraftOfManyBlocks: a model that writes more at once than a message can hold has a draft, with as much as fits. The
-// answer is shown whole at the end.
+// TestDraftOfManyBlocks: if a model writes more at once than a message can hold, the draft shows as much as fits. In
+// the end the whole answer is shown.
 func TestDraftOfManyBlocks(t *testing.T) {
 	var lines []string
 	for i := range 200 {

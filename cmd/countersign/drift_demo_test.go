@@ -125,7 +125,7 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 		t.Fatal(said)
 	}
 	hangup <- syscall.SIGHUP
-	hangup <- syscall.SIGHUP // taken once the first one is done with
+	hangup <- syscall.SIGHUP // received only after the first one was handled
 	third := sam.says("#support", "", "@Countersign refund 10 USD of order ORD-131, the box was damaged")
 	teo.clicks("countersign", "", "Approve", "Refund of $10.00 for order ORD-131")
 	sam.sees("#support", third, "I refunded $10.00")

@@ -105,7 +105,7 @@ func (b *synctestHarness) settledSaying(thread, want string) {
 }
 
 // A tool asks in the middle of its run, the requester fills in the form, and the tool gets exactly these values; its
-// timeout stands still meanwhile.
+// timeout does not run meanwhile.
 func TestToolAsksAndIsAnswered(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to? <!channel> *approved by Teo*", Schema: json.RawMessage(tripForm)}
@@ -175,7 +175,7 @@ func (b *synctestHarness) submit(who string, v workspaceclient.View, fields map[
 	return nil
 }
 
-// isTold reports whether sam got a text in a thread that only sam sees.
+// isTold reports whether sam got an ephemeral message with a text in a thread.
 func (b *synctestHarness) isTold(thread, words string) bool {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)

@@ -56,7 +56,7 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 			case o.observed:
 				return observedTask.do(cmd.Context(), o.since, nil, cmd.OutOrStdout())
 			case o.since != 0:
-				return cli.Misused("--since goes with --observed; when a call is made is said with --at")
+				return cli.Misused("--since goes with --observed; --at sets the time of a call")
 			}
 			return explain(cmd.OutOrStdout(), o)
 		},
@@ -65,7 +65,7 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 	f.StringVar(&o.policy, "policy", "", "the policy file; COUNTERSIGN_POLICY without it")
 	f.StringVar(&o.tool, "tool", "", "the tool that is called")
 	f.StringVar(&o.args, "args", "{}", "its arguments, as JSON")
-	f.StringSliceVar(&o.requester, "requester", nil, "the user id of who asks, such as U0100, or several; nobody in particular without it")
+	f.StringSliceVar(&o.requester, "requester", nil, "the user ids of the people who ask, such as U0100; nobody in particular without it")
 	f.StringSliceVar(&o.author, "author", nil, "user ids of others who wrote in the conversation: from high risk on they can't approve either")
 	f.StringVar(&o.agent, "agent", "", "the agent; the policy's first without it")
 	f.StringVar(&o.channel, "channel", "", "the channel's id, as conversation.channel has it")

@@ -54,7 +54,7 @@ func (f *foreignModel) complete(w http.ResponseWriter, r *http.Request) {
 		Tools []struct{ Function struct{ Name string } }
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || !in.Stream || in.Model != "vendor/strange-7b" || r.Header.Get("Authorization") != "Bearer secret" {
-		f.complain(w, "a request that is no streamed one for the model with its key: %v", err)
+		f.complain(w, "not a streamed request for the model, with its key: %v", err)
 		return
 	}
 	results, open, amount := 0, map[string]bool{}, ""

@@ -110,7 +110,7 @@ func (g *growing) make(thread string, finished bool) original {
 		_, run, err := wf.Runs.Claim(ctx, o.execution.ID)
 		must(err)
 		if !run {
-			g.t.Fatal("the refund was not to be run")
+			g.t.Fatal("the refund can't be run")
 		}
 		must(wf.Runs.Finish(ctx, o.execution.ID, true, `{"refunded":"49.99"}`))
 		must(wf.Turns.Answer(ctx, heard.Turn, 1, "I refunded $49.99.", 100))

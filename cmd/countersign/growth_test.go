@@ -28,7 +28,8 @@ type grown struct {
 }
 
 // TestGrowth measures what grows with a store: start, heap, decision time, file size. COUNTERSIGN_WAITING=1000000 makes
-// it long, and judges the time of a start: the short form runs beside other tests, on any machine.
+// it long. Only the long form judges the time of a start, because the short one runs beside other tests, on any
+// machine.
 func TestGrowth(t *testing.T) {
 	const short = 500
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)

@@ -174,8 +174,8 @@ func awaitHandled(ctx context.Context, db store.Store) error {
 	}
 }
 
-// tools are the bot's tools. The shop's refunds act as those of a system without idempotency keys, and are the points
-// at which the process may be killed.
+// tools are the bot's tools. With the shop's tools, the process may be killed during a refund, and a refund acts like
+// that of a system without idempotency keys.
 func (f *fate) tools(c witnessConfig, log *slog.Logger) (*catalog.Catalog, error) {
 	switch {
 	case c.Server != "":

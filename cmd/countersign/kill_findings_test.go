@@ -156,8 +156,8 @@ func (v *findings) conversation(r store.Reader, a *ask) {
 	}
 }
 
-// told checks that people were told of each turn that was under way at two deaths. It was tried again, because
-// otherwise it would have no answer.
+// told checks that people were told of each turn that was stopped because two processes died during it. Somebody tried
+// such a turn again, or it would have no answer.
 func (v *findings) told(r store.Reader, turn approvers.Turn) {
 	messages, err := r.OutboxMessagesOf(turn.ID)
 	if err != nil {

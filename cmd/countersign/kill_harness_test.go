@@ -84,7 +84,7 @@ func newKillHarness(t *testing.T, seed uint64, policy string, speaks func(*killH
 	if err := os.WriteFile(c.conf.Policy, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	retries := make([]time.Duration, 200) // unless a campaign wants none, events come again until they are taken: what a person said is never lost for good
+	retries := make([]time.Duration, 200) // by default Slack repeats each event until it is acknowledged, so that no message is lost for good
 	for i := range retries {
 		retries[i] = 100 * time.Millisecond
 	}
@@ -205,7 +205,7 @@ func (c *killHarness) awaitHandled(bot *process) {
 
 // end sends a signal and waits for the process. It returns an error if the process had been killed, or had failed.
 func (p *process) end(s syscall.Signal) error {
-	p.cmd.Process.Signal(s) // one that is gone can't be signalled; Wait knows
+	p.cmd.Process.Signal(s) // a process that has ended can't be signalled; Wait returns its error
 	<-p.gone
 	p.in.Close()
 	return p.err

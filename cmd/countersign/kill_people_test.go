@@ -134,7 +134,7 @@ func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]
 var orders = []string{"ask", "once", "act look", "ask once", "act ask then once", "look ask ask", "act then ask look", "once act"}
 
 func (c *killHarness) order(ctx context.Context, who workspaceclient.Client, n int) error {
-	number := fmt.Sprint(1000 + n) // of one length: no number is the beginning of another
+	number := fmt.Sprint(1000 + n) // all of one length, so that no number is a prefix of another
 	root, err := who.Say(ctx, "#support", "", "@Countersign do "+orders[n%len(orders)]+" #"+number)
 	if err != nil {
 		return err
@@ -196,8 +196,8 @@ func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t cli
 			c.form(ctx, who, t, ref, map[string]string{"reason": "seen"})
 		}
 		return
-	case "approve", "approve_all", "try_again": // the turn was under way when two processes were killed
-	default: // what asks for more people, or changes the arguments
+	case "approve", "approve_all", "try_again": // try_again: the turn was stopped, because two processes were killed during it
+	default: // buttons that ask for more people, or change the arguments
 		return
 	}
 	c.press(ctx, who, t, deed{user: who.User, does: t.ActionID, ref: ref})
@@ -225,7 +225,7 @@ func (c *killHarness) form(ctx context.Context, who workspaceclient.Client, t cl
 	if err != nil {
 		return
 	}
-	if len(open) > 0 { // a bot that died left them as they were
+	if len(open) > 0 { // forms that a killed bot left open
 		c.post(ctx, who, "/views/"+open[len(open)-1].ID+"/close", map[string]bool{"all": true})
 	}
 	if !c.press(ctx, who, t, deed{user: who.User, does: "open", ref: ref}) {

@@ -104,8 +104,8 @@ var recoveryPoints = []string{
 	"Recover" + testkit.BehindCommit,
 }
 
-// begin has a first bot listen, over HTTP if that is the transport of the tests. What people write from then on is
-// answered, also what Slack gives up to deliver: it delivers each event once.
+// begin starts the first bot, which listens over HTTP if that is the transport of the tests. Every message from then on
+// must be answered, even if its delivery fails: Slack delivers each event once.
 func (c *killHarness) begin() {
 	c.Helper()
 	if usualTransport() == "http" {
@@ -202,7 +202,7 @@ func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 		c.awaitUp(bot)
 	}
 	if wakeup := c.wakeups[m.wakeup]; wakeup != nil {
-		select { // what rang before doesn't count
+		select { // earlier wake-ups don't count
 		case <-wakeup:
 		default:
 		}

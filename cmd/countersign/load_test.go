@@ -222,8 +222,8 @@ func (l *load) waiting() map[string]int {
 	return out
 }
 
-// answers counts the runs, and returns the times from the end of each run to its answer in the thread, as far as it is
-// there.
+// answers counts the runs, and returns the times from the end of each run to its answer in the thread, for the answers
+// that are there.
 func (l *load) answers() (runs int, took []time.Duration) {
 	posted := map[string]time.Time{}
 	l.mu.Lock()

@@ -176,7 +176,7 @@ func TestLostPostsAtRandomClocks(t *testing.T) {
 		j.books()
 		j.Logf("conversations=%d messages=%d lost_or_killed=%d jumps=%d", 3*n, messages, lost, times)
 		if lost < n/4 || times < n/4 {
-			j.Errorf("too little got lost, or the clock stood")
+			j.Errorf("too little got lost, or the clock did not jump")
 		}
 	})
 }

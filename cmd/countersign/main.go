@@ -2,12 +2,12 @@
 //
 // The commands, and the files that have them:
 //
-//	serve               serve.go: opens everything; run.go: wires and runs the parts; hold.go: a bot that must not begin
+//	serve               serve.go: opens everything; run.go: wires and runs the parts; hold.go: a bot that must not start
 //	check, explain      check.go, replay.go (check --replay), explain.go
 //	doctor, manifest    doctor.go, manifest.go: setting up Slack
 //	tools               tools.go (list, show), tools_pin.go
 //	pending, decide     pending.go, decide.go
-//	report              report.go: what became of a run
+//	report              report.go: the outcome of a run
 //	pause, resume       pause.go
 //	audit               audit.go (list, export, evidence, pace), audit_verify.go, audit_erase.go, audit_accept.go;
 //	                    seal.go (audit key)

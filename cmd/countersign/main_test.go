@@ -14,8 +14,8 @@ import (
 // scratch is a directory that all tests share. It is removed at the end.
 var scratch string
 
-// The test binary is several programs: with the variable witnessEnv it is the bot of the kill campaign, and called by
-// the name countersign it is the program.
+// The test binary is several programs: with the variable witnessEnv it is the bot of the kill campaign, and under the
+// name countersign it is the program itself.
 func TestMain(m *testing.M) {
 	if conf := os.Getenv(witnessEnv); conf != "" {
 		os.Exit(witnessMain(conf))
@@ -36,7 +36,7 @@ func (t tests) Run() int {
 	scratch = dir
 	flag.Parse()
 	if !testing.Verbose() {
-		stderr = io.Discard // what tests expect of it they read from a process of its own
+		stderr = io.Discard // tests that check the log start a process of their own
 	}
 	return t.M.Run()
 }

@@ -47,7 +47,7 @@ With --transport http it needs the public address at which Slack reaches the bot
 	f.StringVar(&o.transport, "transport", string(config.SocketMode), "how Slack's events come in: socket or http")
 	f.StringVar(&o.url, "url", "", "with --transport http: the bot's public address, such as https://bot.example.com")
 	f.StringVar(&o.name, "name", "Countersign", "what the app is called in Slack")
-	f.StringVar(&o.policy, "policy", "", "a policy file, whose prompts for direct messages people are offered")
+	f.StringVar(&o.policy, "policy", "", "a policy file; people are offered its prompts in direct messages")
 	f.StringVar(&o.format, "format", "json", "json or yaml")
 	fileFlag(cmd, &file)
 	return cmd

@@ -47,7 +47,7 @@ func newMetrics(s store.Store, policy func() *approvers.Policy) *metrics {
 			Name: "countersign_decisions_quick_total", Help: "Approvals in less than 3 s after the card was shown.",
 		}, []string{"role", "tool"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "countersign_requests_total", Help: "Requests that came to an end, by the state in which they did.",
+			Name: "countersign_requests_total", Help: "Requests that came to an end, by their last state.",
 		}, []string{"state", "tool"}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "countersign_runs_total", Help: "Runs of tools that came to an end: succeeded, failed, or unknown.",
@@ -64,7 +64,7 @@ func newMetrics(s store.Store, policy func() *approvers.Policy) *metrics {
 		}, []string{"method", "outcome"}),
 	}
 	m.httpRequests = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "countersign_slack_requests_total", Help: "Requests that came in where Slack's are expected, by the status of the answer.",
+		Name: "countersign_slack_requests_total", Help: "HTTP requests at the address for Slack's requests, by the status of the answer.",
 	}, []string{"status"})
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_requests_waiting", Help: "Requests that wait for people or for their run. Not counted beyond 10000.",
@@ -276,7 +276,7 @@ type feedbackMetrics struct {
 
 // watchFeedback adds the metrics of ratings.
 func (m *metrics) watchFeedback(wf *workflow.Workflow, log *slog.Logger) {
-	m.registry.MustRegister(feedbackMetrics{wf, log, prometheus.NewDesc("countersign_answer_feedback", "Opinions of people on answers, each person's last one: good, or poor.", []string{"agent", "rating"}, nil)})
+	m.registry.MustRegister(feedbackMetrics{wf, log, prometheus.NewDesc("countersign_answer_feedback", "Ratings of answers by people, the last one of each person: good, or poor.", []string{"agent", "rating"}, nil)})
 }
 
 func (r feedbackMetrics) Describe(out chan<- *prometheus.Desc) { out <- r.desc }

@@ -18,7 +18,7 @@ import (
 var modelOutages = []struct {
 	name   string
 	wire   wireState
-	answer http.HandlerFunc // in the model's place; nil: the wire is what is wrong
+	answer http.HandlerFunc // answers in the model's place; nil: the network fails
 	stops  time.Duration
 }{
 	{name: "refuses", wire: wireRefuses, stops: 2 * time.Minute},

@@ -98,7 +98,7 @@ func TestStoreMoved(t *testing.T) {
 			}
 			m.env = append(m.env, "COUNTERSIGN_STORE=bolt:"+rescued)
 			if out := m.exits(cli.ExitDone, "pending"); !strings.Contains(out, "Refund of $20.00") {
-				t.Errorf("what was saved has not what waits:\n%s", out)
+				t.Errorf("the saved copy lacks the waiting request:\n%s", out)
 			}
 			m.exits(cli.ExitDone, "audit", "verify")
 			c.back(m)

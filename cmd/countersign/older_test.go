@@ -16,9 +16,8 @@ import (
 )
 
 // An old copy replaces the store while the bot is stopped. A call that was approved and has run since the copy would
-// run again under the same execution id. Nothing runs until an operator accepts the loss by name. Then the bot
-// continues by itself, requests that could run twice are closed, and neither the next start nor audit verify reports
-// anything.
+// run again under the same execution id. Nothing runs until an operator accepts the loss. Then the bot continues by
+// itself, requests that could run twice are closed, and neither the next start nor audit verify reports anything.
 func TestOldStoreIsHeld(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
@@ -54,7 +53,7 @@ func TestOldStoreIsHeld(t *testing.T) {
 			m.exits(cli.ExitDone, "backup", filepath.Join(m.dir, "held.db"))
 			m.exits(cli.ExitNo, "audit", "verify")
 			if strings.Contains(m.bot.text(), "connected to Slack") {
-				t.Error("it takes in what Slack delivers")
+				t.Error("it receives deliveries from Slack")
 			}
 			_, number, _ := strings.Cut(report, "accept-loss --head ")
 			number, _, _ = strings.Cut(number, " ")
@@ -87,7 +86,7 @@ func TestOldStoreIsHeld(t *testing.T) {
 			m.exits(cli.ExitDone, "audit", "verify")
 			aside, err := filepath.Glob(m.store + ".heads.replaced-*")
 			if err != nil || len(aside) != 1 || readText(t, aside[0]) != heads {
-				t.Errorf("the heads that the loss was accepted of are not kept: %q, %v", aside, err)
+				t.Errorf("the heads that cover the lost records are not kept: %q, %v", aside, err)
 			}
 			if out := m.exits(cli.ExitNo, "audit", "verify", "--heads", aside[0]); !strings.Contains(out, "history was replaced") && !strings.Contains(out, "not in the store") {
 				t.Errorf("the proof proves nothing:\n%s", out)
@@ -112,7 +111,7 @@ func TestKilledBotIsNotHeld(t *testing.T) {
 		for range 3 {
 			sam.says("#support", "", "@Countersign where is order ORD-131?")
 		}
-		time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond) // into the second in which heads are signed and brought
+		time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond) // within the second in which heads are signed and shipped
 		if err := bot.end(syscall.SIGKILL); err == nil {
 			t.Fatal("it was not killed")
 		}

@@ -28,7 +28,7 @@ var outageKinds = []struct {
 		b.ws.DropSockets()
 		return func() { b.becomes(nil) }
 	}},
-	{name: "deaf", begin: func(b *synctestHarness) func() { // it does what is asked as long as anybody asks, and no answer arrives
+	{name: "deaf", begin: func(b *synctestHarness) func() { // Slack carries out each call, but no answer arrives
 		b.becomes(func(apiCall) callFate { return callUnheard })
 		b.ws.DropSockets()
 		return func() { b.becomes(nil) }
@@ -100,7 +100,7 @@ func (o *outage) before() (shown map[string]workspaceclient.Message) {
 	for _, n := range []string{"grave old", "plain old", "patient old"} {
 		o.says(n + strings.Fields(n)[0])
 	}
-	o.pass(25 * time.Minute) // three of five minutes are left to those that wait for half an hour, when it begins
+	o.pass(25 * time.Minute) // requests with half an hour have five minutes left, three of them when the outage begins
 	o.names = append(o.names, "oldgrave", "oldplain", "oldpatient")
 	var lost atomic.Bool
 	o.becomes(func(c apiCall) callFate { // one answer is lost, before anything is wrong
@@ -145,9 +145,9 @@ func (o *outage) during(shown map[string]workspaceclient.Message) {
 		o.Errorf("the operator was told %d times that Slack is down", n)
 	}
 	o.pass(o.lasts/2 - time.Since(o.began))
-	if o.heard { // a click behind the deadline that comes in
+	if o.heard { // a click after the deadline reaches the bot
 		if err := o.approve("teo", "oldplain", shown["oldplain"]); err != nil {
-			o.Errorf("a click behind the deadline: %v", err)
+			o.Errorf("a click after the deadline: %v", err)
 		}
 	}
 	if o.restarts {
@@ -238,7 +238,7 @@ func (o *outage) eachShownOnce() {
 	}
 }
 
-// nothingLive checks that only waiting requests have buttons that act; those that are over keep Details….
+// nothingLive checks that only waiting requests have buttons that act. Finished requests keep only Details….
 func (o *outage) nothingLive() {
 	for _, s := range o.outbox() {
 		if s.TS == "" || s.State == store.OutboxRemoved {
@@ -264,9 +264,9 @@ func (o *outage) nothingLive() {
 	}
 }
 
-// order checks that the most important messages are shown within moments, or one after the other as fast as Slack
-// accepts them in their place, whatever else waits. A lead may be told of a request after Slack is back: that message
-// waits from then on.
+// order checks that the most important messages are shown within seconds, whatever else waits. Several for one channel
+// follow each other as fast as Slack accepts them there. A lead may be told of a request after Slack is back: that
+// message waits from then on.
 func (o *outage) order() {
 	wanted, answers := map[string]time.Time{}, map[string]bool{}
 	for _, s := range o.outbox() {
@@ -302,8 +302,8 @@ func (o *outage) order() {
 	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
 }
 
-// wanted is the time since when Slack could have shown an outbox message: since it, or the message that it is a
-// copy, was created, or since Slack was back.
+// wanted is the time from which Slack could have shown an outbox message: when it, or the message that it copies, was
+// created, or when Slack was back, whichever is later.
 func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt
 	for _, other := range o.outbox() {

@@ -13,8 +13,8 @@ import (
 )
 
 func pauseCommand() *cobra.Command {
-	return pausing("pause", "Stops every run of a tool and every call of the model, at once", `Nothing is run and no model is called until "countersign resume", also after a restart. People can decide meanwhile, and are told. The clocks of what waits run
-on: what nobody decides in time is rejected, paused or not.`, pauseTask)
+	return pausing("pause", "Stops every run of a tool and every call of the model, at once", `Nothing is run and no model is called until "countersign resume", also after a restart. People can decide meanwhile, and are told. Deadlines keep
+running: a request that nobody decides in time is rejected, paused or not.`, pauseTask)
 }
 
 func resumeCommand() *cobra.Command {

@@ -30,13 +30,13 @@ func TestPauseSurvivesAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	teo.clicks("countersign", "", "Pause everything", "Pause everything?")
-	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Everything is paused by")
-	teo.clicks("countersign", "", "Approve", "Refund of $49.99 for order ORD-123", "Everything is paused by")
+	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Everything has been paused by")
+	teo.clicks("countersign", "", "Approve", "Refund of $49.99 for order ORD-123", "Everything has been paused by")
 	sam.sees("#support", root, "It starts when the pause ends")
 	bot.end(syscall.SIGKILL)
 
 	bot, admin := p.serve()
-	if status, body := get(t, admin+"/readyz"); status != 200 || !strings.Contains(body, "running: everything is paused by T0001/U0002 since ") || !strings.Contains(body, ": wrong refunds\n") {
+	if status, body := get(t, admin+"/readyz"); status != 200 || !strings.Contains(body, "running: everything has been paused by T0001/U0002 since ") || !strings.Contains(body, ": wrong refunds\n") {
 		t.Errorf("/readyz answers %d: %s", status, body)
 	}
 	if _, body := get(t, admin+"/metrics"); !strings.Contains(body, "\ncountersign_paused 1\n") {
@@ -44,9 +44,9 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	}
 	// A message in a new thread is answered with the pause, so the bot had enough time to start a run.
 	second := sam.says("#support", "", "@Countersign where is order ORD-124?")
-	sam.sees("#support", second, "Everything is paused by", "wrong refunds")
+	sam.sees("#support", second, "Everything has been paused by", "wrong refunds")
 	sam.sees("#support", root, "It starts when the pause ends")
-	teo.clicks("countersign", "", "Resume", "Everything is paused by")
+	teo.clicks("countersign", "", "Resume", "Everything has been paused by")
 	sam.sees("#support", root, "I refunded $49.99")
 	sam.sees("#support", second, "ORD-124")
 	if _, body := get(t, admin+"/metrics"); !strings.Contains(body, "\ncountersign_paused 0\n") {

@@ -28,8 +28,8 @@ func pendingCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pending [REQUEST]",
 		Short: "Lists what waits for people, and what somebody must check",
-		Long: `Lists what waits for a decision, what was approved and has not run, and runs with an unknown outcome. With the id of a request it shows all of it:
-what somebody has to see who decides it at the command line. What a terminal would hide or obey is written as ⟨…⟩.
+		Long: `Lists what waits for a decision, what was approved and has not run, and runs with an unknown outcome. With the id of a request it shows the
+whole request, as a person who decides it at the command line has to see it. Characters that a terminal would hide or obey are written as ⟨…⟩.
 
 It works while the bot runs, and on the store of a bot that does not. docs/operate.md says what to do next.`,
 		Example: `  countersign pending req_7ABCDEFGHIJK`,
@@ -103,7 +103,7 @@ type pending struct {
 	Unknown  []unknownRun    `json:"unknown"` // runs with an unknown outcome
 	// Refused is what Slack refuses in this workspace.
 	Refused []settings.Refusal `json:"slack_refuses,omitempty"`
-	// Undelivered is what Slack stands in the way of, other than cards.
+	// Undelivered lists what Slack does not let the bot deliver or delete, other than cards.
 	Undelivered undelivered `json:"undelivered,omitzero"`
 }
 
@@ -301,7 +301,7 @@ func whereText(c store.Conversation) string {
 }
 
 // onHomeTab says where a request without a card can be decided.
-const onHomeTab = "who may decide it finds it on the app's Home tab"
+const onHomeTab = "people who may decide it find it on the app's Home tab"
 
 // cardTrouble describes the cards of a request that people can't see, and says whether they see any.
 func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error) {
@@ -315,7 +315,7 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	if req.ReachesNobody() {
 		out = append(out, "Slack shows it to nobody since "+cli.Moment(req.Unreached.Since)+" ("+visible.Line(req.Unreached.Cause)+"); "+onHomeTab)
 	}
-	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody() // in a bundle, in a card queue, or said already
+	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody() // in a bundle, in a card queue, or already reported
 	for _, s := range messages {
 		if s.Kind != store.OutboxCard && s.Kind != store.OutboxEscalation {
 			continue
@@ -336,7 +336,7 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 // print lists everything that waits, in full if one item was asked for.
 func (p pending) print(out io.Writer, whole bool) {
 	if p.Paused != nil {
-		fmt.Fprintf(out, "Everything is paused, by %s since %s: %s\n\n", visible.Line(string(p.Paused.By)), cli.Moment(p.Paused.At), visible.Line(p.Paused.Reason))
+		fmt.Fprintf(out, "Everything has been paused by %s since %s: %s\n\n", visible.Line(string(p.Paused.By)), cli.Moment(p.Paused.At), visible.Line(p.Paused.Reason))
 	}
 	for i, r := range p.Requests {
 		if i > 0 {
@@ -539,7 +539,7 @@ func printHistory(out io.Writer, r approvers.Request) {
 			text += ", in place of everybody who was asked"
 		}
 		if d.Fallen {
-			text += ", counts no more"
+			text += ", no longer counts"
 		}
 		if d.Reason != "" {
 			text += ": " + d.Reason

@@ -58,7 +58,7 @@ func TestReload(t *testing.T) {
 	becomes := func(data []byte) {
 		write(t, path, data)
 		hangup <- syscall.SIGHUP
-		hangup <- syscall.SIGHUP // taken once the first one is done with
+		hangup <- syscall.SIGHUP // received only after the first one was handled
 	}
 	sam, teo, ingrid := h.watcher("sam"), h.watcher("teo"), h.watcher("ingrid")
 	first := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")

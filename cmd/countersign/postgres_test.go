@@ -9,8 +9,8 @@ import (
 	"countersign/internal/testkit/pgserver"
 )
 
-// The scripts of testdata/postgres run the program on a database: setting it up, the whole way of a call, and what is
-// said when something is wrong.
+// The scripts of testdata/postgres run the program on a database: setting it up, a call from the message to the run,
+// and the errors when something is wrong.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")

@@ -126,7 +126,8 @@ func TestStopBesideProgress(t *testing.T) {
 	})
 }
 
-// A tool that reports wrong progress, two tools at once, and a tool that reports after its answer.
+// One tool reports impossible progress, and another one reports after its answer. The step shows no impossible figure,
+// no progress of the ended run, and no line of its own for a tool's words.
 func TestProgressOfLiars(t *testing.T) {
 	odd := []agent.Progress{
 		{Done: 5, Total: 10}, {Done: 2, Total: 10}, {Done: 1e308, Total: 1e-308}, {Done: math.NaN(), Total: math.NaN()}, {Done: -7, Total: 3}, {Done: math.Inf(1), Total: math.Inf(1)},

@@ -31,7 +31,7 @@ func TestReachWithoutModel(t *testing.T) {
 	}
 }
 
-// A command on a missing store says so, and that there was one, by its signed heads.
+// A command on a missing store says that the store is missing, and that there was one if there are signed heads of it.
 func TestMissingStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "countersign.db")
 	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)

@@ -56,7 +56,7 @@ func TestRefreshedSockets(t *testing.T) {
 	})
 }
 
-// refreshed counts people's messages and commands meanwhile.
+// refreshed counts people's messages and commands during the replacements.
 type refreshed struct {
 	*synctestHarness
 	rnd     *rand.Rand

@@ -35,7 +35,7 @@ import (
 // sending are the methods with which a message is shown.
 var sending = []string{"chat.postMessage", "chat.update", "chat.startStream", "chat.appendStream", "chat.postEphemeral", "views.publish", "response_url"}
 
-// refusalsOf are all ways in which Slack refuses that are tried; a few of each sort in the short version.
+// refusalsOf returns the refusals that are tried: all, or a few of each sort in the short version.
 func refusalsOf(long bool) (list []refusalRule) {
 	add := func(r refusalRule) {
 		r.name = strings.ReplaceAll(fmt.Sprintf("%s %s%s", r.name, r.code, map[bool]string{true: " with a reason"}[r.reason]), "  ", " ")
@@ -112,9 +112,9 @@ func refusalsOf(long bool) (list []refusalRule) {
 	return list
 }
 
-// TestRefusals has Slack refuse one thing after another, while every kind of message is to be shown: kinds of blocks,
-// changes, deletions, streams, files, statuses, and for a while every post. Each answer is there in the end, no button
-// is left on a settled card, and the log says what was refused.
+// TestRefusals has Slack refuse one thing after another: kinds of blocks, changes, deletions, streams, files, statuses,
+// and for a while every post. Each time the bot has to show every kind of message. Each answer is there in the end, no
+// button is left on a settled card, and the log says what was refused.
 //
 // COUNTERSIGN_REFUSALS=2 tries every refusal, instead of a few of each sort.
 func TestRefusals(t *testing.T) {
@@ -124,7 +124,7 @@ func TestRefusals(t *testing.T) {
 	for _, r := range refusalsOf(long) {
 		t.Run(r.name, func(t *testing.T) {
 			var one refusalSum
-			defer func() { // also where the test has failed
+			defer func() { // even if the test has failed
 				sum.refusals += one.refusals
 				sum.lost += one.lost
 				sum.live += one.live
@@ -174,7 +174,7 @@ func outboxKinds(t *testing.T) (kinds []store.OutboxKind) {
 	return kinds
 }
 
-// refusalSum counts what came of refusals.
+// refusalSum counts the effects of refusals.
 type refusalSum struct {
 	refusals, lost, live, silent int
 	kinds                        map[string]bool // kinds of outbox messages, and methods, that were refused
@@ -204,7 +204,7 @@ func (t wantedKindsTx) PutOutboxMessage(s store.OutboxMessage) error {
 	return t.Tx.PutOutboxMessage(s)
 }
 
-// kindOf returns the kind of an outbox message; empty: it is none.
+// kindOf returns the kind of an outbox message, or "" if there is no such message.
 func (k *wantedKinds) kindOf(message string) store.OutboxKind {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -222,7 +222,8 @@ type refusedWorld struct {
 	unasked []string // questions that nobody could read while they could be answered
 }
 
-// refusedTools are the tools of the campaign that synctestPolicy lacks, and what it has before its tools.
+// refusedTools replaces the line "tools:" of synctestPolicy. It adds settings, and the tools that only this campaign
+// uses.
 const refusedTools = `paused_by: [director]
 audit: {channel: "#support-approvals", every: 10m}
 caps: {approver: 4}
@@ -379,7 +380,7 @@ func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scri
 	return w.synctestHarness.think(ctx, r)
 }
 
-// says is what sam says in a thread of its own.
+// says posts a message of sam's in a thread of its own.
 func (w *refusedWorld) says(text string) string {
 	thread := w.synctestHarness.says(text)
 	w.threads = append(w.threads, thread)
@@ -659,10 +660,10 @@ func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 	return all
 }
 
-// harmless are the buttons that may stay when what they are about is over.
+// harmless are the buttons that may stay when their subject is settled.
 var harmless = []string{render.ActArguments, render.ActPage, render.ActFeedback, render.ActAskAgain, render.ActTakeBack, render.ActTryAgain}
 
-// isOver reports whether what a button is about is decided, answered or ended.
+// isOver reports whether the subject of a button is decided, answered or ended.
 func isOver(r store.Reader, ref string) bool {
 	if q, err := r.Request(ref); err == nil {
 		return !q.State.Open()

@@ -16,10 +16,10 @@ import (
 	"countersign/store"
 )
 
-// refusalRule is one way in which Slack refuses. It answers calls of some methods itself, and does nothing of them.
+// refusalRule is one way in which Slack refuses. It answers calls of some methods itself, and does not carry them out.
 type refusalRule struct {
 	name    string
-	methods []string // that are refused; a final * stands for any end
+	methods []string // that are refused; a final * matches any ending
 	kinds   []string // only calls with such a kind of block are refused; "any" is every block
 	named   bool     // only calls with metadata are refused
 	reason  bool     // Slack says which block it is
@@ -88,7 +88,7 @@ func (p *refusingSlack) kindShown(method, outboxID string, form url.Values) stor
 	return ""
 }
 
-// refuses begins to refuse.
+// refuses sets what is refused from now on.
 func (p *refusingSlack) refuses(r refusalRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

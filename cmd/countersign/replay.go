@@ -51,7 +51,7 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string) 
 	return errors.Join(r.sum(), left)
 }
 
-// fixturesFrom reads the calls. left says what of the history is damaged and was left out.
+// fixturesFrom reads the calls. left names the damaged records of the history that were left out.
 func fixturesFrom(ctx context.Context, name string) (calls []config.Fixture, left, err error) {
 	if name != stored {
 		calls, err = config.ReadFixtures(name)
@@ -313,7 +313,7 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 }
 
 // spoke returns the requesters of a call, the last one last, and the authors of the model's input. For a call without a
-// request the authors are not stored; then everybody counts who had written in the conversation by then.
+// request the authors are not stored; then everybody who had written in the conversation before the turn counts as one.
 func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, authors []string, err error) {
 	messages, err := r.Messages(call.Conversation, 0)
 	if err != nil {

@@ -23,8 +23,8 @@ func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RUN happened|did-not|leave --reason …",
 		Short: "Reports the outcome of a run whose outcome is unknown",
-		Long: `Answers for the people who are asked whether a run happened: it did, with its result as the reason; it did not; or leave it, and the agent is told that the outcome is unknown.
-"countersign pending" lists such runs. It is recorded as operator:LOGIN. A run is not started again by it.`,
+		Long: `Answers, in place of the people who are asked, whether a run happened. With happened, give its result as the reason. With leave, the agent is told that the outcome is
+unknown. "countersign pending" lists such runs. The report is recorded as operator:LOGIN. It does not start the run again.`,
 		Example: `  countersign report exec_7ABCDEFGHIJK happened --reason "refund RF-9, seen at the bank"`,
 		Args:    cli.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +39,7 @@ func reportCommand() *cobra.Command {
 			return reportTask.do(cmd.Context(), f, nil, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&f.Reason, "reason", "", "how you know; the result, where it happened. People and the agent are told")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "how you know, or the result if it happened; people and the agent are told")
 	return cmd
 }
 

@@ -30,10 +30,10 @@ func restoreCommand() *cobra.Command {
 		Short: "Puts a backup in the place of the store, while no bot runs",
 		Long: `Checks the backup, closes everything in it that could act, and puts it where COUNTERSIGN_STORE says. What was there stays beside it.
 
-What happened after the backup was made is unknown. So requests that were open in it are voided, runs under way count as unknown, turns stop, and grants
-end: what was decided and run since is never decided and run again. People are told by their cards and threads when the bot starts.
+What happened after the backup was made is unknown. Therefore requests that were open in it are voided, runs in progress get an unknown outcome, turns stop, and grants
+end: a call that was decided and run since then is never decided and run again. People are told by their cards and threads when the bot starts.
 
-The file of signed heads goes beside, too: it proves what was there. Where heads are sent elsewhere as well, those that come now begin anew after the backup.`,
+The file of signed heads is also renamed and kept, because it proves what was there. If heads are sent to other places as well, the next ones continue from the backup.`,
 		Example: `  countersign restore /var/backups/countersign-2026-03-02.db`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -39,10 +39,10 @@ func TestRetentionUnderLoad(t *testing.T) {
 	began := time.Now()
 	var with, without []time.Duration
 	var erased workflow.Retained
-	lasts := 500 * time.Millisecond // how long retention does
+	lasts := 500 * time.Millisecond // how long retention takes
 	for range times {
 		a.fill(requests)
-		for range 2 { // first the conversations are old enough, then the records, of which the last says that the texts were erased
+		for range 2 { // first the conversations are old enough, then the records: the newest of a chain reports that its texts were erased
 			a.later(40 * 24 * time.Hour)
 			without = append(without, a.while(func() { time.Sleep(lasts) })...)
 			before := erased
@@ -253,7 +253,7 @@ func (a *archive) end(ctx context.Context, turn, ending string) error {
 		execution = r.Execution
 	}
 	if _, run, err := a.workflow.Runs.Claim(ctx, execution); err != nil || !run {
-		return fmt.Errorf("it was not to be run: %w", err)
+		return fmt.Errorf("the call can't be run: %w", err)
 	}
 	if ending == "unknown" {
 		return errors.Join(a.workflow.Runs.MarkUnknown(ctx, execution), a.workflow.Runs.Report(ctx, workflow.Click{At: a.now(), Who: boss, Execution: execution, Reason: "seen at the bank"}, workflow.Happened))
@@ -272,7 +272,7 @@ func (a *archive) fill(n int) {
 	g.Go(func() error {
 		thread := fmt.Sprint("all ", a.n.Add(1))
 		for i := range n / 2 {
-			if _, err := a.one(a.Context(), thread, endings[i%(len(endings)-1)]); err != nil { // none that waits, and holds up the rest
+			if _, err := a.one(a.Context(), thread, endings[i%(len(endings)-1)]); err != nil { // not the last ending: it waits, and would hold up the rest of the thread
 				return err
 			}
 		}

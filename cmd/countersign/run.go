@@ -172,7 +172,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
-	if s.crashes != nil { // from here on, the work in progress is not the cause of any end
+	if s.crashes != nil { // from here on, the end of the process is not blamed on the work in progress
 		defer s.crashes.stop()
 		defer context.AfterFunc(ctx, s.crashes.stop)()
 	}

@@ -63,10 +63,10 @@ func auditKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key",
 		Short: "Prints the public key that the history is sealed with",
-		Long: `Prints the public keys of the file that COUNTERSIGN_AUDIT_KEY names: the one that signs the history's heads, and those that did before.
-Keep the first one elsewhere, and give it to "countersign audit verify --key".
+		Long: `Prints the public keys of the file that COUNTERSIGN_AUDIT_KEY names: first the one that signs the history's heads, then the earlier ones.
+Keep the first one in another place, and give it to "countersign audit verify --key".
 
-With --new a new key is made. It signs from the next start of the bot on, and the one before signs that it takes over.`,
+With --new a new key is made. It signs from the next start of the bot on, and the previous key signs that the new one takes over.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			env, err := config.ReadEnv(config.Offline)

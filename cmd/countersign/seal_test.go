@@ -149,7 +149,7 @@ func TestHeadsInAChannel(t *testing.T) {
 		}
 		return all
 	}
-	wants := func(n int) { // and that it is recorded: the time until the next runs from there
+	wants := func(n int) { // it also waits until the head is recorded: the time until the next one runs from there
 		t.Helper()
 		teo.wait("a head in the channel", func(ctx context.Context) (recorded bool, err error) {
 			err = h.store.View(ctx, func(r store.Reader) error {

@@ -20,7 +20,7 @@ func shopCommand() *cobra.Command {
 		Short: "The demo's sample shop as an MCP server, for trying the bot or any other MCP client with it",
 		Long: `Serves the tools of the sample shop to an MCP client: over standard input and output, or with --addr over streamable HTTP at /mcp, with a page
 at / that shows what the tools read and change. With --file the shop keeps its state there; it may be open in several processes at once.
-Without it everything is gone in the end.`,
+Without it nothing is kept.`,
 		Example: `  countersign shop --file shop.json
   countersign shop --addr 127.0.0.1:8585`,
 		Args: cli.NoArgs,

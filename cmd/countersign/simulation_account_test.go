@@ -18,14 +18,14 @@ import (
 type account struct {
 	turns    []string                    // that were begun
 	rows     map[string]string           // inbox rows by what names the delivery: a message's channel and ts, an event's id, or a trigger
-	heard    map[string]int              // messages that were written down, by ts
-	heardIn  map[string]int              // in which step they were first
+	heard    map[string]int              // how often a message was stored, by ts
+	heardIn  map[string]int              // in which step a message was stored first, by ts
 	storedIn map[string]int              // in which step an inbox row was stored first, by what names the delivery
 	taken    map[string]bool             // messages that their author changed or deleted, by ts
 	acks     []acked                     // deliveries that Slack was told are safe
 	authors  map[string]string           // who wrote a message, by its number
 	asked    map[string]authors          // whose words led to a call, by its number
-	shown    map[string]string           // what a button stood on, by its value
+	shown    map[string]string           // the text that was shown with a button, by its value
 	agreed   map[string][]consent        // who agreed to a call, by its number
 	policyOf map[string]simulationPolicy // by the hash of its file
 	claims   map[string]simulationPolicy // the policy under which an execution was started
@@ -84,7 +84,7 @@ func (s *simulation) witness(p *life, w witnessed) {
 		}
 	}
 	for _, id := range w.started {
-		if _, again := s.claims[id]; !again { // trying again what was begun takes nothing more
+		if _, again := s.claims[id]; !again { // a retry of a started execution needs no further permission
 			s.claims[id] = s.policyOf[p.policies.tools.Policy().Hash]
 		}
 	}
@@ -110,7 +110,7 @@ func (s *simulation) acknowledged(d *parcel, answer any) {
 		s.violate("delivery %d was acknowledged, and is not in the store", d.n)
 	}
 	a.step = s.steps
-	if !slices.ContainsFunc(s.acks, func(o acked) bool { return o.name == a.name }) { // what it is then counts
+	if !slices.ContainsFunc(s.acks, func(o acked) bool { return o.name == a.name }) { // its content at the first acknowledgement counts
 		s.acks = append(s.acks, a)
 	}
 }
@@ -129,7 +129,7 @@ func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 		s.violate("%s %s acts %d times", tool, a.N, n)
 	}
 	if before := s.ranBy[a.N]; before != "" && before != in.Key && !s.askedAgain(in.Request) {
-		s.violate("%s %s acts as %s, and did so as %s", tool, a.N, in.Key, before)
+		s.violate("%s %s acts as execution %s, and acted before as %s", tool, a.N, in.Key, before)
 	}
 	s.ranBy[a.N] = in.Key
 	if told := s.results[a.N]; told != "" && !mayRun(told) {
@@ -137,10 +137,10 @@ func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	}
 	e, err := s.execution(in.Key)
 	if s.ran[in.Key] > 1 && err == nil && e.State == approvers.ExecutionSucceeded {
-		return // an attempt that was given up but ignored that acts after another one has ended: the tool knows the key
+		return // an attempt that ignored its cancellation acts after a later one has succeeded: the tool knows the key
 	}
 	if err != nil || string(e.Args) != string(in.Args) || !p.dead.Load() && e.State != approvers.ExecutionExecuting && e.State != approvers.ExecutionUnknown && e.ReportedBy == "" {
-		s.violate("%s %s acts, and the store has it as %s with %s: %v", tool, a.N, e.State, e.Args, err)
+		s.violate("%s %s acts, and in the store it is %s with %s: %v", tool, a.N, e.State, e.Args, err)
 		return
 	}
 	s.allowed(tool, a, e, in.Request)
@@ -187,7 +187,7 @@ func (s *simulation) allowed(tool string, a callArgs, e approvers.Execution, req
 		most = max(most, ceiling)
 	}
 	if len(people) < n.people || most < n.risk {
-		s.violate("%s %s acts with %s: it takes %d people up to %s, and agreed have %v up to %s, of %v; asked by %v (%s, request %s, execution %s)",
+		s.violate("%s %s acts with %s: it takes %d people up to %s; %v agreed, up to %s, of %v; asked by %v (%s, request %s, execution %s)",
 			tool, a.N, a.Amount, n.people, n.risk, people, most, s.agreed[a.N], s.asked[a.N], e.Chain(), request, e.ID)
 	}
 }
@@ -232,7 +232,7 @@ func mayRun(result string) bool {
 	}
 	switch r.Status {
 	case approvers.OutcomeRejected, approvers.OutcomeExpired, approvers.OutcomeWithdrawn, approvers.OutcomeRevoked, approvers.OutcomeVoided, approvers.OutcomeRefused:
-		return strings.Contains(r.Guidance, "it may have happened besides") // it was asked for again, and an earlier run may have acted
+		return strings.Contains(r.Guidance, "it may have happened besides") // the call was asked for again, and an earlier run may have acted
 	}
 	return true
 }

@@ -17,7 +17,7 @@ const (
 	atSlack  = "slack"  // a call to Slack
 	atModel  = "model"  // a call to the model
 	atTool   = "tool"   // a tool, before it acts
-	atBack   = "back"   // an answer on its way back: what was done is done, and who asked for it does not know yet
+	atBack   = "back"   // an answer on its way back: the operation is done, and its caller does not know yet
 )
 
 // errKilled is the error of every operation that continues in a killed process. Such an operation has no effect.
@@ -34,14 +34,14 @@ type waiter struct {
 	kind string
 	what string // for the trace, and for an order that does not depend on who came first
 	by   *life
-	pass chan lot // one place
+	pass chan lot // with a buffer of one
 }
 
 // lot is the fate of a waiting goroutine. The zero lot lets it through.
 type lot struct {
 	fault string
 	more  any  // what the fault needs to know, or what the model says
-	hold  bool // what is done is done, and its answer waits at the gate too
+	hold  bool // the operation is done, and its answer waits at the gate too
 }
 
 func (w *waiter) key() string { return w.kind + " " + w.what }
@@ -113,7 +113,7 @@ func (g *gate) let(w *waiter, v lot) {
 	w.pass <- v
 }
 
-// clear refuses everybody from a process, or everybody.
+// clear releases all goroutines of a process, or all goroutines if p is nil. Those of a dead process get errKilled.
 func (g *gate) clear(p *life) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -37,7 +37,7 @@ type simulation struct {
 	upAt       time.Time // when it is started again
 	policyFile string
 	skew       atomic.Int64         // of the bot's clock against everybody else's
-	down       map[string]time.Time // what is out of order until then: slack, model, disk
+	down       map[string]time.Time // until when slack, model or disk is out of order
 	calm       bool                 // nothing goes wrong
 
 	operator simulatedOperator
@@ -148,8 +148,8 @@ const (
 	restEvery  = 1000
 )
 
-// settle lets the product run until all of it waits: for the gate, or for time to pass. The scheduler's workers read at
-// once what is due.
+// settle lets the product run until all of it waits: for the gate, or for time to pass. Reads of the scheduler's
+// workers pass the gate immediately.
 func (s *simulation) settle() {
 	for {
 		synctest.Wait()
@@ -160,7 +160,7 @@ func (s *simulation) settle() {
 		}
 		for _, w := range looks {
 			s.gate.let(w, lot{})
-			time.Sleep(time.Microsecond) // what begins has a time of its own, and so have its deadlines
+			time.Sleep(time.Microsecond) // so that everything that starts has a start time and deadlines of its own
 		}
 	}
 }

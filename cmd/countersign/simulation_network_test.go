@@ -85,7 +85,7 @@ func (w slackWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasPrefix(r.URL.Path, "/response/") {
 		method = "response_url"
 	}
-	if method == "auth.test" { // asked once, with a lock held for which everybody else waits: so it does not wait at the gate
+	if method == "auth.test" { // asked once, while holding a lock that everybody else needs, so it can't wait at the gate
 		return inProcess{s.ws.Handler()}.RoundTrip(r)
 	}
 	v, err := w.p.wait(r.Context(), atSlack, method+" "+sum(body))

@@ -50,7 +50,7 @@ type words struct{ user, channel, ts, root string }
 // clicked is a click, or a form, about a request.
 type clicked struct {
 	user, action, ref string
-	form              bool // what was sent, and not the click that opened it
+	form              bool // the submitted form, not the click that opened it
 }
 
 // name names a delivery in account.rows. A new message has one name, whether it comes as a message, as a mention, or from

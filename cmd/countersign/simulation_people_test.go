@@ -75,7 +75,7 @@ func (s *simulation) busyWith(p *person, what string, do func(context.Context) e
 	s.clicks++
 	p.busy.Store(true)
 	go func() {
-		_ = do(context.Background()) // what the app does not take, it did not get
+		_ = do(context.Background()) // on an error the app did not get it
 		p.busy.Store(false)
 	}()
 }
@@ -162,7 +162,7 @@ func (s *simulation) looks(p *person) {
 	}
 }
 
-// honest reports whether what a button says about a run is true: people who report have looked.
+// honest reports whether the claim of a button about a run is true: people look before they report.
 func (s *simulation) honest(b buttonSeen) bool {
 	ref, _, _ := strings.Cut(b.e.Value, " ")
 	switch b.e.ActionID {
@@ -174,7 +174,7 @@ func (s *simulation) honest(b buttonSeen) bool {
 	return true
 }
 
-// before is what a person sees: one of the places that they read.
+// before returns the newest messages of one of the places that a person reads.
 func (s *simulation) before(p *person) []workspaceclient.Message {
 	places := []threadOf{{channel: "countersign"}, {channel: "countersign"}, {channel: "#support-approvals"}, {channel: "#support-approvals"}}
 	if p == s.order[0] {

@@ -11,8 +11,8 @@ import (
 // Faults of a commit.
 const (
 	faultFull  = "full"  // the disk is full: nothing is written, and more may be later
-	faultLost  = "lost"  // an error of the commit itself, and nothing was written
-	faultDoubt = "doubt" // the same, and it was written
+	faultLost  = "lost"  // the commit itself fails, and nothing was written
+	faultDoubt = "doubt" // the commit itself fails, and everything was written
 )
 
 // gatedStore is the store of one process: each transaction waits at the gate.
@@ -22,7 +22,7 @@ type gatedStore struct {
 }
 
 func (g gatedStore) View(ctx context.Context, fn func(store.Reader) error) error {
-	if _, scheduler := pprof.Label(ctx, "scheduler"); scheduler { // one after the other, so that what follows from it has an order
+	if _, scheduler := pprof.Label(ctx, "scheduler"); scheduler { // reads pass one after the other, so that their effects have a fixed order
 		if _, err := g.p.wait(ctx, atLook, ""); err != nil {
 			return err
 		}

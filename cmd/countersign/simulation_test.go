@@ -60,7 +60,7 @@ func TestSimulationReplays(t *testing.T) {
 	}
 	for i := range min(len(a.trace), len(b.trace)) {
 		if a.trace[i] != b.trace[i] {
-			t.Fatalf("the histories part after\n%s\nwith\n%s\nand\n%s", strings.Join(a.trace[max(0, i-5):i], "\n"), a.trace[i], b.trace[i])
+			t.Fatalf("the histories differ after\n%s\nwith\n%s\nand\n%s", strings.Join(a.trace[max(0, i-5):i], "\n"), a.trace[i], b.trace[i])
 		}
 	}
 	t.Fatalf("one history has %d steps, the other %d", len(a.trace), len(b.trace))

@@ -52,7 +52,7 @@ func (s *simulation) runTool(ctx context.Context, p *life, name string, in agent
 	if err != nil {
 		return "", err // nothing was done
 	}
-	if s.operator.paused.Load() && !deaf && !p.doubts.Load() { // one that does not know whether it paused may not have
+	if s.operator.paused.Load() && !deaf && !p.doubts.Load() { // a process with an unknown commit may not be paused
 		s.violate("%s runs while everything is paused", name)
 	}
 	switch v.fault {

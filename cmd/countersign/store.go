@@ -38,8 +38,9 @@ func storeCompactCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "compact",
 		Short: "Rewrites the store without its free space, while no bot runs",
-		Long: `The store's file never shrinks by itself: what is erased leaves space in it for what comes. This writes a new file beside it, compares every row, and puts it in
-the place of the old one, with its mode and owner. The disk needs room for both. Stopped at any moment, it leaves the one or the other, whole.
+		Long: `The store's file never shrinks by itself: erased data leaves free space in it, which later data uses. This command writes a new file beside it, compares every row, and
+puts the new file in the place of the old one, with the same mode and owner. The disk needs room for both. If the command is stopped, the old or the new file is there,
+complete.
 
 serve does this by itself when it starts, where at least half of a large file is free.`,
 		Args: cli.NoArgs,
@@ -144,7 +145,7 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 		}
 		room, known := cli.FreeSpace(filepath.Dir(path))
 		if used > c.live || known && room < uint64(used)+cli.DiskFull {
-			log.Warn("much of the store's file is free, and it is not compacted now: it is large, or the disk has no room for both. While the bot is stopped, countersign store compact does it",
+			log.Warn("much of the store's file is free, but it is not compacted now, because the data is too large for a start, or the disk has no room for a second file. While the bot is stopped, countersign store compact does it",
 				"size", cli.Size(u.Size), "free", cli.Size(u.Free))
 			return errNotWorth
 		}

@@ -30,7 +30,7 @@ func openExisting(ctx context.Context, env config.Env) (openedStore, error) {
 	return openBolt(env.Store.Path)
 }
 
-// openBolt is openStore without the nil pointer in an interface.
+// openBolt is openStore, but on an error it returns a nil interface, not an interface with a nil pointer.
 func openBolt(path string) (openedStore, error) {
 	db, err := openStore(path)
 	if err != nil {
@@ -84,8 +84,8 @@ func storeMigrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Makes or updates the tables in a PostgreSQL database",
-		Long: `Makes the tables in an empty database, or brings older ones up to date: what this version of the program needs. Each step is a transaction; one that fails leaves
-nothing behind. serve does this itself in an empty database, and with COUNTERSIGN_MIGRATE=auto in every one. docs/postgres.md has the rights that it takes.`,
+		Long: `Makes the tables that this version of the program needs in an empty database, or updates older tables. Each step is a transaction; a step that fails changes nothing.
+serve does this itself in an empty database, and with COUNTERSIGN_MIGRATE=auto in every database. docs/postgres.md lists the rights that it needs.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			env, err := config.ReadEnv(config.Offline)

@@ -80,8 +80,8 @@ func unlessHung(ctx context.Context, db interface {
 		closed <- errors.Join(err, db.Close())
 	}()
 	gaveUp := func(what string, waited time.Duration) error {
-		log.Error(what+"; the process ends without it", "waited", waited.Round(time.Second).String())
-		return cli.CouldNot("%s, so the process ended without it: see whether the disk of the store answers, and start again; the bot continues from the stored state", what)
+		log.Error(what+"; the process ends without waiting for it", "waited", waited.Round(time.Second).String())
+		return cli.CouldNot("%s, so the process ended without waiting for it: see whether the disk of the store answers, and start again; the bot continues from the stored state", what)
 	}
 	tick := time.NewTicker(stallEnds / 50)
 	defer tick.Stop()

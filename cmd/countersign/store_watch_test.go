@@ -203,7 +203,7 @@ func TestFailedCommitWithToolUnderWay(t *testing.T) {
 		b.setup.store = b.db
 		b.start()
 		comesTo(approvers.ExecutionUnknown)
-		b.pass(time.Minute) // what a process takes with it lives on in the bubble until its time is up
+		b.pass(time.Minute) // goroutines of the ended process live on in the bubble until their timeouts
 	})
 }
 

@@ -108,7 +108,7 @@ func (s *storm) blow(posts int) {
 	waits := s.criticalFirst()
 	s.books()
 	for _, line := range s.log.with("will be tried again") {
-		if !strings.Contains(line, "error=<nil>") { // time stands still here: what is wanted again at the same instant looks like what is being shown
+		if !strings.Contains(line, "error=<nil>") { // not a failure: a timer that is set again at the same instant of faked time looks unhandled
 			s.Errorf("something failed: %s", line)
 		}
 	}

@@ -20,8 +20,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// synctestHarness is workspace, model, people and the bot in faked time, where hours pass in moments. It is the whole product:
-// its parts speak HTTP and WebSockets over pipes, and the store is a real one.
+// synctestHarness is workspace, model, people and the bot in faked time, where hours pass in moments. It is the whole
+// product: its parts speak HTTP and WebSockets over pipes, and the store is a real one.
 type synctestHarness struct {
 	*testing.T
 	ws     *workspace.Server
@@ -40,8 +40,8 @@ type synctestHarness struct {
 	front   func(http.Handler) http.Handler // stands before Slack; nil: nothing does
 
 	mu     sync.Mutex
-	door   *wire                  // where the bot takes Slack's requests over HTTP
-	decide func(apiCall) callFate // what becomes of the bot's calls
+	door   *wire                  // the bot's listener for Slack's requests over HTTP
+	decide func(apiCall) callFate // the fate of the bot's calls
 	calls  []apiCall
 	note   func(apiCall)                          // is told of each call instead of remembering it
 	fates  func(delivery.Attempt) delivery.Mishap // of deliveries

@@ -134,7 +134,7 @@ func relink(rows map[string]map[string]string, key string, leaves bool) func(tx 
 	return all(steps...)
 }
 
-// resign creates the heads from a number on anew, over the current journal.
+// resign signs the heads from a number on again, over the current journal.
 func resign(from uint64, change func(*approvers.Head), keys ...approvers.SealKey) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		journal, heads := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit_heads"))

@@ -134,8 +134,8 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 			value := rows["audit_journal"][key]
 			steps = append(steps, remove("audit_journal", key), remove("audit", value[:len(value)-32]), remove("audit_payloads", value[:len(value)-32]))
 		}
-		// Erasures and prunings are cut off together with the records that report them: if what they removed stays, it
-		// is missing.
+		// If the cut removed the record of an erasure or a pruning, the store itself would reveal the gap that this record
+		// explains.
 		if !cutsExcuse(rows, size) {
 			out = append(out, tampering{kind: "truncate", what: fmt.Sprintf("everything since the last %d heads", n), do: all(steps...), elsewhere: true})
 		}
@@ -143,8 +143,8 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// cutsExcuse reports whether a record about an erasure or a pruning is after a size of the journal, and what it removed
-// is before it.
+// cutsExcuse reports whether a cut of the journal at a size removes the record of an erasure or a pruning, so that the
+// gap that the record explains stays without it.
 func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
 	for _, row := range rows["audit"] {
 		a, err := approvers.ParseAuditRecord([]byte(row[40:]))
@@ -205,8 +205,8 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 }
 
 // Somebody with access to the file tampers with a real history in every way that we know. All of it must be found: by
-// the store itself and the trusted key, or, if the store looks as if it had been signed so, by the heads that are kept
-// elsewhere.
+// the store itself and the trusted key, or, if the store looks as if it had been signed like that, by the heads that
+// are kept elsewhere.
 func TestTampering(t *testing.T) {
 	t.Parallel()
 	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // of each kind

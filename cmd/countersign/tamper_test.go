@@ -174,8 +174,8 @@ type tampering struct {
 	kind string // flip, delete, reorder, truncate or replace
 	what string
 	do   func(tx *bbolt.Tx) error
-	// elsewhere says that only heads which are kept elsewhere reveal it: the store itself looks as if it had been
-	// signed so.
+	// elsewhere says that only heads which are kept elsewhere reveal it: the store itself looks as if it had been signed
+	// like that.
 	elsewhere bool
 }
 
@@ -211,7 +211,7 @@ func (s *auditFixture) try(t tampering, count *tried) {
 	count.tried[t.kind]++
 	found, said := s.verify()
 	if t.elsewhere {
-		if found && !strings.HasPrefix(said, "request ") && !strings.HasPrefix(said, "execution ") { // which still say what they were
+		if found && !strings.HasPrefix(said, "request ") && !strings.HasPrefix(said, "execution ") { // their rows still have the original state
 			s.Errorf("%s: %s: it takes no heads from elsewhere:\n%s", t.kind, t.what, said)
 		}
 		count.needed[t.kind]++

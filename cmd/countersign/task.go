@@ -116,7 +116,7 @@ func (t task[O]) ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 	case errors.Is(err, control.ErrOutput):
 		return cli.CouldNot("the bot's output can't be written: %w", err)
 	case errors.Is(err, control.ErrLost):
-		return cli.CouldNot("the bot ended before it had said how this went, so it may have been done or not; look before you do it again: %w", err)
+		return cli.CouldNot("the bot ended before it reported the outcome, so the command may or may not have taken effect; look before you repeat it: %w", err)
 	case err != nil:
 		return cli.CouldNot("the bot that holds the store can't be asked: %w", err)
 	}

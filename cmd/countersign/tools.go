@@ -37,10 +37,10 @@ func toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "Lists the tools: their risk, who approves them, their source, and whether they are as pinned",
-		Long: `Asks the policy's servers what they offer, and lists every tool: its name, its risk, who lets its calls through, its source, what a second run would do, how it
-stands to what is pinned in countersign.lock, and the hash of its definition.
+		Long: `Asks the policy's servers what they offer, and lists every tool: its name, its risk, who lets its calls through, its source, what a second run would do,
+whether it is as pinned in countersign.lock, and the hash of its definition.
 
-A tool that is new, or that drifted (its source describes it otherwise than when it was pinned), is blocked. Look at it with "countersign tools show NAME", and let it be called
+A tool that is new, or that drifted (its source describes it differently than when it was pinned), is blocked. Look at it with "countersign tools show NAME", and let it be called
 with "countersign tools pin NAME".
 
 Exit codes: 0 every tool is as pinned · 1 a tool is new, drifted, refused or gone · 2 wrong usage or policy · 3 a server can't be reached.`,
@@ -316,7 +316,7 @@ func toolsShowCommand(o *toolsOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Shows one tool: its definition, who would approve it, and what changed since it was pinned",
-		Long: `Prints all that is known of a tool. What can't be seen in its definition, or only looks like something else, is written as its code point: ⟨U+200B⟩.
+		Long: `Prints all that is known about a tool. Characters in its definition that can't be seen, or that look like others, are written as code points: ⟨U+200B⟩.
 
 Exit codes: 0 it is as pinned · 1 it is new, drifted or gone · 2 there is no such tool · 3 its server can't be reached.`,
 		Example: `  countersign tools show files.read_file`,

@@ -32,10 +32,10 @@ func toolsPinCommand(o *toolsOptions) *cobra.Command {
 		Use:   "pin [NAME…]",
 		Short: "Lets new and changed tools be called, as they are now",
 		Long: `Asks the policy's servers what they offer, and lists what is new and what changed since it was pinned, with the changes. Once you have confirmed
-it, writes countersign.lock beside the policy: the definitions, with who pinned them. "countersign tools show NAME" prints a definition; of tools that are
-named here, new definitions are printed too. A bot that runs takes the file up within seconds.
+it, writes countersign.lock beside the policy: the definitions, with who pinned them. "countersign tools show NAME" prints a definition; for tools
+that you name here, new definitions are printed too. A running bot loads the file within seconds.
 
-Pin what you have read: the words of a definition are what the model follows. A server that can't be reached keeps its pins, and nothing of it is pinned.
+Pin what you have read: the words of a definition are what the model follows. A server that can't be reached keeps its pins, and none of its tools is pinned.
 
 Exit codes: 0 it is pinned, or nothing had to be · 1 you did not confirm · 2 wrong usage or policy · 3 a server can't be reached.`,
 		Example: `  countersign tools pin files.read_file

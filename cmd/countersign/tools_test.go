@@ -252,7 +252,7 @@ func TestPinThatCanNotBe(t *testing.T) {
 	ctx, cancel := context.WithCancel(b.Context())
 	cancel()
 	if _, err := examine(ctx, b.path, false); err == nil {
-		t.Error("somebody who went away was waited for")
+		t.Error("the command waits for an operator who has gone away")
 	}
 }
 
@@ -309,8 +309,8 @@ func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	return srv.URL, list
 }
 
-// What a source offers but can't become a tool is listed with the reason; if it was pinned, it is refused, and is
-// neither gone nor drifted.
+// A definition of a source that can't become a tool is listed with the reason. If it was pinned, it counts as refused,
+// and not as gone or drifted.
 func TestToolsThatAreLeftOut(t *testing.T) {
 	t.Parallel()
 	url, list := listing(t)

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// undelivered is what Slack stands in the way of, other than cards.
+// undelivered lists what Slack does not let the bot deliver or delete, other than cards.
 type undelivered struct {
 	Messages  []refusedMessage  `json:"messages,omitempty"`  // that Slack refuses wherever they could go
 	Leftovers []leftover        `json:"leftovers,omitempty"` // messages that Slack would not delete
@@ -46,7 +46,7 @@ type deferredMessages struct {
 	Cause string    `json:"cause"`
 }
 
-// readUndelivered reads what Slack stands in the way of.
+// readUndelivered reads what Slack does not let the bot deliver or delete.
 func readUndelivered(ctx context.Context, wf *workflow.Workflow) (u undelivered, err error) {
 	all, err := wf.Views.Undelivered(ctx)
 	for _, m := range all.Refused {
@@ -61,7 +61,7 @@ func readUndelivered(ctx context.Context, wf *workflow.Workflow) (u undelivered,
 	return u, err
 }
 
-// lines say it, one line each.
+// lines describes each item in one line.
 func (u undelivered) lines() (out []string) {
 	for _, m := range u.Messages {
 		out = append(out, fmt.Sprintf("Slack refuses %s, since %s: %s. %s. It is tried again at %s",
@@ -117,7 +117,7 @@ func (d deferredMessages) what() string {
 	return fmt.Sprintf("%s, since %s: %s", what, cli.Moment(d.Since), visible.Line(d.Cause))
 }
 
-// delivers reports on /readyz what Slack stands in the way of. The bot stays ready: it keeps trying.
+// delivers reports on /readyz what Slack does not let the bot deliver or delete. The bot stays ready: it keeps trying.
 func delivers(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		u, err := readUndelivered(ctx, wf)

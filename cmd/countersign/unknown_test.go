@@ -15,7 +15,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// After an unknown outcome the approvers and the requester are asked; the model is told their report as a report.
+// After an unknown outcome the approvers and the requester are asked; the model is told what they reported, and that it
+// is a report.
 func TestUnknownIsAskedOfApprovers(t *testing.T) {
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {

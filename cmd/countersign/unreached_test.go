@@ -41,7 +41,7 @@ func TestUnreachedIsTold(t *testing.T) {
 		trouble, err = cardTrouble(s, r)
 		return err
 	})
-	if err != nil || len(trouble) != 1 || !strings.Contains(trouble[0], "(conversations.open: missing_scope: im:write); who may decide it finds it on the app's Home tab") {
+	if err != nil || len(trouble) != 1 || !strings.Contains(trouble[0], "(conversations.open: missing_scope: im:write); people who may decide it find it on the app's Home tab") {
 		t.Errorf("pending says: %q, %v", trouble, err)
 	}
 	r.Unreached = nil
@@ -49,7 +49,7 @@ func TestUnreachedIsTold(t *testing.T) {
 		trouble, err = cardTrouble(s, r)
 		return err
 	})
-	if err != nil || len(trouble) != 1 || trouble[0] != "no card is in Slack yet; who may decide it finds it on the app's Home tab" {
+	if err != nil || len(trouble) != 1 || trouble[0] != "no card is in Slack yet; people who may decide it find it on the app's Home tab" {
 		t.Errorf("pending says: %q, %v", trouble, err)
 	}
 }

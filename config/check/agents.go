@@ -45,7 +45,7 @@ func (c *checker) channels(a approvers.Agent, takes map[string]string) (reached 
 			if first == a.Name {
 				c.warn(at, ch+" is named twice", "remove one of them")
 			} else {
-				c.wrong(at, fmt.Sprintf("in %s it is already %s that answers, because it comes first", ch, first), "let one agent have the channel")
+				c.wrong(at, fmt.Sprintf("%s already answers in %s, because it comes first in the file", first, ch), "let one agent have the channel")
 			}
 			continue
 		}
@@ -93,9 +93,9 @@ func (c *checker) unoffered() {
 	switch {
 	case len(missing) == 0:
 	case len(silent) > 0:
-		c.warn(silent[0], "it is not known what it offers, and so whether it has "+strings.Join(missing, ", "), "pin its tools: countersign tools pin")
+		c.warn(silent[0], "its tools are not known, so it is unclear whether it offers "+strings.Join(missing, ", "), "pin its tools: countersign tools pin")
 	case c.sourceless():
-		c.warn("tools", "there is nothing yet that offers "+strings.Join(missing, ", "), "name where they come from under servers, http or openapi; until then nobody can call them")
+		c.warn("tools", "nothing offers "+strings.Join(missing, ", ")+" yet", "name where they come from under servers, http or openapi; until then nobody can call them")
 	default:
 		for _, name := range missing {
 			c.warn("tools."+name, "nothing offers a tool of this name, so this governs nothing", yamldoc.OrHint(yamldoc.DidYouMean(name, c.unnamed()), "remove it, or name where it comes from under servers, http or openapi"))

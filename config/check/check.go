@@ -63,7 +63,7 @@ func (c *checker) warn(path, message, hint string) {
 	c.problems = append(c.problems, c.file.Document.Problem(yamldoc.Warning, path, message, hint))
 }
 
-// warnOnce warns about what several outcomes have in common.
+// warnOnce adds a warning unless it has been added already, because several outcomes may cause the same one.
 func (c *checker) warnOnce(path, message, hint string) {
 	if p := c.file.Document.Problem(yamldoc.Warning, path, message, hint); !slices.Contains(c.problems, p) {
 		c.problems = append(c.problems, p)

@@ -5,6 +5,6 @@
 // names of tools and approvers that don't exist, settings without effect, and conditions that don't fit the schema of
 // their tool.
 //
-// Problems that follow from another one are left out. The package asks nobody: the tools are given to it, and the
-// members of user groups are not known here.
+// Problems that follow from another one are left out. The package makes no calls: the caller passes the tools, and the
+// members of user groups are not known.
 package check

@@ -31,7 +31,7 @@ func (c *checker) grants(t approvers.ToolPolicy) {
 	}
 	for _, secret := range t.Secrets {
 		if arg, _, _ := strings.Cut(secret, "."); !t.Blind && !slices.Contains(t.Grants.Same, arg) {
-			c.warn(path, fmt.Sprintf("no call with %s can be granted, because it is masked and its giver would not see later values", secret), "add same: ["+arg+"], or blind: true if nobody has to see it")
+			c.warn(path, fmt.Sprintf("no call with %s can be granted, because it is masked, and the person who grants it would not see later values", secret), "add same: ["+arg+"], or blind: true if nobody has to see it")
 		}
 	}
 	if t.Risk >= approvers.High && len(t.Grants.AtMost)+len(t.Grants.Same) == 0 {
@@ -49,7 +49,7 @@ func ungrantable(o outcome) string {
 	case o.plan.Risk >= approvers.Critical:
 		return "critical calls always ask"
 	case len(o.plan.Stages) > 1 || o.plan.Stages[0].Quorum > 1:
-		return "the call needs more than one person, and a grant stands for one"
+		return "the call needs more than one person, and a grant counts as one"
 	}
 	return ""
 }
@@ -68,7 +68,7 @@ func (c *checker) grantArguments() {
 			if shape, known := arguments.Field(name); !known {
 				c.noArgument(at, tool.Name, name, arguments.Names())
 			} else if shape.Kinds()&condition.KindNumber == 0 {
-				c.wrong(at, fmt.Sprintf("%s is %s, and only a number has a greatest value", name, shape.Kinds()), fmt.Sprintf("write same: [%s], or remove it", name))
+				c.wrong(at, fmt.Sprintf("%s is %s, and only a number can have a maximum", name, shape.Kinds()), fmt.Sprintf("write same: [%s], or remove it", name))
 			}
 		}
 		for i, name := range t.Grants.Same {

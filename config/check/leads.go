@@ -43,7 +43,7 @@ func (c *checker) alone(o outcome) {
 			continue
 		}
 		c.warnOnce("approvers."+roles[0].Name+".members",
-			fmt.Sprintf("nobody but %s can decide as %s, and there is no lead who may: while they are away, or ask for a call themselves, it waits in vain",
+			fmt.Sprintf("only %s can decide as %s, and no lead can step in: while they are away, or if they ask for a call themselves, it stays undecided",
 				memberText(roles[0].Members[0]), roles[0].Title), "add members, or a lead")
 	}
 }

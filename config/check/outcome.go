@@ -39,7 +39,7 @@ func (c *checker) outcomes(tool, agent string) []outcome {
 	return out
 }
 
-// asked returns a call that is planned as under the mode enforce. It is read-only, so that observing does not change it.
+// asked returns a call for planning. The call is read-only, so the mode observe does not change its plan.
 func asked(tool, agent string) approvers.Call {
 	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }
@@ -114,7 +114,7 @@ func (o outcome) path(f *config.File) string {
 	return "tools." + o.tool
 }
 
-// when says under which condition the outcome comes about.
+// when returns the condition under which the outcome applies.
 func (o outcome) when() string {
 	var parts []string
 	for _, n := range o.rules {

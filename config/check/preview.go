@@ -38,12 +38,12 @@ func (c *checker) companion(path string, of approvers.ToolPolicy, name string) {
 		return
 	}
 	if t.Effect != "" && t.Effect != approvers.ReadOnly {
-		c.wrong(path, fmt.Sprintf("%s is not declared to only read (its effect is %s), and a preview changes nothing", name, t.Effect), "name a tool that only reads, or use dry_run")
+		c.wrong(path, fmt.Sprintf("%s is not declared to only read (its effect is %s), but a preview must not change anything", name, t.Effect), "name a tool that only reads, or use dry_run")
 		return
 	}
 	p, named := c.policy.Tool(name, "")
 	if !named && !known {
-		return // what it is presumed to be is not known
+		return // the policy does not name it, and the registered tools are not known
 	}
 	if p.Risk > approvers.Low || p.Confirm || asksByRule(p) {
 		hint := fmt.Sprintf("add %s: {risk: low} to tools", name)
@@ -97,8 +97,8 @@ func (c *checker) dryRun(path, tool string, by approvers.PreviewSource) {
 	case isBool && argument.Type != "boolean", !isBool && !slices.Contains(argument.Enum, value):
 		c.wrong(path, fmt.Sprintf("the schema of %s does not say that %s can be %s", tool, by.Argument, by.Value), "it has to be declared as boolean, or with the value in its enum")
 	case t.Effect == approvers.Unprotected:
-		c.warn(path, fmt.Sprintf("%s is called for previews, and only its own %s keeps it from acting: that is your word, and nobody is asked before", tool, by.Argument),
-			"if it is not sure to do nothing then, write a template or name a tool that only reads")
+		c.warn(path, fmt.Sprintf("%s is called for previews without approval, and only its own %s keeps it from acting, which Countersign can't verify", tool, by.Argument),
+			"if a dry run may still act, write a template or name a tool that only reads")
 	}
 }
 

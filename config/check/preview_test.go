@@ -48,7 +48,7 @@ func TestCheckPreviews(t *testing.T) {
 		{"refund", "{tool: ruled_look}", "ruled_look does not run without asking", "error"},
 		{"refund", "{tool: wants_more}", "wants_more needs the argument customer, which refund does not have: no preview would ever be made", "warning"},
 		{"refund", "{tool: narrow}", "narrow does not take the argument amount of refund: calls that have it get no preview", "warning"},
-		{"refund", "{dry_run: dry_run}", "only its own dry_run keeps it from acting: that is your word", "warning"},
+		{"refund", "{dry_run: dry_run}", "only its own dry_run keeps it from acting, which Countersign can't verify", "warning"},
 		{"refund", "{dry_run: {mode: simulate}}", "only its own mode keeps it from acting", "warning"},
 		{"refund", "{dry_run: {mode: rehearse}}", `the schema of refund does not say that mode can be "rehearse"`, "error"},
 		{"refund", "{dry_run: force}", "the schema of refund does not say that force can be true", "error"},

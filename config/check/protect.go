@@ -30,8 +30,8 @@ func (c *checker) protected(a approvers.Agent, tool string) {
 	wants, _ := free.Tool(tool, a.Name)
 	gets, _ := c.policy.Tool(tool, a.Name)
 	for _, l := range loosened(wants, gets) {
-		c.wrong("agents."+a.Name+".overrides."+tool+"."+l.key, fmt.Sprintf("%s for %s, and never_loosen protects %s", l.what, a.Name, tool),
-			"remove it, or take "+tool+" from never_loosen; as long as it is protected this part is ignored")
+		c.wrong("agents."+a.Name+".overrides."+tool+"."+l.key, fmt.Sprintf("for agent %s this %s, but never_loosen protects %s", a.Name, l.what, tool),
+			"remove it, or take "+tool+" out of never_loosen; until then it has no effect")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// A wrong value in one place does not hide an unknown name in another: both are reported at once.
+// A wrong value in one place does not hide an unknown name in another: both are reported together.
 func TestErrorsAreReportedAtOnce(t *testing.T) {
 	const policy = `version: 1
 paused_by: [team-laed]
@@ -42,7 +42,7 @@ p.yaml:7:86: approvers.team-lead.lead: "directr" is not an approver; the approve
 	if got != want {
 		t.Errorf("said\n%s\nwant\n%s", got, want)
 	}
-	// A section that can't be read makes nothing out of the names that it would have had.
+	// If a section can't be read, names that it might define are not reported.
 	for _, broken := range []string{
 		strings.Replace(policy, "approvers:\n", "approvers: none\nx:\n", 1), strings.Replace(policy, "tools:\n", "tools: none\nx:\n", 1),
 		"version: 1\ntools: [",

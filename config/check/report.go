@@ -51,7 +51,7 @@ type Automatic struct {
 	Limit   approvers.Limit // zero: none
 	Preview bool
 	Rules   bool // some calls wait, as a rule says
-	Observe bool // it is only observed, and so does not run where it has effects
+	Observe bool // it is only observed: calls with effects are not run
 }
 
 // NewReport reports the tools of the policy, then those that are only registered, then any other.
@@ -130,7 +130,7 @@ func (c *checker) gate(o outcome) Gate {
 	return g
 }
 
-// same reports whether two gates differ in nothing but when they apply.
+// same reports whether two gates have the same risk, the same reason for a refusal, and the same stages.
 func (g Gate) same(h Gate) bool {
 	return g.Risk == h.Risk && g.Refused == h.Refused && slices.EqualFunc(g.Stages, h.Stages, func(a, b GateStage) bool { return a.Equal(b.Stage) })
 }

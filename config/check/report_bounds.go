@@ -107,7 +107,7 @@ func keeping(p *approvers.Policy) []string {
 		out = append(out, "the history of a call is removed after "+ageText(p.Retention.Records))
 	}
 	if p.Audit.Channel != "" {
-		out = append(out, "signed heads of the history are posted to "+p.Audit.Channel+", one in "+yamldoc.FormatDuration(p.Audit.Every)+" at most")
+		out = append(out, "signed heads of the history are posted to "+p.Audit.Channel+", at most one every "+yamldoc.FormatDuration(p.Audit.Every))
 	}
 	return out
 }

@@ -82,7 +82,7 @@ func (c *checker) notes(o outcome) []string {
 		text := grantText(g)
 		if n := o.policy.TrustAfter; n > 0 {
 			to := map[bool]string{true: "the lead", false: "the approver, who has no lead,"}[c.hasLead(o)]
-			text += fmt.Sprintf("; proposed to %s after %s in a row that were approved as they were", to, yamldoc.Count(n, "call"))
+			text += fmt.Sprintf("; proposed to %s after %s in a row that were approved unchanged", to, yamldoc.Count(n, "call"))
 		}
 		out = append(out, text)
 	}

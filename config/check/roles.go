@@ -64,7 +64,7 @@ func (c *checker) lead(r approvers.Role) {
 	way := []string{r.Name}
 	for at := r; at.Lead != ""; {
 		if at.Lead == r.Name {
-			// Reported once, at the first of the circle.
+			// The circle is reported once, at its first approver in the file.
 			if c.firstOf(way) == r.Name {
 				c.wrong(path, "the leads go round in a circle: "+strings.Join(append(way, r.Name), " → "), "take the lead from one of them")
 			}

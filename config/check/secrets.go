@@ -25,7 +25,7 @@ func (c *checker) writtenSecrets() {
 func (c *checker) writtenHeaders(path string, headers []config.Header) {
 	for _, h := range headers {
 		if secretName(h.Name) && len(h.Value.Variables())+len(h.Value.Arguments()) == 0 {
-			c.warn(path+".headers."+h.Name, "a secret stands in the file", "keep it in the environment, and write ${NAME} here")
+			c.warn(path+".headers."+h.Name, "the file contains this secret in plain text", "keep it in the environment, and write ${NAME} here")
 		}
 	}
 }
@@ -33,7 +33,7 @@ func (c *checker) writtenHeaders(path string, headers []config.Header) {
 func (c *checker) writtenQuery(path string, query []config.QueryPart) {
 	for _, q := range query {
 		if secretName(q.Name.String()) && len(q.Value.Variables())+len(q.Value.Arguments()) == 0 {
-			c.warn(path, q.Name.String()+" is a secret that stands in the file", "keep it in the environment, and write ${NAME} here")
+			c.warn(path, "the file contains the secret "+q.Name.String()+" in plain text", "keep it in the environment, and write ${NAME} here")
 		}
 	}
 }

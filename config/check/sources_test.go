@@ -24,11 +24,11 @@ agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 		want         []string
 	}{
 		{"no source is named", rest, []check.Tool{builtIn}, []string{
-			`warning: tools: there is nothing yet that offers issue_refund, search; name where they come from under servers, http or openapi; until then nobody can call them`,
+			`warning: tools: nothing offers issue_refund, search yet; name where they come from under servers, http or openapi; until then nobody can call them`,
 			`approvers.lead.can_approve[1]: "gone" is not a tool; the tools are issue_refund, search, ask_people`,
 		}},
 		{"what the server offers is not known", shop + rest, []check.Tool{builtIn}, []string{
-			`warning: servers.shop: it is not known what it offers, and so whether it has issue_refund, search; pin its tools: countersign tools pin`,
+			`warning: servers.shop: its tools are not known, so it is unclear whether it offers issue_refund, search; pin its tools: countersign tools pin`,
 			`warning: approvers.lead.can_approve[1]: "gone" is not a tool of this policy; the tools are issue_refund, search, ask_people`,
 		}},
 		{"it is known", shop + rest, []check.Tool{builtIn, {Name: "issue_refund", Source: "shop"}}, []string{

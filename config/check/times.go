@@ -42,7 +42,7 @@ func (c *checker) times(o outcome) {
 	}
 }
 
-// stageTimes are the tool's times with what a stage says of its own.
+// stageTimes returns the tool's times, overridden by the stage's own.
 func stageTimes(t approvers.ToolPolicy, s approvers.Stage) approvers.ToolPolicy {
 	if s.ExpiresAfter > 0 {
 		t.ExpiresAfter = s.ExpiresAfter
@@ -70,7 +70,8 @@ func (c *checker) written(path string) bool {
 	return c.file.Document.Has(path)
 }
 
-// stagePath is where a stage of the outcome is written; empty: nowhere, it was routed to.
+// stagePath returns the path of a stage of the outcome. It is empty if the policy does not name the stage, because the
+// call was routed to it.
 func (c *checker) stagePath(o outcome, s approvers.Stage) string {
 	at := func(path string, stages []approvers.Stage) string {
 		for i, named := range stages {

@@ -29,7 +29,7 @@ var previewConditions = sync.OnceValues(func() (*cel.Env, error) {
 	return env.Extend(cel.Variable("preview", cel.DynType))
 })
 
-// conditions returns the CEL environment. The first condition that is compiled makes it.
+// conditions returns the CEL environment. It is created when the first condition is compiled.
 var conditions = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("args", cel.MapType(cel.StringType, cel.DynType)),
@@ -68,7 +68,7 @@ func Read(v yamldoc.Value) (approvers.Condition, *Compiled) {
 	return compile(v, strings.TrimSpace(text), conditions)
 }
 
-// ReadPreview reads and compiles a condition on what a preview says, which it reads as preview.
+// ReadPreview reads and compiles a condition on the content of a preview, which it can read as preview.
 func ReadPreview(v yamldoc.Value) approvers.Condition {
 	text, ok := v.Text("a condition such as preview.refundable < args.amount")
 	if !ok {

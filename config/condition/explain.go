@@ -50,7 +50,7 @@ func explainName(name, text string) (message, hint string) {
 	case strings.Contains(name, "."):
 		return message, "a condition can read " + factNames
 	case strings.Contains(text, name+"("):
-		return fmt.Sprintf("there is no function %s here", name), "docs/policy.md lists those that there are"
+		return fmt.Sprintf("there is no function %s here", name), "docs/policy.md lists the functions"
 	}
 	return message, fmt.Sprintf("write args.%s if the argument is meant, or %q if it is text", name, name)
 }

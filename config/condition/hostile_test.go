@@ -19,7 +19,7 @@ import (
 	"countersign/approvers"
 )
 
-// doubled is a value that contains another value twice, n levels deep: as text it is 2^n as long.
+// doubled is a value that contains another value twice, n levels deep: as text it is 2^n times as long.
 func doubled(value, by string, n int) string {
 	return "[" + value + "]" + strings.Repeat(".map(x, "+by+")", n)
 }

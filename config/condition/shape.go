@@ -16,7 +16,7 @@ type Shape []variant
 // variant is one way in which a value can be valid: the schemas that all hold for it.
 type variant []*jsonschema.Schema
 
-// maxVariants is how many ways are distinguished. Nothing is known of a schema with more of them.
+// maxVariants limits the variants of a shape. A schema with more of them is treated as unknown.
 const maxVariants = 100
 
 // ArgumentShape reads the schema of a tool's arguments. It returns nil if the schema can't be used.

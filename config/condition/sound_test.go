@@ -142,8 +142,8 @@ func (s sample) path(t *rapid.T, from string, schema map[string]any) string {
 
 var literals = []string{`"USD"`, `"x"`, `"vip"`, `""`, `5`, `2.5`, `2`, `true`, `null`, `now`, `["x"]`}
 
-// atom is one question about the arguments below a name. never is its answer if it can't be evaluated: a comparison of
-// different kinds has such an answer, everything else fails.
+// atom returns one condition on the arguments below a name. never is its result for operands of different kinds: "true"
+// or "false". It is empty if the evaluation then fails.
 func (s sample) atom(t *rapid.T, from string, schema map[string]any, depth int) (text, never string) {
 	return s.about(t, s.path(t, from, schema), from, schema, depth)
 }

@@ -87,7 +87,7 @@ func (t *typing) index(e ast.Expr, given certain) term {
 	return unknownTerm
 }
 
-// function checks the operands against what a function takes, and returns what it gives.
+// function checks the operands of a function call, and returns the result.
 func (t *typing) function(e ast.Expr, operands ...term) term {
 	name := e.AsCall().FunctionName()
 	forms := t.forms(e)

@@ -55,7 +55,7 @@ func (t *typing) in(e ast.Expr, given certain) term {
 	args := e.AsCall().Args()
 	left, in := t.visit(args[0], given), t.visit(args[1], given)
 	if in.kinds&(kindList|kindObject) == 0 {
-		t.say(yamldoc.Error, t.start(args[1]), in.called()+" is "+in.kinds.String()+", and in looks in a list or an object", containsHint(left, in))
+		t.say(yamldoc.Error, t.start(args[1]), in.called()+" is "+in.kinds.String()+", and in needs a list or an object", containsHint(left, in))
 		return term{kinds: kindBool}
 	}
 	if name, ok := literalText(args[0]); ok && in.kinds == kindObject {

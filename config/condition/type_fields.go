@@ -102,7 +102,7 @@ func (t *typing) unlike(at yamldoc.Mark, a, b term) {
 	}
 	switch {
 	case a.kinds.loose()&b.kinds.loose() != 0:
-		t.say(yamldoc.Error, at, fmt.Sprintf("%s is %s, which has no less and more", a.called(), a.kinds), "compare a part of it, or its size: size("+a.called()+") > 5")
+		t.say(yamldoc.Error, at, fmt.Sprintf("%s is %s, which < and > can't compare", a.called(), a.kinds), "compare a part of it, or its size: size("+a.called()+") > 5")
 	case b.named():
 		t.say(yamldoc.Error, at, fmt.Sprintf("%s is %s, compared with %s, which is %s", a.called(), a.kinds, b.called(), b.kinds), "compare things of one kind")
 	case a.named():

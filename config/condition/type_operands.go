@@ -13,8 +13,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// operandErrors reports operands that no form of a function takes: the first that fits none, or otherwise that they
-// don't fit together.
+// operandErrors reports operands that no overload of a function takes: the first operand that fits no overload, or else
+// the combination of the operands.
 func (t *typing) operandErrors(e ast.Expr, forms []*decls.OverloadDecl, operands []term) {
 	name := e.AsCall().FunctionName()
 	mixed := arithmetic[name] && !slices.ContainsFunc(operands, func(o term) bool { return o.kinds&KindNumber == 0 })

@@ -33,7 +33,7 @@ func (s Shape) Field(name string) (field Shape, ok bool) {
 	return out, ok
 }
 
-// field lists the schemas of a field in one way. None: anything goes.
+// field lists the schemas that a field must fulfil in this variant. If there are none, any value is allowed.
 func (v variant) field(name string) (under []*jsonschema.Schema, known bool) {
 	var additional []*jsonschema.Schema
 	listed, free := false, false
@@ -107,7 +107,8 @@ func (s Shape) items() Shape {
 	return out
 }
 
-// items lists the schemas for an item in one way; the item fits at least one. None: anything is allowed.
+// items lists the schemas for an item in this variant; an item fulfils at least one of them. If there are none, any
+// value is allowed.
 func (v variant) items() []*jsonschema.Schema {
 	for _, s := range v {
 		var out []*jsonschema.Schema
@@ -190,7 +191,7 @@ func listedValues(s *jsonschema.Schema) []any {
 	return nil
 }
 
-// plainValue returns a value of a schema as arguments have it.
+// plainValue returns a value from a schema in the form in which arguments have it.
 func plainValue(v any) any {
 	if n, ok := v.(json.Number); ok {
 		f, err := n.Float64()

@@ -76,8 +76,8 @@ func common(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// chain names a path such as args.address.country and what leads there: args, args.address, args.address.country. Nil:
-// it is none.
+// chain returns a path and its prefixes. For args.address.country these are args, args.address and
+// args.address.country. It returns nil for an expression that is not a path.
 func chain(e ast.Expr) []string {
 	var of ast.Expr
 	var part string

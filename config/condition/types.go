@@ -38,7 +38,7 @@ type typing struct {
 // term is what is known about a part of a condition.
 type term struct {
 	name    string   // as the condition writes it, such as args.amount; empty: it is computed
-	about   string   // what a bound name stands for, such as an item of args.items
+	about   string   // what a bound name refers to, such as an item of args.items
 	kinds   Kinds    // what it can be
 	shape   Shape    // what its schema says; nil: nothing
 	items   []term   // what is in a list that the condition writes or computes; nil: not known
@@ -99,8 +99,8 @@ func (t *typing) loop(e ast.Expr, given certain) term {
 	l := e.AsComprehension()
 	over := t.visit(l.IterRange(), given)
 	if over.kinds&(kindList|kindObject) == 0 {
-		t.say(yamldoc.Error, t.place(l.IterRange()), fmt.Sprintf("%s is %s, and has no items to go through", over.called(), over.kinds),
-			"ask of it directly, such as "+over.called()+" == …")
+		t.say(yamldoc.Error, t.place(l.IterRange()), fmt.Sprintf("%s is %s, and has no items", over.called(), over.kinds),
+			"test it directly, such as "+over.called()+" == …")
 	}
 	each := over.each(l.IterVar())
 	defer t.bind(l.IterVar(), each)()
@@ -125,7 +125,7 @@ func (t *typing) bind(name string, as term) (end func()) {
 	}
 }
 
-// each returns what the variable of a macro stands for.
+// each returns the term for the variable of a macro.
 func (t term) each(name string) term {
 	switch {
 	case t.kinds == kindObject:

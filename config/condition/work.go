@@ -412,7 +412,7 @@ func (c call) Exec(f *interpreter.ExecutionFrame) ref.Val {
 
 func (c call) Eval(a interpreter.Activation) ref.Val { return interpreter.EvalActivation(a, c.Exec) }
 
-// invoke calls a function in the way of CEL's planner.
+// invoke calls a function in the same way as CEL's planner.
 func invoke(f *functions.Overload, c interpreter.InterpretableCall, args []ref.Val) ref.Val {
 	if f.OperandTrait != 0 && !args[0].Type().HasTrait(f.OperandTrait) {
 		return types.NewErrWithNodeID(c.ID(), "no such overload: %s", c.Function())
@@ -475,7 +475,7 @@ func mayGrow(e ast.Expr) bool {
 	return found
 }
 
-// growing does this for one call.
+// growing is mayGrow for a single call.
 func growing(c ast.CallExpr) bool {
 	name := c.FunctionName()
 	args := c.Args()

@@ -34,13 +34,14 @@ var zones = func() cel.ProgramOption {
 	return cel.OptimizeRegex(out...) // cel-go names it after patterns, but it works for any literal text in a condition
 }()
 
-// inZone is now.getHours("Europe/Berlin") with the zone at hand. An offset such as "+02:00" is left to CEL.
+// inZone returns a call such as now.getHours("Europe/Berlin") with the zone looked up in advance. Offsets such as
+// "+02:00" are left to CEL.
 func inZone(call interpreter.InterpretableCall, name string) (interpreter.InterpretableCall, error) {
 	if strings.Contains(name, ":") {
 		return call, nil
 	}
 	zone, err := time.LoadLocation(name)
-	if err != nil || zone == time.Local { // "Local" would be another on each machine
+	if err != nil || zone == time.Local { // "Local" differs between machines
 		return nil, errZone{name, call.Args()[1].ID()}
 	}
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(values ...ref.Val) ref.Val {

@@ -97,7 +97,7 @@ func numbers(was, is decimal) string {
 	return fmt.Sprintf("%s (%s%s)", arrow(was, is), sign, exactly(by))
 }
 
-// exactly writes a sum or a difference of decimals, which has an end.
+// exactly writes a sum or a difference of decimals, which always has a finite number of digits.
 func exactly(r *big.Rat) string {
 	places, _ := r.FloatPrec()
 	return r.FloatString(places)
@@ -130,7 +130,7 @@ func texts(was, is string) string {
 	return theFirst(said, len(said))
 }
 
-// theFirst joins the first of all changes, and counts the others.
+// theFirst joins the first changes, and counts the others.
 func theFirst(said []string, all int) string {
 	said = said[:min(len(said), maxDiffs)]
 	if more := all - len(said); more > 0 {
@@ -139,7 +139,7 @@ func theFirst(said []string, all int) string {
 	return strings.Join(said, ", ")
 }
 
-// lines counts the lines that come and go, and shows the first of them.
+// lines counts the added and the removed lines, and shows the first of them.
 func lines(was, is string) string {
 	var gone, come []string
 	for _, c := range edits(splitLines(was), splitLines(is)) {
@@ -159,7 +159,7 @@ func lines(was, is string) string {
 	return strings.Join(counts, ", ") + ": " + theFirst(said, len(come)+len(gone))
 }
 
-// signed makes pieces of the first lines.
+// signed returns the first lines, each with a sign before it.
 func signed(sign string, lines []string) []string {
 	var out []string
 	for _, line := range lines[:min(len(lines), maxDiffs)] {

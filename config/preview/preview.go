@@ -18,7 +18,7 @@ const maxPreview = 600
 
 var (
 	errPreviewLong    = fmt.Errorf("the preview is longer than %d characters", maxPreview)
-	errPreviewLines   = errors.New("the preview has more than one line, because an argument has")
+	errPreviewLines   = errors.New("the preview has more than one line, because an argument contains a line break")
 	errPreviewEmpty   = errors.New("the preview is empty")
 	errPreviewNothing = errors.New("the preview asks for something that the call does not have")
 )
@@ -129,5 +129,5 @@ func explainTemplate(err error) (message, hint string) {
 	if strings.Contains(said, "unexpected EOF") {
 		return "an {{if}}, {{with}} or {{range}} has no end", "add {{end}}"
 	}
-	return "is not a valid template: " + said, `write such as "Ship {{.order_id}} to {{.address}}"`
+	return "is not a valid template: " + said, `write a template such as "Ship {{.order_id}} to {{.address}}"`
 }

@@ -47,7 +47,7 @@ func TestPreview(t *testing.T) {
 		{text: "{{money .amount .order_id}}", fault: `money: "ORD-123" is not a currency such as USD`},
 		{text: "{{date .amount}}", fault: `date: "49.99" is not a date such as 2026-03-31`},
 		{text: "{{join .amount \",\"}}", fault: `join: "49.99" is not a list`},
-		{text: "Ship to {{.address}}", fault: "the preview has more than one line, because an argument has"},
+		{text: "Ship to {{.address}}", fault: "the preview has more than one line, because an argument contains a line break"},
 		{text: "{{.long}}", fault: "the preview is longer than 600 characters"},
 		{text: "{{range .items}}{{$.long}}{{$.long}}{{$.long}}{{end}}", fault: "the preview is longer than 600 characters"},
 		{text: "{{if eq .order_id \"x\"}}x{{end}}", fault: "the preview is empty"},

@@ -25,11 +25,11 @@ const (
 	perItem      = 48 // bytes that an item of a list or an object counts for in addition to its text
 )
 
-// heavy are the functions that do more with each byte than read it once, with how much more.
+// heavy maps functions that do more than read each byte once to the factor by which their work is larger.
 var heavy = map[string]int{"diff": 24, "total": 3}
 
-// makes are the functions whose result can be much larger than their arguments, with its greatest size in bytes. size
-// is that of the arguments.
+// makes maps functions whose result can be much larger than their arguments to the maximum size of the result, in
+// bytes. size is the size of the arguments.
 var makes = map[string]func(args []reflect.Value, size int) int{
 	"join": func(args []reflect.Value, size int) int { return size + itemCount(args[0])*args[1].Len() },
 	"printf": func(args []reflect.Value, size int) int {
@@ -40,7 +40,7 @@ var makes = map[string]func(args []reflect.Value, size int) int{
 	"urlquery": func(_ []reflect.Value, size int) int { return size * maxEscape },
 }
 
-// maxEscape is how many bytes are written for one, at most: \u003c.
+// maxEscape is the maximum number of bytes that escaping makes of one byte, as in \u003c.
 const maxEscape = 6
 
 // itemCount is how many items a list has.

@@ -26,7 +26,7 @@ func (d *Document) collectAnchors(root ast.Node) {
 	}
 }
 
-// resolve follows aliases to the value that they stand for. It returns nil if there is none, which it reports.
+// resolve follows aliases to the value that they refer to. It returns nil if there is none, which it reports.
 func (d *Document) resolve(n ast.Node, hops int) ast.Node {
 	if hops > maxHops {
 		d.wrongAt(markOf(n.GetToken()), "the alias leads back to itself", "write the value itself")

@@ -15,7 +15,7 @@ const maxDuration = 365 * 24 * time.Hour
 
 func (v Value) duration() (time.Duration, bool) { return v.DurationOr("") }
 
-// DurationOr reads a time. The text is added to the hint where it is none.
+// DurationOr reads a time. If the value is not a time, otherwise is added to the hint.
 func (v Value) DurationOr(otherwise string) (time.Duration, bool) {
 	hint := "write a time such as 90s, 30m, 1h30m or 2d" + otherwise
 	if n, ok := v.node.(*ast.IntegerNode); ok {

@@ -8,7 +8,7 @@ import (
 // excerptWidth is how much of a long line is shown.
 const excerptWidth = 100
 
-// Excerpt is the problem with the line that it is about and a mark under the place.
+// Excerpt returns the problem, the line that it is about, and a mark below the place.
 func (p Problem) Excerpt() string {
 	if p.Line == 0 || p.Source == "" {
 		return p.Error()
@@ -28,7 +28,7 @@ func (p Problem) Excerpt() string {
 	return fmt.Sprintf("%s\n%6d | %s\n       | %s^", p.Error(), p.Line, string(line), string(pad))
 }
 
-// Excerpts are all problems, each with its line.
+// Excerpts returns all problems, each with its line.
 func (ps Problems) Excerpts() string {
 	parts := make([]string, len(ps))
 	for i, p := range ps {

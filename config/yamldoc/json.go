@@ -41,7 +41,8 @@ func (v Value) ScalarJSON() json.RawMessage {
 // exponent is a number of JSON that the YAML parser takes for text, although it is not in quotes.
 var exponent = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?[eE][+-]?[0-9]+$`)
 
-// maxJSONDepth is deeper than the arguments of a call may be, so that a fixture can try that.
+// maxJSONDepth limits nesting. It is higher than the limit for the arguments of a call, so that a fixture can test
+// that limit.
 const maxJSONDepth = 50
 
 // jsonWriter writes YAML as JSON. It bounds depth and length, because aliases can repeat a value in itself or multiply

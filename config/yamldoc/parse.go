@@ -12,12 +12,13 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxNesting is how deep brackets may be nested. A policy needs five levels; the parser's time grows with their cube.
+// maxNesting is how deep brackets may be nested. A policy needs five levels; the parser's time grows with the cube of
+// the depth.
 const maxNesting = 20
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// read turns the file's bytes into a tree. It reports false where there is none to read from.
+// read turns the file's bytes into a tree. It reports false if there is no value to read.
 func (d *Document) read(data []byte) (Value, bool) {
 	if len(data) > MaxFile {
 		message, hint := fileTooLarge()
@@ -50,10 +51,10 @@ func parseTokens(tokens token.Tokens) (tree *ast.File, err error) {
 			tree, err = nil, errUnreadable
 		}
 	}()
-	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // reported by fields, with the place of the first
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Entries reports duplicates, with the first one's place
 }
 
-// readable reports whether the bytes are text. If not, it reports the first that is not.
+// readable reports whether the bytes are text. If not, it adds a problem at the first invalid byte.
 func (d *Document) readable(data []byte) bool {
 	line, lineStart := 1, 0
 	for i := 0; i < len(data); {

@@ -100,7 +100,7 @@ func (ps Problems) of(s Severity) Problems {
 	return out
 }
 
-// Err is nil, or the problems as an error where one of them is of severity Error.
+// Err returns the problems as an error if one of them is of severity Error, and nil otherwise.
 func (ps Problems) Err() error {
 	if len(ps.Errors()) == 0 {
 		return nil
@@ -108,7 +108,7 @@ func (ps Problems) Err() error {
 	return ps
 }
 
-// InOrder sorts by place in the file and drops what is said twice, as happens where several keys share an anchor.
+// InOrder sorts by place in the file and drops duplicates, which occur if several keys share an anchor.
 func (ps Problems) InOrder() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

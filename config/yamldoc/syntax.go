@@ -54,7 +54,7 @@ func (d *Document) explain(said string, m Mark) (message, hint string) {
 		return "the bracket [ is never closed", unclosed(rest, "]")
 	case has("'}'"), has("flow map content"), has("mapping end"):
 		if strings.HasPrefix(rest, "{{") {
-			return "{{ opens a YAML mapping here, and no template", `put the template in quotes, such as "Ship to {{.address}}"`
+			return "{{ opens a YAML mapping here, not a template", `put the template in quotes, such as "Ship to {{.address}}"`
 		}
 		return "the brace { is never closed, or what follows it is not a list of keys and values", unclosed(rest, "}")
 	case has("end character of"):
@@ -71,7 +71,7 @@ func (d *Document) explain(said string, m Mark) (message, hint string) {
 	return "is not valid YAML: " + said, ""
 }
 
-// begin moves a place back by one character if the parser points behind the one that is wrong.
+// begin moves a place back by one character if the parser points behind the wrong character.
 func (d *Document) begin(m Mark) Mark {
 	before := Mark{m.line, max(m.column-1, 1)}
 	if s := d.rest(before); strings.HasPrefix(s, "{{") || strings.HasPrefix(s, "*") || strings.HasPrefix(s, "&") {

@@ -25,7 +25,7 @@ var manyMethods = map[string]struct {
 }
 
 // TestMethods counts the methods of each type: those that are declared for it, and those that an interface lists
-// itself. Methods of embedded types belong to these.
+// itself. Methods of embedded types count for those types.
 func TestMethods(t *testing.T) {
 	methods := map[string]int{}
 	for _, s := range read(t) {

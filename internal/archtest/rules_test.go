@@ -30,14 +30,14 @@ var layers = map[string]int{
 	"store/bolt":                  12,
 	"store/postgres":              12,
 	"store/storetest":             13,
-	"bot/transport":               12, // under the workflow: it brings deliveries, and knows nothing of what they mean
-	"store/jobs":                  15, // over the contract, and no backend
+	"bot/transport":               12, // under the workflow: it passes deliveries on without interpreting them
+	"store/jobs":                  15, // uses the contract, and imports no backend
 	"approvers/workflow/settings": 18, // what the workflow and its views read of the settings
 	"approvers/workflow/view":     19,
 	"approvers/workflow":          20,
 	"approvers/audit":             21,
 	"bot/slackapi":                25,
-	"bot/bottest":                 25, // what tests of bot and of what lies below it draw from
+	"bot/bottest":                 25, // fixtures for the tests of bot and of the packages below it
 	"bot/render/markdown":         26,
 	"bot/directory":               27,
 	"bot/render":                  27,
@@ -102,23 +102,23 @@ func (s source) fault(imported string) string {
 	}
 	switch {
 	case within(s.pkg, "bot") && within(target, "agent"), within(s.pkg, "agent") && within(target, "bot"):
-		return "bot and agent never know each other" // nor do their tests
+		return "bot and agent never import each other" // nor do their tests
 	case s.test || target == s.pkg:
 		return ""
 	case within(s.pkg, "bot/transport") && target != "store":
-		return "a transport knows the kinds of deliveries, and nothing else of ours"
+		return "a transport imports only store, for the kinds of deliveries"
 	case isBackend(target) && !within(s.pkg, "cmd"):
 		return "a backend of the store is chosen by cmd; use package store"
 	case within(target, "store/storetest"):
 		return "the conformance suite is for tests"
 	case within(target, "approvers/workflow/invariants"):
-		return "what holds between two transactions is checked by tests"
+		return "the invariants between transactions are for tests"
 	case (target == "internal/redact" || target == "internal/visible") && (within(s.pkg, "bot") || within(s.pkg, "agent") || within(s.pkg, "approvers/audit")):
 		return "" // logs and other people's texts pass through this package
 	case within(target, "internal") && !within(s.pkg, "cmd") && !within(s.pkg, "internal"):
 		return "the demo's parts are for cmd and tests"
 	case within(s.pkg, "internal") && !within(target, "internal"):
-		return "the demo's parts know nothing of the product"
+		return "the demo's parts do not import the product"
 	case within(s.pkg, "internal"):
 		return ""
 	}
@@ -142,13 +142,13 @@ func (s source) foreignFault(imported string) string {
 		return fmt.Sprintf("%s stays in %s", e.module, e.at)
 	}
 	if s.pkg == "approvers" && !s.test && !slices.Contains(pureImports, imported) {
-		return "approvers is pure, and nothing says that this is; if it is, add it to pureImports in archtest"
+		return "approvers is pure, and this package is not known to be pure; if it is, add it to pureImports in archtest"
 	}
 	return ""
 }
 
-// pureImports is what approvers may import. Of io it uses errors and given readers, of time values: forbidden lists
-// the rest.
+// pureImports lists the packages that approvers may import. From io it uses only errors and readers that a caller
+// passes in, and from time only values: forbidden lists the rest.
 var pureImports = []string{
 	"bytes", "cmp", "crypto/ed25519", "crypto/sha256", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "io",
 	"maps", "math", "math/big", "regexp", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8", "github.com/go-json-experiment/json/jsontext",

@@ -85,7 +85,7 @@ func (c Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	uid, err := peer(to)
 	if err == nil && uid != 0 && uid != os.Geteuid() && !slices.Contains(c.Trust, uid) {
-		err = fmt.Errorf("%w: the user with id %d listens on %s, who is neither root nor you nor the store's owner", ErrUntrusted, uid, c.Path)
+		err = fmt.Errorf("%w: the user with id %d listens on %s, and is neither root, nor you, nor the store's owner", ErrUntrusted, uid, c.Path)
 	}
 	if err != nil {
 		to.Close()

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Many more clients than places: all are served.
+// All clients are served, even if there are three times as many as tasks that may run at once.
 func TestManyClients(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, echo)
@@ -59,12 +59,12 @@ func TestCancel(t *testing.T) {
 	<-begun
 	srv.Close()
 	if err := <-answer; !errors.Is(err, ErrLost) {
-		t.Errorf("the client of a server that went: %v", err)
+		t.Errorf("the client of a server that was closed: %v", err)
 	}
 	<-ended
 }
 
-// A task that panics takes neither the server with it nor leaves its client without an answer.
+// A task that panics does not stop the server, and its client gets an error.
 func TestPanic(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, func(ctx context.Context, uid int, c Call) *Failure {
@@ -81,7 +81,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// Nonsense, far too much, another protocol: each is answered or cut off, does nothing, and others are served meanwhile.
+// A client that sends invalid data, too much data or another protocol gets an error or is disconnected. Nothing is run
+// for it, and other clients are served meanwhile.
 func TestBadClients(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, func(ctx context.Context, uid int, c Call) *Failure {
@@ -98,8 +99,8 @@ func TestBadClients(t *testing.T) {
 		"other protocol":     {head + "Countersign-Protocol: 2\r\nContent-Length: 0\r\n\r\n", "don't understand each other"},
 		"no protocol":        {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "don't understand each other"},
 		"too much":           {head + "X: " + strings.Repeat("x", 4*maxHeader) + "\r\n\r\n", "431 Request Header Fields Too Large"},
-		"no task":            {"GET /metrics HTTP/1.1\r\nHost: x\r\nCountersign-Protocol: 1\r\n\r\n", "all that can be asked for"},
-		"options that break": {head + "Countersign-Protocol: 1\r\nCountersign-Options: \"\\\r\nContent-Length: 0\r\n\r\n", "can't read what it is asked for"},
+		"no task":            {"GET /metrics HTTP/1.1\r\nHost: x\r\nCountersign-Protocol: 1\r\n\r\n", "is supported here"},
+		"options that break": {head + "Countersign-Protocol: 1\r\nCountersign-Options: \"\\\r\nContent-Length: 0\r\n\r\n", "can't read the options"},
 	} {
 		conn, err := net.Dial("unix", path)
 		if err != nil {
@@ -107,7 +108,7 @@ func TestBadClients(t *testing.T) {
 		}
 		io.WriteString(conn, c.sends) // it may be cut off meanwhile
 		if c.wants == "" {
-			defer conn.Close() // it hangs on while the others are served
+			defer conn.Close() // it stays connected while the others are served
 			continue
 		}
 		conn.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -159,8 +160,8 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// Clients that connect and say nothing hold up nobody: however many they are, a command gets through at once, and those
-// that are dropped are the ones that have been silent for longest.
+// Clients that connect and send nothing delay nobody. However many there are, a command is served at once, and the
+// connections that have been silent for longest are dropped.
 func TestIdleClients(t *testing.T) {
 	const idle = 2000
 	path := socketPath(t)
@@ -188,7 +189,7 @@ func TestIdleClients(t *testing.T) {
 		}
 		conns = append(conns, conn)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), headerTime/2) // none of them has been cut off for its time yet
+	ctx, cancel := context.WithTimeout(t.Context(), headerTime/2) // none of them has reached its own time limit yet
 	defer cancel()
 	began := time.Now()
 	if err := (Client{Path: path}).Do(ctx, Call{Task: "good", Out: io.Discard}); err != nil {

@@ -38,8 +38,8 @@ var (
 var (
 	// ErrLive says that another process already listens on the socket.
 	ErrLive = errors.New("control: somebody listens already")
-	// ErrPath says that no socket can be created at the path.
-	ErrPath = errors.New("control: no path for a socket")
+	// ErrPath says that the path can't be used for a socket.
+	ErrPath = errors.New("control: this path can't be used for a socket")
 	// ErrUnsupported says that this system does not tell who connects to a socket.
 	ErrUnsupported = errors.New("control: this system does not say who connects to a Unix socket")
 )

@@ -72,7 +72,7 @@ func serving(t *testing.T, path string, do func(context.Context, int, Call) *Fai
 	return srv
 }
 
-// echo answers with what it was asked.
+// echo answers with the call that it received.
 func echo(_ context.Context, uid int, c Call) *Failure {
 	fmt.Fprintf(c.Out, "%s %s %s %d\n", c.Task, c.Options, c.Store, uid)
 	if _, err := io.Copy(c.Out, c.In); err != nil {
@@ -112,7 +112,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Whatever the process's mask: the file is there for its owner only from the start.
+// Whatever the process's umask, only the owner can access the socket, from the moment it is created.
 func TestMode(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	path := socketPath(t)
@@ -166,7 +166,7 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 	}
 }
 
-// Of many that want to listen in place of a dead one, one does, and nobody takes it away.
+// If many processes want to replace a dead socket, exactly one listens, and the others do not remove its socket.
 func TestOneListens(t *testing.T) {
 	path := socketPath(t)
 	for range 20 {
@@ -197,14 +197,14 @@ func TestOneListens(t *testing.T) {
 		}
 		c, err := net.Dial("unix", path)
 		if err != nil {
-			t.Fatalf("the one that listens can't be reached: %v", err)
+			t.Fatalf("the new listener can't be reached: %v", err)
 		}
 		c.Close()
 		live[0].Close()
 	}
 }
 
-// A socket that took this one's place stays.
+// Close does not remove a newer socket at the same path.
 func TestCloseLeavesWhatIsNotItsOwn(t *testing.T) {
 	path := socketPath(t)
 	first, err := Listen(path)
@@ -304,7 +304,7 @@ func TestOtherUser(t *testing.T) {
 	}
 }
 
-// A client does not talk to a server of somebody whom it has no reason to trust.
+// A client sends nothing to a server that an untrusted user runs.
 func TestImpostor(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")
@@ -318,10 +318,10 @@ func TestImpostor(t *testing.T) {
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
 		t.Fatal(err)
 	}
-	// The kernel notes who listens when they begin to.
+	// The kernel records the listening user when listen is called.
 	heard := make(chan error)
 	go func() {
-		// This thread is somebody else from now on, and ends with its goroutine.
+		// From here on this thread runs as another user. It ends with its goroutine.
 		runtime.LockOSThread()
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, 65534, 65534, 65534); errno != 0 {
 			heard <- errno
@@ -335,9 +335,9 @@ func TestImpostor(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond) // nobody answers
 	defer stop()
 	if err := (Client{Path: path}).Do(ctx, Call{Task: "x", Out: io.Discard}); !errors.Is(err, ErrUntrusted) {
-		t.Errorf("it talks: %v", err)
+		t.Errorf("the client did not refuse the server: %v", err)
 	}
 	if err := (Client{Path: path, Trust: []int{65534}}).Do(ctx, Call{Task: "x", Out: io.Discard}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("told to trust them it does not wait for their answer: %v", err)
+		t.Errorf("the client trusts that user, but does not wait for the answer: %v", err)
 	}
 }

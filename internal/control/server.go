@@ -95,16 +95,16 @@ func (s Server) do(r *http.Request, rc *http.ResponseController, out io.Writer, 
 		return refused("the bot can't see who you are: %v", peer.err)
 	case peer.uid != 0 && peer.uid != os.Geteuid():
 		s.Log.Warn("another user was turned away at the control socket", "uid", peer.uid)
-		return refused("only root and the user with id %d, who runs the bot, are heard here, and you have id %d", os.Geteuid(), peer.uid)
+		return refused("only root and the user with id %d, who runs the bot, may use this socket, and you have id %d", os.Geteuid(), peer.uid)
 	case r.Header.Get(headerProtocol) != protocol:
-		return refused("the bot (%s) and this program (%s) are of versions that don't understand each other: use the bot's own program, or restart the bot", s.Version, r.Header.Get(headerVersion))
+		return refused("the bot (%s) and this program (%s) have versions that don't understand each other: use the bot's own program, or restart the bot", s.Version, r.Header.Get(headerVersion))
 	case r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, pathPrefix):
-		return refused("POST %sNAME is all that can be asked for here", pathPrefix)
+		return refused("only POST %sNAME is supported here", pathPrefix)
 	}
 	options, err := strconv.Unquote(r.Header.Get(headerOptions))
 	path, pathErr := strconv.Unquote(r.Header.Get(headerStore))
 	if err != nil || pathErr != nil {
-		return refused("the bot can't read what it is asked for")
+		return refused("the bot can't read the options of the request")
 	}
 	return s.Do(r.Context(), peer.uid, Call{
 		Task: taskOf(r), Options: []byte(options), Store: path, Version: r.Header.Get(headerVersion), In: patient{r.Body, rc}, Out: out, Hurry: hurry,

@@ -4,10 +4,11 @@ package mutants
 
 func use(run string) campaign { return campaign{pkg: "./cmd/countersign", run: run} }
 
-// refusalMutants are broken where Slack refuses something, and where the bot reads what it missed.
+// refusalMutants break the code that handles refusals of Slack, and the code that reads the messages that the bot
+// missed.
 var refusalMutants = []mutant{
 	{
-		name: "a message that was read from a history is heard again when its retry comes",
+		name: "a message that was read from a history is received again when Slack retries it",
 		edits: []edit{
 			{"bot/catch_up.go", "	id, _ := e.Event.messageID(&c.self)\n", "	id, _ := e.Event.messageID(&c.self)\n	id += \"/read\"\n"},
 			{"approvers/workflow/receive_message.go", "return m.TS == u.TS && m.Author == u.Who.ID }", "return false }"},
@@ -15,7 +16,7 @@ var refusalMutants = []mutant{
 		by: []campaign{use("^TestCatchUp$/^socket_retries=true_10m0s_killed=false")},
 	},
 	{
-		name:  "a message that was read from a history begins a conversation again when its retry comes",
+		name:  "a message that was read from a history begins a conversation again when Slack retries it",
 		edits: []edit{{"bot/catch_up.go", "	id, _ := e.Event.messageID(&c.self)\n", "	id, _ := e.Event.messageID(&c.self)\n	id += \"/read\"\n"}},
 		by:    []campaign{use("^TestCatchUp$/^socket_retries=true_10m0s_killed=false")},
 	},
@@ -25,7 +26,7 @@ var refusalMutants = []mutant{
 		by:    []campaign{edge("^TestCatchUpBounds$")},
 	},
 	{
-		name:  "what the bot could not read after a gap is not said",
+		name:  "channels that the bot could not read after a gap are not reported",
 		edits: []edit{{"bot/catch_up.go", "		c.unread[slackapi.Explain(err)]++\n", ""}},
 		by:    []campaign{use("^TestCatchUpWithoutScope$")},
 	},
@@ -35,12 +36,12 @@ var refusalMutants = []mutant{
 		by:    []campaign{inWorkflow("^TestNobodyCanSeeTheCard$"), edge("^TestCardThatReachedNobody$")},
 	},
 	{
-		name:  "a card that nobody could be shown is not tried again",
+		name:  "a card that reached nobody is not tried again",
 		edits: []edit{{"approvers/workflow/unreached.go", "	for _, s := range t.roots(r, messages) {\n		if err := t.tryAgain(s); err != nil {\n", "	for _, s := range t.roots(r, messages)[:0] {\n		if err := t.tryAgain(s); err != nil {\n"}},
 		by:    []campaign{inWorkflow("^TestACardThatIsShownAgain$"), edge("^TestCardThatReachedNobody$")},
 	},
 	{
-		name:  "the lead of those who can't be shown a card is asked as late as ever",
+		name:  "the lead is not asked sooner although a card reached nobody",
 		edits: []edit{{"approvers/unreached.go", "		r.EscalateAt = in.Now\n", ""}},
 		by:    []campaign{inWorkflow("^TestTheLeadOfThoseWhoCantBeShownIt$")},
 	},
@@ -62,25 +63,25 @@ var refusalMutants = []mutant{
 	{
 		name: "a card that can't be changed keeps its buttons",
 		edits: []edit{
-			{"bot/show.go", "		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // it tells whether the message is there\n", "		var deleted error\n"},
+			{"bot/show.go", "		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS)", "		var deleted error"},
 			{"bot/show.go", "	if s.ReplacedTS == \"\" {\n", "	if len(s.ReplacedTS) >= 0 {\n"},
 		},
 		by: []campaign{use("^TestRefusals$/^changes_cant")},
 	},
 	{
-		name: "what anybody writes in the thread is the answer to an approver",
+		name: "a message in the thread counts as the answer to an approver, whoever wrote it",
 		edits: []edit{{"approvers/remark.go",
 			"	if !slices.Contains(r.Facts.Requesters, m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedNotRequester}\n	}\n	if question < 0",
 			"	if question < 0"}},
 		by: []campaign{edge("^TestAnswerByWriting$")},
 	},
 	{
-		name:  "what the asker writes in the thread is no answer",
+		name:  "the asker's message in the thread does not count as an answer",
 		edits: []edit{{"approvers/workflow/decide.go", "	if turn.State != approvers.TurnWaiting || u.Text == \"\" {\n", "	if turn.State == approvers.TurnWaiting || u.Text == \"\" {\n"}},
 		by:    []campaign{edge("^TestAnswerByWriting$")},
 	},
 	{
-		name: "everything that the asker writes in the thread is an answer",
+		name: "every message of the asker in the thread counts as an answer",
 		edits: []edit{
 			{"approvers/workflow/decide.go", " && q.Kind == approvers.Question && !r.Answered(i)\n", " && q.Kind == approvers.Question\n"},
 			{"approvers/remark.go", " || r.Remarks[question].Kind != Question || r.Answered(question) {\n", " || r.Remarks[question].Kind != Question {\n"},

@@ -4,10 +4,10 @@ package mutants
 
 func edge(run string) campaign { return campaign{pkg: "./bot", run: run} }
 
-// slackMutants are broken where Slack and its people are met.
+// slackMutants break the code that deals with Slack and its users.
 var slackMutants = []mutant{
 	{
-		name:  "requests over HTTP are believed without a signature that fits",
+		name:  "requests over HTTP are accepted without a valid signature",
 		edits: []edit{{"bot/transport/http.go", "	if err := verifier.Ensure(); err != nil {\n", "	if err := verifier.Ensure(); err != nil && len(body) == 0 {\n"}},
 		by:    []campaign{edge("^TestUnsignedRequests$")},
 	},
@@ -27,17 +27,17 @@ var slackMutants = []mutant{
 		by:    []campaign{edge("^TestIdentityMatrix$")},
 	},
 	{
-		name:  "who clicked on a risky call is what was known a minute ago",
+		name:  "a click on a risky call is judged by cached facts about the person",
 		edits: []edit{{"bot/directory/groups.go", "	fresh := risk >= approvers.High || !risk.Valid()\n", "	fresh := !risk.Valid()\n"}},
 		by:    []campaign{edge("^TestWhenSlackIsAskedAnew$"), edge("^TestAttacks$")},
 	},
 	{
-		name:  "cards stand in channels that another organisation shares",
+		name:  "cards are posted in channels that are shared with another organisation",
 		edits: []edit{{"bot/channels.go", "	if err != nil || !shared || mayShare(vm.Policy, id) {\n", "	if err != nil || shared || !shared {\n"}},
 		by:    []campaign{edge("^TestSharedChannelThatNobodyToldOf$")},
 	},
 	{
-		name:  "characters that hide are not shown as what they are",
+		name:  "hidden characters are not made visible",
 		edits: []edit{{"internal/visible/visible.go", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return true\n", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return false\n"}},
 		by:    []campaign{{pkg: "./bot/render", run: "^TestVisible$"}},
 	},

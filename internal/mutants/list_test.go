@@ -4,7 +4,7 @@ package mutants
 
 import "slices"
 
-// The campaigns that most mutants are shown to.
+// The campaigns that most mutants are tried with.
 var (
 	crashPoints = inWorkflow("^TestCrashPoints$")
 	crashImages = inWorkflow("^TestCrashImages$")
@@ -26,7 +26,7 @@ func domain(run string) campaign { return campaign{pkg: "./approvers", run: run,
 
 var mutants = slices.Concat(stateMutants, slackMutants, refusalMutants)
 
-// stateMutants are broken where state is kept, changed and shown.
+// stateMutants break the code that keeps, changes and shows state.
 var stateMutants = []mutant{
 	{
 		name: "deliveries are acknowledged before they are stored", first: true,
@@ -122,7 +122,7 @@ var stateMutants = []mutant{
 		by: []campaign{domain("^TestExecution")},
 	},
 	{
-		name: "a run that was cut is run again, whatever it does",
+		name: "an interrupted run is repeated, whatever its effect",
 		edits: []edit{
 			{"approvers/workflow/unknown.go", "	return e.Effect != approvers.Unprotected && e.Tries < maxTries\n", "	return e.Tries < maxTries\n"},
 			{"approvers/execution.go", "	if e.State != ExecutionExecuting || e.Effect == Unprotected {\n", "	if e.State != ExecutionExecuting {\n"},
@@ -135,12 +135,12 @@ var stateMutants = []mutant{
 		by:    []campaign{inWorkflow("BeforeTheDeadline")},
 	},
 	{
-		name:  "an approval is not looked at again before the run",
+		name:  "an approval is not checked again before the run",
 		edits: []edit{{"approvers/workflow/claim.go", "		cur.now, cur.events = cur.now.Recheck(t.deciding(), args)\n", "		_ = args\n"}},
 		by:    []campaign{inWorkflow("ThePolicy")},
 	},
 	{
-		name: "a message that was deleted before it came is heard",
+		name: "a message that was deleted before it arrived is received",
 		edits: []edit{{"approvers/workflow/receive_message.go",
 			"	if result.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || result.Ignored || u.Edited == \"\" {\n",
 			"	if err != nil || u.Edited == \"\" {\n"}},
@@ -152,7 +152,7 @@ var stateMutants = []mutant{
 		by:    []campaign{inWorkflow("^TestEditedAfterItWasRead$")},
 	},
 	{
-		name:  "a message that was lost is taken for the one in its place",
+		name:  "a lost message is taken for its repost",
 		edits: []edit{{"bot/unconfirmed.go", "	of.n = uint64(times)\n", ""}, {"bot/unconfirmed.go", "	times, _ := m.Metadata.EventPayload[\"round\"].(float64)\n", ""}, {"bot/unconfirmed.go", "round{s.ID, s.Round}", "round{s.ID, 0}"}},
 		by:    []campaign{{pkg: "./bot", run: "^TestLostPostOfAReplacedCard$"}},
 	},
@@ -162,7 +162,7 @@ var stateMutants = []mutant{
 		by:    []campaign{{pkg: "./bot", run: "^TestStrayAnswer$"}},
 	},
 	{
-		name: "a delivery that comes again is handled again",
+		name: "a repeated delivery is handled again",
 		edits: []edit{{"approvers/workflow/workflow.go",
 			"	if !row.HandledAt.IsZero() {\n		return ErrHandled\n	}\n	row.HandledAt",
 			"	row.HandledAt"}},
@@ -210,7 +210,7 @@ var stateMutants = []mutant{
 		by:    []campaign{{pkg: "./store/postgres", run: "^TestClaims$"}},
 	},
 	{
-		name: "a process that starts does not look for runs that were cut",
+		name: "a process that starts does not look for interrupted runs",
 		edits: []edit{{"approvers/workflow/unknown.go",
 			"			if e.State == approvers.ExecutionExecuting {\n				timer.Due = t.now\n",
 			"			if e.State == \"\" {\n				timer.Due = t.now\n"}},
@@ -239,12 +239,12 @@ var stateMutants = []mutant{
 		by:    []campaign{inWorkflow("^TestAnUnhandledMessageDelaysNoExpiry$"), outages("fails-but-is-heard")},
 	},
 	{
-		name:  "what was heard while Slack is down is given up",
+		name:  "a delivery that is handled while Slack is down is given up",
 		edits: []edit{{"bot/handle.go", " && !slackapi.IsPutOff(err)", ""}},
 		by:    []campaign{outages("fails-but-is-heard")},
 	},
 	{
-		name:  "what asks somebody to decide is shown although it is too late",
+		name:  "a message that asks for a decision is posted although it is too late",
 		edits: []edit{{"bot/render/notice.go", "return asks && v.Message.TS == \"\"", "return false && asks && v.Message.TS == \"\""}},
 		by:    []campaign{{pkg: "./bot/render", run: "^TestLateNotices$"}},
 	},
@@ -304,17 +304,17 @@ var stateMutants = []mutant{
 		by:    []campaign{inWorkflow("^TestHeadsArePosted$")},
 	},
 	{
-		name:  "how far back a lost post is looked for goes by the machine's clock",
+		name:  "the search for a lost post relies on the machine's clock",
 		edits: []edit{{"bot/unconfirmed.go", "s.After.Add(-scanMargin)", "s.CreatedAt.Add(-scanMargin)"}},
 		by:    []campaign{clockJumps},
 	},
 	{
-		name:  "what another process made counts as never posted",
+		name:  "a message of another process counts as never posted",
 		edits: []edit{{"bot/unconfirmed.go", "	return since, doubtful || !ours\n", "	return since, doubtful && ours\n"}},
 		by:    []campaign{clockJumps, kills},
 	},
 	{
-		name:  "what was put off before the clock was set back waits until then",
+		name:  "a timer that was put off before the clock was set back waits until the old time",
 		edits: []edit{{"store/jobs/due.go", "		if !t.PutOff.IsZero() {\n			set = t.PutOff\n", "		if !t.PutOff.IsZero() {\n			set = now\n"}},
 		by:    []campaign{inWorkflow("^TestWhatWasPutOffBeforeTheClockWasSetBack$")},
 	},

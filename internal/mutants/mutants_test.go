@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// The mutants are built as go build does: to see them a second time with the race detector would show nothing new.
+// The mutants are built without the race detector: trying them again with it would show nothing new.
 
 // mutant is one way to break the product.
 type mutant struct {
 	name  string
 	edits []edit
-	by    []campaign // any of them has to notice; they are tried in this order
-	first bool       // it is one of those that CI tries
+	by    []campaign // at least one of them must notice; they are tried in this order
+	first bool       // CI tries it
 }
 
 // edit replaces a text that is in a file exactly once.
@@ -32,16 +32,16 @@ type edit struct{ file, old, new string }
 // campaign is a test that should notice.
 type campaign struct {
 	pkg, run string
-	env      []string // its size, where the short version is too small
-	rapid    bool     // the package's tests use rapid, which is to leave nothing behind
+	env      []string // the size, if the short version is too small to notice
+	rapid    bool     // the package's tests use rapid, which must leave no files behind
 }
 
 func (c campaign) String() string {
 	return strings.Join(append(slices.Clone(c.env), fmt.Sprintf("go test %s -run '%s'", c.pkg, c.run)), " ")
 }
 
-// TestMutants has the campaigns look at each broken variant, and prints which noticed it. COUNTERSIGN_MUTANTS says
-// which are tried: first (the five that matter most), all, or the name of one.
+// TestMutants runs the campaigns on each broken variant, and prints which campaign noticed it. COUNTERSIGN_MUTANTS
+// selects the variants: first (the five that matter most), all, or the name of one.
 func TestMutants(t *testing.T) {
 	which := os.Getenv("COUNTERSIGN_MUTANTS")
 	if which == "" {
@@ -94,7 +94,7 @@ func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 		case err == nil:
 			t.Logf("%s does not notice it", c)
 		case !errors.As(err, &exit), strings.Contains(string(out), "[build failed]"), strings.Contains(string(out), "[setup failed]"):
-			t.Fatalf("the mutant does not build any more, and has to be written again: %v\n%s", err, out)
+			t.Fatalf("the mutant does not build any more, and must be rewritten: %v\n%s", err, out)
 		default:
 			if found := failedTest.FindAllStringSubmatch(string(out), -1); found != nil {
 				return c, found[len(found)-1][1]
@@ -119,7 +119,7 @@ func plainEnv() []string {
 // top is the module's root.
 const top = "../.."
 
-// overlay writes the changed files and what go build has to know of them.
+// overlay writes the changed files and the JSON file that go build -overlay reads.
 func (m mutant) overlay(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -34,8 +34,8 @@ var patterns = []struct {
 	{regexp.MustCompile(`(://)[^/\s"'@]+@`), "${1}" + Removed + "@"}, // a name and a password in an address
 }
 
-// basic matches a name and a password in base64. A plain word after "Basic" is none: "Basic Information" is a page of
-// Slack's app settings, which help texts name.
+// basic matches a name and a password in base64. A plain word after "Basic" is not a secret: "Basic Information" is a
+// page of Slack's app settings, which help texts name.
 var (
 	basic     = regexp.MustCompile(`(?i)\bbasic(?:[ +]|%20)[0-9a-z._~+/=-]{6,}`)
 	basicWord = regexp.MustCompile(`^\w+(?:[ +]|%20)[A-Za-z][a-z]+[.-]*$`)
@@ -91,7 +91,7 @@ var secretName = regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTI
 // a secret.
 func Environ(environ []string) {
 	for _, line := range environ {
-		if name, value, ok := strings.Cut(line, "="); ok && secretName.MatchString(name) && !strings.HasPrefix(value, "/") { // a path leads to one
+		if name, value, ok := strings.Cut(line, "="); ok && secretName.MatchString(name) && !strings.HasPrefix(value, "/") { // a path only names the file with the secret
 			Secrets(value)
 		}
 	}

@@ -44,7 +44,7 @@ func (d SmallDisk) guard() {
 		d.t.Fatal(err)
 	}
 	if s.Type != unix.TMPFS_MAGIC || int64(s.Blocks)*s.Bsize > d.size+s.Bsize {
-		d.t.Fatalf("%s is no small disk: it is of type %#x, and has %d bytes", d.Dir, s.Type, int64(s.Blocks)*s.Bsize)
+		d.t.Fatalf("%s is not the small disk: it is of type %#x, and has %d bytes", d.Dir, s.Type, int64(s.Blocks)*s.Bsize)
 	}
 }
 

@@ -16,9 +16,9 @@ const (
 	memoryRoom = 1 << 30
 )
 
-// TempInMemory makes t.TempDir return directories in memory: commits of stores are as real there as on a disk, but do
-// not wait for it. TestMain calls it, and remove at the end. It does nothing if memory has too little room, if TMPDIR
-// names a place, or if a campaign is to be long: its figures are those of the disk.
+// TempInMemory makes t.TempDir return directories in memory. Stores commit there as on a disk, but need not wait for
+// one. TestMain calls it, and remove at the end. It does nothing if memory has too little room, if TMPDIR is set, or if
+// a COUNTERSIGN_ variable selects a long campaign, whose figures must include the disk.
 func TempInMemory() (remove func()) {
 	long := slices.ContainsFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "COUNTERSIGN_") })
 	var room unix.Statfs_t

@@ -48,7 +48,7 @@ func TestSize(t *testing.T) {
 		t.Setenv(variable, text)
 		w := &wrong{TB: t}
 		if testkit.Size(w, variable, 7); !w.ended {
-			t.Errorf("%q is taken for a size", text)
+			t.Errorf("%q is accepted as a size", text)
 		}
 	}
 }
@@ -67,9 +67,9 @@ func TestSeed(t *testing.T) {
 	t.Setenv(testkit.SeedVariable, "-1")
 	w := &wrong{TB: t}
 	if testkit.Seed(w); !w.ended {
-		t.Error("-1 is taken for a seed")
+		t.Error("-1 is accepted as a seed")
 	}
 	if a, b := testkit.Chance(1, 1).Uint64(), testkit.Chance(1, 2).Uint64(); a == b || a != testkit.Chance(1, 1).Uint64() {
-		t.Error("a stream does not repeat, or is another one's")
+		t.Error("a stream is not repeatable, or equals another one")
 	}
 }

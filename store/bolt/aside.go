@@ -37,7 +37,7 @@ func (t *tx) setAside(in bucket, id []byte) (of []string, done bool, err error) 
 		stored = []byte{}
 	}
 	key := append(text(nil, in.String()), id...)
-	if _, err := t.rows.discard(setAside, key); err != nil { // of an earlier call
+	if _, err := t.rows.discard(setAside, key); err != nil { // left by an earlier call
 		return nil, false, err
 	}
 	if err := t.rows.set(setAside, key, nil, stored); err != nil {
@@ -63,8 +63,8 @@ func (t *tx) undecodable(in bucket, id string) bool {
 	return read != nil && errors.Is(read(t.rows, id), store.ErrDamaged)
 }
 
-// leaveIndex removes every row that names a record from an index. The record's header, which lists them, can't be
-// read.
+// leaveIndex removes a record's rows from an index. It searches the whole index, because the record's header, which
+// lists the rows, can't be read.
 func (t *tx) leaveIndex(index bucket, id []byte) (names []string, err error) {
 	var keys [][]byte
 	for k, v := range t.rows.sound(index, nil, nil) {
@@ -89,7 +89,7 @@ var belongs = map[bucket]bucket{
 	elicitations: elicitationExecution, outboxMessages: outboxRef,
 }
 
-// indexesOf holds the index buckets of each record bucket. The function in reads tries to read one of its records.
+// indexesOf holds the index buckets of each record bucket. The map reads holds a function that reads a record of it.
 var indexesOf, reads = map[bucket][]bucket{}, map[bucket]func(*rows, string) error{}
 
 func registerTable[T any](t *table[T]) {

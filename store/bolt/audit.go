@@ -136,7 +136,7 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 	sum := approvers.SumOf(record)
 	for _, s := range []string{string(a.Actor), string(a.Kind), a.PayloadHash} {
 		if !utf8.ValidString(s) {
-			sum = approvers.Sum{} // not every backend could keep it
+			sum = approvers.Sum{} // refused below: not every backend can store invalid UTF-8
 		}
 	}
 	if !sum.Is(a.Hash) {

@@ -43,7 +43,7 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 	loops := 0
 	for b.Loop() {
 		if loops++; loops%round != 1 {
-			continue // a round is as many decisions of each as loops
+			continue // only every round-th loop works: it makes a whole round of decisions on each side
 		}
 		for side, work := range [2]func(writer, i int) error{
 			func(writer, i int) error { return ours.click(b.Context(), writer+writers*i) },
@@ -70,7 +70,7 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 		}
 	}
 	perSecond := func(side int) float64 { return float64(done[side]) / spent[side].Seconds() }
-	b.ReportMetric(0, "ns/op") // a loop stands for a decision of each
+	b.ReportMetric(0, "ns/op") // not reported: a loop counts as one decision on each side
 	b.ReportMetric(perSecond(0), "decisions/s")
 	b.ReportMetric(perSecond(1), "raw/s")
 	b.ReportMetric(perSecond(0)/perSecond(1), "ratio")
@@ -145,7 +145,7 @@ func propose(tx store.Tx, id, message string, now time.Time) error {
 	)
 }
 
-// clicks is a store of requests that people decide on. Requests of different numbers may be decided on at once.
+// clicks is a store of requests that people decide on. Requests with different numbers may be decided concurrently.
 type clicks struct {
 	*Store
 	read bool

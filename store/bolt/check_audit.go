@@ -43,7 +43,7 @@ func (c *checker) audit() {
 func (c *checker) entry(e approvers.JournalEntry) bool {
 	t := reader{c.rows}
 	if x, err := t.AuditRow(e.Chain, e.Seq); err == nil && x.Leaf == e.Leaf {
-		if x.Sum != e.Sum && !x.Damaged { // which is a separate fault
+		if x.Sum != e.Sum && !x.Damaged { // damage is a separate fault
 			c.fault("%s: leaf %d has another hash than record %d of chain %s", auditJournal, e.Leaf, e.Seq, e.Chain)
 		}
 		return true

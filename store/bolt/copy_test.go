@@ -159,7 +159,7 @@ func TestReplace(t *testing.T) {
 		}
 	}
 	wantFiles(t, path, "store.db")
-	old, young := path+".restored-1", path+".restored-2" // of processes that were killed, or are at it
+	old, young := path+".restored-1", path+".restored-2" // left by killed processes, or still being written
 	for _, name := range []string{old, young} {
 		if err := os.WriteFile(name, now, 0o600); err != nil {
 			t.Fatal(err)
@@ -281,7 +281,7 @@ func TestOpenWhileReplaced(t *testing.T) {
 		t.Errorf("it opens: %v", err)
 	}
 	if number(t, opened(t, path), "which") != "2" {
-		t.Error("the next one does not find the new store")
+		t.Error("the next Open does not find the new store")
 	}
 }
 

@@ -149,7 +149,7 @@ func wreckable(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := int(lastPage(t, path)) * 4096 // what is behind was never written to
+	used := int(lastPage(t, path)) * 4096 // pages after these were never written
 	return whole[:max(used, smallest)]
 }
 
@@ -216,7 +216,7 @@ func TestDamagedFile(t *testing.T) {
 		}
 		switch {
 		case differs > 0 && len(open) == 0:
-			t.Errorf("%s: %d rows differ, and nothing is told but %v", what, differs, told)
+			t.Errorf("%s: %d rows differ, and only %v is reported", what, differs, told)
 		case differs > 0:
 			lost++
 		case len(told) > 0:
@@ -238,7 +238,7 @@ func TestDamagedFile(t *testing.T) {
 		}
 		for _, x := range s.Damage() {
 			if x.Mended {
-				t.Errorf("%s: it was mended, and there is something to mend again: %v", what, x)
+				t.Errorf("%s: it was mended, and has to be mended again: %v", what, x)
 			}
 		}
 		if err := s.Close(); err != nil {

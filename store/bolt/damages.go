@@ -41,7 +41,7 @@ func (d *damages) found(x store.Damage) {
 	}
 }
 
-// over removes the damage of a row that was resolved.
+// over forgets the damage of a row once it is resolved.
 func (d *damages) over(in bucket, key []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,10 +19,10 @@
 //     it gets a *store.DamagedError that names it; lists of independent rows skip and report it. A page that can't be
 //     read fails only the closures that touch it.
 //   - Open examines a file of up to 256 MiB before anything is written to it: the position of every element on its
-//     page, the order of the keys, that every page is either used once or free, and every checksum. From a damaged file
-//     a new one is built with what can be read; the damaged one is kept as STORE.damaged-TIME. Indexes, timers and the
-//     journal are rebuilt from other rows with the same data; a lost row is marked in its place, so that reading it
-//     fails. A larger file is examined while it is in use, and at the next start if damage was found.
+//     page, the order of the keys, that every page is either used once or free, and every checksum. If the file is
+//     damaged, Open builds a new one from what can be read, and keeps the damaged one as STORE.damaged-TIME. Indexes,
+//     timers and the journal are rebuilt from other rows with the same data; a lost row is marked in its place, so that
+//     reading it fails. A larger file is examined while it is in use, and at the next start if damage was found.
 //
 // A View may see a commit slightly before Update returns for it.
 //

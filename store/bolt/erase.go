@@ -153,7 +153,7 @@ func (e *eraser) outboxMessages(ref string) error {
 	return nil
 }
 
-// timers clears every timer that names something.
+// timers clears the timers that have a ref, of every kind.
 func (e *eraser) timers(ref string) error {
 	for _, kind := range e.kinds {
 		if err := (&tx{reader{e.rows}}).ClearTimer(kind, ref); err != nil {

@@ -153,12 +153,12 @@ func (x *examination) all() error {
 		return err
 	}
 	if len(x.faults) > 0 && x.faults[0].in == 0 {
-		return fmt.Errorf("%w: %s, and what is in the file is named there. Put a backup in its place", store.ErrDamaged, x.faults[0].why)
+		return fmt.Errorf("%w: its list of buckets is damaged (%s). Put a backup in its place", store.ErrDamaged, x.faults[0].why)
 	}
 	x.free()
 	for b := range allBuckets {
 		if x.births[b] > x.sequences[b] {
-			x.fault(b, "it has numbered %d records, and there is one with number %d", x.sequences[b], x.births[b])
+			x.fault(b, "it has numbered %d records, but has one with the number %d", x.sequences[b], x.births[b])
 		}
 	}
 	return x.ctx.Err()
@@ -467,7 +467,7 @@ func (s *Store) Inspect(ctx context.Context) error {
 	}
 	err = Guard(x.all)
 	for _, f := range x.faults {
-		s.damage.found(store.Damage{Bucket: f.bucket(), Why: f.why + ". Start again: what can be mended is mended then"})
+		s.damage.found(store.Damage{Bucket: f.bucket(), Why: f.why + ". Start the program again: it mends what can be mended"})
 	}
 	if errors.Is(err, store.ErrDamaged) {
 		s.damage.failed(err)

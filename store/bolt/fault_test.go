@@ -149,7 +149,7 @@ func TestSyncThatFails(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	d.heal() // it does not help
+	d.heal() // this does not help
 	ran := false
 	for what, err := range map[string]error{
 		"update": s.Update(t.Context(), func(store.Tx) error { ran = true; return nil }),
@@ -208,14 +208,14 @@ func TestUnderStrace(t *testing.T) {
 // both cases everything acknowledged is there, and nothing was written later.
 func TestFailingSyncs(t *testing.T) {
 	strace := testkit.RequireProgram(t, "strace", "failing syncs", testkit.InstallStrace)
-	for _, when := range []string{"1", "2", "3", "4"} { // of one thread; the process has several
+	for _, when := range []string{"1", "2", "3", "4"} { // strace counts for each thread; the process has several
 		path := made(t)
 		cmd := exec.CommandContext(t.Context(), strace, "-f", "-qq", "-o", os.DevNull, "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when="+when,
 			os.Args[0], "-test.run=^TestUnderStrace$")
 		cmd.Env = append(os.Environ(), syncEnv+"="+path)
 		out, err := cmd.Output()
 		if err == nil && strings.Contains(string(out), "not opened") {
-			t.Logf("sync %s: it does not open what it can't sync", when)
+			t.Logf("sync %s: the store was not opened, because it can't be synced", when)
 			continue
 		}
 		if err != nil && !strings.Contains(string(out), "turn 0") {

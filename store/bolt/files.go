@@ -89,7 +89,7 @@ func (c *checker) files() {
 	})
 	for k := range c.rows.sound(fileData, nil, nil) {
 		if c.get(files, k) == nil {
-			c.fault("%s: row %x is of no file", fileData, k)
+			c.fault("%s: row %x belongs to no file", fileData, k)
 		}
 	}
 }

@@ -12,7 +12,7 @@ var grantTable = &table[approvers.Grant]{
 		if !g.State.Open() {
 			return nil
 		}
-		rows := []row{{grantOpen, number(text(nil, ""), birth)}} // among those of all tools
+		rows := []row{{grantOpen, number(text(nil, ""), birth)}} // the row for listing the grants of all tools
 		if g.Tool != "" {
 			rows = append(rows, row{grantOpen, number(text(nil, g.Tool), birth)})
 		}

@@ -29,7 +29,7 @@ func TestDamagedPages(t *testing.T) {
 	damaged := 0
 	for i := range 150 {
 		broken := append([]byte{}, bytes...)
-		at := (2 + random.IntN(len(bytes)/page-2)) * page // behind the meta pages
+		at := (2 + random.IntN(len(bytes)/page-2)) * page // after the meta pages
 		what := fmt.Sprintf("damage %d: page %d", i, at/page)
 		for range 1 + random.IntN(4) {
 			binary.LittleEndian.PutUint16(broken[at+random.IntN(40)*2:], uint16(random.Uint32()))
@@ -53,12 +53,12 @@ func TestDamagedPages(t *testing.T) {
 			damaged++
 		}
 		if errors.Is(err, store.ErrForeign) && !strings.Contains(err.Error(), "Put a backup in its place") {
-			t.Errorf("%s: %v; want what to do", what, err)
+			t.Errorf("%s: %v; want an error that says what to do", what, err)
 		}
 	}
 	t.Logf("damaged=%d of 150, the others in pages that are free or in bytes that nothing depends on", damaged)
 	if damaged < 75 {
-		t.Error("too few were noticed for this to show anything")
+		t.Error("too few were noticed: this test shows nothing")
 	}
 }
 

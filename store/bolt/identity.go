@@ -88,7 +88,7 @@ func (id *identity) atPath() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return id.moved("it was removed or renamed")
 	case err != nil:
-		return id.moved(fmt.Sprintf("it can't be looked at (%v)", err))
+		return id.moved(fmt.Sprintf("its status can't be read (%v)", err))
 	case !os.SameFile(info, id.opened):
 		return id.moved("another file was put in its place")
 	}
@@ -196,7 +196,7 @@ func (s *Store) InPlace() error {
 	if err := s.writer.broken(); err != nil {
 		return err
 	}
-	if !s.identity.mu.TryLock() { // a commit is running: it changes the pages, and checked them first
+	if !s.identity.mu.TryLock() { // a commit is running: it checked the pages before it began to change them
 		return s.identity.atPath()
 	}
 	defer s.identity.mu.Unlock()

@@ -275,7 +275,7 @@ func truncate(t *testing.T, path string, size int64) {
 	}
 }
 
-// The check before a commit. The two syncs of a commit take some hundred times as long.
+// BenchmarkInPlace measures the check before a commit. The two syncs of a commit take some hundred times as long.
 func BenchmarkInPlace(b *testing.B) {
 	s, err := bolt.Open(filepath.Join(b.TempDir(), "store.db"), bolt.Options{})
 	if err != nil {

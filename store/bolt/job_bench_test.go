@@ -26,7 +26,7 @@ import (
 // over bbolt (ledger_test.go), and bbolt alone writes the rows that the workflow wrote (replay_test.go), so that a
 // noisy machine slows all three. docs/figures.md describes each.
 
-// The rates of the best peer on this job, in jobs a second: one at a time, and 64 at once.
+// The rates of the best peer on this job, in jobs a second: one at a time, and 64 concurrently.
 const (
 	peerAlone = 371
 	peer64    = 943
@@ -75,7 +75,7 @@ func benchJobs(b *testing.B, j jobs) {
 	}
 	perSecond := func(side int) float64 { return float64(done) / spent[side].Seconds() }
 	cpu := func(side int) float64 { return float64(worked[side].Microseconds()) / float64(done) }
-	b.ReportMetric(0, "ns/op") // a loop stands for a round of each
+	b.ReportMetric(0, "ns/op") // not reported: a loop does a round of each
 	for side, name := range []string{"", "byhand-", "rows-"} {
 		b.ReportMetric(perSecond(side), name+"jobs/s")
 		b.ReportMetric(cpu(side), name+"cpu-µs/job")
@@ -88,7 +88,7 @@ func benchJobs(b *testing.B, j jobs) {
 	}
 }
 
-// crowd does n things, so many at once.
+// crowd does n things, with a number of concurrent workers.
 func crowd(b testing.TB, workers, n int, do func(i int) error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -140,7 +140,7 @@ type benchFixture struct {
 	path   string
 	reopen bool
 	shared *Store      // nil: each part opens the file for itself
-	over   store.Store // what stands between the workflows and shared, if anything
+	over   store.Store // wraps shared for the workflows; nil: they use shared itself
 	policy *approvers.Policy
 	tools  *agent.Registry
 	told   int

@@ -103,7 +103,7 @@ func (r *rows) journal(chain string, seq uint64, sum approvers.Sum) (leaf uint64
 			}
 			r.leaves = leafOf(k) + 1
 		case k != nil:
-			return 0, damagedRow(auditJournal, k, "its key is none of the journal's")
+			return 0, damagedRow(auditJournal, k, "its key is not a valid key of the journal")
 		}
 	}
 	leaf = r.leaves

@@ -45,7 +45,7 @@ func TestDamagedKeysAreNotRead(t *testing.T) {
 		at := rapid.IntRange(0, len(k)-1).Draw(t, "at")
 		k[at] = rapid.Byte().Draw(t, "byte")
 		if name, rest, ok := cutText(k); ok && !bytes.Equal(append(text(nil, name), rest...), k) {
-			t.Fatalf("%q is read as %q, whose key is another", k, name)
+			t.Fatalf("%q is read as %q, which has another key", k, name)
 		}
 	})
 }

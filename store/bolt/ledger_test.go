@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// ledger does by hand over bbolt the minimum for a gated call: one row for each call, in one bucket, as JSON. It makes
+// ledger does the minimum for a gated call, by hand over bbolt: one row for each call, in one bucket, as JSON. It makes
 // three commits: the call is parked, its decision and its run are recorded, its result is recorded.
 type ledger struct {
 	*testing.B

@@ -191,7 +191,7 @@ func (s *salvage) lost(in bucket, k string) {
 	row, there := s.rows[in][k]
 	why := whyChecksum
 	if !there {
-		why = "it is missing: the page on which it was is damaged"
+		why = "it is missing, because its page is damaged"
 	}
 	s.stored(in, k, mark(in, []byte(k), row.stored))
 	s.damage = append(s.damage, damagedRow(in, []byte(k), why).Damage)
@@ -251,9 +251,9 @@ var isIndex = map[bucket]bool{}
 // afterFault says what happened to the rows of a bucket with a damaged page.
 func (s *salvage) afterFault(in bucket) string {
 	if derived[in] || isIndex[in] {
-		return ". Each row of it was read, rebuilt, or is named by itself as missing"
+		return ". Each of its rows was read or rebuilt, or is listed as missing"
 	}
-	return ". Rows of it may be lost that nothing else names"
+	return ". Rows of it that no other row refers to may be lost"
 }
 
 // records keeps the records of a table and rebuilds their indexes.
@@ -295,7 +295,7 @@ func (s *salvage) records(in bucket, indexes []bucket) {
 			s.lost(in, k)
 			continue
 		}
-		s.aside(in, k, row, "its key is of no record")
+		s.aside(in, k, row, "its key belongs to no record")
 	}
 }
 
@@ -451,7 +451,7 @@ func (s *salvage) misplaced() {
 		}
 		s.take(audit, []byte(place), withChecksum(audit, []byte(place), value), rowSound)
 		s.keep(audit, place, value)
-		s.mended(audit, fmt.Sprintf("record %d of chain %s is whole, and lay under a key that was damaged", a.Seq, a.Chain))
+		s.mended(audit, fmt.Sprintf("record %d of chain %s is whole, but was under a damaged key", a.Seq, a.Chain))
 	}
 }
 
@@ -465,7 +465,7 @@ func (s *salvage) firstSeq(chain string) (first uint64) {
 	return first
 }
 
-// rest keeps damaged rows that nothing else names in their place.
+// rest keeps a remaining damaged row in its place if its key can be right, and sets it aside otherwise.
 func (s *salvage) rest() {
 	for _, in := range []bucket{messages, renderings, audit, auditPayloads, auditJournal, auditHeads, counters, files, fileData} {
 		known := s.names(in)
@@ -475,7 +475,7 @@ func (s *salvage) rest() {
 			case row.state == rowMarked || known([]byte(k)):
 				s.lost(in, k)
 			default:
-				s.aside(in, k, row, whyChecksum+", and its key is none that anything else names")
+				s.aside(in, k, row, whyChecksum+", and no other row confirms its key")
 			}
 		}
 	}

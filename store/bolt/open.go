@@ -250,14 +250,14 @@ func sentence(path string, err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		return fmt.Errorf("%w: %s can't be created or upgraded: free some space (%w)", store.ErrFull, path, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("store: the directory of %s, or what that links to, does not exist: make it first (%w)", path, err)
+		return fmt.Errorf("store: the directory of %s, or of the file that it links to, does not exist: make it first (%w)", path, err)
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("store: %s lies below something that is not a directory (%w)", path, err)
 	}
 	return fmt.Errorf("store: open %s: %w. Look at the system's log (dmesg): if the disk fails, put a backup on another one", path, err)
 }
 
-// within is an error inside of another one of this package. The text of that one begins with "store: ".
+// within wraps an error for use in another error of this package, whose text already begins with "store: ".
 type within struct{ error }
 
 func (w within) Error() string { return strings.TrimPrefix(w.error.Error(), "store: ") }

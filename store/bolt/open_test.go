@@ -65,7 +65,7 @@ func TestNewFileIsPrivateAndAlone(t *testing.T) {
 	}
 }
 
-// Each row is a file, or a missing file, that can't be opened: the error, its text, and that the file stays unchanged.
+// Each row is a file, or a missing file, that can't be opened, with the error and its text. The file stays unchanged.
 func TestRefusedFiles(t *testing.T) {
 	rows := []struct {
 		name string

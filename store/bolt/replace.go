@@ -136,7 +136,7 @@ func exchange(temp, path, suffix string) (kept string, err error) {
 		}
 	}
 	if err := os.Rename(temp, path); err != nil {
-		return "", fmt.Errorf("%w; what was there is %s", err, kept)
+		return "", fmt.Errorf("%w; the previous file is now %s", err, kept)
 	}
 	return kept, nil
 }

@@ -30,7 +30,7 @@ func written(t store.Tx) []rawPut {
 // recorder is a store that records the rows of each transaction.
 type recorder struct {
 	*Store
-	mu  sync.Mutex // guards all: the people of asked ask at once
+	mu  sync.Mutex // guards all fields: the people in asked ask concurrently
 	all [][]rawPut
 }
 
@@ -51,8 +51,8 @@ func (r *recorder) Update(ctx context.Context, fn func(store.Tx) error) error {
 
 // replay is a list of what jobs wrote, for bbolt alone to write again.
 type replay struct {
-	asked [][]rawPut   // what is there before the jobs
-	jobs  [][][]rawPut // the transactions of each
+	asked [][]rawPut   // the rows from before the jobs
+	jobs  [][][]rawPut // the transactions of each job
 }
 
 // recordJobs does jobs one after the other, and records what they write.

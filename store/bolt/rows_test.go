@@ -35,7 +35,7 @@ func appended(tx store.Tx, chain string, n int) error {
 func TestHeadsAfterRemovedChains(t *testing.T) {
 	const chains, records = 40, 9
 	mine := errors.New("mine")
-	name := func(i int) string { return fmt.Sprintf("%c%02d", "ax"[i%2], i) } // before and behind the one that stays
+	name := func(i int) string { return fmt.Sprintf("%c%02d", "ax"[i%2], i) } // before and after the one that stays
 	filled := func(t *testing.T) *Store {
 		s := opened(t)
 		err := s.Update(t.Context(), func(tx store.Tx) error {
@@ -87,7 +87,7 @@ func TestHeadsAfterRemovedChains(t *testing.T) {
 		}
 		err = s.Update(t.Context(), func(tx store.Tx) error {
 			_, err := tx.PruneChain("x")
-			return errors.Join(err, appended(tx, "installation", 1)) // which once never returned
+			return errors.Join(err, appended(tx, "installation", 1)) // in an earlier version this never returned
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -83,7 +83,7 @@ func (t reader) isSet(k []byte, timer store.Timer) bool {
 	if there && bytes.Equal(timerKey(timer.Kind, due, timer.Ref), k) {
 		return true
 	}
-	t.rows.note(damagedRow(timers, k, "no timer is set for then"))
+	t.rows.note(damagedRow(timers, k, "no timer is set for that time"))
 	return false
 }
 

@@ -199,11 +199,11 @@ func (u *upgrade) runs(r *rows, room *int) (done bool, err error) {
 			u.from = bytes.Clone(k)
 			return false, nil
 		}
-		*room -= os.Getpagesize() // each row may change a page of tally_time of its own
+		*room -= os.Getpagesize() // each row may change another page of tally_time
 		tool, rest, ok := cutText(k)
 		conversation, at, execution, ok2 := cutCounter(rest)
 		if !ok || !ok2 {
-			return false, fmt.Errorf("%w: %s is damaged: its bucket runs has the row %x. Put a backup in its place", store.ErrForeign, r.tx.DB().Path(), k)
+			return false, fmt.Errorf("%w: %s is damaged: its bucket runs has the invalid row %x. Put a backup in its place", store.ErrForeign, r.tx.DB().Path(), k)
 		}
 		if err := r.addCounter("auto/"+tool+"/"+conversation, at, execution, 1); err != nil {
 			return false, err
@@ -303,14 +303,14 @@ func indexed[T any](t *table[T]) func(u *upgrade, r *rows, room *int) (done bool
 			if len(now.index) == len(old.index) {
 				return nil, nil
 			}
-			*room -= os.Getpagesize() // each row may change a page of the index of its own
+			*room -= os.Getpagesize() // each row may change another page of the index
 			return append(now.append(nil), js...), reindex(r, bytes.Clone(k), old, now)
 		})
 	}
 }
 
 // isJSON reports whether a value of audit or audit_payloads is still in the form of version 2. New values start with
-// a number that is never so large.
+// a number that is never large enough for its first byte to be a brace.
 func isJSON(v []byte) bool { return len(v) > 0 && v[0] == '{' }
 
 // audit converts old audit records to the bytes that are hashed, and adds their journal entries. Invalid records stay

@@ -35,7 +35,7 @@ type writer struct {
 	// State of the writer's goroutine. If a closure ends the goroutine, a new one takes over.
 	rows      rows   // the current transaction, if any
 	batch     []*job // jobs whose closures have run in it
-	diskSpace int    // space for this many more
+	diskSpace int    // the number of jobs that it may still take
 	apart     []*job // jobs that each get their own transaction
 }
 

@@ -52,7 +52,7 @@ func busy(t *testing.T, s *Store, n int, fn func(i int) (context.Context, func(s
 	for i := range n {
 		ctx, do := fn(i)
 		wg.Go(func() { errs[i] = s.Update(ctx, do) })
-		synctest.Wait() // so that they stand in order
+		synctest.Wait() // so that they are queued in this order
 	}
 	return errs, func() { close(gate); wg.Wait() }
 }

@@ -11,8 +11,7 @@ import (
 )
 
 // diskSpace tracks whether the store's disk is full. While it is, the scheduler starts nothing: results could not be
-// stored, so model calls and posts would be repeated in vain. Deliveries are still tried one at a time: a small one
-// may fit.
+// stored, so model calls and posts would be repeated in vain. Slack's deliveries are still stored if they fit.
 type diskSpace struct {
 	mu      sync.Mutex
 	since   time.Time     // when a write first failed; zero: there is space

@@ -20,7 +20,8 @@ func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerK
 // mostDue is how many due timers are read at once.
 const mostDue = 1024
 
-// fallen is due without skipping. A kind of which nothing is due costs one read of the index, as it is read every second.
+// fallen is like due, but skips no timers. Each kind is read every second, so a kind without due timers costs only one
+// read of the index.
 func (r *Runner) fallen(
 	reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int,
 ) (due []store.Timer, next time.Time, err error) {

@@ -38,14 +38,14 @@ func (w Worker) isWorth() bool { return w.Worth == nil || w.Worth() }
 // next read as due.
 var ErrKeep = errors.New("jobs: the timer stays as it is")
 
-// Options configures a Runner. Awake, Ready and Around may be nil.
+// Options configures a Runner. Awake, Ready, Around, Replica and Gained may be nil.
 type Options struct {
 	Store store.Store
 	Log   *slog.Logger
 	Now   func() time.Time // in the store's precision
 	Kinds []store.TimerKind
-	// Soon are the kinds whose timers are set for now or put off, after a failure or during an operation. They should
-	// run soon, even if the clock is set back.
+	// Soon has the kinds whose timers are set for now, or put off after a failure or during an operation. They run soon
+	// even if the clock is set back.
 	Soon map[store.TimerKind]bool
 	// Update runs a named transaction at the current time. Its SetTimer wakes the kind's worker after the commit.
 	Update func(ctx context.Context, what string, fn func(tx store.Tx, now time.Time) error) error
@@ -55,10 +55,10 @@ type Options struct {
 	Ready func() bool
 	// Around wraps the call of a handler. Nil: no wrapper.
 	Around func(ctx context.Context, t store.Timer, handle Handler) error
-	// Replica says of which shares this process handles the timers. Nil: of all, because it is alone.
+	// Replica says which shares' timers this process handles. Nil: all of them, because the process is alone.
 	Replica store.Replica
-	// Gained is called with shares that this process got from another one, or has again after a doubt. It sets what was
-	// begun and not finished to be due now. Nil: there is nothing to do.
+	// Gained is called with shares that this process got from another one, or has again after it was in doubt. It makes
+	// unfinished work in these shares due now. Nil: there is nothing to do.
 	Gained func(ctx context.Context, shares store.Shares) error
 	// GiveUp records that a timer can't be handled, and clears it. Its subject waits for a person.
 	GiveUp func(ctx context.Context, t store.Timer) error

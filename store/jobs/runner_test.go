@@ -171,7 +171,7 @@ func TestHeldLaneOfAnotherReplica(t *testing.T) {
 	run(t, o, succeeds, time.Minute, put, at("b", "lane", 0)).want("a@5.0", "b@5.0")
 }
 
-// TestHeldTimersLeaveRoom: any number of timers in a held lane leaves out no other.
+// TestHeldTimersLeaveRoom: however many timers wait in a held lane, the timers of other lanes are handled.
 func TestHeldTimersLeaveRoom(t *testing.T) {
 	timers := []store.Timer{at("a", "lane", 0)}
 	for i := range 3000 {
@@ -239,7 +239,7 @@ func TestNotReady(t *testing.T) {
 	run(t, jobs.Options{Ready: func() bool { return false }}, succeeds, time.Minute, at("a", "", 0)).want()
 }
 
-// TestUnknownKind refuses a worker for a kind of timer that would never wake it.
+// TestUnknownKind: a worker is refused if its kind is not one of the runner's kinds, because nothing would wake it.
 func TestUnknownKind(t *testing.T) {
 	r := jobs.New(jobs.Options{Kinds: []store.TimerKind{store.TimerRun}})
 	err := r.Run(t.Context(), map[store.TimerKind]jobs.Worker{store.TimerRun: {}, store.TimerThink: {}}, nil)

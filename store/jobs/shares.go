@@ -26,7 +26,7 @@ func (r *Runner) watchShares(ctx context.Context) error {
 					continue
 				}
 			case errors.Is(err, store.ErrDamaged):
-				r.Log.Error("what an earlier process began could not be taken up; it is taken up when its time is over", "error", err)
+				r.Log.Error("the unfinished work of an earlier process could not be taken over yet; it is taken over when its lease ends", "error", err)
 			case err != nil:
 				return err
 			}

@@ -81,7 +81,7 @@ func (t reader) AuditChains(after string, limit int) (chains []string, err error
 	if limit <= 0 {
 		return nil, nil
 	}
-	// A skip through the index: one step for each chain, not for each record.
+	// The query skips through the index: one step for each chain, not for each record.
 	err = t.run.query(rows(`
 WITH RECURSIVE chains AS (
     (SELECT chain FROM audit_records WHERE chain > $1 ORDER BY chain LIMIT 1)
@@ -130,7 +130,7 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 	sum := approvers.SumOf(record)
 	for _, s := range []string{string(a.Actor), string(a.Kind), a.PayloadHash} {
 		if !utf8.ValidString(s) {
-			sum = approvers.Sum{} // it is not kept byte for byte
+			sum = approvers.Sum{} // refused below: invalid UTF-8 is not stored byte for byte
 		}
 	}
 	if !sum.Is(a.Hash) {
@@ -211,7 +211,7 @@ func (t reader) heads(where string, args ...any) (out []store.Head, err error) {
 	return out, err
 }
 
-// PutHead gives the entries that the head covers their leaves.
+// PutHead stores a head, and numbers the entries that it covers: each gets its leaf.
 func (t *tx) PutHead(h store.Head) error {
 	last, err := t.LastHead()
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -189,7 +189,7 @@ func (c *checker) files() error {
 	return err
 }
 
-// people verifies that request_people has what the requests say.
+// people verifies that request_people agrees with the requests.
 func (c *checker) people() error {
 	after := ""
 	for {
@@ -230,7 +230,7 @@ func (c *checker) people() error {
 	return c.reader.run.query(rows("SELECT person, request FROM request_people p WHERE NOT EXISTS (SELECT FROM requests WHERE id = p.request) LIMIT $1", []any{maxFaults}, func(found pgx.Rows) error {
 		var person, request string
 		err := found.Scan(&person, &request)
-		c.fault("request_people: %q is of a request %q that is not there", readText(person), readText(request))
+		c.fault("request_people: the row of %q names a request %q that is not there", readText(person), readText(request))
 		return err
 	}))
 }

@@ -2,10 +2,10 @@
 The protocol of replica.go, for one claim: leases, takeovers, and the fence in every transaction. Spin tries every order
 in which the replicas and their clocks can take their steps. model_test.go runs it, and compares the names of the steps.
 
-What is simplified: a transaction of the database is one step, or two if others can commit in between (its snapshot, and
-its COMMIT). Time does nothing but end leases: a replica's own before that in the database. A replica that is stopped, or
-slow, or cut off is one that takes no steps for a while. It can be late with everything, but the context of its work
-counts as ended when its lease is over, although it notices that only when it continues.
+Simplifications: a transaction of the database is one step, or two if others can commit in between (its snapshot, and
+its COMMIT). Time does nothing but end leases: a lease ends by the replica's own clock before it ends in the database. A
+replica that is stopped, slow or cut off takes no steps for a while. It can be late with everything, but the context of
+its work counts as ended when its lease is over, although the replica notices that only when it continues.
 
 Broken variants, each of which must fail: NOFENCE (transactions do not check the claim), EAGER (others do not wait for
 the lease to pass), RUDE (a claim is given up while work goes on).
@@ -59,7 +59,7 @@ inline enlist(i) {
 	}
 }
 
-/* take: dead replicas are removed, and a claim of nobody gets an owner. */
+/* take: dead replicas are removed, and a claim without an owner gets one. */
 inline take(i) {
 	d_step {
 		listed[i] && !held[i] && epoch < OWNERS && (owner == NOBODY || (owner != i && !alive[owner])) ->
@@ -146,9 +146,10 @@ end:
 	seen = (under > seen -> under : seen)
 
 /*
-commit: PostgreSQL refuses a transaction if the run has changed since its snapshot. It also refuses one that has read the
-claim, which was taken over since, if a later owner has read the run: in no order of the two could both be right. What is
-committed nevertheless was right when it was read, and nobody has seen the run since.
+commit: PostgreSQL refuses a transaction if the run has changed since its snapshot. It also refuses a transaction whose
+claim was taken over after the snapshot, if a later owner has read the run: no order of the two transactions explains
+both results. A transaction that is committed nevertheless was right at its snapshot, and no later owner has read the
+run since.
 */
 #ifdef NOFENCE
 #define refused (version != read)

@@ -16,10 +16,10 @@ import (
 // statement of each transaction that writes numbers the commit there (number_commit). After a loss, settle marks the
 // row as fenced, over another connection, and reads the number of the last commit:
 //
-//   - It is that of the lost commit: it was committed.
-//   - It is lower: it was not, and it never will be, even if its statements are still on their way, because
-//     number_commit fails for a fenced connection.
-//   - The row is locked: the transaction is still open. Its server process is ended.
+//   - If that is the number of the lost commit, the transaction was committed.
+//   - If it is lower, the transaction was not committed. It never will be, even if its statements are still on their
+//     way, because number_commit fails for a fenced connection.
+//   - If the row is locked, the transaction is still open, and settle ends its server process.
 //
 // PostgreSQL's own pg_xact_status is no substitute. It needs the transaction's id before the COMMIT is sent, which is
 // one round trip more. And after a crash the server assigns ids again that it had assigned before, so that it may
@@ -48,7 +48,7 @@ func register(ctx context.Context, conn *pgx.Conn) error {
 	return conn.SendBatch(ctx, b).Close()
 }
 
-// How long settle tries to reach the database, and how long the transaction may continue by itself.
+// How long settle tries to reach the database, and how long it lets an open transaction continue.
 const (
 	settleFor = 10 * time.Minute
 	untilEnd  = time.Second

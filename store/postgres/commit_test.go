@@ -99,7 +99,7 @@ func TestCommitUnknown(t *testing.T) {
 	}
 	p.when(func(statement string) cutting {
 		if statement == "commit" {
-			p.listener.Close() // nobody can ask
+			p.listener.Close() // the database can't be asked
 			return before
 		}
 		return pass
@@ -123,7 +123,7 @@ func TestCommitUnknown(t *testing.T) {
 	}
 }
 
-// Transactions that read what the other one writes can't both be right: one of them runs again.
+// If two transactions each read what the other one writes, one of them runs again.
 func TestSerialization(t *testing.T) {
 	t.Parallel()
 	s := open(t, at(empty(t)))
@@ -137,7 +137,7 @@ func TestSerialization(t *testing.T) {
 		}
 		return sum, nil
 	}
-	// Each adds to its own counter while the sum of both is zero. One after the other, only one may.
+	// Each adds to its own counter if the sum of both is zero. If one runs after the other, only the first one adds.
 	met := make(chan struct{})
 	var arrived, runs, added atomic.Int64
 	results := make(chan error, 2)

@@ -1,10 +1,10 @@
 // Package postgres keeps Countersign's durable state in a PostgreSQL database. It implements the contract of package
 // store over jackc/pgx, and adds:
-//   - Transactions are serializable: what was committed is as if one closure had run after the other, by this process
-//     or another. Several rules read what they do not write: a budget sums counters, a claim reads the pause, a grant
-//     is looked for. With repeatable read two such closures could both be right alone and wrong together, and each rule
-//     would need a lock that somebody can forget. The price is that a closure may run again (40001, 40P01), sometimes
-//     only because rows are neighbours in an index. From the third time on it runs alone in its process.
+//   - Transactions are serializable: the result is as if the closures of all processes had run one after the other.
+//     Several rules read what they do not write: a budget sums counters, a claim reads the pause, a grant is looked
+//     for. With repeatable read, two such closures could each be right alone and wrong together, and each rule would
+//     need a lock that somebody can forget. The price is that a closure may run again (40001, 40P01), sometimes only
+//     because rows are neighbours in an index. From the third time on it runs alone in its process.
 //   - A View is one repeatable-read snapshot, read only. It takes no locks.
 //   - Nothing is sent before the first read. Writes are gathered, and go with the next read that needs the server, or
 //     with the COMMIT: one round trip. A record that was read or written is not read again, and what a click is likely
@@ -22,16 +22,17 @@
 //
 // # The tables
 //
-// They are in one schema: countersign, or the search_path of the address. migrations/*.sql makes them and says what each
-// is for; docs/postgres.md has them for administrators. Migrations are numbered and only go forward, under an advisory
-// lock (pressly/goose, which brings three small modules; tern would bring a dozen with its templates).
+// They are in one schema: countersign, or the search_path of the address. migrations/*.sql makes them and says what
+// each is for; docs/postgres.md describes them for administrators. Migrations are numbered and only go forward, under
+// an advisory lock (pressly/goose, which brings three small modules; tern would bring a dozen with its templates).
 //
-// A guarded record has its id, its version, the record as JSON (store/record), and columns for what is looked up,
-// ordered or due. The columns follow from the record, and Check compares them. born is the order of creation. The JSON
-// is kept as text (type json), not jsonb, because its exact bytes are kept, and because jsonb has no U+0000.
+// A guarded record has its id, its version, the record as JSON (store/record), and columns for lookups, order and due
+// times. The columns follow from the record, and Check compares them. born is the order of creation. The JSON is kept
+// as text (type json), not jsonb, because its exact bytes are kept, and because jsonb has no U+0000.
 //
-// Texts sort by their bytes. PostgreSQL's text has no byte 00: in a column it is written 01 01, and 01 is written 01 02.
+// Texts sort by their bytes. PostgreSQL's text has no byte 00. In a column it is written 01 01, and a byte 01 is
+// written 01 02.
 //
-// The journal's entries get their leaf when a head covers them. Before that their order is that of position, a sequence,
-// so that transactions of different chains don't wait for each other.
+// The journal's entries get their leaf when a head covers them. Before that, position gives their order. It is a
+// sequence, so that transactions of different chains don't wait for each other.
 package postgres

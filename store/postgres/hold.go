@@ -19,8 +19,8 @@ type hold struct {
 	wg    sync.WaitGroup
 }
 
-// holdClass is the first half of our advisory lock's key, which tells it from locks of other programs. The second half
-// is the schema.
+// holdClass is the first half of our advisory lock's key, and distinguishes it from locks of other programs. The second
+// half is the schema.
 const holdClass = 0x43534e
 
 const (
@@ -47,7 +47,7 @@ func (s *Store) Hold(ctx context.Context) error {
 // keep waits for the loss of the connection, and takes the lock again.
 func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
 	for {
-		for err := error(nil); err == nil; { // nothing notifies; it returns when the connection is lost, or at the end
+		for err := error(nil); err == nil; { // no notification comes: this returns when the connection is lost, or ctx ends
 			_, err = conn.WaitForNotification(ctx)
 		}
 		if ctx.Err() != nil {
@@ -67,7 +67,7 @@ func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
 			case other.IsZero():
 				other = time.Now()
 			case time.Since(other) > usurped:
-				h.store.stopped(fmt.Errorf("the connection to the database was lost, and another process has taken it over: %w", err))
+				h.store.stopped(fmt.Errorf("the connection to the database was lost, and another process has taken over the database: %w", err))
 				return
 			}
 			select {

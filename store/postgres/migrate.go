@@ -98,7 +98,7 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 		return names, c.sentence(err)
 	}
 	if err != nil {
-		return names, fmt.Errorf("%w: the tables of %s could not be brought up to date; what had begun is undone (%w)", store.ErrUnavailable, c.name(), err)
+		return names, fmt.Errorf("%w: the tables of %s could not be brought up to date; the step that failed is undone (%w)", store.ErrUnavailable, c.name(), err)
 	}
 	return names, nil
 }

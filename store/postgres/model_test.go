@@ -94,7 +94,7 @@ func TestModel(t *testing.T) {
 // The model has the steps that the code has.
 func TestModelSteps(t *testing.T) {
 	t.Parallel()
-	elsewhere := map[string]string{ // methods that are no steps of the protocol
+	elsewhere := map[string]string{ // methods that are not steps of the protocol
 		"Shares": "", "Changed": "", "startable": "", "leased": "", "tell": "", "String": "", "connected": "", "disconnect": "", "portion": "",
 		"keep": "calls round", "round": "calls beat, adopt, giveUp and take", "forget": "loses all", "Leave": "loses all, and gives up all",
 	}

@@ -66,7 +66,7 @@ func parse(url string) (*config, error) {
 	params["statement_timeout"] = milliseconds(statementTimeout)
 	params["lock_timeout"] = milliseconds(lockTimeout)
 	params["idle_in_transaction_session_timeout"] = milliseconds(idleTimeout)
-	// A sequential scan takes a lock on the whole table, and every writer then seems to be in the reader's way.
+	// A sequential scan takes a predicate lock on the whole table, and then conflicts with every writer.
 	params["enable_seqscan"] = "off"
 	params["jit"] = "off"
 	if pool.ConnConfig.ConnectTimeout == 0 {
@@ -88,13 +88,13 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // ErrURL says that the address can't be used.
 var ErrURL = errors.New("store: the database's address can't be used")
 
-// ErrOlder says that the tables are of an older version, and were not to be changed.
+// ErrOlder says that the tables are of an older version, and that the options do not allow changing them.
 var ErrOlder = errors.New("store: the database's tables are of an older version")
 
-// ErrEmpty says that there are no tables, and none were to be made.
+// ErrEmpty says that there are no tables, and that the options do not allow making them.
 var ErrEmpty = errors.New("store: the database has no tables of Countersign")
 
-// ID returns what identifies a database, whoever connects to it.
+// ID returns an identifier of a database, which is the same for every user.
 func ID(url string) string {
 	c, err := parse(url)
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *config) name() string { return name(c.pool.ConnConfig) }
 // looked is what a server has.
 type looked struct {
 	version int64 // of the tables; 0: there are none
-	foreign bool  // there are others in the schema
+	foreign bool  // there are other tables in the schema
 }
 
 // look reads what the server has, and changes nothing.
@@ -255,5 +255,5 @@ func (p plain) Error() string { return strings.Join(strings.Fields(p.error.Error
 
 func (p plain) Unwrap() error { return p.error }
 
-// ErrAccess says that the server does not let the user in, or not do what is needed.
+// ErrAccess says that the server does not let the user connect, or that the user lacks a right.
 var ErrAccess = errors.New("store: the database refuses access")

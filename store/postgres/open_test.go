@@ -115,7 +115,7 @@ func TestVersions(t *testing.T) {
 			t.Fatalf("it would apply %v; error %v", would, err)
 		}
 		tryOpen(t, at(name), postgres.ErrEmpty)
-		// Several that start at once wait for each other.
+		// Processes that start at the same time wait for each other.
 		results := make(chan error)
 		for range 3 {
 			go func() {
@@ -156,7 +156,7 @@ func TestHold(t *testing.T) {
 	}
 	err := second.Hold(t.Context())
 	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "held by countersign on") {
-		t.Errorf("got error %v, want ErrLocked and who it is", err)
+		t.Errorf("got error %v, want ErrLocked and the holder", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -284,7 +284,7 @@ func TestGrants(t *testing.T) {
 		"DELETE FROM countersign.audit_journal", "UPDATE countersign.audit_journal SET seq = 7", "DROP TABLE countersign.requests", "DELETE FROM countersign.migrations",
 	} {
 		if _, err := conn.Exec(t.Context(), forbidden); err == nil || !strings.Contains(err.Error(), "42501") {
-			t.Errorf("%s: got error %v, want that the right is missing", forbidden, err)
+			t.Errorf("%s: got error %v, want one that says that the right is missing", forbidden, err)
 		}
 	}
 }

@@ -26,11 +26,12 @@ import (
 //     little less than the database allows. When that time is over, the contexts of its work end. So it has stopped
 //     acting on others (Slack, a model, tools) before anybody takes over, unless it was stopped itself.
 //   - Every transaction under a claim checks in the database that the claim has not moved (check_claim). It is
-//     serializable, and so is the transaction that takes claims: one that checked before and commits after the claim
-//     has moved is, for all others, one that came before. If the new owner has read what it changes, one of the two
-//     fails.
-//   - Each replica knows all that live, in the same order, so each knows its portion of the claims. One with more gives
-//     some up: it begins nothing more under the claim, waits until what it began has ended, and then releases it.
+//     serializable, and so is the transaction that takes claims. A transaction that checks the claim before it moves,
+//     and commits afterwards, counts for all others as one that came before the move. If the new owner has already read
+//     what that transaction changes, one of the two fails.
+//   - Each replica knows all live replicas, in the same order, so it knows its portion of the claims. A replica with
+//     more gives some up: it begins no more work under such a claim, waits until its work there has ended, and then
+//     releases the claim.
 
 // ReplicaOptions configure a replica. All but Name may be zero.
 type ReplicaOptions struct {
@@ -45,7 +46,7 @@ type ReplicaOptions struct {
 	Drain  time.Duration // how long a claim that is given up waits for the work under it
 }
 
-// The defaults of ReplicaOptions. Others go on within lease and two beats.
+// The defaults of ReplicaOptions. If a replica dies, others continue its work within one lease and two beats.
 const (
 	lease       = 6 * time.Second
 	beat        = time.Second
@@ -67,7 +68,7 @@ type Replica struct {
 	once sync.Once
 
 	mu      sync.Mutex
-	id      string // another one after it was taken for dead
+	id      string // a new one after the replica was taken for dead
 	until   time.Time
 	over    *time.Timer // fires at until
 	held    map[string]*holding
@@ -116,7 +117,7 @@ func (s *Store) Join(ctx context.Context, o ReplicaOptions) (*Replica, error) {
 	return r, nil
 }
 
-// Shares returns the shares of which work may begin now.
+// Shares returns the shares whose work may begin now.
 func (r *Replica) Shares() store.Shares {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,8 +136,8 @@ func (r *Replica) startable() (shares store.Shares) {
 	return shares
 }
 
-// leased reports whether the replica's own clock is within its lease. Both readings of it must be: a machine that sleeps
-// stops one, and somebody may set the other.
+// leased reports whether the lease is valid by the replica's own clock. It must be valid by the monotonic and by the
+// wall clock: the first one stops while the machine sleeps, and the second one may be set.
 func (r *Replica) leased() bool {
 	now := time.Now()
 	return now.Before(r.until) && now.Round(0).Before(r.until.Round(0))
@@ -240,7 +241,7 @@ func (r *Replica) round(ctx context.Context) error {
 		return err
 	}
 	taken, err := r.take(ctx, seen)
-	for tries := 1; isContended(err); tries++ { // others take, too
+	for tries := 1; isContended(err); tries++ { // other replicas take claims, too
 		if tries == maxTake {
 			return nil // the next heartbeat shows what is left
 		}
@@ -320,12 +321,12 @@ type beheld struct {
 	sent   time.Time
 	listed bool          // the replica is in the table
 	own    []store.Claim // its claims
-	free   int           // claims of nobody, or of a replica that is not in the table any more
+	free   int           // claims without an owner, or whose owner is not in the table any more
 	alive  []string      // the replicas within their leases, in the order of their ids
 	dead   int           // the others
 }
 
-// beat extends the lease, and reads who has what.
+// beat extends the lease, and reads the claims and the replicas.
 func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	conn, err := r.connected(ctx)
 	if err != nil {
@@ -388,8 +389,8 @@ func (r *Replica) adopt(seen beheld) {
 	r.tell()
 }
 
-// expire ends all work when the lease is over by the replica's own clock. It keeps the claims: perhaps nobody takes them
-// before the next heartbeat.
+// expire ends all work when the lease is over by the replica's own clock. It keeps the claims: perhaps nobody takes
+// them before the next heartbeat.
 func (r *Replica) expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -412,7 +413,7 @@ func (r *Replica) portion(seen beheld) int {
 	return most
 }
 
-// giveUp releases claims that are too many, those without work first.
+// giveUp releases the claims beyond the replica's portion, those without work first.
 func (r *Replica) giveUp(ctx context.Context, seen beheld) error {
 	r.mu.Lock()
 	var all []*holding
@@ -492,7 +493,7 @@ func (r *Replica) Leave() {
 			b.Queue("DELETE FROM replicas WHERE id = $1", r.id)
 			err = conn.SendBatch(ctx, b).Close()
 		}
-		if err != nil { // its lease passes
+		if err != nil { // the lease will pass
 			r.opts.Log.Warn("this replica could not release its work: others take over when its lease is over", "error", err)
 		}
 		r.disconnect()

@@ -28,7 +28,7 @@ type run struct {
 	lists    lists          // and lists of rows
 	wrote    bool           // something was put
 	careful  bool           // look before a record is created
-	assumed  bool           // a record was taken to be absent without a look
+	assumed  bool           // a record was assumed to be absent
 	failure  error          // the transaction can't continue: what the closure returns does not count
 	swapped  bool           // the connection was replaced
 	ended    bool           // the closure has returned
@@ -65,7 +65,7 @@ func newRun(ctx context.Context, s *Store, conn *pgxpool.Conn, begin string) *ru
 	return &run{ctx: ctx, store: s, conn: conn, begin: begin, byKey: map[key]*write{}, known: map[key]known{}, lists: newLists()}
 }
 
-// forget discards what is known of rows, because a statement changes some that nobody named.
+// forget discards what is known of rows, because a statement may change any of them.
 func (r *run) forget() {
 	clear(r.known)
 	r.lists = newLists()
@@ -96,7 +96,7 @@ func (r *run) batch() *pgx.Batch {
 	return b
 }
 
-// query sends what is pending and reads, together in one round trip. An error ends the transaction.
+// query sends the pending writes and the reads in one round trip. An error ends the transaction.
 func (r *run) query(queries ...queryable) error {
 	for r.failure == nil {
 		b := r.batch()
@@ -169,7 +169,7 @@ func row(sql string, args []any, scan func(pgx.Row) error) queryable {
 	}
 }
 
-// exec runs a statement that changes rows that nobody named, and returns their number.
+// exec runs a statement that may change rows that the run knows, and returns the number of changed rows.
 func (r *run) exec(sql string, args ...any) (n int, err error) {
 	r.forget()
 	err = r.query(func(b *pgx.Batch) {
@@ -193,8 +193,8 @@ func (r *run) returning(sql string, args ...any) (list []string, err error) {
 	return list, err
 }
 
-// put makes a write pending. It replaces an earlier pending one of the same row; a record that was not yet sent is
-// still created by it.
+// put makes a write pending. It replaces the values of an earlier pending write to the same row; if that write creates
+// the record, it still does.
 func (r *run) put(k key, create, change string, exists bool, args ...any) {
 	r.wrote = true
 	if w := r.byKey[k]; w != nil {
@@ -229,5 +229,5 @@ func (r *run) rollback() {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()
-	_, _ = r.conn.Exec(ctx, "rollback") // a connection that can't is not used again: see pgxpool.Conn.Release
+	_, _ = r.conn.Exec(ctx, "rollback") // if this fails, the connection is not used again: see pgxpool.Conn.Release
 }

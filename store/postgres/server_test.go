@@ -30,7 +30,7 @@ var server struct {
 const template = "countersign_template"
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "5"); err != nil { // each reads everything again and again; the command line may ask for more
+	if err := flag.Set("rapid.checks", "5"); err != nil { // each check reads everything many times; the command line may ask for more checks
 		panic(err)
 	}
 	code := m.Run()

@@ -21,7 +21,7 @@ type Store struct {
 	config  *config
 	pool    *pgxpool.Pool
 	gate    sync.RWMutex // locked for writing by a transaction that was retried too often, so that no other one of this process conflicts with it
-	mu      sync.Mutex   // guards what follows, up to failure, and the adding to running
+	mu      sync.Mutex   // guards the fields up to failure, and calls of running.Add
 	closed  bool
 	updates map[*time.Time]bool // when each transaction under way began
 	failure error               // why the store has stopped; nil: it has not
@@ -193,7 +193,7 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 	case r.failure != nil:
 		return r.judge(r.failure)
 	case err != nil && r.assumed:
-		return mistaken, err // what it returned may follow from a wrong assumption
+		return mistaken, err // the error may follow from the wrong assumption
 	case err != nil:
 		return done, err
 	}
@@ -212,13 +212,13 @@ func (r *run) judge(err error) (outcome, error) {
 	case code(err) == codeFenced:
 		r.store.fenced(r.claims)
 	case isLost(err):
-		r.store.pool.Reset() // others may have been lost with it
+		r.store.pool.Reset() // other connections may have been lost with this one
 		return lost, err
 	}
 	return done, explain(err)
 }
 
-// commit sends what is pending and the COMMIT in one round trip.
+// commit sends the pending writes and the COMMIT in one round trip.
 func (r *run) commit() (outcome, error) {
 	if !r.begun && len(r.pending) == 0 {
 		return done, nil // nothing was read or written
@@ -254,7 +254,7 @@ func (r *run) commit() (outcome, error) {
 	return lost, errNotCommitted
 }
 
-var errNotCommitted = errors.New("the connection was lost while a transaction was committed, and it was not committed")
+var errNotCommitted = errors.New("the connection was lost during a COMMIT, and the transaction was not committed")
 
 // Check verifies the columns against the records, and every audit chain.
 func (s *Store) Check(ctx context.Context) error {

@@ -10,8 +10,8 @@ import (
 	"countersign/store/record"
 )
 
-// table describes how one kind of guarded record is stored: id, version and record, and the columns that are looked
-// up, ordered or due.
+// table describes how one kind of guarded record is stored: id, version and record, and columns for lookups, order and
+// due times.
 type table[T any] struct {
 	in      string
 	name    string
@@ -92,7 +92,7 @@ func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 	})
 }
 
-// find returns what is known of a record, or asks.
+// find returns what is known of a record. If nothing is known, it asks the server.
 func (t *table[T]) find(r *run, id string) (known, error) {
 	if k, ok := r.known[t.key(id)]; ok || r.failure != nil {
 		return k, r.failure

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// PostgreSQL's text has no byte 00. In a column it is written 01 01, and a byte 01 is written 01 02, so that texts sort
-// like what they stand for.
+// PostgreSQL's text has no byte 00. In a column it is written 01 01, and a byte 01 is written 01 02, so that columns
+// sort like the original texts.
 var (
 	escaper   = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 	unescaper = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
@@ -27,7 +27,7 @@ func text[S ~string](s S) string {
 	return escaper.Replace(t)
 }
 
-// readText returns the text that a column stands for.
+// readText returns the original text of a column.
 func readText(s string) string {
 	if strings.IndexByte(s, 1) < 0 {
 		return s
@@ -63,5 +63,5 @@ func orNull(t time.Time) any {
 	return moment(t)
 }
 
-// number returns a number as it is stored: PostgreSQL's have a sign.
+// number returns a number as it is stored: PostgreSQL has no unsigned integers.
 func number(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

@@ -26,8 +26,8 @@ agents:
   support: {channels: ["#support"], prompt: You help., tools: ["*"]}
 `
 
-// TestRoundTrips counts, at the wire, how often each part of a call waits for the database. A transaction that grows
-// by a read shows here.
+// TestRoundTrips counts, at the wire, how often each part of a call waits for the database. It fails if a transaction
+// needs another round trip.
 func TestRoundTrips(t *testing.T) {
 	name := empty(t)
 	p, url := through(t, name)
@@ -117,7 +117,7 @@ func TestRoundTrips(t *testing.T) {
 		"receive": 2, "receive again": 2, "receive click": 2, "message": 7, "begin": 6, "propose": 13, "decide": 4, "claim": 9, "finish": 11,
 	} {
 		if counted[name] > most {
-			t.Errorf("%s takes %d round trips; it took %d", name, counted[name], most)
+			t.Errorf("%s takes %d round trips, want at most %d", name, counted[name], most)
 		}
 	}
 	t.Log(counted)

@@ -32,7 +32,7 @@ func (s *Store) under() func() {
 	}
 }
 
-// Broken returns a channel that is closed when the store has stopped: it is unknown what became of a commit, or another
+// Broken returns a channel that is closed when the store has stopped: the outcome of a commit is unknown, or another
 // process holds the database.
 func (s *Store) Broken() <-chan struct{} { return s.broken }
 

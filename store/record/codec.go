@@ -1,5 +1,5 @@
 // Package record is the JSON of stored records, the same in every backend: times are in UTC to the microsecond, raw
-// JSON is kept as base64 of its exact bytes, and U+FFFD replaces what is not UTF-8.
+// JSON is kept as base64 of its exact bytes, and U+FFFD replaces invalid UTF-8.
 package record
 
 import (

@@ -183,7 +183,7 @@ func TestCodecLimits(t *testing.T) {
 		t.Error("a year that can't be read again was written")
 	}
 	if _, err := Append(nil, &approvers.Plan{Risk: 9}); err == nil {
-		t.Error("a risk that is none was written")
+		t.Error("an invalid risk was written")
 	}
 	b, err := Append(nil, &store.Message{Text: "a\xff\xfeb"})
 	if err != nil || !strings.Contains(string(b), "a\ufffd\ufffdb") {

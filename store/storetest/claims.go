@@ -22,13 +22,13 @@ type Joining struct {
 type Member struct {
 	store.Store
 	store.Replica
-	Freeze func() // it gives no more signs of life
-	Thaw   func() // it does again
+	Freeze func() // stops its signs of life
+	Thaw   func() // continues them
 	Leave  func()
 }
 
-// RunClaims runs the suite of stores on which several replicas work at once. fresh returns a function by which replicas
-// join an empty store.
+// RunClaims runs the suite of stores on which several replicas work at the same time. fresh returns a function by which
+// replicas join an empty store.
 func RunClaims(t *testing.T, fresh func(t *testing.T) func(Joining) Member) {
 	for name, test := range map[string]func(*claimsHarness){
 		"one owner each, and fair portions":         oneOwner,
@@ -54,7 +54,7 @@ type claimsHarness struct {
 	members []Member
 }
 
-// Leases of tests. With a long one, nothing is taken over because it has passed.
+// Leases of tests. A long lease does not pass during a test, so it causes no takeover.
 const (
 	shortLease = 600 * time.Millisecond
 	longLease  = time.Minute
@@ -139,7 +139,7 @@ func (h *claimsHarness) owned(m Member, share int) store.Claim {
 	return store.ClaimsOf(inner)[0]
 }
 
-// watch looks all the time whether two replicas have a share at once, until the returned function is called.
+// watch checks all the time that no two replicas have the same share, until the returned function is called.
 func (h *claimsHarness) watch(members ...Member) (end func()) {
 	ctx, stop := context.WithCancel(h.Context())
 	var wg sync.WaitGroup
@@ -151,7 +151,7 @@ func (h *claimsHarness) watch(members ...Member) (end func()) {
 					if i == j {
 						continue
 					}
-					// A replica that has it before and after another one had it: that is not a handover.
+					// If a has a share before and after b is seen with it, the share was not handed over.
 					before, between := a.Shares(), b.Shares()
 					if both := before & between & a.Shares(); both != 0 {
 						h.Errorf("the replicas %d and %d both have the shares %064b", i, j, both)
@@ -167,7 +167,7 @@ func (h *claimsHarness) watch(members ...Member) (end func()) {
 		stop()
 		wg.Wait()
 		if looked == 0 {
-			h.Error("nothing was looked at")
+			h.Error("nothing was compared")
 		}
 	}
 }
@@ -199,8 +199,8 @@ func oneOwner(h *claimsHarness) {
 	}
 }
 
-// takenOver: others take over from a replica that gives no signs of life, when its lease has passed and not before. When
-// it comes back it gets its portion again.
+// takenOver: others take over from a replica that gives no signs of life, when its lease has passed and not before.
+// When it comes back it gets its portion again.
 func takenOver(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	b := h.add(Joining{Lease: shortLease})
@@ -345,7 +345,8 @@ func fencedMidway(h *claimsHarness) {
 	}
 }
 
-// drained: a replica gives a share up only when the work that it began is over. Until then nobody begins any there.
+// drained: a replica gives a share up only when the work that it began is over. Until then no replica begins work on
+// the share.
 func drained(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 64)

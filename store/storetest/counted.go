@@ -22,7 +22,7 @@ func counterSums(h *harness) {
 	counted(h, "t/c", at(6).Add(time.Nanosecond), 4000)
 	counted(h, "t/c", at(7).Add(-time.Nanosecond), 4000)
 	counted(h, "t/", time.Time{}, 0)
-	h.write(add("t/c", "4", 9, 1)) // counted at another time, it is another one
+	h.write(add("t/c", "4", 9, 1)) // the same event at another time is counted separately
 	counted(h, "t/c", time.Time{}, 4322)
 	h.write(add("big", "1", 0, math.MaxInt)) // as many tokens as there may be
 	counted(h, "big", time.Time{}, math.MaxInt)

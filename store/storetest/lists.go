@@ -59,7 +59,7 @@ func places(h *harness) {
 	current("p", "b")
 	h.write(put("a", "p", 0, 6)) // in the same microsecond
 	current("p", "a")
-	h.write(put("z", "p", 1, 5)) // the old one changes once more: it stays the old one
+	h.write(put("z", "p", 1, 5)) // a change of the old one does not make it current
 	current("p", "a")
 	current("p2", "other")
 	h.view(func(r store.Reader) error { _, err := r.Conversation("b"); return err })

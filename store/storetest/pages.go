@@ -12,7 +12,7 @@ import (
 )
 
 // manyRows deletes, reads and writes at random among enough rows to fill several pages of a backend. It compares
-// every read in a transaction, after deletions in the same transaction, to the model. Several workers run at once:
+// every read in a transaction, after deletions in the same transaction, to the model. Several workers run concurrently:
 // each knows only its own rows, which lie between those of the others, and they may share commits.
 func manyRows(h *harness) {
 	for _, workers := range []int{1, 6} {

@@ -30,7 +30,7 @@ func openGrants(h *harness) {
 	open("u", "m")
 	open("", "z", "m", "b", "a", "bare")
 	open("t/")
-	h.write(put("z", "t", approvers.GrantLive, 1, 9), put("b", "t", approvers.GrantLive, 1, 20)) // used, and taken up
+	h.write(put("z", "t", approvers.GrantLive, 1, 9), put("b", "t", approvers.GrantLive, 1, 20)) // one is used, the other accepted
 	open("t", "z", "b", "a")
 	// All ways in which a grant ends, two of them after being accepted in the same transaction.
 	for i, state := range []approvers.GrantState{approvers.GrantUsed, approvers.GrantExpired, approvers.GrantRevoked, approvers.GrantDeclined} {

@@ -105,7 +105,7 @@ func heads(h *harness) {
 		none, err3 := r.Heads(3, 10)
 		h.same("heads after the last", len(none), 0)
 		none, err4 := r.Heads(1<<64-1, 10)
-		h.same("heads after the last that there could be", len(none), 0)
+		h.same("heads after the highest number", len(none), 0)
 		last, err5 := r.LastHead()
 		h.same("the last head", last, three)
 		return errors.Join(err, err2, err3, err4, err5)

@@ -49,7 +49,7 @@ func oneWinner(h *harness) {
 				}
 				head, err := tx.AuditHead(id)
 				if !errors.Is(err, store.ErrNotFound) {
-					return fmt.Errorf("decided before, by the chain: %w", err)
+					return fmt.Errorf("the chain says that it was decided before: %w", err)
 				}
 				return tx.AppendAudit(approvers.AuditRecord{Chain: id, At: start, Kind: approvers.AuditDecided}.Link(head), nil)
 			})

@@ -82,7 +82,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	RunConcurrent(t, fresh)
 }
 
-// RunConcurrent runs the part of the suite in which many write at once.
+// RunConcurrent runs the part of the suite with many concurrent writers.
 func RunConcurrent(t *testing.T, fresh func(t *testing.T) Opener) {
 	runAll(t, fresh, map[string]func(*harness){
 		"one version wins":           oneWinner,

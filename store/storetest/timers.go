@@ -145,7 +145,7 @@ func inbox(h *harness) {
 		_, err := r.Inbox("a")
 		return err
 	})
-	h.refused(store.ErrConflict, put("a", 0, 50, 0)) // a redelivery of what is remembered
+	h.refused(store.ErrConflict, put("a", 0, 50, 0)) // a redelivery of a row that is still kept
 	forget(31, 0, 0)
 	forget(31, 1, 1)
 	forget(31, 10, 1)

@@ -1,5 +1,5 @@
-// Package conformance holds the client to the conformance suite of the Model Context Protocol. The suite plays a server
-// for each scenario and starts this test binary as the client that is to deal with it.
+// Package conformance tests the client with the conformance suite of the Model Context Protocol. For each scenario the
+// suite plays a server, and starts this test binary as the client.
 package conformance
 
 import (
@@ -94,7 +94,7 @@ const tries = 3
 func TestScenarios(t *testing.T) {
 	node, tool := npm.Require(t, "the conformance suite was")
 	dir := npm.Installed(t, tool, ".", "mcp-conformance")
-	for _, machine := range []string{"x64", runtime.GOARCH} { // the suite needs a newer Node.js than the rest; it came with it where there is one
+	for _, machine := range []string{"x64", runtime.GOARCH} { // the suite needs a newer Node.js than other tests; its npm package brings one on some machines
 		if newer := filepath.Join(dir, "node_modules", "node-"+runtime.GOOS+"-"+machine, "bin", "node"); runs(newer) {
 			node = newer
 		}
@@ -104,7 +104,7 @@ func TestScenarios(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var n int
 			var problems []string
-			for range tries { // a check that reads the suite's clock fails on a machine that is busy enough
+			for range tries { // checks with the suite's clock may fail on a busy machine
 				n, problems = scenario(t, node, dir, name)
 				if len(problems) == 0 {
 					break

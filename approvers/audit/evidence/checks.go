@@ -37,7 +37,7 @@ func (p Page) Faults() (n int) {
 	return n
 }
 
-// unlessDamaged leaves the outcome of a check open if records that it depends on can't be read.
+// unlessDamaged marks the outcome of a check as open if the check depends on records that can't be read.
 func (s Story) unlessDamaged(c check, what string) check {
 	if len(s.Damaged) == 0 {
 		return c
@@ -51,7 +51,7 @@ func (s Story) chainCheck() check {
 		for _, seq := range s.Damaged {
 			seqs = append(seqs, strconv.FormatUint(seq, 10))
 		}
-		return check{Text: fmt.Sprintf("The chain is damaged. Of its records these can't be read and are not below: %s.", strings.Join(seqs, ", "))}
+		return check{Text: fmt.Sprintf("The chain is damaged. These of its records can't be read and are not shown below: %s.", strings.Join(seqs, ", "))}
 	}
 	records := make([]approvers.AuditRecord, len(s.Entries))
 	for i, e := range s.Entries {
@@ -141,7 +141,7 @@ func (s Story) shownCheck() check {
 		case e.Kind == approvers.AuditDecided && e.Facts["rendering"] != "":
 			decisions++
 			if digest, ok := posted[e.Facts["rendering"]]; !ok || digest != e.Facts["shown"] {
-				return check{Open: true, Text: "A decision names a card whose posting is not recorded before it: it came in before the post was written down. Compare the card that follows it."}
+				return check{Open: true, Text: "A decision was made on a card whose post is not recorded before the decision: the click arrived before the post was recorded. Compare the decision with the card that follows it."}
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func (s Story) sealChecks() []check {
 	case s.Seal.Sealed < n:
 		out = append(out, check{Open: true, Text: fmt.Sprintf("Signed %s covers %d of the %d records, which was proved for each; the others are newer than it.", head, s.Seal.Sealed, n)})
 	default:
-		out = append(out, check{OK: true, Text: fmt.Sprintf("Signed %s covers every record, %d in all, which was proved for each (RFC 6962): as they are here they were then.", head, n)})
+		out = append(out, check{OK: true, Text: fmt.Sprintf("Signed %s covers every record, %d in all, which was proved for each (RFC 6962): the records have not changed since then.", head, n)})
 	}
 	switch {
 	case s.Seal.Key == "":

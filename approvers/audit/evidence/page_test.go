@@ -103,7 +103,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// Each way in which a history can be wrong is said on the page.
+// The page reports every way in which a history can be wrong.
 func TestPageSaysWhatIsWrong(t *testing.T) {
 	tests := map[string]struct {
 		spoil func(*Story)
@@ -127,7 +127,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What can't be said is neither a fault nor passed over.
+// A check that can't be made is shown as open: it is neither a fault nor left out.
 func TestPageSaysWhatIsOpen(t *testing.T) {
 	s := history()
 	s.Seal = Seal{}
@@ -139,7 +139,7 @@ func TestPageSaysWhatIsOpen(t *testing.T) {
 		}
 	}
 	if strings.Contains(page, "✗") {
-		t.Error("the page speaks of a fault")
+		t.Error("the page reports a fault")
 	}
 }
 
@@ -162,7 +162,7 @@ func TestVersionsThatLookAlike(t *testing.T) {
 	}
 }
 
-// Blocks that others wrote are drawn as words, whatever they hold.
+// Blocks are drawn as escaped text, whatever other people wrote in them.
 func TestDrawEscapes(t *testing.T) {
 	hostile := `</div><img src=x onerror=alert(1)>`
 	for _, b := range []string{

@@ -136,7 +136,7 @@ func (s Story) cardOf(f map[string]string) string {
 	case "escalation":
 		return "the card, as an escalation,"
 	case "unknown":
-		return "the question what became of the run"
+		return "the question about the outcome of the run"
 	case "view":
 		return "all arguments, up to the last page,"
 	case "home":
@@ -234,7 +234,7 @@ func (s Story) Decision() (at time.Time, words string) {
 			switch at = e.At; f["kind"] {
 			case string(approvers.Reject):
 				against = append(against, s.decider(e))
-			case string(approvers.Modify): // earlier decisions count no more
+			case string(approvers.Modify): // earlier decisions no longer count
 				allowed, against = []string{s.decider(e)}, nil
 			default:
 				allowed = append(allowed, s.decider(e))

@@ -113,7 +113,7 @@ func cardQueueAddsUp(r store.Reader, address string, ids []string) error {
 		return nil
 	}
 	if len(open) == 0 {
-		return fmt.Errorf("%d wait at %s behind no open card", len(held), address)
+		return fmt.Errorf("%d wait at %s although no card is open there", len(held), address)
 	}
 	notices, err := r.OutboxMessagesOf(fmt.Sprint(address, " ", l.Round))
 	if err != nil || len(notices) == 0 {

@@ -102,7 +102,7 @@ func timersNameSomething(r store.Reader) error {
 	for _, kind := range store.TimerKinds {
 		isAlive := alive[kind]
 		if isAlive == nil {
-			faults = append(faults, fmt.Errorf("nothing says when a timer %s may exist", kind))
+			faults = append(faults, fmt.Errorf("no rule says when a timer %s may exist", kind))
 			continue
 		}
 		timers, err := r.Timers(kind, most)

@@ -30,7 +30,7 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 	}
 	for _, m := range messages {
 		if m.State == store.MessageQueued && conv.Turn == "" {
-			fault("message %d waits for no turn", m.Seq)
+			fault("message %d waits, but no turn is under way", m.Seq)
 		}
 	}
 	calls, err := r.Calls(turn.ID)

@@ -51,7 +51,7 @@ func ReadCardQueue(r store.Reader, address string) (CardQueue, store.Setting, er
 		return l, s, err
 	}
 	if err := json.Unmarshal(s.Value, &l); err != nil {
-		return l, s, fmt.Errorf("line at %s: %w", address, err)
+		return l, s, fmt.Errorf("card queue at %s: %w", address, err)
 	}
 	return l, s, nil
 }

@@ -11,8 +11,8 @@ import (
 
 // Reception says until when everything that people wrote was received, and what is being read again.
 type Reception struct {
-	Until time.Time `json:"until"`          // what was written before was received, or read after a gap
-	Open  time.Time `json:"open"`           // the last time at which Slack could deliver; over HTTP later than Until, because nothing may have happened
+	Until time.Time `json:"until"`          // everything written before was received, or read after a gap
+	Open  time.Time `json:"open"`           // the last time at which Slack could deliver; over HTTP later than Until, which is then the time of Slack's last request
 	Gap   *Gap      `json:"gap,omitempty"`  // what is being read; nil: nothing
 	Since time.Time `json:"since,omitzero"` // the first start of this store, or the first since it was restored: what was written before is never read; zero: unknown
 }
@@ -20,7 +20,7 @@ type Reception struct {
 // Gap is a gap whose messages are being read.
 type Gap struct {
 	approvers.Gap
-	Received time.Time `json:"received"`        // what was written before was received; not after From
+	Received time.Time `json:"received"`        // everything written before was received; not after From
 	Quiet    bool      `json:"quiet,omitempty"` // nothing came, perhaps because nobody wrote
 	Done     string    `json:"done,omitempty"`  // the channels up to it are read, in the order of their ids
 }
@@ -44,7 +44,7 @@ func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	return at, false
 }
 
-// Joined returns the gap of a channel that the bot has joined: it is unknown since when the bot was no member.
+// Joined returns the gap of a channel that the bot has joined: it is unknown how long the bot was not a member.
 func (r Reception) Joined(now time.Time) Gap {
 	return Gap{Gap: approvers.Gap{From: now, To: now}, Received: now.Add(-MostReread)}
 }

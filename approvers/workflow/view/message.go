@@ -82,7 +82,7 @@ func (v *Reader) read(ctx context.Context, message string, as func(store.Reader,
 	return m, err
 }
 
-// Turn reads how a turn stands: its calls are those of its current step.
+// Turn reads the state of a turn, with the calls of its current step.
 func (v *Reader) Turn(ctx context.Context, turn string) (Model, error) {
 	m := Model{Policy: v.Policy(), Now: v.now(), Message: store.OutboxMessage{Kind: store.OutboxStep, Ref: turn}}
 	err := v.store.View(ctx, func(r store.Reader) (err error) {

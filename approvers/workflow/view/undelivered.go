@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-// Undelivered is what Slack stands in the way of, other than cards: messages that it refuses wherever they could go,
-// messages that it would not delete, and deliveries that wait until it says who sent them. Each list is the first due
-// first, and bounded.
+// Undelivered is what Slack prevents, other than cards: messages that it refuses wherever they could go, messages that
+// it would not delete, and deliveries that wait until it says who sent them. Each list is bounded, and begins with the
+// item that is due first.
 type Undelivered struct {
 	Refused   []RefusedMessage
 	Leftovers []LeftoverMessage
@@ -42,7 +42,7 @@ type Deferred struct {
 // maxUndelivered bounds how many timers of each kind are read.
 const maxUndelivered = 1000
 
-// Undelivered lists what Slack stands in the way of.
+// Undelivered lists what Slack prevents.
 func (v *Reader) Undelivered(ctx context.Context) (u Undelivered, err error) {
 	err = v.store.View(ctx, func(r store.Reader) (err error) {
 		u = Undelivered{}

@@ -4,8 +4,8 @@
 // It reads headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go), and within
 // them code, links, bold, italic and struck-out text (inline.go). Everything else is shown as it is written, and no
 // word is dropped except the language of fenced code. Blocks other than fenced code end at a blank line, so a text can
-// be shown while it is written: Settled returns the part that can't change any more. The time grows with the length of
-// the text only, whatever it contains.
+// be shown while it is written: Settled returns the part that can't change any more. The time grows linearly with the
+// length of the text, whatever it contains.
 package markdown
 
 import (
@@ -272,8 +272,8 @@ func settled(text string) iter.Seq[int] {
 	}
 }
 
-// SettledWithin returns as much of the settled part of a text as has at most the given numbers of blocks and characters:
-// its pieces, and its length in bytes.
+// SettledWithin returns as much of the settled part of a text as fits within the given numbers of blocks and
+// characters: its length in bytes, and its pieces.
 func SettledWithin(text string, blocks, size int) (n int, pieces []Piece) {
 	for end := range settled(text) {
 		more := Parse(text[n:end])

@@ -132,8 +132,8 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// A text is hostile. 100,000 characters take a few hundredths of a second here, whatever they are; a parser whose time
-// is quadratic takes many seconds.
+// The text may be hostile. 100,000 characters take a few hundredths of a second here, whatever they are; a parser whose
+// time is quadratic takes many seconds.
 func TestParseTime(t *testing.T) {
 	const n = 100_000
 	for _, part := range []string{

@@ -78,7 +78,7 @@ func (d *Doctor) unanswered(err error, what, do string) {
 	code, scope := installation.SlackCode(err)
 	switch {
 	case code == "missing_scope" && scope != "":
-		d.fail(cli.ExitNo, "Slack does not tell: the scope "+scope+" is missing", "add it and reinstall the app")
+		d.fail(cli.ExitNo, "Slack refuses to answer: the scope "+scope+" is missing", "add it and reinstall the app")
 	case installation.RefusesToken(err):
 		d.fail(cli.ExitUsage, fmt.Sprintf("Slack refuses %s (%s)", what, code), do)
 	case code != "":

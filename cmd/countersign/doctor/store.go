@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// diskLow is how much room on the store's disk is worth a warning.
+// diskLow is the free space on the store's disk below which there is a warning.
 const diskLow = 1 << 30
 
 // Store is a store that can check itself.
@@ -107,7 +107,7 @@ func (d *Doctor) refused(list []settings.Refusal) {
 	for _, r := range list {
 		if r.Until.After(time.Now()) {
 			d.warn(fmt.Sprintf("Slack refuses %s since %s: %s", r.What, cli.Moment(r.Since), r.Cause),
-				"the bot does without until "+cli.Moment(r.Until)+", and then tries it again; ask the workspace's admins whether an app may use it")
+				"the bot works without it until "+cli.Moment(r.Until)+", and then tries it again; ask the workspace's admins whether an app may use it")
 		}
 	}
 }

@@ -25,8 +25,8 @@ type Demo interface {
 	Store() store.Store
 	// WorkspaceURL is the address of the workspace's page.
 	WorkspaceURL() string
-	// Settled reports whether everything was delivered and handled, so that nothing happens before a timer falls due or
-	// a person acts. paused says that the bot is paused: what is under way rests.
+	// Settled reports whether everything was delivered and handled, so that nothing happens before a timer falls due or a
+	// person acts. paused says that the bot is paused, and that the work in progress waits for the end of the pause.
 	Settled(ctx context.Context) (settled, paused bool, err error)
 
 	// Now is the time of the demo.
@@ -198,7 +198,7 @@ func (p *player) command(ctx context.Context, who, where, text string) error {
 	if !slices.Contains(p.clicked, where) {
 		p.clicked = append(p.clicked, where)
 	}
-	_, err := p.as(who).Command(ctx, where, name, rest) // what it is answered with is among what is new
+	_, err := p.as(who).Command(ctx, where, name, rest) // its answer is part of the news
 	return err
 }
 

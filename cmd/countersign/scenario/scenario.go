@@ -28,8 +28,8 @@ import (
 //	  issue_refund was approved by Teo (team-lead) and done
 //	  Countersign: …refund…
 //
-// Before anything else a scenario may name the policy it is played under, by a path from the scenario's own place, and
-// the time at which it begins.
+// At its beginning a scenario may name the policy that it is played under, by a path relative to the scenario, and the
+// time at which it begins.
 //
 // What people do:
 //
@@ -65,12 +65,12 @@ type Scenario struct {
 type action struct {
 	line   int
 	text   string // as written
-	where  string // of something said: a channel, or "" for the same thread; of anything else "-"
+	where  string // the place of a message: a channel, or "" for the same thread; nowhere for any other action
 	play   func(context.Context, *player) error
 	expect []string
 }
 
-// nowhere is where something happens that is not said.
+// nowhere is the place of an action that is not a message.
 const nowhere = "-"
 
 // line is a kind of line without indentation.
@@ -99,7 +99,7 @@ func Parse(name string, text string) (Scenario, error) {
 	return s, lines.Err()
 }
 
-// add takes one line in.
+// add parses one line.
 func (s *Scenario) add(n int, text string) error {
 	if strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t") {
 		if len(s.actions) == 0 {
@@ -125,7 +125,7 @@ func (s *Scenario) add(n int, text string) error {
 	return nil
 }
 
-// head takes a line in that says how everything begins.
+// head parses a line that says how the scenario begins.
 func (s *Scenario) head(text string) (taken bool, err error) {
 	file, policy := strings.CutPrefix(text, "Policy: ")
 	switch {

@@ -7,8 +7,8 @@ type clause struct {
 	kind    string // see intent.go
 	mood    mood
 	text    string
-	before  string // what was said ahead of the first clause, without wanting anything
-	leading string // between the clause before and this one
+	before  string // the text before the first clause, if it requests nothing
+	leading string // the separator between the previous clause and this one
 }
 
 var (

@@ -17,8 +17,9 @@ const conversations = "testdata/conversations.txt"
 // begins with
 //
 //	=  begins a conversation, with a shop of its own
-//	-  takes a tool away
-//	!  is the answer that the named tool gets next, instead of running
+//	-  names a tool that is not offered
+//	!  is the result of the next call of the named tool, which does not run;
+//	   or "run" and the arguments with which it runs instead
 //	>  is what a person says (\n is a line break)
 //	@  is a step: its calls, separated by " & "
 //	<  is a line of the answer
@@ -35,7 +36,7 @@ func TestConversations(t *testing.T) {
 			result, said := playConversation(t, scene)
 			messages += said
 			if diff := cmp.Diff(scene, result); diff != "" && !*update {
-				t.Errorf("the conversation goes otherwise (-file +now):\n%s", diff)
+				t.Errorf("the conversation differs (-file +now):\n%s", diff)
 			}
 			if played.Len() > 0 {
 				played.WriteString("\n\n")
@@ -53,7 +54,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// playConversation returns the scene with the current answers.
+// playConversation returns the conversation with the current calls and answers.
 func playConversation(t *testing.T, scene string) (result string, messages int) {
 	t.Helper()
 	var without []string

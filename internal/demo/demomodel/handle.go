@@ -53,7 +53,7 @@ var infinitive = map[string]string{
 	takePayment: "take a payment", sendEmail: "send an e-mail", deleteAccount: "delete the account", cancelAccount: "cancel the account", exportData: "export any data",
 }
 
-// claim finds a call of this turn of this kind and with this argument. Each call serves one request, except searches.
+// claim finds a call in this turn by its kind and one argument. Each call, except a search, serves one request only.
 func (d *responder) claim(kind, name, want string) int {
 	for i, c := range d.t.done {
 		if d.claimed[i] || d.tools.kindOf(c.Name) != kind || !strings.EqualFold(value(c.args, name), want) {

@@ -56,7 +56,7 @@ func listOf(words []string) string {
 	return string(data)
 }
 
-// accountsOf returns the accounts of a request; ok is false if that first needs a call or an answer.
+// accountsOf returns the accounts of a request; ok is false if a call or an answer is needed first.
 func (d *responder) accountsOf(w *request) (ids []string, ok bool) {
 	if len(w.users) > 0 {
 		return w.users, true

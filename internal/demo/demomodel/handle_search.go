@@ -12,7 +12,7 @@ type found int
 
 const (
 	known  found = iota // answered
-	wait                // asked for in this step
+	wait                // called in this step; the result is not known yet
 	failed              // refused, or there is no tool; a note says so
 )
 
@@ -65,7 +65,8 @@ func (d *responder) customer(w *request) (arg, bool) {
 		return textArg("user_id", w.users[0]), true
 	case w.name != "":
 		by := textArg("customer_name", w.name)
-		// A search by name in this turn must not count as a new request because the name's e-mail address is known now.
+		// If this turn already searched by name, search by name again, although the e-mail address is now known:
+		// otherwise the same orders would be looked up twice.
 		if p := d.m.find(w.name); p != nil && p.email != "" && !d.lookedUp(by) {
 			return textArg("customer_email", p.email), true
 		}

@@ -34,7 +34,8 @@ type rule struct {
 	words *pattern
 }
 
-// rules: the rule whose words come first in the clause applies; of several at one position, the first in this list.
+// rules find the kind of a clause. The rule whose words come first in the clause applies; of several rules at the same
+// position, the first in this list.
 var rules = []rule{
 	{updateProfile, re(`\b(?:de-?activat|suspend|re-?activat|unsuspend)\w*`)},
 	{updateProfile, re(`\b(?:pause|put on hold|freeze|activate) .{0,40}\baccount\b`)},

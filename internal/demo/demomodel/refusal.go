@@ -173,7 +173,7 @@ func (d *responder) offerLess(c done, order string) {
 			less = most.cents
 		}
 	} else if c.result.status == "error" {
-		return // half of what the shop can't do is no better
+		return // the call failed, so half of the amount would fail too
 	}
 	d.offer(issueRefund, "refund less: "+show(less, currency)+" for "+order, request{orders: []string{order}, money: &money{less, currency}, reason: reason})
 	if c.result.status != "error" {

@@ -7,7 +7,7 @@ import (
 
 var allThose = re(`\b(?:them|those|these)\b`)
 
-// ordersOf returns the orders of a request; ok is false if that first needs a call or an answer.
+// ordersOf returns the orders of a request; ok is false if a call or an answer is needed first.
 func (d *responder) ordersOf(w *request) (ids []string, ok bool) {
 	if len(w.orders) > 0 {
 		return w.orders, true

@@ -28,7 +28,7 @@ func fail(status int, kind, code, param, message string) *apiError {
 	return e
 }
 
-// invalid returns an error in the request that sending it again does not fix.
+// invalid returns the error for a faulty request, which fails again if it is sent again.
 func invalid(param, code, format string, args ...any) *apiError {
 	return fail(http.StatusBadRequest, "invalid_request_error", code, param, fmt.Sprintf(format, args...))
 }

@@ -3,8 +3,8 @@
 // configured, and tests use it in place of one.
 //
 //   - It is at least as strict as the real service. A history with a tool call without its result, an invalid tool
-//     schema, an unknown parameter, a wrong key, an unknown model or a context that is too long get the status, type and
-//     code of the real service.
+//     schema, an unknown parameter, a wrong key, an unknown model or a context that is too long gets the status, type
+//     and code of the real service.
 //   - Its streams are split into many small pieces, including tool arguments.
 //   - It never calls a tool that the request does not offer, unless a test asks for it with Fault.Tool or a Script.
 //   - It stores no conversation: as with the real service, an answer depends only on the request.

@@ -18,15 +18,15 @@ type Fault struct {
 	Pause time.Duration // wait before every piece of a stream
 	Hang  bool          // send nothing until the client goes away
 
-	Cut         bool // break the connection off in the middle of the answer
-	CutAfter    int  // with Cut: so many pieces of a stream get through
-	StreamError bool // with Cut: send an error event instead of breaking off
+	Cut         bool // break the connection in the middle of the answer
+	CutAfter    int  // with Cut: the number of pieces of a stream that are sent before it
+	StreamError bool // with Cut: send an error event instead of breaking the connection
 	CutQuietly  bool // with Cut: end the stream as if it were whole, as some proxies do
 
 	Finish             string // finish reason, whatever was sent
 	MalformedArguments bool   // the arguments of every call are not JSON
 	TruncatedArguments bool   // the arguments of the last call stop half-way; the finish reason stays
-	DuplicateIDs       bool   // all calls bear the first one's id
+	DuplicateIDs       bool   // all calls have the id of the first one
 	Interleave         bool   // stream the calls' arguments in turns instead of one after the other
 	Tool               string // every call is for this tool
 }
@@ -53,7 +53,7 @@ func (f Fault) apply(r Reply) Reply {
 	return r
 }
 
-// or returns f, or other where f is the zero Fault.
+// or returns f, or other if f is the zero Fault.
 func (f Fault) or(other Fault) Fault {
 	if f == (Fault{}) {
 		return other

@@ -43,7 +43,7 @@ func TestStatusFaults(t *testing.T) {
 	if w := post(t, s, body); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "overloaded") {
 		t.Errorf("503: %d %s", w.Code, w.Body)
 	}
-	// The faults have used no reply.
+	// The faults did not use up the reply.
 	if w := post(t, s, body); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "at last") {
 		t.Errorf("200: %d %s", w.Code, w.Body)
 	}

@@ -23,8 +23,8 @@ type Reply struct {
 	When func(Request) bool
 }
 
-// Responder answers valid requests. Its error becomes a 400 with its text, so that the client does not retry, and a
-// test sees the cause.
+// Responder answers valid requests. An error becomes a response with status 400 and the error's text, so that the
+// client does not retry and a test sees the cause.
 type Responder interface {
 	Respond(ctx context.Context, request Request) (Reply, error)
 }

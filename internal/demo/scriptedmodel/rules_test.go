@@ -77,7 +77,7 @@ func functions(calls []openai.ToolCall) []openai.FunctionCall {
 	return list
 }
 
-// TestTheExerciseOverHTTP is the lesson's exercise with a client that keeps the history as an agent does.
+// TestTheExerciseOverHTTP plays the demo's exercise with a client that keeps the history as an agent does.
 func TestTheExerciseOverHTTP(t *testing.T) {
 	_, c := serve(t, scriptedmodel.Config{})
 	store := newShop()

@@ -21,7 +21,7 @@ type Config struct {
 	APIKey        string           // empty: no key is asked for
 	ContextTokens int              // longest prompt and answer together; 32768 when 0
 	Responder     Responder        // Rules() when nil
-	Fault         Fault            // of every answer that has no other
+	Fault         Fault            // for every answer without a fault of its own
 	Record        bool             // keep requests for Requests
 	Now           func() time.Time // for the time stamps; time.Now when nil
 }
@@ -70,8 +70,8 @@ func New(config Config) *Server {
 	return s
 }
 
-// Inject sets faults for the next requests, one each, in order, in place of those of their replies. A fault that
-// answers by itself (Status, Hang) uses no reply of a script.
+// Inject sets faults for the next requests, one for each request in order. They replace the faults of the replies. A
+// fault that answers by itself (Status, Hang) uses up no reply of a script.
 func (s *Server) Inject(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ func (s *Server) Transport() http.RoundTripper { return transport{s} }
 
 type transport struct{ server *Server }
 
-var errBrokenOff = errors.New("scriptedmodel: the connection was broken off")
+var errBrokenOff = errors.New("scriptedmodel: the connection was broken")
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	reader, writer := io.Pipe()
@@ -32,7 +32,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() {
 		defer func() {
 			release()
-			_ = inner.Body.Close() // a RoundTripper closes it; the error has no reader
+			_ = inner.Body.Close() // a RoundTripper has to close it; nobody needs the error
 			err := r.Context().Err()
 			if cause := recover(); cause != nil {
 				err = errBrokenOff

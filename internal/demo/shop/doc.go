@@ -1,9 +1,9 @@
 // Package shop is the sample shop of the demo: a few customers with accounts, orders, payments and e-mails, and the
-// tools that read and change them. It stands for an operator's own systems: it has its own rules, and refuses calls
-// that break them even if they were approved.
+// tools that read and change them. It represents an operator's own systems: it has its own rules, and refuses
+// calls that break them even if they were approved.
 //
-//   - Every change has an idempotency key. A repeated key gets the same bytes as answer, and nothing happens a second
-//     time, even after a restart. The same key with another tool or other arguments is an error.
+//   - Every change has an idempotency key. A repeated key gets the same bytes as an answer, and nothing happens a
+//     second time, even after a restart. The same key with another tool or other arguments is an error.
 //   - A change, its ledger entry and its key become durable together, in one atomic replacement of the file, before the
 //     call returns. If that fails, the change did not happen.
 //   - The ledger only grows. Each effect has exactly one entry, which also counts repeated keys, so the ledger proves

@@ -45,7 +45,7 @@ func (s *Shop) mcpHandler() http.Handler {
 func (s *Shop) mcpServer() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "countersign-shop", Title: "Countersign's sample shop", Version: "1"}, &mcp.ServerOptions{
 		Instructions: instructions,
-		Capabilities: &mcp.ServerCapabilities{}, // no logging; tools are added by themselves
+		Capabilities: &mcp.ServerCapabilities{}, // no logging; the server adds the capability for tools by itself
 	})
 	for _, t := range s.Tools() {
 		call := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -129,12 +129,12 @@ func canAsk(session *mcp.ServerSession) bool {
 		return false
 	}
 	e := p.Capabilities.Elicitation
-	return e.Form != nil || e.URL == nil // one that says nothing of it can do forms
+	return e.Form != nil || e.URL == nil // a client that names no mode supports forms
 }
 
 // sectionsForm asks which sections shall be exported: a box for each, all of them ticked.
 func sectionsForm(user string) *mcp.ElicitParams {
-	var boxes []string // in their order, which a map would lose
+	var boxes []string // not a map, which would lose their order
 	for _, section := range exportSections {
 		boxes = append(boxes, fmt.Sprintf(`%q:{"type":"boolean","title":%q,"default":true}`, section, strings.ToUpper(section[:1])+section[1:]))
 	}

@@ -268,7 +268,7 @@ func TestMCPExportAsksForSections(t *testing.T) {
 			if n := len(s.Ledger()); n == 1 == tt.wrong {
 				t.Errorf("%d entries in the ledger", n)
 			}
-			if !tt.wrong { // the same key again is answered, without a question
+			if !tt.wrong { // the same key gets the same answer, without a question
 				if again := readOutcome(t, c.ask("tools/call", call)); cmp.Diff(got, again) != "" {
 					t.Errorf("the second time: %+v", again)
 				}
@@ -322,7 +322,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	}
 }
 
-// Another site's page can't call the tools through a browser, nor by a host name that points here.
+// A page of another site can't call the tools through a browser, not even by a host name that points here.
 func TestMCPRefusesOtherOrigins(t *testing.T) {
 	web := httptest.NewServer(New(clock).Handler())
 	defer web.Close()

@@ -135,7 +135,7 @@ func TestDeletingErasesWhatIsPersonal(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := s.State()
-	state.Ledger, state.Runs = nil, nil // the books keep what was done
+	state.Ledger, state.Runs = nil, nil // the ledger and the stored answers keep what was done
 	data := string(encode(state))
 	for _, personal := range []string{"Priya", "priya@example.com", "Canal Walk", "0321", "Your jacket"} {
 		if strings.Contains(data, personal) {

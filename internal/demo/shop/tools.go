@@ -15,7 +15,7 @@ import (
 const (
 	EffectRead        = "read"        // changes nothing: may simply be run again
 	EffectIdempotent  = "idempotent"  // the same key never acts twice: may be run again with that key
-	EffectUnprotected = "unprotected" // stands for a system that knows no keys: must not be run again blindly
+	EffectUnprotected = "unprotected" // like a tool of a system without keys: must not be run again blindly
 )
 
 // Tool is one tool as plain data, for registration with an agent.
@@ -25,8 +25,8 @@ type Tool struct {
 	Schema      json.RawMessage // JSON Schema (2020-12) of the arguments
 	Effect      string
 	Title       string // as people read it
-	Destroys    bool   // it overwrites or removes what was there, or can't be called back
-	Settles     bool   // the same arguments a second time change nothing more, also under another key
+	Destroys    bool   // it overwrites or removes something, or can't be undone
+	Settles     bool   // a second call with the same arguments changes nothing more, even with another key
 	Outside     bool   // it reaches people or companies beyond the shop
 	// Run checks the arguments, acts under the idempotency key and returns the
 	// result as JSON. The key of a reading tool is ignored. An error's text is

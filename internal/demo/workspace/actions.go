@@ -21,7 +21,7 @@ func (s *Server) act(p *personCall) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	if payload == nil { // an input that keeps to itself until its form is submitted
+	if payload == nil { // an input without dispatch_action: its value is only stored
 		return object{}, nil
 	}
 	if _, failed := s.askApp("interactive", payload); failed != nil {
@@ -167,7 +167,7 @@ func (a acted) find(actionID, blockID string) (blockkit.Placed, bool) {
 }
 
 // earlier holds the blocks with elements of earlier versions of a message or an App Home, the newest first. A page may
-// still show them at the time of a click: it reads a change after it was made.
+// still show them at the time of a click, because it reads a change a moment later.
 type earlier []any
 
 const maxEarlier = 20

@@ -314,7 +314,7 @@ func TestActionsInMessages(t *testing.T) {
 	if a := pressed(); a.SelectedOption.Value != "details" {
 		t.Errorf("overflow: %+v", a)
 	}
-	b.must(press(obj{"action_id": "note", "value": "typed"})) // no dispatch_action: the app hears nothing
+	b.must(press(obj{"action_id": "note", "value": "typed"})) // no dispatch_action: the app gets nothing
 	b.must(press(obj{"action_id": "colour", "value": "r"}))
 	click := wait(t, app.events).Data.(slack.InteractionCallback)
 	if a := click.ActionCallback.BlockActions[0]; a.SelectedOption.Value != "r" || click.BlockActionState.Values["i"]["note"].Value != "typed" {

@@ -28,7 +28,7 @@ func (s *Server) unarchiveAs(p *personCall) (object, *apiError) {
 			ch.Members = []string{u.ID}
 		}
 		by := "user"
-		if ch.Private { // Slack names them in two ways
+		if ch.Private { // Slack has two names for this field
 			by = "actor_id"
 		}
 		s.sendChannelEvent(ch, "unarchive", object{by: u.ID})

@@ -2,8 +2,8 @@ package workspace
 
 import "testing"
 
-// From a person's message to its event in the app, over real HTTP and a real WebSocket: the workspace's share of every
-// figure that is measured through it.
+// BenchmarkMessageToEvent measures the time from a person's message to its event in the app, over real HTTP and a real
+// WebSocket. Every measurement through the workspace includes this time.
 func BenchmarkMessageToEvent(b *testing.B) {
 	w := newHarness(b)
 	sock := w.dial()
@@ -13,7 +13,7 @@ func BenchmarkMessageToEvent(b *testing.B) {
 	}
 }
 
-// From a click to the person's answer, with an app that acknowledges at once.
+// BenchmarkClickToAck measures the time from a click to the person's answer, with an app that acknowledges at once.
 func BenchmarkClickToAck(b *testing.B) {
 	w := newHarness(b)
 	ts := w.postButton("C0001")

@@ -51,11 +51,11 @@ func TestWhereTheAppMayPost(t *testing.T) {
 		}
 	}
 	if _, _, err := b.api.PostMessage("C0001"); code(err) != "no_text" {
-		t.Errorf("nothing to say: %v", err)
+		t.Errorf("neither text nor blocks: %v", err)
 	}
 	dm := b.srv.dms[pair("U0BOT", "U0101")]
 	if _, _, err := b.api.PostMessage(dm, text("x")); err != nil {
-		t.Errorf("to the DM of a deactivated person, which takes what nobody reads: %v", err)
+		t.Errorf("to the existing DM of a deactivated person: %v", err)
 	}
 }
 
@@ -287,7 +287,8 @@ func TestEditsReachTheApp(t *testing.T) {
 	}
 }
 
-// A thread outlives its parent: its deletion is a change for the app, until the last reply is deleted.
+// A thread outlives its parent: the app gets the deletion of the parent as a change to a tombstone, and the deletion of
+// the tombstone with that of the last reply.
 func TestTheDeletionOfAThread(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -302,7 +303,7 @@ func TestTheDeletionOfAThread(t *testing.T) {
 	b.must(b.post("/people/ada/delete", obj{"channel": "C0001", "ts": reply}))
 	for _, want := range []struct{ ts, subtype string }{{reply, ""}, {parent, "tombstone"}} {
 		if e := inner(t, wait(t, app.events)).(*slackevents.MessageEvent); e.SubType != "message_deleted" || e.DeletedTimeStamp != want.ts || e.PreviousMessage.SubType != want.subtype {
-			t.Errorf("the reply, then what was left: %+v", e)
+			t.Errorf("the reply, then the tombstone: %+v", e)
 		}
 	}
 	if left := b.messages("sam", "C0001", ""); len(left) != 0 {
@@ -334,7 +335,7 @@ func TestEventsNeedScopes(t *testing.T) {
 		few := &Server{app: SeedApp{Scopes: []string{"chat:write", "channels:history"}}}
 		free := strings.HasPrefix(event, "agent_") || strings.HasPrefix(event, "assistant_") || strings.HasPrefix(event, "app_") && event != "app_mention"
 		if !all.mayReceive(event) {
-			t.Errorf("the demo's app is not sent %s, and subscribes to it", event)
+			t.Errorf("the demo's app subscribes to %s, but may not receive it", event)
 		}
 		if want := free || event == "message.channels"; few.mayReceive(event) != want {
 			t.Errorf("%s with few scopes: %t, want %t", event, !want, want)

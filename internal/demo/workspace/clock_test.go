@@ -29,10 +29,10 @@ func TestTheClockJumpsAhead(t *testing.T) {
 	b.clock.advance(72 * time.Hour)
 
 	if _, err := b.api.OpenView(command.TriggerID, request("T")); err != nil {
-		t.Errorf("the trigger went by the workspace's clock: %v", err)
+		t.Errorf("the trigger expired by the workspace's clock: %v", err)
 	}
 	if _, status := b.open(ticket); status != http.StatusSwitchingProtocols {
-		t.Errorf("the ticket went by the workspace's clock: %d", status)
+		t.Errorf("the ticket expired by the workspace's clock: %d", status)
 	}
 	later := b.trigger("U0001", "")
 	b.ticks.advance(3*time.Second + time.Millisecond)

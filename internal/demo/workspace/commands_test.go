@@ -49,7 +49,7 @@ func TestACommandsPayload(t *testing.T) {
 	app := b.connect(nil)
 	for _, test := range []struct{ user, channel, name string }{
 		{"sam", "#support", "support"},
-		{"teo", "#finance", "privategroup"}, // a command works where the bot is no member
+		{"teo", "#finance", "privategroup"}, // a command works in channels without the bot, too
 		{"sam", "countersign", "directmessage"},
 	} {
 		b.must(b.post("/people/"+test.user+"/commands", obj{"channel": test.channel, "command": "/countersign", "text": "away"}))
@@ -92,7 +92,7 @@ func TestACommandsText(t *testing.T) {
 
 func TestWhereCommandsDontWork(t *testing.T) {
 	b := newHarness(t, func(c *Config) { c.Seed.Channels[0].Archived = true })
-	b.connect(func(socketmode.Event) (bool, any) { t.Error("the app heard of it"); return true, nil })
+	b.connect(func(socketmode.Event) (bool, any) { t.Error("the app received it"); return true, nil })
 	for _, test := range []struct {
 		body   obj
 		status int

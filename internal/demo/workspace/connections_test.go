@@ -21,11 +21,11 @@ import (
 type arrived struct {
 	path, contentType, retry, reason string
 	body                             []byte
-	givenUp                          <-chan struct{} // closed when the workspace waits no more
+	givenUp                          <-chan struct{} // closed when the workspace stops waiting
 }
 
 func (a arrived) object() (out obj) {
-	_ = json.Unmarshal(a.body, &out) // what can't be read has nothing in it
+	_ = json.Unmarshal(a.body, &out) // an unreadable body gives an empty object
 	return out
 }
 
@@ -123,7 +123,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		answer func(arrived, http.ResponseWriter)
-		reason string // of a second attempt; none: there is none
+		reason string // of the second attempt; empty: there is none
 	}{
 		"acknowledged":     {nil, ""},
 		"created":          {fails(http.StatusCreated, nil), ""},

@@ -119,7 +119,7 @@ func readMetadata(raw any) (object, *apiError) {
 	eventType, _ := metadata["event_type"].(string)
 	_, hasPayload := metadata["event_payload"].(object)
 	_, hasEntities := metadata["entities"]
-	if eventType == "" && !hasPayload && !hasEntities { // what slack-go sends for none
+	if eventType == "" && !hasPayload && !hasEntities { // slack-go sends this if there is no metadata
 		return nil, nil
 	}
 	if !hasEntities && (eventType == "" || !hasPayload) {

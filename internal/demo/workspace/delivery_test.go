@@ -101,7 +101,7 @@ func (r *raw) settle(frame obj) {
 	}
 	for deadline := time.Now().Add(testkit.Patience); !heard(); runtime.Gosched() {
 		if time.Now().After(deadline) {
-			r.t.Fatal("an acknowledgement was not heard")
+			r.t.Fatal("an acknowledgement was not received")
 		}
 	}
 }
@@ -311,7 +311,7 @@ func TestThePingComesAtOnce(t *testing.T) {
 	b := newHarness(t)
 	sock := b.dial()
 	b.say("sam", "#support", "something to read", "")
-	sock.next() // frames are only looked at while one reads
+	sock.next() // the client handles pings only while it reads
 	wait(t, sock.pings)
 }
 
@@ -345,7 +345,7 @@ func TestDeliveryFaults(t *testing.T) {
 	b.say("sam", "#support", "unheard", "")
 	sock.ack(sock.next(), nil)
 	if frame := sock.next(); frame["retry_attempt"] != 1.0 {
-		t.Errorf("the unheard acknowledgement counted: %v", frame)
+		t.Errorf("the lost acknowledgement counted: %v", frame)
 	} else {
 		sock.settle(frame)
 	}

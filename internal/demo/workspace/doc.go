@@ -7,8 +7,8 @@
 //   - Times are Slack's: an unacknowledged event is sent again; an interaction that is not acknowledged fails for the
 //     person; a trigger works once and for three seconds, a response URL five times and for thirty minutes.
 //   - People see only what they may see, and nobody can act as a deactivated account or a bot.
-//   - Timestamps of messages are unique in the workspace and never go backwards, even after a restart with the same data
-//     file.
+//   - Timestamps of messages are unique in the workspace and never go backwards, even after a restart with the same
+//     data file.
 //   - Faults are switched on by name and counted: rate limits, lost answers, duplicate and late deliveries, dropped
 //     sockets (see Fault).
 //

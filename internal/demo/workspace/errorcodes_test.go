@@ -25,13 +25,13 @@ var refusals struct {
 // docs/workspace.md repeats them.
 var undocumented = map[string]string{
 	"api.test my_error":                         "the caller's own code comes back",
-	"apps.connections.open too_many_websockets": "how an eleventh socket is refused is not told",
+	"apps.connections.open too_many_websockets": "Slack does not document the code for an eleventh socket",
 	"chat.postMessage cannot_dm_bot":            "seen with Slack when an app writes to another app",
-	"chat.postMessage invalid_thread_ts":        "seen with Slack for what is no timestamp",
-	"chat.startStream thread_not_found":         "how a thread that is gone is refused is not told",
+	"chat.postMessage invalid_thread_ts":        "seen with Slack for an invalid timestamp",
+	"chat.startStream thread_not_found":         "Slack does not document the code for a deleted thread",
 	"conversations.open cannot_dm_bot":          "seen with Slack",
-	"dnd.teamInfo too_many_users":               "the limit of 50 people is told, its code is not",
-	"views.publish user_not_found":              "how an unknown person is refused is not told",
+	"dnd.teamInfo too_many_users":               "Slack documents the limit of 50 people, but not the code",
+	"views.publish user_not_found":              "Slack does not document the code for an unknown person",
 }
 
 // TestMain compares every error code in the package's tests with Slack's reference, and checks that every limit was

@@ -53,7 +53,7 @@ func TestCallFaults(t *testing.T) {
 		t.Errorf("a fault of another method: %v", err)
 	}
 	if r := b.get("/faults"); r.text("faults", "0", "method") != "chat.update" {
-		t.Errorf("what is to come: %v", r)
+		t.Errorf("the remaining faults: %v", r)
 	}
 	inject(obj{"fault": "clear"})
 	if r := b.get("/faults"); len(r.body["faults"].([]any)) != 0 {
@@ -102,7 +102,7 @@ func TestRealRates(t *testing.T) {
 	posted := 0
 	for i := range 400 { // in many channels, each once a second
 		if err := post(fmt.Sprintf("C1%03d", i%8)); code(err) == "channel_not_found" {
-			posted++ // as far as the rate is concerned
+			posted++ // it passed the rate limit, which is checked first
 		}
 		b.clock.advance(125 * time.Millisecond)
 	}

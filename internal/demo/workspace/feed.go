@@ -22,7 +22,7 @@ type change struct {
 	TS       string `json:"ts,omitempty"`
 	ThreadTS string `json:"thread_ts,omitempty"`
 
-	only []string // who may hear it; nil is everybody
+	only []string // who may get it; nil: everybody
 }
 
 // feed sends changes to the connected browsers.
@@ -33,7 +33,7 @@ type feed struct {
 }
 
 type subscriber struct {
-	user string // "" hears everything
+	user string // "" gets all changes
 	out  chan change
 }
 

@@ -19,7 +19,7 @@ var answerBase = []string{"ok", "error", "needed", "provided", "warning", "respo
 
 // noPictures are the fields of people in Slack that are missing here; docs/workspace.md names them.
 var noPictures = map[string]string{
-	"@user.profile.image_24": "the page draws initials: there are no pictures to lead to",
+	"@user.profile.image_24": "the page draws initials: there are no pictures to link to",
 	"@user.profile.image_72": "as image_24",
 }
 

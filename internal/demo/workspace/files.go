@@ -73,7 +73,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if len(data) != f.Length {
-			http.Error(w, "the file has another length than files.getUploadURLExternal was told", http.StatusBadRequest)
+			http.Error(w, "the length of the file differs from the one given to files.getUploadURLExternal", http.StatusBadRequest)
 			return
 		}
 		f.Data, f.sent = data, true
@@ -94,7 +94,7 @@ func uploaded(r *http.Request) ([]byte, error) {
 	for {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
-			return nil, errors.New("there is no file in it")
+			return nil, errors.New("there is no file in the form")
 		}
 		if err != nil {
 			return nil, err

@@ -9,13 +9,13 @@ const (
 	maxUpdateText    = 4000  // longer text fails
 	maxAttachments   = 100
 	maxStreamText    = 12000     // of one append
-	maxMetadataBytes = 16 * 1024 // ours: Slack says that there is a limit, and not which
+	maxMetadataBytes = 16 * 1024 // ours: Slack documents no value for its limit
 	maxLoading       = 10        // loading messages of a status
 	maxQuietPeople   = 50        // of one dnd.teamInfo
 	maxGroupPeople   = 8         // of a group DM, besides the app
 	maxReactions     = 23        // different emoji that one member may add to a message
 	maxPrompts       = 4
-	maxEphemerals    = 500 // kept in a channel; ours: Slack promises none
+	maxEphemerals    = 500 // kept in a channel; ours: Slack documents no limit
 
 	responseURLUses  = 5
 	responseURLLives = 30 * 60 // seconds

@@ -376,7 +376,7 @@ func TestTiers(t *testing.T) {
 	for name, m := range methods {
 		limit := int(m.tier)
 		if name == "chat.postMessage" || m.open {
-			continue // TestRealRates has the posts; api.test has no limit that Slack tells
+			continue // TestRealRates has the posts; Slack documents no limit for api.test
 		}
 		if published[m.tier] == "" {
 			t.Errorf("%s has a tier of %d, which Slack doesn't have", name, m.tier)

@@ -19,23 +19,23 @@ func TestTheAppIsRemoved(t *testing.T) {
 	app := b.connect(nil)
 	b.must(b.post("/people/teo/remove", obj{"channel": "#support-approvals", "users": []string{"ada"}}))
 	if _, kind := b.next(app); kind != "member_left_channel" {
-		t.Errorf("of somebody else it hears %s", kind)
+		t.Errorf("when somebody else is removed, it receives %s", kind)
 	}
 	b.must(b.post("/people/teo/remove", obj{"channel": "#support-approvals", "users": []string{"U0BOT"}}))
 	if e, kind := b.next(app); kind != "channel_left" || e.Data.(*slackevents.ChannelLeftEvent).Channel != "C0002" {
-		t.Errorf("of itself it hears %s, %+v", kind, e.Data)
+		t.Errorf("when it is removed itself, it receives %s, %+v", kind, e.Data)
 	}
 	if e, _ := b.next(app); e.Data.(*slackevents.MessageEvent).User != "USLACKBOT" {
-		t.Errorf("Slackbot does not tell it: %+v", e.Data)
+		t.Errorf("no message from Slackbot: %+v", e.Data)
 	}
 	if _, _, err := b.api.PostMessage("C0002", text("card")); code(err) != "not_in_channel" {
 		t.Errorf("posting there: %v", err)
 	}
 	b.must(b.post("/people/teo/invite", obj{"channel": "#support-approvals", "users": []string{"U0BOT"}}))
 	if e, kind := b.next(app); kind != "member_joined_channel" || e.Data.(*slackevents.MemberJoinedChannelEvent).User != "U0BOT" {
-		t.Errorf("invited again it hears %s", kind)
+		t.Errorf("when it is invited again, it receives %s", kind)
 	}
-	b.next(app) // that it has joined
+	b.next(app) // the message about it in the channel
 	for user, want := range map[string]string{"gus": "user_is_restricted", "teo": "cant_kick_self"} {
 		if r := b.post("/people/"+user+"/remove", obj{"channel": "#support", "users": []string{"teo"}}); r.code() != want {
 			t.Errorf("%s removes teo: %v", user, r)
@@ -46,7 +46,7 @@ func TestTheAppIsRemoved(t *testing.T) {
 	b.next(app)
 	b.must(b.post("/people/teo/remove", obj{"channel": "#finance", "users": []string{"U0BOT"}}))
 	if _, kind := b.next(app); kind != "group_left" {
-		t.Errorf("of a private channel it hears %s", kind)
+		t.Errorf("when it is removed from a private channel, it receives %s", kind)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestChannelsCloseAndGo(t *testing.T) {
 	app := b.connect(nil)
 	b.must(b.post("/people/teo/archive", obj{"channel": "#support-approvals"}))
 	if _, kind := b.next(app); kind != "channel_archive" {
-		t.Errorf("it hears %s", kind)
+		t.Errorf("it receives %s", kind)
 	}
 	if _, _, err := b.api.PostMessage("C0002", text("card")); code(err) != "is_archived" {
 		t.Errorf("posting there: %v", err)
@@ -66,7 +66,7 @@ func TestChannelsCloseAndGo(t *testing.T) {
 	}
 	b.must(b.post("/people/teo/unarchive", obj{"channel": "#support-approvals"}))
 	if _, kind := b.next(app); kind != "channel_unarchive" {
-		t.Errorf("it hears %s", kind)
+		t.Errorf("it receives %s", kind)
 	}
 	if _, _, err := b.api.PostMessage("C0002", text("card")); code(err) != "not_in_channel" {
 		t.Errorf("posting there afterwards: %v", err)
@@ -76,7 +76,7 @@ func TestChannelsCloseAndGo(t *testing.T) {
 	}
 	b.must(b.post("/people/ingrid/delete_channel", obj{"channel": "#support"}))
 	if _, kind := b.next(app); kind != "channel_deleted" {
-		t.Errorf("it hears %s", kind)
+		t.Errorf("it receives %s", kind)
 	}
 	if _, _, err := b.api.PostMessage("C0001", text("card")); code(err) != "channel_not_found" {
 		t.Errorf("posting there: %v", err)
@@ -105,14 +105,14 @@ func TestAnAdminDeletes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, _, err := b.api.UpdateMessage("C0002", ts, text("card")); code(err) != "message_not_found" {
-		t.Errorf("after its time: %v", err)
+		t.Errorf("after the retention: %v", err)
 	}
 	if err := b.srv.Expire("C0002", ts); err == nil {
 		t.Error("twice")
 	}
 	b.say("sam", "#support", "next", "")
 	if e, _ := b.next(app); e.Data.(*slackevents.MessageEvent).Text != "next" {
-		t.Errorf("it heard of the retention: %+v", e.Data)
+		t.Errorf("it received an event for the retention: %+v", e.Data)
 	}
 }
 
@@ -136,6 +136,6 @@ func TestPreviewsAndEditedMentions(t *testing.T) {
 		t.Errorf("an edited mention: %s %+v", kind, e.Data)
 	}
 	if err := b.srv.Unfurl("C0001", "1.1", "https://example.com"); err == nil {
-		t.Error("a preview under nothing")
+		t.Error("a preview for a missing message was accepted")
 	}
 }

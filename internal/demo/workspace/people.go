@@ -113,7 +113,7 @@ func (s *Server) servePerson(w http.ResponseWriter, r *http.Request, run func(*p
 			}
 		}
 	}
-	w.Header().Set("Date", s.cfg.Now().UTC().Format(http.TimeFormat)) // the page goes by the workspace's clock
+	w.Header().Set("Date", s.cfg.Now().UTC().Format(http.TimeFormat)) // the page uses the workspace's clock
 	body, failed := run(call)
 	if failed == nil && r.Method == http.MethodPost {
 		s.saver.touch()

@@ -255,15 +255,15 @@ func TestTheFeed(t *testing.T) {
 	secret := b.say("teo", "#finance", "figures", "")
 	open := b.say("sam", "#support", "hello", "")
 	if c := next(teo); c["ts"] != secret || c["type"] != "message" || c["channel"] != "C0003" {
-		t.Errorf("teo heard %v", c)
+		t.Errorf("teo received %v", c)
 	}
 	if c := next(sam); c["ts"] != open {
-		t.Errorf("sam heard %v", c)
+		t.Errorf("sam received %v", c)
 	}
 	if _, err := b.api.PostEphemeral("C0001", "U0100", slack.MsgOptionText("psst", false)); err != nil {
 		t.Fatal(err)
 	}
 	if c := next(sam); c["type"] != "ephemeral" || c["user"] != "U0100" {
-		t.Errorf("sam heard %v", c)
+		t.Errorf("sam received %v", c)
 	}
 }

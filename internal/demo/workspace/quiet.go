@@ -17,8 +17,8 @@ type quiet struct {
 // snoozed reports whether the person has paused notifications.
 func (q quiet) snoozed(now time.Time) bool { return now.Unix() < q.SnoozeUntil }
 
-// window returns the current or next quiet time. Other people see a pause only as such a time: the snooze_*
-// properties are visible only to the person.
+// window returns the current or next quiet time. Other people see a pause only as a quiet time: the
+// snooze_* properties are visible only to the person.
 func (q quiet) window(now time.Time, zone *time.Location) (enabled bool, start, end int64) {
 	if q.snoozed(now) {
 		return true, q.SnoozeFrom, q.SnoozeUntil
@@ -49,7 +49,7 @@ func (s *Server) sendQuiet(u *user) {
 	s.feed.send(change{Type: "people", User: u.ID})
 }
 
-// snooze pauses a person's notifications until a time, or ends the pause with one that is past.
+// snooze pauses a person's notifications until a time, or ends the pause if the time is past.
 func (s *Server) snooze(u *user, until int64) {
 	before := u.DND
 	u.DND.SnoozeFrom, u.DND.SnoozeUntil = s.cfg.Now().Unix(), until

@@ -43,7 +43,7 @@ func TestSnoozing(t *testing.T) {
 		t.Helper()
 		e, ok := inner(t, wait(t, app.events)).(*slackevents.DndUpdatedUserEvent)
 		if !ok || e.User != kenji {
-			t.Fatalf("the app heard %+v", e)
+			t.Fatalf("the app received %+v", e)
 		}
 		return *e
 	}
@@ -97,7 +97,7 @@ func TestQuietTimesAreSubscribedTo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := wait(t, app.events).Data.(slackevents.EventsAPIEvent).InnerEvent.Type; got != event {
-			t.Errorf("subscribed to %s, the app heard %s", event, got)
+			t.Errorf("subscribed to %s, the app received %s", event, got)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestQuietTimesComeAgain(t *testing.T) {
 	}
 }
 
-// A quiet time does not lead to user_change, nor a change of the profile to dnd_updated_user.
+// A change of the quiet time sends no user_change, and a change of the profile no dnd_updated_user.
 func TestChangesAreToldApart(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -168,7 +168,7 @@ func TestChangesAreToldApart(t *testing.T) {
 		}
 		for _, want := range test.heard {
 			if got := wait(t, app.events).Data.(slackevents.EventsAPIEvent).InnerEvent.Type; got != want {
-				t.Errorf("%+v: the app heard %s, want %s", test.change, got, want)
+				t.Errorf("%+v: the app received %s, want %s", test.change, got, want)
 			}
 		}
 	}

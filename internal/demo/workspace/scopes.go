@@ -9,7 +9,7 @@ import (
 var kindScope = map[string]string{"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 
 // Withhold withholds scopes that the workspace has granted to the app, as if it had been installed without them. It
-// replaces an earlier call; without scopes it grants all of them again. Slack notifies nobody of that.
+// replaces an earlier call; without scopes it grants all of them again. As in Slack, there is no event.
 func (s *Server) Withhold(scopes ...string) {
 	granted := slices.DeleteFunc(slices.Clone(s.app.Scopes), func(scope string) bool { return slices.Contains(scopes, scope) })
 	s.granted.Store(&granted)

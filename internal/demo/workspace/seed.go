@@ -28,8 +28,8 @@ type Seed struct {
 type SeedHint struct {
 	Title   string   `yaml:"title" json:"title"`
 	Lines   []string `yaml:"lines" json:"lines"`     // mrkdwn; text in `code` can be put into the composer with a click
-	User    string   `yaml:"user" json:"user"`       // who a newcomer is first
-	Channel string   `yaml:"channel" json:"channel"` // and where
+	User    string   `yaml:"user" json:"user"`       // the person as whom a newcomer begins
+	Channel string   `yaml:"channel" json:"channel"` // the channel that a newcomer sees first
 }
 
 // SeedTeam is the workspace itself.
@@ -209,7 +209,7 @@ func (s Seed) Validate() error { //nolint:cyclop // one check for each field
 			emails[mail] = p.ID
 		}
 		if _, err := loadZone(p.TZ); err != nil {
-			bad("person %s: %q is no time zone (write an IANA name such as Europe/Berlin)", p.ID, p.TZ)
+			bad("person %s: %q is not a time zone (write an IANA name such as Europe/Berlin)", p.ID, p.TZ)
 		}
 	}
 	seen := map[string]bool{}

@@ -305,7 +305,7 @@ func (s *Server) stopStream(c *call) (object, *apiError) {
 		return nil, refuse("msg_blocks_too_many")
 	}
 	before := *m
-	if len(what.blocks) > 0 { // which Slack counts apart
+	if len(what.blocks) > 0 { // Slack counts them separately
 		parts = append(parts, object{"kind": "blocks", "blocks": what.blocks})
 	}
 	m.Stream = m.Stream.with(parts)

@@ -8,7 +8,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// trigger is one person's act, which the app may answer with one modal within three seconds.
+// trigger is one action of a person, which the app may answer with one modal within three seconds.
 type trigger struct {
 	user    string
 	viewID  string // the view in which it happened; "" elsewhere
@@ -46,8 +46,8 @@ func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
 	return t, nil
 }
 
-// shortLived stores values under secret names. It keeps them for some time after their end, to tell "too late" from
-// "never".
+// shortLived stores values under secret names. It keeps them for some time after their end, so that an expired name can
+// be distinguished from an unknown one.
 type shortLived[T any] struct {
 	byName map[string]T
 	order  []ending // oldest first: all live equally long

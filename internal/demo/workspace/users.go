@@ -254,7 +254,7 @@ type UserChange struct {
 func (s *Server) ChangeUser(id string, c UserChange) error {
 	if c.TZ != nil {
 		if _, err := loadZone(*c.TZ); err != nil {
-			return fmt.Errorf("%q is no time zone: write an IANA name such as Europe/Berlin", *c.TZ)
+			return fmt.Errorf("%q is not a time zone: write an IANA name such as Europe/Berlin", *c.TZ)
 		}
 	}
 	s.mu.Lock()

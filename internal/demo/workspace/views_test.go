@@ -113,7 +113,7 @@ func TestViewUpdates(t *testing.T) {
 		t.Errorf("updated: %+v", updated)
 	}
 	if got := updated.State.Values; got["a"]["x"].Value != "typed" || got["b"]["z"].Value != "other" {
-		t.Errorf("what was typed must stay where it fits: %+v", got)
+		t.Errorf("typed values must stay in inputs that still exist: %+v", got)
 	}
 	if _, err := b.api.UpdateView(next, "", v.Hash, v.ID); code(err) != "hash_conflict" {
 		t.Errorf("an old hash: %v", err)
@@ -294,7 +294,7 @@ func TestInputRules(t *testing.T) {
 		{obj{"type": "users_select"}, "dora", "invalid_value"}, // has left
 		{obj{"type": "multi_users_select", "max_selected_items": 1}, arr{"U0001", "U0002"}, "invalid_value"},
 		{obj{"type": "channels_select"}, "C0003", "invalid_value"},      // private
-		{obj{"type": "conversations_select"}, "C0003", "invalid_value"}, // and unseen by whom the form is shown to
+		{obj{"type": "conversations_select"}, "C0003", "invalid_value"}, // private, too
 	} {
 		test.element["action_id"] = "x"
 		r := b.must(b.form("views.open", obj{"trigger_id": b.trigger("U0001", ""), "view": modal(obj{"submit": plain("S"), "blocks": arr{obj{"type": "input", "block_id": "a", "label": plain("L"), "element": test.element}}})}))

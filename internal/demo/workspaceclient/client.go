@@ -174,8 +174,7 @@ func (v Client) Snooze(ctx context.Context, until time.Time) error {
 	return v.call(ctx, http.MethodPost, v.path("snooze"), map[string]int64{"until": seconds}, nil)
 }
 
-// Press clicks an element of a message, or chooses in it what e.Value says. It returns when the app has acknowledged
-// it.
+// Press clicks an element of a message, or selects e.Value in it. It returns when the app has acknowledged the action.
 func (v Client) Press(ctx context.Context, m Message, e Element) error {
 	return v.call(ctx, http.MethodPost, v.path("actions"),
 		map[string]string{"channel": m.Channel, "ts": m.TS, "action_id": e.ActionID, "block_id": e.BlockID, "value": e.Value}, nil)

@@ -17,16 +17,16 @@ func TestEditAndDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := o.next().Payload["event"].(object); e["subtype"] != "message_changed" || e["message"].(object)["text"] != "two" {
-		t.Errorf("the app heard %v", e)
+		t.Errorf("the app received %v", e)
 	}
 	if err := sam.Delete(t.Context(), "#support", ts); err != nil {
 		t.Fatal(err)
 	}
 	if e := o.next().Payload["event"].(object); e["subtype"] != "message_deleted" || e["deleted_ts"] != ts {
-		t.Errorf("the app heard %v", e)
+		t.Errorf("the app received %v", e)
 	}
 	if err := sam.Edit(t.Context(), "#support", ts, "three"); Code(err) != "message_not_found" {
-		t.Errorf("what is gone: %v", err)
+		t.Errorf("editing a deleted message: %v", err)
 	}
 }
 
@@ -41,10 +41,10 @@ func TestSnooze(t *testing.T) {
 		e := o.next().Payload["event"].(object)
 		status := e["dnd_status"].(object)
 		if e["type"] != "dnd_updated_user" || e["user"] != "U0004" || status["dnd_enabled"] != !at.IsZero() {
-			t.Errorf("until %v the app heard %v", at, e)
+			t.Errorf("until %v the app received %v", at, e)
 		}
 		if !at.IsZero() && status["next_dnd_end_ts"] != float64(at.Unix()) {
-			t.Errorf("the end: %v, want %d", status["next_dnd_end_ts"], at.Unix())
+			t.Errorf("the end of the pause: %v, want %d", status["next_dnd_end_ts"], at.Unix())
 		}
 	}
 }

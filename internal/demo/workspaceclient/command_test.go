@@ -16,7 +16,7 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%s: %q %v", text, got, err)
 		}
 		if e := o.next(); e.Type != "slash_commands" || e.Payload["text"] != text || e.Payload["user_id"] != "U0100" || e.Payload["channel_id"] != "C0001" {
-			t.Errorf("the app heard %+v", e)
+			t.Errorf("the app received %+v", e)
 		}
 	}
 	if _, err := sam.Command(t.Context(), "#support", "/nothing", ""); Code(err) != "unknown_command" {
@@ -58,6 +58,6 @@ func TestEphemeralsInThreads(t *testing.T) {
 	e := o.next()
 	container, _ := e.Payload["container"].(object)
 	if e.Payload["type"] != "block_actions" || container["is_ephemeral"] != true || container["thread_ts"] != ts || container["message_ts"] != got[0].TS {
-		t.Errorf("the app heard %+v", e)
+		t.Errorf("the app received %+v", e)
 	}
 }

@@ -48,7 +48,7 @@ func openOffice(t *testing.T, answer func(envelope) any) *harness {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	var hello envelope // the socket is taken in only when it has been greeted
+	var hello envelope // the socket is registered when this frame arrives
 	if err := conn.ReadJSON(&hello); err != nil || hello.Type != "hello" {
 		t.Fatalf("the first frame is %+v %v", hello, err)
 	}
@@ -85,7 +85,7 @@ func (o *harness) next() envelope {
 	case e := <-o.heard:
 		return e
 	case <-time.After(time.Minute):
-		o.Fatal("the app heard nothing")
+		o.Fatal("the app received nothing")
 		return envelope{}
 	}
 }

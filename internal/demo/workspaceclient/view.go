@@ -25,7 +25,7 @@ func (v Client) Views(ctx context.Context) ([]View, error) {
 }
 
 // Submit sends a modal with the given values, by block id. A person is named by id or name, an option by its value or
-// its text, a day as 2026-03-02; where several may be chosen, commas stand between them.
+// its text, a day as 2026-03-02; several choices are separated by commas.
 func (v Client) Submit(ctx context.Context, view string, values map[string]string) error {
 	views, err := v.Views(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (v Client) Close(ctx context.Context, view string) error {
 	return v.call(ctx, http.MethodPost, v.path("views", view, "close"), map[string]any{}, nil)
 }
 
-// takesSeveral tells elements in which more than one thing can be chosen.
+// takesSeveral reports whether more than one value can be chosen in the element.
 func (e Element) takesSeveral() bool {
 	return e.Type == "checkboxes" || strings.HasPrefix(e.Type, "multi_")
 }

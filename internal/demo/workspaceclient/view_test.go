@@ -84,6 +84,6 @@ func TestPressChooses(t *testing.T) {
 	}
 	action := o.next().Payload["actions"].([]any)[0].(object)
 	if action["selected_user"] != "U0101" || action["action_id"] != "who" || action["block_id"] != "b" {
-		t.Errorf("the app heard %v", action)
+		t.Errorf("the app received %v", action)
 	}
 }

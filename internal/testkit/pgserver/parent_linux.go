@@ -2,5 +2,5 @@ package pgserver
 
 import "syscall"
 
-// endWithParent makes the server end like a crash when the tests end, however that happens.
+// endWithParent makes the kernel end the server, as in a crash, when the tests' process ends for any reason.
 func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGQUIT }

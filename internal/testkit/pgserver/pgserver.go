@@ -103,7 +103,7 @@ func (s *Server) Run() error {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is not asked
+			_ = cmd.Wait() // the exit status does not matter
 		}
 	}()
 	if err := <-started; err != nil {
@@ -125,10 +125,10 @@ func (s *Server) Run() error {
 	}
 }
 
-// Kill ends the server like a crash: what is not in its log on disk is lost.
+// Kill ends the server as a crash would: data that is not in its log on disk is lost.
 func (s *Server) Kill() { s.signal(syscall.SIGQUIT) }
 
-// Stop ends the server and its connections in order.
+// Stop shuts the server down cleanly, and ends its connections.
 func (s *Server) Stop() { s.signal(syscall.SIGINT) }
 
 func (s *Server) signal(sig syscall.Signal) {

@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- Texts sort by their bytes (COLLATE "C"), as the contract says. A record is JSON as written by store/record; the
--- columns beside it are what is looked up, ordered or due. born is the order of creation.
+-- columns beside it are for lookups, order and due times. born is the order of creation.
 
 CREATE TABLE conversations (
     id      text COLLATE "C" PRIMARY KEY,
@@ -223,7 +223,7 @@ CREATE TABLE connections (
 ) WITH (fillfactor = 20); -- each commit updates a row in place
 
 -- number_commit is the last statement of every transaction that writes. It fails once the connection was fenced, so
--- that nothing of the connection that is still under way can be committed.
+-- that a transaction that is still open on the connection can't be committed.
 -- +goose StatementBegin
 CREATE FUNCTION number_commit(connection text, number bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -235,7 +235,7 @@ END
 $$;
 -- +goose StatementEnd
 
--- What waits for whom since when.
+-- The open requests: whom each waits for, and since when.
 CREATE VIEW waiting_requests AS
 SELECT id AS request, state, agent, tool, asked_by, waits_for, created_at AS since, now() - created_at AS waiting, expires_at
 FROM requests

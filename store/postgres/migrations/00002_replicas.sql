@@ -10,13 +10,13 @@ SELECT (get_byte(sha256(convert_to(translate(CASE WHEN affinity <> '' THEN affin
 $$;
 -- +goose StatementEnd
 
--- affinity is what the handler's work outside of the database is about; empty: the lane, or the ref without a lane.
+-- affinity names what the handler works on outside of the database; if it is empty, the lane is used, or else the ref.
 ALTER TABLE timers ADD COLUMN affinity text COLLATE "C" NOT NULL DEFAULT '';
 UPDATE timers SET affinity = 'conversation:' || t.conversation FROM turns t WHERE timers.kind = 'think' AND t.id = timers.ref;
 UPDATE timers SET affinity = 'conversation:' || e.conversation FROM executions e WHERE timers.kind = 'run' AND e.id = timers.ref;
 ALTER TABLE timers ADD COLUMN share smallint NOT NULL GENERATED ALWAYS AS (share_of(affinity, lane, ref)) STORED;
 
--- The replicas that live, by the clock of the database. One whose time has passed is removed by another one, in the
+-- The live replicas, by the clock of the database. A replica whose lease has passed is removed by another one, in the
 -- transaction that takes its claims.
 CREATE TABLE replicas (
     id          text PRIMARY KEY, -- random
@@ -26,7 +26,7 @@ CREATE TABLE replicas (
     alive_until timestamptz NOT NULL
 ) WITH (fillfactor = 20);
 
--- Who may work on what: the shares, and the jobs that exist only once. epoch increases each time a claim gets an owner.
+-- The owners of the shares, and of the jobs that exist only once. epoch increases each time a claim gets an owner.
 CREATE TABLE claims (
     name  text COLLATE "C" PRIMARY KEY,
     owner text NOT NULL, -- a replica; one that is not in replicas, or an empty text: nobody
@@ -46,7 +46,7 @@ END
 $$;
 -- +goose StatementEnd
 
--- Who works on what.
+-- Which replica works on which shares and jobs.
 CREATE VIEW replica_claims AS
 SELECT r.name, r.version, r.joined_at, r.alive_until, count(c.name) AS claims
 FROM replicas r LEFT JOIN claims c ON c.owner = r.id

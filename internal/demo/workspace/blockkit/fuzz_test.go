@@ -6,7 +6,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// Whatever an app sends as blocks is refused, or it can be shown, named, acted on and encoded. Nothing panics.
+// Any blocks that an app sends are either refused, or can be shown, named, acted on and encoded. Nothing panics.
 func FuzzBlocks(f *testing.F) {
 	for _, seed := range []string{
 		`[{"type":"section","text":{"type":"mrkdwn","text":"x"},"accessory":{"type":"button","action_id":"a","text":{"type":"plain_text","text":"Go"}}}]`,

@@ -58,7 +58,8 @@ func (c *checker) staticSelect(at string, e object) {
 	c.initial(at, e, Options(e))
 }
 
-// selectMenu checks the fields that all selects share: the most choices, and the initial ones, which must exist.
+// selectMenu checks the fields that all selects share: the maximum number of choices, and the initial choices, which
+// must exist.
 func (c *checker) selectMenu(at string, e object) {
 	most, limited := wire.Whole(e["max_selected_items"])
 	if e["max_selected_items"] != nil && (!limited || most < 1) {

@@ -3,7 +3,7 @@
 //
 //   - Every delivery is an envelope with an id of its own. The app acknowledges it within the ack timeout.
 //   - An unacknowledged event is sent again, in a new envelope, after each of the retry delays. While no app is
-//     connected, events wait in a queue for as long.
+//     connected, events wait in a queue for as long as these attempts would take.
 //   - An interaction is sent once. The person waits for the acknowledgement, which may have a payload.
 //   - Faults (switched on by name) apply to the first attempt of a delivery, Mishaps to every attempt.
 //

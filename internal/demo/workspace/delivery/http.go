@@ -97,7 +97,7 @@ func outboundOf(e *envelope, to string) outbound {
 	case "slash_commands":
 		var fields map[string]string
 		if err := json.Unmarshal(e.payload, &fields); err != nil {
-			panic("workspace: a command has fields that are no text: " + err.Error())
+			panic("workspace: a command has fields that are not text: " + err.Error())
 		}
 		form := url.Values{}
 		for name, value := range fields {

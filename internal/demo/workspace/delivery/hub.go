@@ -163,7 +163,7 @@ func (h *Hub) Use(urls RequestURLs) {
 	}
 }
 
-// Retry turns on or off that events are sent again, and that they wait for a socket.
+// Retry sets whether events are sent again, and whether they wait for a socket.
 func (h *Hub) Retry(on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

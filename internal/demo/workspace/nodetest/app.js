@@ -1,5 +1,6 @@
-// A Bolt app for the local workspace, over Socket Mode, or over HTTP where it is given a signing secret. It reads orders from standard input and writes what it saw to standard output, one
-// JSON value a line; its log goes to standard error.
+// A Bolt app for the local workspace. It uses HTTP if it is given a signing secret, and otherwise Socket Mode. It reads
+// orders from standard input, and writes their outcomes and the events that it receives to standard output, one JSON
+// value a line. Its log goes to standard error.
 'use strict';
 
 const readline = require('node:readline');

@@ -1,5 +1,5 @@
-// Package nodetest runs an app of Slack's official Node.js client against the local workspace: the acts of people reach
-// the app's listeners, and people see the effects of its Web API client.
+// Package nodetest runs an app built with Slack's official Node.js client against the local workspace, and checks that
+// the actions of people reach the app's listeners and that people see the effects of its Web API client.
 package nodetest
 
 import (
@@ -92,7 +92,7 @@ func start(t *testing.T, env ...string) *app {
 		select {
 		case err := <-ended:
 			if err != nil {
-				t.Errorf("the app ended badly: %v", err)
+				t.Errorf("the app ended with an error: %v", err)
 			}
 		case <-time.After(patience):
 			_ = cmd.Process.Kill()
@@ -156,7 +156,7 @@ func (a *app) seeAll(names ...string) map[string]obj {
 				seen[line.Saw] = what
 			}
 		case <-limit:
-			a.t.Fatalf("the app was not told of all of %q", names)
+			a.t.Fatalf("the app did not receive all of %q", names)
 		}
 	}
 	return seen

@@ -51,7 +51,7 @@ func (d *harness) url() string {
 func newHarness(t *testing.T, env ...string) *harness {
 	t.Helper()
 	srv, err := workspace.New(workspace.Config{
-		Seed: workspace.OpenSeed(), AckTimeout: patience, TriggerTTL: patience, // what Slack's 3 s are for is tried elsewhere: this machine may be busy
+		Seed: workspace.OpenSeed(), AckTimeout: patience, TriggerTTL: patience, // other tests check Slack's 3 s; this machine may be busy
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -136,7 +136,7 @@ func ephemerals(t *testing.T, d *harness) {
 	body := d.see("replace")
 	same(t, body, "container.is_ephemeral", true)
 	if body["message"] != nil {
-		t.Error("an ephemeral message came with the press on it")
+		t.Error("the payload of a press on an ephemeral message contains the message")
 	}
 	replaced := d.sees("sam", "#support", "", "the ephemeral replaced", texted("Replaced"))
 	same(t, replaced, "is_ephemeral", true)

@@ -1,4 +1,4 @@
-// What the test has the app's Web API client do.
+// The orders that a test can give to the app's Web API client.
 'use strict';
 
 const { WebClient } = require('@slack/web-api');
@@ -7,7 +7,7 @@ module.exports = (client, options) => ({
   // call calls one method.
   call: ({ method, ...args }) => client.apiCall(method, args),
 
-  // pages walks through a method's cursor pages and tells how long each list was.
+  // pages walks through a method's cursor pages and returns the list of each.
   async pages({ method, field, ...args }) {
     const pages = [];
     for await (const page of client.paginate(method, args)) pages.push(page[field]);

@@ -1,14 +1,14 @@
-// What the app tells the test.
+// The output of the app for the test.
 'use strict';
 
 function write(value) {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
-// report says that the app was told something.
+// report writes that the app received something.
 exports.report = (saw, what) => write({ saw, what });
 
-// answer is the outcome of an order.
+// answer writes the outcome of an order.
 exports.answer = (id, outcome) => write({ id, ...outcome });
 
 const log = (...words) => process.stderr.write(`${words.join(' ')}\n`);

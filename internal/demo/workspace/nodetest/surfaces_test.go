@@ -90,6 +90,6 @@ func agentThreads(t *testing.T, d *harness) {
 	d.does("sam/stop", obj{"channel": "U0BOT", "thread_ts": root})
 	same(t, d.see("agent_session_stopped"), "streaming_message_ts.0", ts)
 	if code, _ := d.refused("chat.appendStream", obj{"channel": dig(saw, "message", "channel"), "ts": ts, "markdown_text": " and on"}); code != "stopped_by_user" {
-		t.Errorf("appending to what somebody stopped is refused with %s", code)
+		t.Errorf("appending to a stream that somebody stopped is refused with %s", code)
 	}
 }

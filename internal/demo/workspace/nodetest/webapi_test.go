@@ -178,7 +178,7 @@ func refusals(t *testing.T, d *harness) {
 	_, data := d.refused("chat.postMessage", obj{"channel": "C0001", "text": "x", "blocks": arr{obj{"type": "divider"}, obj{"type": "section"}}})
 	same(t, data, "error", "invalid_blocks")
 	if reason := text1(data, "response_metadata", "messages", "0"); !strings.Contains(reason, "/blocks/1") {
-		t.Errorf("the reason points at nothing: %v", data)
+		t.Errorf("the reason does not point at the faulty block: %v", data)
 	}
 	for token, code := range map[string]string{"xoxb-wrong": "invalid_auth", workspace.DemoAppToken: "not_allowed_token_type"} {
 		line := d.order("as", obj{"token": token, "method": "auth.test"})

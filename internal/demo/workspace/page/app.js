@@ -256,7 +256,7 @@ export class App {
     return this.attempt(api.snooze(this.route.user, until), 'people');
   }
 
-  // These have no place for an error message.
+  // attempt shows an error in a note, for actions that have no place of their own for it.
   async attempt(work, ...parts) {
     try {
       await work;

@@ -1,4 +1,4 @@
-// What the ids in messages mean, as one person sees it.
+// Resolves the ids in messages to people, groups and channels, as one person sees them.
 
 import { routeTo } from './route.js';
 

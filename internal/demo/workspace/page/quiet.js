@@ -11,7 +11,7 @@ export function quietUntil(user, at) {
   return enabled && start <= at && at < end ? end : 0;
 }
 
-// inQuiet returns until when a person is quiet, in the reader's time zone, or "".
+// inQuiet returns a sentence with the end of a person's quiet time, in the reader's time zone, or "".
 export function inQuiet(user, tz, at = now()) {
   const until = quietUntil(user, at);
   if (!until) return '';

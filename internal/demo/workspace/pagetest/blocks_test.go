@@ -26,7 +26,7 @@ func TestEveryBlockIsDrawn(t *testing.T) {
 	b.inputs()
 	seen := kinds{}
 	seen.add(b, slack.NewAlertBlock(plain("x")))
-	seen.add(b, slack.NewFileBlock("", "x", "remote")) // refused in a message: below
+	seen.add(b, slack.NewFileBlock("", "x", "remote")) // refused in a message, see below
 	for _, element := range inputs() {
 		seen.add(b, element)
 	}
@@ -59,7 +59,8 @@ func TestEveryBlockIsDrawn(t *testing.T) {
 	}
 }
 
-// received are kinds that only messages from Slack itself have, or that stand for unknown ones. Apps can't send them.
+// received are kinds that only Slack's own messages contain, or that slack-go uses for unknown ones. Apps can't send
+// them.
 var received = map[string]string{
 	"rich_text_unknown": "slack-go's own", "unknown": "slack-go's own",
 	"attachment_mention": "Slack's clients", "canvas": "Slack's clients", "canvas_message_unfurl": "Slack's clients", "canvas_user_mention": "Slack's clients", "file": "Slack's clients",
@@ -109,7 +110,7 @@ func (b *browser) inputs() {
 	}
 }
 
-// themes are those to draw: the dark one, which differs in colours only, if pictures are kept.
+// themes returns the themes to draw. The dark one differs in colours only, so it is drawn only if pictures are kept.
 func themes() []string {
 	if os.Getenv("COUNTERSIGN_SCREENSHOTS") == "" {
 		return []string{"light"}

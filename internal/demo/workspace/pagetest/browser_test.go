@@ -43,7 +43,7 @@ func (b *browser) until(what, condition string) {
 		if err == nil {
 			return
 		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") { // the page was left for another while it was looked at
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") { // other errors about a context mean that the page was replaced
 			b.shot("failed")
 			b.Fatalf("waiting until %s: %v", what, err)
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Golden files of cards, and those of them that wait for a decision: they have a headline and its buttons.
+// cards matches the names of the golden files of cards, and decides the content of those that wait for a decision: they
+// have its buttons.
 var (
 	cards   = regexp.MustCompile(`^(card_|bundle_|again_card|tool_preview_|reader_|unknown)`)
 	decides = regexp.MustCompile(`"action_id": "(approve|reject|take_back|did_not)`)
@@ -24,8 +25,9 @@ var taller = map[string]string{
 	"unknown_cut_grant": "an argument of several thousand characters, cut",
 }
 
-// A person at the bottom of a card that waits sees its warnings, its headline and the buttons that
-// decide it together, on a laptop and on a phone. On a taller card no warning is wholly above what they see.
+// A person who has scrolled to the bottom of a waiting card sees its warnings, its headline and its buttons together,
+// on a laptop and on a phone. On a taller card at least the end of the first warning is visible together with the
+// buttons.
 func TestCardsFit(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	b.become("U0002", "U0BOT")
@@ -55,7 +57,7 @@ func TestCardsFit(t *testing.T) {
 	}
 	for name := range taller {
 		if !exceeds[name] {
-			t.Errorf("%s fits, or is gone: it need not be named", name)
+			t.Errorf("%s fits, or does not exist any more: remove it from the list", name)
 		}
 	}
 }

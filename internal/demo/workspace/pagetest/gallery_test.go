@@ -47,7 +47,7 @@ func TestEverySurface(t *testing.T) {
 	}
 }
 
-// dm is the page of Teo, a Team Lead, with his messages with the bot.
+// dm is the address of the DM of Teo, a Team Lead, with the bot.
 const dm = "#/U0002/U0BOT"
 
 // windows are a laptop's and a phone's. A phone draws more points for a pixel.
@@ -115,7 +115,7 @@ func readSurface(t *testing.T, path string) (s surface, ok bool) {
 	return s, true
 }
 
-// shows sends a message to Teo as the only one of his messages with the bot, calls look once it is drawn, and deletes it.
+// shows sends a message to Teo as the only one in his DM with the bot, calls look once it is drawn, and deletes it.
 func (b *browser) shows(s surface, look func(selector string)) {
 	b.Helper()
 	sent := b.must("chat.postMessage", url.Values{"channel": {"U0002"}, "text": {s.text}, "blocks": {string(s.body)}}, s.name)
@@ -143,7 +143,7 @@ func (b *browser) publishes(s surface) {
 	b.until(s.name+" is gone", `document.querySelector("`+home+` [data-testid=block]") === null`)
 }
 
-// answer is what the tests read of the workspace's answers.
+// answer has the fields of the workspace's answers that the tests read.
 type answer struct {
 	OK          bool
 	Channel, TS string
@@ -185,7 +185,7 @@ func (b *browser) opensForm(s surface) {
 	b.keys("/countersign form")
 	b.press("Enter")
 	if _, ok := b.next().Data.(slack.SlashCommand); !ok {
-		b.Fatal("the app heard something else")
+		b.Fatal("the app received something else")
 	}
 	b.until(s.name+" is drawn", `(() => { const e = document.querySelector("`+modal+`"); return e !== null && e.innerText.trim() !== "" && e.querySelector(".fallback") === null && e.querySelector("[data-testid=modal-error]").hidden; })()`)
 	b.pictures(s.name, modal)

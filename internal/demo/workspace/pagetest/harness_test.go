@@ -23,12 +23,12 @@ type harness struct {
 	opens slack.ModalViewRequest // the form
 }
 
-// asked is when the requests of the bot's golden files were made: a workspace begins then.
+// asked is the time of the requests in the bot's golden files, and the time at which the workspace begins.
 var asked = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 func newHarness(t *testing.T) *harness {
 	seed, start := workspace.OpenSeed(), time.Now()
-	seed.Hint = workspace.SeedHint{} // pictures show what the bot says
+	seed.Hint = workspace.SeedHint{} // pictures show only what the bot says
 	s, err := workspace.New(workspace.Config{Seed: seed, Now: func() time.Time { return asked.Add(time.Since(start)) }})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func (o *harness) next() socketmode.Event {
 	case e := <-o.heard:
 		return e
 	case <-time.After(time.Minute):
-		o.Fatal("the app heard nothing")
+		o.Fatal("the app received nothing")
 		return socketmode.Event{}
 	}
 }

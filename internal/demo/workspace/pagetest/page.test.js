@@ -156,7 +156,7 @@ test('a form keeps what was typed, checks it and sends it', () => {
   form.set(currency, currency.element, null);
   form.set(tell, tell.element, []);
   assert.deepEqual(form.collect(blocks), { amount: { v: '12.5' }, reason: { v: 'héllo' }, tell: { v: [] }, currency: { v: '' } });
-  // the view is drawn anew by the app: what was typed stays, what is gone is not sent
+  // The app has updated the view: typed values stay, and values of removed fields are not sent.
   assert.deepEqual(form.collect([amount]), { amount: { v: '12.5' } });
 });
 
@@ -189,7 +189,7 @@ test('unread: what is new is told once, the latest first', () => {
   const unread = new Unread();
   const dm = { id: 'D1', is_im: true, unread_count: 1, mention_count: 1, latest_ts: '5' };
   const channel = { id: 'C1', unread_count: 9, mention_count: 0, latest_ts: '9' };
-  assert.deepEqual(unread.set('U1', [dm, channel]), []); // the first look is no news
+  assert.deepEqual(unread.set('U1', [dm, channel]), []); // the first load is not news
   assert.equal(unread.waiting('U1'), 1);
   const mentioned = { ...channel, mention_count: 2 };
   assert.deepEqual(unread.set('U1', [dm, mentioned]).map((news) => news.channel.id), ['C1']);

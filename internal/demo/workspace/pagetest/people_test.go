@@ -71,7 +71,7 @@ func (b *browser) stop() {
 	b.until("the stream has ended", `!document.querySelector("[data-testid=stop]")`)
 	b.shot("stream-stopped")
 	if _, _, err := b.api.AppendStream(channel, ts, slack.MsgOptionMarkdownText(" and on")); err == nil || err.Error() != "stopped_by_user" {
-		b.Errorf("appending to what was stopped: %v", err)
+		b.Errorf("appending to a stopped stream: %v", err)
 	}
 }
 
@@ -107,7 +107,7 @@ func (b *browser) command() {
 	b.sees(messages+"[data-ephemeral]", "You wrote: delegate to @Kenji until monday")
 	b.shot("command-answered")
 	if c := b.next().Data.(slack.SlashCommand); c.Text != "delegate to <@U0004|kenji> until monday" || c.ChannelName != "support" || c.UserName != "sam" {
-		b.Errorf("the app heard %+v", c)
+		b.Errorf("the app received %+v", c)
 	}
 
 	_, ts, err := b.api.PostMessage("C0001", slack.MsgOptionText("A thread begins.", false))

@@ -1,6 +1,8 @@
 // The effect of using a control. A surface is what contains blocks:
-//   {people, key, form, act(block, element, value), suggest(block, element, text), report(block, error), problem(block)}
-// people is the Directory; form has the entered values (null in messages); act and suggest call the app and throw ApiError.
+//   {people, key, form, act(block, element, value), suggest(block, element, text), report(block, error),
+//    problem(block)}
+// people is the Directory; form has the entered values (null in messages); act and suggest call the app and throw
+// ApiError.
 
 import { askConfirm } from './confirm.js';
 import { withEmoji } from '../emoji.js';

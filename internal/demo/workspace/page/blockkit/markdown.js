@@ -1,4 +1,5 @@
-// The markdown block: the everyday part of Markdown, from text to a tree. Pure, like mrkdwn.js, and with the same inline nodes.
+// The markdown block: the everyday part of Markdown, from text to a tree. Pure, like mrkdwn.js, and with the same
+// inline nodes.
 //
 // Block nodes: paragraph{children} · heading{level, children} · pre{text} · quote{blocks} · rule
 //              list{ordered, start, items: [{checked, children, blocks}]} · table{align, rows: [[children]]}

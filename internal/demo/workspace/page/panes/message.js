@@ -34,7 +34,8 @@ export function continues(message, previous) {
     && Number(message.ts) - Number(previous.ts) < 300;
 }
 
-// drawMessage draws a message; context is {people, channel, surface, grouped, inThread, status, threadLink, react, shortcuts, run, stop}.
+// drawMessage draws a message; context is {people, channel, surface, grouped, inThread, status, threadLink, react,
+// shortcuts, run, stop}.
 export function drawMessage(message, context) {
   const { people, grouped } = context;
   const seconds = Number(message.ts);
