@@ -8,11 +8,13 @@ import (
 )
 
 // due reads the timers of a kind to handle now. If there are none, it returns the time of the next one; zero: there
-// is none. It skips timers that may not be handled now, and reads at most limit.
+// is none. It skips timers that may not be handled now, and reads at most limit. If it skips all of them, the time of
+// the next one is in the past.
 func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int) (due []store.Timer, next time.Time, err error) {
 	if due, next, err = r.fallen(reader, shares, kind, w, limit); err != nil || len(due) == 0 {
 		return due, next, err
 	}
+	next = due[0].Due
 	due, err = r.Awake(reader, due)
 	return due, next, err
 }
@@ -48,9 +50,8 @@ func (r *Runner) fallen(
 	return nil, first[0].Due, nil
 }
 
-// watch finds timers that should run soon but are far ahead because the clock was set back. It looks once a second,
-// because a transaction may still use the old time after the clock was set, and continuously while there are such
-// timers.
+// watch finds timers that should run soon but are far ahead because the clock was set back. It looks once a second for
+// a minute after that, because a transaction may still use the old time, and continuously while there are such timers.
 type watch struct {
 	searched time.Time
 	found    bool

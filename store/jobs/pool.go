@@ -93,7 +93,10 @@ func (p *workerPool) behind(due []store.Timer) (n int) {
 func (p *workerPool) rest() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	rest := poll
+	rest := idle
+	if len(p.held) > 0 {
+		rest = poll // a hold also ends when its timer is cleared or set again
+	}
 	for _, first := range p.held {
 		if wait := first.Due.Sub(p.runner.Now()); wait > 0 {
 			rest = min(rest, wait)

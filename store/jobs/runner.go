@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -71,6 +70,7 @@ type Runner struct {
 	handling  atomic.Int64 // number of running handlers
 	diskSpace diskSpace
 	torn      torn
+	clockSet  atomic.Pointer[time.Time] // when the clock was last seen to be set; nil: never
 }
 
 // New makes a runner.
@@ -93,8 +93,11 @@ func New(o Options) *Runner {
 	return &Runner{Options: o, wakeups: newWakeups(o.Kinds)}
 }
 
-// poll is the longest sleep of a worker, so that it notices when the clock is set forward.
-const poll = time.Second
+// A worker is woken when a timer of its kind is set, and sleeps until the next one is due. It sleeps at most this long:
+const (
+	poll = time.Second      // while timers can become ready without a wake-up: see quiet
+	idle = 30 * time.Second // otherwise; it would repair a wake-up that was lost
+)
 
 // Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry, and only kinds
 // of Options.Kinds: nothing would wake a worker of another kind. beside runs alongside; nil: nothing does. Each
@@ -109,16 +112,16 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	g, ctx := errgroup.WithContext(ctx)
-	probing := slices.Min(slices.Collect(maps.Keys(workers))) // one worker probes a full disk for all
 	for kind, worker := range workers {
 		g.Go(func() (err error) {
 			pprof.Do(ctx, pprof.Labels("scheduler", string(kind)), func(ctx context.Context) {
-				err = r.attend(ctx, kind, worker, kind == probing, stop)
+				err = r.attend(ctx, kind, worker, stop)
 			})
 			return err
 		})
 	}
 	g.Go(func() error { return r.watchShares(ctx) })
+	g.Go(func() error { return r.watchClock(ctx) })
 	if beside != nil {
 		g.Go(func() error { return beside(ctx) })
 	}
@@ -132,9 +135,8 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 	return err
 }
 
-// attend handles one kind of timer. If probe is set, it also probes a full disk. stop ends all work with an error
-// after which the process must stop.
-func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker, probe bool, stop context.CancelCauseFunc) error {
+// attend handles one kind of timer. stop ends all work with an error after which the process must stop.
+func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker, stop context.CancelCauseFunc) error {
 	pool := workerPool{
 		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]store.Timer{},
 		free: make(chan struct{}, 1), stop: stop,
@@ -142,14 +144,9 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 	defer pool.wg.Wait()
 	var watch watch
 	for {
-		if probe {
-			if err := r.probeDisk(ctx); err != nil {
-				return err
-			}
-		}
 		var due []store.Timer
 		var next time.Time
-		shares := r.Replica.Shares()
+		shares, worth := r.Replica.Shares(), worker.isWorth()
 		err := r.Store.View(ctx, func(reader store.Reader) error {
 			if err := pool.takeUp(reader, shares, kind); err != nil {
 				return err
@@ -158,7 +155,7 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 				return err
 			}
 			due = nil
-			if !worker.isWorth() {
+			if !worth {
 				return nil
 			}
 			var err error
@@ -167,25 +164,36 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 		})
 		if errors.Is(err, store.ErrDamaged) { // due timers can't be read; other kinds continue
 			r.cantRead(kind, err)
-			due, err = nil, nil
+			due, worth, err = nil, false, nil
 		}
 		if errors.Is(err, store.ErrUnavailable) { // it is read again soon
 			r.cantReach(err)
-			due, err = nil, nil
+			due, worth, err = nil, false, nil
 		} else {
 			r.reached()
 		}
 		if err != nil {
 			return err
 		}
-		sleep := poll
-		if len(due) == 0 && !next.IsZero() {
-			sleep = min(poll, max(0, next.Sub(r.Now())))
+		sleep, ahead := poll, next.Sub(r.Now())
+		if worth && len(due) == 0 && r.quiet() && (next.IsZero() || ahead > 0) {
+			sleep = idle
+		}
+		if len(due) == 0 && ahead > 0 {
+			sleep = min(sleep, ahead)
 		}
 		if err := r.workOff(ctx, kind, &pool, due, sleep); err != nil {
 			return err
 		}
 	}
+}
+
+// quiet reports whether nothing but a wake-up and the passing of time makes timers ready: no other replica sets timers
+// of this one, and the clock was not set recently.
+func (r *Runner) quiet() bool {
+	_, alone := r.Replica.(store.Alone)
+	set := r.clockSet.Load()
+	return alone && (set == nil || time.Since(*set) > time.Minute)
 }
 
 // sayAgain is the minimum time between repeated log messages.

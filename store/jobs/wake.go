@@ -29,11 +29,38 @@ func (r *Runner) Notify(kinds map[store.TimerKind]bool) {
 	}
 }
 
-// Wake makes every worker read due timers at once. Call it after setting a test clock forward; otherwise workers
+// Wake makes every worker read due timers immediately. Call it after setting a test clock forward; otherwise workers
 // notice within a second.
 func (r *Runner) Wake() {
 	for kind := range r.wakeups {
 		r.Notify(map[store.TimerKind]bool{kind: true})
+	}
+}
+
+// setBy is by how much a clock must have been set to wake the workers.
+const setBy = 100 * time.Millisecond
+
+// watchClock wakes all workers when the clock was set, and probes a full disk.
+func (r *Runner) watchClock(ctx context.Context) error {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	began, clock := time.Now(), r.Now().Round(0) // without the monotonic reading
+	for offset := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		now := r.Now().Round(0).Sub(clock) - time.Since(began)
+		if (now - offset).Abs() > setBy {
+			at := time.Now()
+			r.clockSet.Store(&at)
+			r.Wake()
+		}
+		offset = now
+		if err := r.probeDisk(ctx); err != nil {
+			return err
+		}
 	}
 }
 
