@@ -29,7 +29,7 @@ func (r *Runner) Notify(kinds map[store.TimerKind]bool) {
 	}
 }
 
-// Wake makes every worker read due timers at once. Call it after setting a test clock forward; otherwise workers
+// Wake makes every worker read due timers immediately. Call it after setting a test clock forward; otherwise workers
 // notice within a second.
 func (r *Runner) Wake() {
 	for kind := range r.wakeups {
@@ -83,7 +83,7 @@ func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 		}
 		return nil
 	})
-	// A handler may still report its result after its last transaction, so this is checked second.
+	// A handler may still report its result after its last transaction, so running handlers are checked second.
 	return idle && r.handling.Load() == 0, err
 }
 
