@@ -38,7 +38,7 @@ type Questions interface {
 	Elicit(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
 }
 
-// Results reads what runs returned. *view.Reader implements it.
+// Results reads the results of tool runs. *view.Reader implements it.
 type Results interface {
 	WholeResult(ctx context.Context, conversation, execution string) (string, error)
 }
@@ -73,7 +73,7 @@ type Config struct {
 	HistoryTokens int           // token budget for the model's input, estimated; default 48,000
 	MaxSteps      int           // model calls with tools in a turn, unless the agent sets its own limit; default 10
 	MaxResult     int           // bytes of a tool's result that are kept; default 1 MiB
-	ResultPart    int           // bytes of a result given to the model at once; default 24 KiB
+	ResultPart    int           // bytes of a result that the model receives in one part; default 24 KiB
 	Grace         time.Duration // time for a running tool after shutdown begins; default 15 seconds, negative: none
 	PingEvery     time.Duration // how long a result of Ping is cached; default 30 seconds
 }

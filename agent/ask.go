@@ -28,8 +28,8 @@ const (
 // be asked now.
 var ErrForm = errors.New("nobody was asked")
 
-// ask returns the function by which a run asks its asker. The run's timer pauses while the form waits, because the
-// person has a separate time limit. The form ends when the run ends, for any reason.
+// ask returns the function by which a running tool asks its asker. The run's timer pauses while the form waits, because
+// the person has a separate time limit. When the run ends, for any reason, the form ends too.
 func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *runTimer) func(context.Context, Form) (Reply, error) {
 	return func(ctx context.Context, f Form) (Reply, error) {
 		ask, err := formOf(f)
@@ -90,7 +90,7 @@ func formOf(f Form) (workflow.Elicitation, error) {
 	}
 	if f.URL != "" {
 		if f.Schema != nil {
-			return wrong("there is a form and an address; ask for one of them")
+			return wrong("the question has a form and an address, and may have only one of them")
 		}
 		if err := checkAddress(f.URL); err != nil {
 			return wrong("%s", err)

@@ -21,7 +21,7 @@ func TestForms(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		form Form
-		want string // in the error; empty: it can be asked
+		want string // part of the error; empty: the form is valid
 	}{
 		"a form":              {Form{Text: "Where to?", Schema: json.RawMessage(plainForm)}, ""},
 		"a list of choices":   {field(`{"type":"array","items":{"enum":["x","y"]}}`), ""},
@@ -90,8 +90,8 @@ func TestAskingStopsTheClock(t *testing.T) {
 	}
 }
 
-// The workflow's refusals reach the tool as errors or as a cancelled form, and the end of the process ends the wait at
-// once.
+// The workflow's refusals reach the tool as errors or as a cancelled form. When the process stops, the wait for an
+// answer ends immediately.
 func TestAskingThatCantBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error

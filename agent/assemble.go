@@ -24,7 +24,7 @@ type assembly struct {
 	calls   []*partialCall // at most maxCalls, and a placeholder for the rest
 	last    *partialCall
 	byIndex map[int]*partialCall
-	dropped int // calls beyond those
+	dropped int // number of calls beyond the placeholder
 	finish  openai.FinishReason
 	cutText bool // the text exceeded its limit
 	tokens  int  // as reported by the server; zero: not reported
@@ -79,7 +79,7 @@ func (a *assembly) addCall(piece openai.ToolCall) {
 		if len(a.calls) <= maxCalls {
 			a.calls = append(a.calls, c)
 		} else {
-			a.dropped++ // the pieces still need a target
+			a.dropped++ // c is not kept, but its pieces still need a target
 		}
 	}
 	a.last = c

@@ -14,7 +14,7 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// askBody gives the whole answer of an endpoint that sends the body.
+// askBody returns the assembled answer of an endpoint that sends this body.
 func askBody(body io.Reader) (reply, error) {
 	a := newAgent(&fakeWorkflow{}, answers(200, nil, body))
 	return a.model.ask(context.Background(), request("m", modelRequest{}, nil, false), a.Tools.named, noWords)

@@ -26,8 +26,8 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// next returns the pause after a failure, or false if the call is not repeated. failures counts the earlier failures of
-// the turn.
+// next returns the pause after a failure, or false if the call is not repeated. failures is the number of earlier
+// failures in the turn.
 func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool) {
 	if !f.worth || failures+1 >= r.Tries || f.after > r.Longest {
 		return 0, false

@@ -78,8 +78,8 @@ func runsOf(kept []part) map[string]string {
 // keepOfResult is the number of bytes that a shortened result keeps.
 const keepOfResult = 400
 
-// shorten cuts tool results, oldest first, until about as many tokens as over says are saved. It adds a note on how to
-// read the rest. It works on messages made by compose.
+// shorten cuts tool results, oldest first, to save about the given number of tokens (over). It adds a note to each on
+// how to read the rest. It works on messages made by compose.
 func shorten(messages []openai.ChatCompletionMessage, over int, runs map[string]string) {
 	for i := range messages {
 		m := &messages[i]

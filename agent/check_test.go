@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 		{deep, `{"pay":{"card":"1"}}`, ""},
 		{deep, `{"pay":{"iban":"DE"}}`, `pay: fits none of the allowed forms: (pay.card: is missing) or (pay.iban: must have at least 5 characters, but has 2)`},
 		{deep, `{"pay":{"card":"1","iban":"DE123"}}`, "pay: fits more than one of the allowed forms; leave out what makes it ambiguous"},
-		{deep, `{"pay":{"card":"1","iban":"DE"}}`, "pay.iban: is not known; the fields are card"}, // the form that fits knows no iban
+		{deep, `{"pay":{"card":"1","iban":"DE"}}`, "pay.iban: is not known; the fields are card"}, // the form that fits has no field iban
 		{deep, `{"ref":{"next":{"next":{"v":1}}}}`, ""},
 		{deep, `{"ref":{"next":{"next":{"w":1}}}}`, "ref.next.next.w: is not known; the fields are next, v"},
 		{deep, `{"ref":{"next":{"v":2}}}`, "ref.next.v: must be 1"},

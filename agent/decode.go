@@ -88,7 +88,7 @@ var (
 	errRange  = errors.New("is out of the range that the tool can hold")
 )
 
-// decodeFault describes where and why arguments don't fit, in the words of the other faults. It does not repeat the
+// decodeFault describes where and why arguments don't fit, worded like the faults of the check. It does not repeat the
 // value.
 func decodeFault(err error) error {
 	var syntax *jsontext.SyntacticError

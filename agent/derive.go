@@ -123,7 +123,7 @@ func shapeOf(t reflect.Type, path string, within []reflect.Type) (shape, error) 
 	case reflect.Struct:
 		return structShape(t, path, within)
 	case reflect.Pointer:
-		return no("a pointer marks a field that can be left out, so only a field of a struct can be a pointer, and not to another pointer")
+		return no("a pointer marks a field that can be left out, so only a field of a struct can be a pointer, and it can't point to another pointer")
 	case reflect.Interface:
 		return no("its content can't be described; use json.RawMessage if it may be anything")
 	}

@@ -245,7 +245,7 @@ func enum(s *shape, text string) ([]string, error) {
 			return nil, errors.New("values that the field can hold are needed, separated by commas without spaces")
 		}
 		if slices.Contains(out, one) {
-			return nil, fmt.Errorf("%s is there twice", one)
+			return nil, fmt.Errorf("%s is listed twice", one)
 		}
 		out = append(out, one)
 	}

@@ -294,7 +294,7 @@ func TestTypesThatAreNoArguments(t *testing.T) {
 		}](), "commas without spaces"},
 		{refused[struct {
 			A string `enum:"a,a"`
-		}](), "is there twice"},
+		}](), "is listed twice"},
 		{refused[struct {
 			A int `enum:"1,x"`
 		}](), "values that the field can hold"},

@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// shipping is the tool's data. The key is the execution's id: an order that was sent under it is not sent again.
+// shipping is the tool's data: the tracking numbers of the sent orders, by the execution's id.
 type shipping struct{ sent map[string]string }
 
 func (s *shipping) send(_ context.Context, key, order string) (tracking string, err error) {

@@ -122,7 +122,7 @@ func meaning(status int, code, text string) (c cause, worth bool) {
 	return causeDown, true
 }
 
-// longPhrases are phrases by which endpoints without an error code for it report that the history is too long.
+// longPhrases are phrases in error messages about a history that is too long, from endpoints that send no code for it.
 var longPhrases = []string{
 	"maximum context length", "context length", "context window", "context size", "prompt is too long", "input is too long",
 	"too many tokens", "exceeds the maximum number of tokens", "reduce the length of the messages",

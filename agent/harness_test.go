@@ -124,8 +124,8 @@ type fakeWorkflow struct {
 	execution approvers.Execution
 	results   []finished
 	elicit    func(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
-	whole     map[string]string // by conversation and run: what WholeResult says
-	finishErr []error           // of the next calls of Finish and Lose
+	whole     map[string]string // by conversation and run: what WholeResult returns
+	finishErr []error           // of the next calls of the methods that record an outcome
 	putBack   int
 
 	previewing   workflow.PreviewCall
@@ -161,7 +161,7 @@ func (d *fakeWorkflow) Stop(_ context.Context, _ string, _ int, problem string, 
 	return nil
 }
 
-// Claim works as in the workflow: an execution runs once, is retried if that is harmless, and is lost otherwise.
+// Claim works as in the workflow: an execution is claimed once, or up to five times if its tool is repeatable.
 func (d *fakeWorkflow) Claim(context.Context, string) (approvers.Execution, bool, error) {
 	e, err := d.execution.Start("proc", time.Now())
 	if d.execution.State == approvers.ExecutionExecuting && d.execution.Tries < 5 {

@@ -102,12 +102,12 @@ func TestEveryHistoryIsValid(t *testing.T) {
 			t.Fatalf("%d tokens for a budget of %d, with %d turns", q.tokens, budget, len(kept))
 		}
 		if strings.Contains(string(must(json.Marshal(q.messages))), "waiting words") {
-			t.Fatal("a waiting message is given")
+			t.Fatal("a waiting message is in the history")
 		}
 	})
 }
 
-// checkPairs checks that each call is followed at once by its only result, and that ids are used once.
+// checkPairs checks that each call is directly followed by its only result, and that ids are used once.
 func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 	used := map[string]bool{}
 	for i := 0; i < len(messages); i++ {

@@ -224,8 +224,8 @@ func call(name, args string) scriptedmodel.Call {
 	return scriptedmodel.Call{Name: name, Arguments: args}
 }
 
-// One step asks for an automatic call, a gated one, and an invalid one. The automatic call is not held back; the model
-// continues when all have their results, after an approval.
+// One step asks for an automatic call, a gated one, and an invalid one. The automatic call runs immediately. The model
+// continues when all three have their results, which requires an approval of the gated call.
 func TestAStepWithMixedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil,
@@ -283,7 +283,7 @@ func TestStoppedWhileThinking(t *testing.T) {
 	})
 }
 
-// If a model fails for a while, in different ways, the turn gets its answer.
+// A turn gets its answer although the model fails at first, in different ways.
 func TestAModelThatRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello.", Fault: scriptedmodel.Fault{Cut: true, CutAfter: 1}}, scriptedmodel.Reply{Content: "Hello."})
@@ -341,7 +341,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 		w.stopProcess()
 		hang = false
 		w.start()
-		time.Sleep(2 * time.Minute) // the workflow's lease on a run, at the latest
+		time.Sleep(2 * time.Minute) // by then the workflow's lease on the interrupted runs has expired
 		synctest.Wait()
 		turn, calls := w.turn(turnID)
 		if turn.State != approvers.TurnWaiting || calls[0].Outcome != approvers.OutcomeExecuted || calls[1].Outcome != approvers.OutcomeExecuted || calls[2].Outcome != "" {
@@ -367,7 +367,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 	})
 }
 
-// If a tool with effects does not answer in time, people are asked at once, by the same process.
+// If a tool with effects does not answer in time, people are asked immediately, by the same process.
 func TestAToolThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		act := func(ctx context.Context, tool string) error {

@@ -18,10 +18,11 @@ var badArguments = map[string]string{
 	"Python": `{"order_id":"A","amount":None}`, "a control character": "{\"order_id\":\"A\nB\",\"amount\":5}", "a byte order mark": "\ufeff" + good,
 }
 
-// finishes are the ends that servers send after such an answer, with whether complete calls before it are accepted.
+// finishes are the finish reasons that servers send with bad arguments. true: a good call in the same answer is
+// accepted.
 var finishes = map[string]bool{"tool_calls": true, "stop": true, "eos": true, "length": false, "content_filter": false}
 
-// inPieces are ways to send a text.
+// inPieces are ways to split a text into pieces.
 var inPieces = map[string]func(string) []string{
 	"whole": func(s string) []string { return []string{s} },
 	"halves": func(s string) []string {

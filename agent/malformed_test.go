@@ -18,8 +18,8 @@ import (
 
 const good = `{"order_id":"A","amount":5}`
 
-// malformed are answers as real servers give them, and worse. runs lists the calls that may run: exactly as the model
-// wrote them, or none. failed says that the whole answer is discarded; text is the text for people.
+// malformed is an answer as real servers give it, or a worse one. runs lists the calls that may run, exactly as the
+// model wrote them. fails means that the whole answer is discarded, for the reason failed. text is the text for people.
 type malformed struct {
 	name   string
 	body   string

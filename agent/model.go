@@ -19,9 +19,9 @@ import (
 type Model struct {
 	BaseURL string        // URL of an OpenAI-compatible interface, such as https://api.openai.com/v1; empty: OpenAI's own
 	Key     string        // empty: none is sent
-	Name    string        // for agents that name no model
+	Name    string        // the model of agents that name none
 	Timeout time.Duration // for one complete answer; default 5 minutes
-	Idle    time.Duration // without data from the server; default 90 seconds
+	Idle    time.Duration // longest time without data from the server; default 90 seconds
 	HTTP    *http.Client  // nil: a client of its own
 }
 
@@ -145,7 +145,7 @@ func (a *assembly) event(raw []byte) error {
 		if err := json.Unmarshal(ch.Error, &api); err == nil && api.Message != "" {
 			return &api
 		}
-		return again(causeDown, "the stream says: "+cutText(string(ch.Error), 300))
+		return again(causeDown, "the server sent an error in the stream: "+cutText(string(ch.Error), 300))
 	}
 	if ch.Usage != nil && ch.Usage.TotalTokens > 0 {
 		a.tokens = ch.Usage.TotalTokens

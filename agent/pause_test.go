@@ -14,9 +14,9 @@ import (
 	"countersign/store"
 )
 
-// A pause ends a tool's context at once, without the grace period of a stop of the process. An answer that the tool
-// still gives is recorded. If the tool can't tell whether it acted, the outcome is unknown if a second run would act
-// again; otherwise the tool is run again when the pause ends.
+// A pause ends a tool's context immediately, without the grace period that a tool has when the process stops. If the
+// tool still gives an answer, the answer is recorded. If the tool can't tell whether it acted, a repeatable tool is run
+// again when the pause ends; for any other tool the outcome is unknown.
 func TestPausing(t *testing.T) {
 	gives := func(ctx context.Context) (string, error) { return "", ctx.Err() }
 	tells := func(context.Context) (string, error) { return "done", nil }
@@ -74,7 +74,7 @@ func TestPausingWhileStopping(t *testing.T) {
 	})
 }
 
-// If a pause comes between two tries of a tool, it is run again later, too.
+// If a pause comes between two tries of a tool, the tool is run again after the pause, too.
 func TestPausingBetweenTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, d := runner(func(context.Context, Invocation) (string, error) { return "", ErrOutcomeUnknown }, "set_price")

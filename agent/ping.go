@@ -17,7 +17,7 @@ var (
 	ErrModelKey = errors.New("the model's endpoint refuses the key")
 	// ErrNoModel means that the endpoint does not have this model, or that the address is not a chat-completions
 	// endpoint.
-	ErrNoModel = errors.New("the model's endpoint does not have it")
+	ErrNoModel = errors.New("the model's endpoint does not have this model")
 	// ErrModelRefuses means that the endpoint rejects the request.
 	ErrModelRefuses = errors.New("the model's endpoint refuses the request")
 )

@@ -85,8 +85,8 @@ func TestPreviewItself(t *testing.T) {
 	}
 }
 
-// TestPreviewFails checks that whatever a tool does wrong, the workflow learns in time, in one sentence, why there is
-// no preview, and the process survives.
+// TestPreviewFails checks every way in which a preview can fail: the workflow gets the reason in time and in one
+// sentence, and the process survives.
 func TestPreviewFails(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// maxRead is the maximum number of bytes that the model can read of a result at once.
+// maxRead is the maximum number of bytes of a result that one read returns.
 const maxRead = 16 << 10
 
 // readArgs are the arguments of the tool that reads more of a result.

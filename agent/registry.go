@@ -104,7 +104,7 @@ func (r *Registry) add(made registered) error {
 		return fmt.Errorf("%w: %s: there is a tool of that name already", ErrTool, made.Name)
 	}
 	if other, taken := r.wires[made.wire]; taken {
-		return fmt.Errorf("%w: %s: the model would see the same name as for %s, because it sees %q; rename one of them",
+		return fmt.Errorf("%w: %s: the model would see this tool and %s under the same name, %q; rename one of them",
 			ErrTool, made.Name, other, made.wire)
 	}
 	if r.tools == nil {

@@ -87,8 +87,8 @@ func (r *Registry) Fingerprint() string {
 // timeout.
 const patienceForSource = 10 * time.Second
 
-// waits returns the Run of a tool whose source has not listed its tools yet. It waits until the source offers the tool
-// with the same hash. If that does not happen, nothing was run.
+// waits returns the Run of a tool whose source has not listed its tools yet. The Run waits until the source offers the
+// tool with the same hash. If that does not happen in time, nothing is run, and the error wraps ErrNotRun.
 func (r *Registry) waits(name string, hash *string) func(context.Context, Invocation) (string, error) {
 	return func(ctx context.Context, in Invocation) (string, error) {
 		var late <-chan time.Time

@@ -42,7 +42,7 @@ func (a *Agent) told(e approvers.Execution, result string, files []workflow.File
 	return said, files
 }
 
-// cutNote says how much of a result is missing, and how to read it.
+// cutNote returns the note on how much of a result is missing, and how to read the rest.
 func (a *Agent) cutNote(execution string, said, kept, size int) string {
 	if said == kept {
 		return fmt.Sprintf("[cut: these are the first %d of %d bytes, and the rest was not kept, because a result may have %d; ask for less at once]", said, size, a.MaxResult)

@@ -175,11 +175,11 @@ func TestAttachments(t *testing.T) {
 		t.Errorf("the model is told %q", told)
 	}
 	if !bytes.Equal(d.results[0].files[0].Data, png) {
-		t.Error("the bytes are others")
+		t.Error("the bytes of a file changed")
 	}
 }
 
-// A run returns at most ten files and ten MiB, none after its end, and none of a try that is repeated.
+// A run returns at most ten files and ten MiB. A file that is attached after the end of the run is refused.
 func TestAttachmentsAreBounded(t *testing.T) {
 	l := new(attachments)
 	small := File{Name: "a", Data: []byte("a")}

@@ -154,7 +154,7 @@ func sentence(err error, timeout time.Duration) string {
 }
 
 // call calls the tool's function, waits for it, and returns its result. When ctx ends, the tool has the grace period
-// before its own context ends; a pause ends it at once.
+// before its own context ends; a pause ends it immediately.
 func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (string, []workflow.File, error) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)

@@ -89,7 +89,7 @@ func TestEndings(t *testing.T) {
 		{"an error of its own", "set_price", own, 1, refused},
 		{"an error of its own", "shop.look_up", own, 1, refused},
 		{"it can't tell", "issue_refund", unsure, 1, lost},
-		{"it can't tell", "set_price", unsure, 5, finished{}}, // five tries with one key; the sixth claim loses it
+		{"it can't tell", "set_price", unsure, 5, finished{}}, // five tries with one key; the sixth claim is refused
 		{"it can't tell", "shop.look_up", unsure, 1, finished{result: "the bank hung up: it is unknown whether this happened"}},
 		{"a panic", "issue_refund", panics, 1, lost},
 		{"a panic", "set_price", panics, 5, finished{}},
@@ -193,15 +193,15 @@ func TestStopping(t *testing.T) {
 	}
 }
 
-// A result that can't be stored is not lost: it is stored again at once, then kept for the timer. The tool does not run
-// again.
+// A result that can't be stored is not lost: storing it is tried again a few times, and then when the timer comes back.
+// The tool does not run again.
 func TestRecording(t *testing.T) {
 	fails := errors.New("the store says no")
 	for _, c := range []struct {
 		name   string
 		errs   []error
-		first  bool // recorded at once
-		second bool // recorded when the timer comes back
+		first  bool // recorded by the first call of Run
+		second bool // recorded by the second call, when the timer comes back
 	}{
 		{"a few failures", []error{fails, fails, fails}, true, true},
 		{"many failures", []error{fails, fails, fails, fails, fails}, false, true},

@@ -14,8 +14,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// An endpoint quotes the key in every kind of bad answer: none of the client's errors contains it when it is logged or
-// stored.
+// An endpoint quotes the key in every kind of bad answer. None of the client's errors, as it is logged or stored,
+// contains the key.
 func TestErrorsOfTheEndpointKeepNoSecret(t *testing.T) {
 	const key = "sk-proj-S3cr3tValue0123456789"
 	held, tried := 0, 0

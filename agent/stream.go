@@ -92,8 +92,8 @@ func (d *dataLines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads one whole line. A last line without a line end is not a complete event; it is dropped, and the error is
-// returned.
+// line reads one whole line. A last line without a line end is not a complete event: it is dropped, and line returns
+// only the reader's error.
 func (d *dataLines) line() ([]byte, error) {
 	var line []byte
 	for {
@@ -118,7 +118,7 @@ func (d *dataLines) Close() error { return d.body.Close() }
 // watch ends an answer's context when the whole answer takes too long, or when no data arrives for too long.
 type watch struct {
 	ctx   context.Context
-	stop  func() // releases it
+	stop  func() // releases the context and the timer
 	timer *time.Timer
 	idle  time.Duration
 }

@@ -90,7 +90,7 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 			}
 			return q, r, err
 		}
-		// Start below the refused size; six tenths each time reaches a tenth in five tries.
+		// Start below the refused size. Each try has six tenths of the size before, so the fifth has less than a tenth.
 		budget = min(budget, q.tokens) * 6 / 10
 		less := compose(b, tools, budget, a.Now(), last)
 		if less.tokens >= q.tokens {

@@ -292,7 +292,7 @@ func TestThinkInterrupted(t *testing.T) {
 	})
 }
 
-// A history that is too long is shortened until the model accepts it, and the estimate is kept.
+// A history that is too long is shortened until the model accepts it. Later requests begin with the accepted size.
 func TestShrinks(t *testing.T) {
 	long := scriptedmodel.New(scriptedmodel.Config{
 		Models: []string{"m"}, ContextTokens: 4000, Record: true,

@@ -4,9 +4,9 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// estimate estimates the tokens of a text: one token for four bytes of ASCII, as in English, code and JSON, and one for
-// each other character, as in Chinese or emoji, which is too many for accented Latin text. An estimate that is too high
-// is safe. If it is too low, the endpoint reports that, and the budget shrinks.
+// estimate estimates the tokens of a text: one token for four bytes of ASCII (English, code, JSON), and one for each
+// other character (Chinese, emoji). For accented Latin text, the estimate is too high. That is safe. If an estimate is
+// too low, the endpoint reports that, and the budget shrinks.
 func estimate(s string) int {
 	ascii, other := 0, 0
 	for _, r := range s {

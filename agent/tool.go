@@ -36,8 +36,8 @@ type Tool struct {
 	// given to the model and shown to people: one sentence, no secrets. A tool that does not know whether it acted
 	// wraps ErrOutcomeUnknown; then a person is asked, and only a repeatable tool runs again.
 	Run func(ctx context.Context, in Invocation) (string, error)
-	// Asks marks a call that the people of the conversation answer, so Run is nil. Its arguments are a question and,
-	// optionally, options.
+	// Asks marks a tool whose calls the people of the conversation answer, so Run is nil. The arguments are a question
+	// and, optionally, options.
 	Asks bool
 
 	// Preview describes the effect of a call in one sentence, before anybody decides. It changes nothing. If nil, the
@@ -122,7 +122,7 @@ const (
 // timeout or a broken connection.
 var ErrOutcomeUnknown = errors.New("it is unknown whether this happened")
 
-// ErrRefused is the kind of the errors of [Refused].
+// ErrRefused matches every error that [Refused] returns, with errors.Is.
 var ErrRefused = errors.New("the tool refused")
 
 // Refused returns the error for a call that the tool's source declined to do. Its text is the source's answer.

@@ -14,7 +14,7 @@ import (
 // Trial is the result of one small model call.
 type Trial struct {
 	Took   time.Duration
-	Called bool // it called the offered tool
+	Called bool // the model called the offered tool
 	Tokens int  // in and out; zero: not reported
 }
 

@@ -59,7 +59,7 @@ func unknownPropertiesInObject(applied []*jsonschema.Schema, object map[string]a
 			out = append(out, problem{join(path, name), "is not known" + knownNames(applied)})
 			continue
 		}
-		if len(under) > 0 { // none: allowed by a bare true, with all of its content
+		if len(under) > 0 { // if it has none, a bare true allows it with all of its content
 			out = append(out, unknownProperties(under, child, join(path, name))...)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// If a tool says that it was not run, nothing was begun, and it did not fail. If there was an earlier try, the outcome
-// is unknown.
+// A tool that returns ErrNotRun is recorded as not run, rather than as failed. If there was an earlier try and the tool
+// can change something, the outcome is unknown.
 func TestNotRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool  string

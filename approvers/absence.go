@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Absence says when a person is away and who stands in. It moves cards and reminders, never authority: the stand-in
-// decides in their own name, by one of their own roles.
+// Absence is the time in which a person is away, and the person who stands in. It moves cards and reminders, never
+// authority: the stand-in decides in their own name, by one of their own roles.
 type Absence struct {
 	Who          PersonID  `json:"who"`
 	Version      uint64    `json:"version"`
@@ -18,7 +18,7 @@ type Absence struct {
 	Covers       []Cover   `json:"covers,omitempty"` // for each of the person's roles: which of its calls the delegate could decide when the absence was set
 }
 
-// Cover says which calls of a role a person can decide by their own roles.
+// Cover describes which calls of an absent person's role the stand-in can decide by a role of their own.
 type Cover struct {
 	Role  string   `json:"role"`
 	None  bool     `json:"none,omitempty"`  // no calls of the role's tools
@@ -28,8 +28,8 @@ type Cover struct {
 // maxAway limits how far ahead an absence can end. A later date is probably mistyped.
 const maxAway = 2 * 366 * 24 * time.Hour
 
-// Leave records an absence. The stand-in must be a full member and another person. Their authority is checked when they
-// decide.
+// Leave returns the absence that a person sets. The stand-in must be another person and a full member. The stand-in's
+// authority is checked when they decide.
 func Leave(in DecisionContext, who Identity, from, until time.Time, delegate *Identity) (Absence, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Absence{}, &Denied{Code: code}
@@ -57,8 +57,8 @@ func Leave(in DecisionContext, who Identity, from, until time.Time, delegate *Id
 	return a, nil
 }
 
-// cover returns the role's calls that a person can decide in place of its people. The person can decide the calls of a
-// tool if one of their own roles lists the tool and has at least this role's ceiling.
+// cover returns which of the role's calls a stand-in can decide. The stand-in can decide the calls of a tool if one of
+// the stand-in's roles lists the tool and has at least this role's ceiling.
 func (p *Policy) cover(role Role, who Identity) Cover {
 	names := role.CanApprove
 	if slices.Contains(names, "*") {

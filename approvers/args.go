@@ -27,7 +27,7 @@ func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrArgs, len(raw), MaxArgs)
 	}
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true)) // reported below, with our own message
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true)) // readObject refuses duplicates, with our own message
 	v, err := readValue(dec, exact, 0)
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -140,8 +140,8 @@ func EqualArgs(a, b json.RawMessage) bool {
 	return bytes.Equal(x, y)
 }
 
-// Digest binds an execution to its exact bytes. It is a SHA-256 over a domain tag, the execution id, the tool, the hash
-// of the tool's definition and the argument bytes, each preceded by its length, in hex.
+// Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. Its input is a domain tag, the
+// execution id, the tool, the hash of the tool's definition and the argument bytes, each preceded by its length.
 func Digest(execution, tool, toolHash string, args []byte) string {
 	b := make([]byte, 0, 256+len(args))
 	b = appendPart(b, "countersign/execution/v1")

@@ -18,7 +18,7 @@ func TestStrictArgs(t *testing.T) {
 		name  string
 		raw   string
 		exact bool
-		fault string // a part of the error; empty: taken
+		fault string // a part of the error; empty: accepted
 	}{
 		{name: "plain", raw: `{"order_id":"ORD-123","amount":49.99}`, exact: true},
 		{name: "spaces around", raw: " \n{ \"a\" : 1 }\t"},

@@ -22,14 +22,14 @@ type AuditKind string
 const (
 	AuditProposed      AuditKind = "proposed"
 	AuditShown         AuditKind = "shown"
-	AuditDenied        AuditKind = "denied"  // somebody tried without authority, or too late
+	AuditDenied        AuditKind = "denied"  // somebody tried to act without authority, or too late
 	AuditDecided       AuditKind = "decided" // approve, reject or modify
 	AuditAdvanced      AuditKind = "advanced"
 	AuditApproved      AuditKind = "approved"  // the last stage has its quorum
 	AuditClosed        AuditKind = "closed"    // rejected, expired, withdrawn, revoked, voided or refused
 	AuditReopened      AuditKind = "reopened"  // the policy became stricter after the approval
-	AuditPreviewed     AuditKind = "previewed" // a tool was asked for a preview of a call, or answered
-	AuditReplanned     AuditKind = "replanned" // the policy became stricter while it waited
+	AuditPreviewed     AuditKind = "previewed" // a tool was asked for a preview of a call, or returned the preview
+	AuditReplanned     AuditKind = "replanned" // the policy became stricter while the request waited
 	AuditEscalated     AuditKind = "escalated"
 	AuditExecuting     AuditKind = "executing"
 	AuditExecuted      AuditKind = "executed"
@@ -43,15 +43,15 @@ const (
 	AuditReplied       AuditKind = "replied"  // the tool's question ended: accepted, declined, cancelled or expired
 	AuditAttached      AuditKind = "attached" // a run returned a file
 	AuditRemarked      AuditKind = "remarked" // a question, an answer or a comment
-	AuditAway          AuditKind = "away"     // a person set when they are away, in a chain of their own
-	AuditGranted       AuditKind = "granted"  // a grant was offered, given, used, or ended, in its own chain
+	AuditAway          AuditKind = "away"     // a person set an absence, in a chain of the person's own
+	AuditGranted       AuditKind = "granted"  // a grant was offered, given, used, or ended, in the grant's own chain
 	AuditMessageEdited AuditKind = "reworded" // the message that led to the request, or that answered a question about it, was edited or deleted afterwards
-	AuditPaused        AuditKind = "paused"   // somebody stopped every run and model call, in the installation's chain
+	AuditPaused        AuditKind = "paused"   // somebody stopped every run and model call (in the installation's chain)
 	AuditResumed       AuditKind = "resumed"  // somebody resumed the runs and model calls
 	AuditErased        AuditKind = "erased"   // payloads were erased; the records and their hashes stay
-	AuditPruned        AuditKind = "pruned"   // a whole chain was removed because of its age, in the installation's chain
-	AuditDamaged       AuditKind = "damaged"  // a stored record could not be read and was set aside or closed, in the installation's chain
-	AuditRestored      AuditKind = "restored" // the store was put back from a backup, in the installation's chain
+	AuditPruned        AuditKind = "pruned"   // a whole chain was removed because of its age (in the installation's chain)
+	AuditDamaged       AuditKind = "damaged"  // a stored record could not be read and was set aside or closed (in the installation's chain)
+	AuditRestored      AuditKind = "restored" // the store was put back from a backup (in the installation's chain)
 )
 
 // AuditKinds lists all kinds.
@@ -66,8 +66,9 @@ var AuditKinds = []AuditKind{
 // InstallationChain is the chain for events that concern no single request: pauses, retention, restores.
 const InstallationChain = "installation"
 
-// AuditRecord is one entry of the hash-chained history. Chain is a request's id, or an execution's id if no approval
-// was needed, so that writers of different requests don't wait for each other.
+// AuditRecord is one entry of the hash-chained history. Chain is usually a request's id, or an execution's id if no
+// approval was needed, so that writers of different requests don't wait for each other. Absences, grants and the
+// installation have chains, too.
 type AuditRecord struct {
 	Chain       string            `json:"chain"`
 	Seq         uint64            `json:"seq"` // from 1, without gaps
@@ -164,7 +165,7 @@ func (s Sum) Is(name string) bool {
 	return string(text[:]) == name
 }
 
-// SumOf hashes the result of a record's or a payload's Bytes.
+// SumOf returns the SHA-256 hash of b, for example of what AuditRecord.Bytes or AuditPayload.Bytes returns.
 func SumOf(b []byte) Sum { return sha256.Sum256(b) }
 
 // ErrDamaged means that the bytes are not those of an audit record or payload.
@@ -340,14 +341,14 @@ var errFacts = errors.New("its facts are not in the JSON form in which records a
 // Erasure lists the records whose payloads were erased. It is stored as the facts of an AuditErased record, in the same
 // chain.
 type Erasure struct {
-	Seqs []uint64 // of the records without their payloads
+	Seqs []uint64 // the sequence numbers of these records
 }
 
 // Pruning names a chain that was removed. It is stored as the facts of an AuditPruned record, in InstallationChain.
 type Pruning struct {
 	Chain   string
-	Records uint64 // how many it had
-	Head    string // the hash of the last one
+	Records uint64 // the number of its records
+	Head    string // the hash of its last record
 }
 
 // ErrFacts means that a record's facts don't fit its kind.
@@ -426,7 +427,7 @@ type AuditRow struct {
 	Chain   string // the chain that it is stored under; the record's bytes name the same chain, unless the row was moved
 	Seq     uint64
 	Leaf    uint64 // its position in the journal
-	Sum     Sum    // its hash, as it was written
+	Sum     Sum    // the record's hash, computed when the record was written
 	Record  []byte // AuditRecord.Bytes; nil: only a payload is stored, which never happens in normal operation
 	Payload []byte // AuditPayload.Bytes; nil: it never had one, or it was erased
 	Damaged bool   // the backend found it damaged: every field but Chain and Seq may be wrong
@@ -443,12 +444,12 @@ type JournalEntry struct {
 // Checked describes a valid row, for verification of the whole store.
 type Checked struct {
 	Kind    AuditKind
-	Missing bool // it had a payload, which is not stored now
+	Missing bool // the record had a payload, which is no longer stored
 }
 
 // Check verifies a row against its hash, its position, the row before it (the zero value: none) and its payload. The
-// error describes the manipulation. The hash of a damaged row is in the journal; the caller checks that the next row
-// links to it.
+// error describes the manipulation. If the row before is damaged, Check does not verify the link to it: the caller
+// compares the link with the hash of the damaged row in the journal.
 func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 	if x.Record == nil {
 		return c, fmt.Errorf("chain %s: record %d is missing, but its payload is there", x.Chain, x.Seq)

@@ -30,7 +30,8 @@ func TestHashesStayWhatTheyWere(t *testing.T) {
 	}
 }
 
-// drawText draws texts that contain everything that JSON or the borders between parts could handle wrongly.
+// drawText draws texts with everything that the JSON encoding, or the splitting of bytes into parts, could handle
+// wrongly.
 func drawText(t *rapid.T, label string) string {
 	return rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("\"\\,:{}<>&\x00\x7f\u2028é n"))), rapid.SampledFrom([]string{"", "tool", "null"})).Draw(t, label)
 }
@@ -82,7 +83,8 @@ func contains(b, part []byte) bool {
 	return false
 }
 
-// Reading changed bytes fails, or returns a record that encodes to exactly these bytes.
+// Parsing any bytes fails with ErrDamaged, or returns a record whose hash is the hash of these bytes, and whose own
+// bytes can be parsed again.
 func FuzzParseAuditRecord(f *testing.F) {
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "<d>"}}.Link(approvers.AuditRecord{}).Bytes())
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "d"}}.Link(approvers.AuditRecord{}).Bytes())
@@ -143,7 +145,7 @@ func TestErasureAndPruningAreRead(t *testing.T) {
 	}
 }
 
-// A row is compared with every row around it.
+// Check accepts valid rows, and rejects every row that was changed or moved, or that does not follow the row before it.
 func TestRowsAreChecked(t *testing.T) {
 	payload := approvers.AuditPayload{Salt: []byte("salt"), Body: []byte("body")}
 	first := approvers.AuditRecord{Chain: "c", Kind: approvers.AuditShown, PayloadHash: payload.Hash()}.Link(approvers.AuditRecord{})

@@ -125,7 +125,7 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 				t.Errorf("at stage %d without an approval that stands", r.Stage)
 			}
 			if again, _ := r.Refresh(deciding(changed(tt.change), later.Add(time.Minute)), values); !again.EscalateAt.Equal(r.EscalateAt) {
-				t.Error("bringing it up to the same policy again moved the escalation")
+				t.Error("applying the same policy a second time moved the escalation")
 			}
 		})
 	}

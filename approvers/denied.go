@@ -15,7 +15,7 @@ const (
 	DeniedNotMember    Code = "not_member"     // not in a role that may decide this stage
 	DeniedTool         Code = "tool_list"      // the role's tool list lacks the tool
 	DeniedCeiling      Code = "ceiling"        // the role's ceiling is below the risk
-	DeniedSelf         Code = "self_approval"  // a requester
+	DeniedSelf         Code = "self_approval"  // a requester can't decide, and nobody can be their own stand-in
 	DeniedCounted      Code = "counted"        // already counted: one person counts once
 	DeniedResolved     Code = "resolved"       // somebody else resolved it first
 	DeniedLate         Code = "late"           // after the deadline
@@ -48,10 +48,10 @@ const (
 	DeniedCopied       Code = "copied"         // the clicked message is not the one that the bot posted
 	DeniedForged       Code = "forged"         // the click contains a value that the bot did not put there
 	DeniedWorkspace    Code = "workspace"      // the click came from another workspace
-	DeniedNoGrants     Code = "no_grants"      // the policy allows no grants here, or not these
+	DeniedNoGrants     Code = "no_grants"      // the policy allows no grant for these calls, or not this grant
 	DeniedReturned     Code = "returned"       // the model has the outcome, or has been told that it is unknown: the call can't be asked for again
-	DeniedAgain        Code = "asked_again"    // a request to run it again exists
-	DeniedNotAgain     Code = "not_again"      // it can't be requested again now
+	DeniedAgain        Code = "asked_again"    // a request to run the call again exists
+	DeniedNotAgain     Code = "not_again"      // the call can't be requested again now
 	DeniedDamaged      Code = "damaged"        // its record was damaged, so nothing was run
 	DeniedNoPause      Code = "no_pause"       // not in a role that may pause everything
 	DeniedPaused       Code = "paused"         // everything is paused already
@@ -68,9 +68,9 @@ type Denied struct {
 	Role   string    // title of the role that may decide, where one is known
 	Need   Risk      // the ceiling needed, for DeniedCeiling
 	By     PersonID  // who decided, for DeniedResolved; who can't stand in, for DeniedStandIn; who asked again, paused or resumed
-	State  State     // how the request ended, for DeniedResolved; Rejected for DeniedCounted where a rejection was counted before
+	State  State     // how the request ended, for DeniedResolved; Rejected for DeniedCounted if the person's rejection was counted before
 	At     time.Time // when it ended or fell due
-	Detail string    // the fault in edited arguments, or the reason why it is not possible; the Code that applies to the other person, for DeniedStandIn and DeniedNotPeer
+	Detail string    // the fault in edited arguments, or the reason why the action is not possible; the Code that applies to the other person, for DeniedStandIn and DeniedNotPeer
 }
 
 func (d *Denied) Error() string { return "denied: " + string(d.Code) }

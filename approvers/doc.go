@@ -7,7 +7,8 @@
 // It guarantees:
 //
 //   - Whether a person may decide is checked at the click: membership, tool list, ceiling at the last stage. Guests,
-//     people of other organisations, bots and deactivated accounts can't decide. Requesters can't, unless the policy allows self-approval.
+//     people of other organisations, bots and deactivated accounts can't decide. Requesters can't, unless the policy
+//     allows self-approval.
 //   - One person counts once over all stages of a request.
 //   - Of several decisions that would end a pending request, one wins. Silence never approves.
 //   - A digest binds every decision to the exact bytes that run.

@@ -15,7 +15,7 @@ type Elicitation struct {
 	Turn         string           `json:"turn"`
 	Call         string           `json:"call"`
 	Execution    string           `json:"execution"`
-	Try          int              `json:"try"`   // the try of the execution that asks
+	Try          int              `json:"try"`   // which try of the execution asks
 	Owner        string           `json:"owner"` // the process whose run waits for it
 	Tool         string           `json:"tool"`
 	From         string           `json:"from,omitempty"` // the asking party, as the tool's source names itself
@@ -78,8 +78,8 @@ func (q Elicitation) Expire(now time.Time) (Elicitation, bool) {
 	return q, true
 }
 
-// Answerable returns why a person can't answer, or nil. Only the person who was asked can, until the deadline; received
-// is when Slack delivered the answer.
+// Answerable returns why a person can't answer, or nil. Only the person who was asked can answer, and only until the
+// deadline. received is the time at which Slack delivered the answer.
 func (q Elicitation) Answerable(who Identity, received time.Time) *Denied {
 	if code := who.trouble(); code != "" {
 		return &Denied{Code: code}

@@ -19,8 +19,8 @@ func Open(in DecisionContext, r Request) (Request, []Event) {
 	return r, []Event{RequestOpened{}, started}
 }
 
-// begin starts the clocks of the current stage. Of the people who were added to the stage, only those to whom a
-// colleague handed it on remain. was is the request before the transition.
+// begin starts the clocks of the current stage. Leads and stand-ins who were added to the stage are removed. People to
+// whom a colleague handed this stage on stay invited. was is the request before the transition.
 func (r Request) begin(in DecisionContext, why StageReason, was Request) (Request, Event) {
 	r.Joined, r.DeferredReminders, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0
 	r.Invited, r.JoinedAt, r.Calls, r.Unreached = r.handedAt(r.Stage), nil, nil, nil
@@ -44,7 +44,8 @@ func (r Request) times(in DecisionContext) ToolPolicy {
 	return t
 }
 
-// worked returns when d of working time will have passed from now on. With several roles, the earliest counts.
+// worked returns the time at which d of working time will have passed from now on. With several roles, it returns the
+// earliest of their times.
 func (r Request) worked(in DecisionContext, roles []string, d time.Duration) time.Time {
 	var at time.Time
 	for _, name := range roles {
@@ -62,8 +63,8 @@ func (r Request) worked(in DecisionContext, roles []string, d time.Duration) tim
 	return at
 }
 
-// armEscalation sets when the next lead, or everybody once more, is notified. It clears the time if nobody is left to
-// notify.
+// armEscalation sets the time at which the next lead is notified or, after the last lead, everybody again. It clears
+// the time if nobody is left to notify.
 func (r Request) armEscalation(in DecisionContext) Request {
 	r.EscalateAt = time.Time{}
 	if r.State != Pending {
@@ -96,8 +97,8 @@ func (r Request) rearm(in DecisionContext) Request {
 	return armed
 }
 
-// goesUpAtOnce reports whether the people notified last are outside their working hours and their roles pass such
-// requests to the lead.
+// goesUpAtOnce reports whether the people who were notified last are outside their working hours, and their roles then
+// pass requests to the lead.
 func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	told := r.stage().Roles()
 	if n := len(r.Joined); n > 0 {
@@ -150,8 +151,8 @@ func (p *Policy) leadsTo(s Stage, name string) bool {
 func (r Request) late(now time.Time) bool { return !now.Before(r.ExpiresAt) }
 
 // Escalate adds the next lead to the current stage. After the last lead it notifies everybody again, as often as the
-// policy says. It skips no stage and lowers no quorum. It returns false if it is not due. If nobody is left to notify,
-// it returns false with an EscalationEnded event.
+// policy says. It skips no stage and lowers no quorum. It returns false if no escalation is due. If nobody is left to
+// notify, it returns false with an EscalationEnded event.
 func (r Request) Escalate(in DecisionContext) (Request, []Event, bool) {
 	if r.State != Pending || r.EscalateAt.IsZero() || in.Now.Before(r.EscalateAt) || r.late(in.Now) {
 		return r, nil, false
@@ -194,7 +195,8 @@ func (r Request) keepLeads(p *Policy) Request {
 	return r
 }
 
-// goUp passes an expired stage to the next lead with its full time, if the policy escalates on expiry.
+// goUp passes an expired stage to the next lead, who gets the full time of the stage, if the policy escalates on
+// expiry.
 func (r Request) goUp(in DecisionContext) (Request, Role, bool) {
 	t := r.times(in)
 	if t.OnExpiry != ExpiryEscalates {

@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// policyWith is the example's policy with a change. Discounts go to support; the lead of support is team-lead, and the
+// policyWith is the example's policy with changes. Discounts go to support; the lead of support is team-lead, and the
 // lead of team-lead is finance-director.
 func policyWith(change ...func(*approvers.Policy)) *approvers.Policy {
 	p := example()
@@ -60,7 +60,7 @@ func TestTheChainIsGoneThroughAgain(t *testing.T) {
 		if escalation(e).Again {
 			told = append(told, "again")
 			if !after.RemindAt.Equal(at) {
-				t.Errorf("everybody is told at %s; want at once", after.RemindAt)
+				t.Errorf("everybody is told at %s; want immediately", after.RemindAt)
 			}
 		} else {
 			told = append(told, escalation(e).Lead.Name)
@@ -173,8 +173,8 @@ func TestHoursOfAStage(t *testing.T) {
 	}
 }
 
-// TestOutsideItGoesUpAtOnce checks that a request outside working hours escalates at once if the policy says so, past
-// every lead who is not at work either.
+// TestOutsideItGoesUpAtOnce checks that a request outside working hours escalates immediately if the policy says so,
+// and goes past every lead who is not at work either.
 func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	escalates := func() *approvers.Hours {
 		h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour)
@@ -199,7 +199,7 @@ func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStageOfSeveralRoles checks that the first clock that runs out counts.
+// TestAStageOfSeveralRoles checks that a stage of several roles expires when the first of their clocks runs out.
 func TestAStageOfSeveralRoles(t *testing.T) {
 	berlin, tokyo := weekdays(t, "Europe/Berlin", 9*hour, 17*hour), weekdays(t, "Asia/Tokyo", 9*hour, 17*hour)
 	p := policyWith(works("team-lead", berlin), works("finance-director", tokyo), func(p *approvers.Policy) {
@@ -212,8 +212,8 @@ func TestAStageOfSeveralRoles(t *testing.T) {
 	}
 }
 
-// TestAChangedPolicyLeavesRunningClocksAlone checks that a changed policy keeps running clocks, and starts those that
-// it adds.
+// TestAChangedPolicyLeavesRunningClocksAlone checks that a changed policy does not move the clocks that already run,
+// and starts the clocks that it adds.
 func TestAChangedPolicyLeavesRunningClocksAlone(t *testing.T) {
 	p := policyWith(remindsEvery(12*time.Minute, 3))
 	r := open(t, p, "apply_discount", `{}`)

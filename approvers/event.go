@@ -45,7 +45,7 @@ type (
 	// RequestApproved is the end of the last stage. The call may run.
 	RequestApproved struct{}
 
-	// RequestReopened makes an approved request pending again: the policy became stricter before it ran.
+	// RequestReopened makes an approved request pending again: the policy became stricter before the call ran.
 	RequestReopened struct{}
 
 	// RequestConsumed is the start of the approved run.
@@ -66,8 +66,8 @@ type (
 	// ReminderDue lists the people to remind now. The list is empty if all of them are away or in do-not-disturb.
 	ReminderDue struct{ People []Identity }
 
-	// PersonInvited adds one person to the stage: a colleague to whom it was handed on, or a stand-in for somebody who
-	// is away.
+	// PersonInvited adds one person to the stage: a colleague to whom the stage was handed on, or a stand-in for
+	// somebody who is away.
 	PersonInvited struct{ Invite Invite }
 
 	// AvailabilityResolved is the result of checking who can be reached. If nobody works now, RecheckAt is the time of
@@ -90,12 +90,12 @@ type (
 	// ValuesRevealed means that a person was shown the masked values.
 	ValuesRevealed struct{ By PersonID }
 
-	// PreviewMade ends a tool preview, with a text or with a fault. Headline reports whether it gave the request a
-	// preview for the first time.
+	// PreviewMade ends a tool preview, with a text or with a fault. Headline is set if the tool preview changed
+	// Request.Preview.
 	PreviewMade struct{ Headline bool }
 )
 
-// StageReason says why a stage starts.
+// StageReason is the reason why a stage starts.
 type StageReason string
 
 // The reasons.
@@ -150,8 +150,8 @@ func HasEvent[E Event](events []Event) bool {
 
 // NetEvents drops events that later events of the same transaction supersede, so that each consequence happens once:
 //
-//   - Of several started stages the last remains, with the origin of the first. If the request is no longer pending,
-//     none remains.
+//   - Of several StageStarted events the last remains, with From and After of the first. If the request is no longer
+//     pending, none remains.
 //   - If the arguments were edited, PlanChanged is dropped: the edit has its own plan.
 func (r Request) NetEvents(events []Event) []Event {
 	var out []Event

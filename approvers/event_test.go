@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// events lists the names of what happened, in order.
+// events lists the names of the events, in order.
 func events(list []approvers.Event) string {
 	var out []string
 	for _, e := range list {

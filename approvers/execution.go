@@ -34,11 +34,11 @@ type Loss string
 
 // The reasons for an unknown outcome.
 const (
-	LossStopped     Loss = "stopped"  // the process stopped while it ran
-	LossUnclear     Loss = "unclear"  // the tool could not say
-	LossPaused      Loss = "paused"   // it was interrupted because everything was paused
-	LossTurnStopped Loss = "halted"   // it was interrupted because somebody stopped the agent
-	LossRestored    Loss = "restored" // the store was put back from a backup that was taken before it ended
+	LossStopped     Loss = "stopped"  // the process stopped during the run
+	LossUnclear     Loss = "unclear"  // the tool's response does not tell whether it acted
+	LossPaused      Loss = "paused"   // the run was interrupted because everything was paused
+	LossTurnStopped Loss = "halted"   // the run was interrupted because somebody stopped the agent
+	LossRestored    Loss = "restored" // the store was put back from a backup that was taken before the run ended
 )
 
 // Execution is one run of a tool call: its exact bytes and its outcome. Edited arguments make a new execution.

@@ -45,7 +45,7 @@ func amountAbove(limit float64) approvers.Condition {
 	}}
 }
 
-// Conditions that always match; one of them because it can't be evaluated.
+// Conditions that always match; failing matches because it can't be evaluated.
 var (
 	always  = approvers.Condition{Text: "true", Eval: func(approvers.Facts) (bool, error) { return true, nil }}
 	failing = approvers.Condition{Text: "args.gone", Eval: func(approvers.Facts) (bool, error) { return false, errors.New("no such key: gone") }}
@@ -174,7 +174,7 @@ func wantStages(t testing.TB, r approvers.Request, want ...string) {
 	}
 }
 
-// escalation is the effect of an escalation; the zero value if none happened.
+// escalation returns the Escalated event, or the zero value if there is none.
 func escalation(events []approvers.Event) approvers.Escalated {
 	e, _ := approvers.FindEvent[approvers.Escalated](events)
 	return e

@@ -84,7 +84,7 @@ func (g Grant) Use(now time.Time) (Grant, error) {
 	return g, nil
 }
 
-// Revoke ends a grant. Its giver and the people of the same role can revoke it.
+// Revoke ends a grant. Its giver, and the people of the role by which it was given, can revoke it.
 func (g Grant) Revoke(in DecisionContext, who Identity) (Grant, *Denied) {
 	if g.State != GrantLive {
 		return g, g.ended()
@@ -212,8 +212,8 @@ func (plan Plan) grantable() bool {
 	return plan.Known && plan.Risk < Critical && len(plan.Stages) == 1 && plan.Stages[0].Quorum == 1
 }
 
-// reach returns the roles whose people can come to decide the only stage: its own roles, and the leads that escalation
-// would add.
+// reach returns the roles whose people may decide the only stage: its own roles, and the leads that escalation would
+// add.
 func (plan Plan) reach(p *Policy, tool string) []string {
 	r := Request{Tool: tool, Plan: plan}
 	for lead, ok := r.nextLead(p); ok; lead, ok = r.nextLead(p) {
@@ -274,8 +274,8 @@ func (r Request) Grantable(in DecisionContext) bool {
 	return ok && why == "" && Grant{Args: names(values), Bounds: bounds, Secrets: r.Secrets}.blindly(t) == ""
 }
 
-// Accept accepts an offer. People of the role that it was made to can, if their role may still allow the tool and the
-// policy's terms still permit the offer.
+// Accept accepts an offer. Only people of the role in OfferedTo can accept it, and only while that role may allow the
+// tool and the policy's terms permit the offer.
 func (g Grant) Accept(in DecisionContext, m Action, toolHash string) (Grant, *Denied) {
 	if denied := g.answerable(in, m); denied != nil {
 		return g, denied
@@ -361,8 +361,8 @@ func members(args json.RawMessage) (map[string]json.RawMessage, bool) {
 func names(values map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(values)) }
 
 // bounds returns the bounds that the policy's terms set for later calls, derived from this call: its fixed values, and
-// the greatest numbers, which default to the call's own. The second result says why the call has no such bounds, or is
-// "".
+// the greatest numbers, which default to the call's own. The second result is the reason why the call has no such
+// bounds, or "".
 func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, string) {
 	var out []Bound
 	for _, arg := range g.AtMost {

@@ -68,7 +68,7 @@ func callIn(conversation, tool, args string) approvers.Call {
 
 var threeMore = approvers.Allowance{Uses: 3, Within: 30 * time.Minute}
 
-// allowed has somebody allow three more calls like a refund.
+// allowed returns the grant by which a person allows more calls like the given one.
 func allowed(t testing.TB, p *approvers.Policy, tool, args string, who approvers.Identity, a approvers.Allowance) approvers.Grant {
 	t.Helper()
 	r := asked(p, tool, args)
@@ -113,7 +113,7 @@ func TestGrantBounds(t *testing.T) {
 		"named in upper too":   {`{"order_id":"ORD-1","Amount":900,"amount":1,"currency":"USD"}`, "can't be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := p.Plan(callIn("conv_1", "issue_refund", refund)) // the policy's own rules are another matter
+			plan := p.Plan(callIn("conv_1", "issue_refund", refund)) // the policy's own rules are not tested here
 			why := g.Admits(deciding(p, start), callIn("conv_1", "issue_refund", refund), "tool-1", json.RawMessage(c.args), plan)
 			if (why == "") != (c.why == "") || !strings.Contains(why, c.why) {
 				t.Errorf("%s: %q; want %q", c.args, why, c.why)
@@ -218,7 +218,8 @@ func atMost(amount string) map[string]json.RawMessage {
 	return map[string]json.RawMessage{"amount": json.RawMessage(amount)}
 }
 
-// A lead who was added by escalation may give a grant too; the grant covers calls up to what escalation could reach.
+// A lead who was added by escalation may give a grant, too. The grant admits calls as long as escalation can reach that
+// lead's role.
 func TestGrantOfALead(t *testing.T) {
 	p := granting()
 	r := asked(p, "apply_discount", `{"percent":10}`)

@@ -21,7 +21,7 @@ import (
 type Head struct {
 	Origin string    // names the installation, and its keys
 	Size   uint64    // how many leaves it covers
-	Root   tlog.Hash // over them
+	Root   tlog.Hash // over these leaves
 	Number uint64    // from 1, without gaps
 	At     time.Time // to the second
 	Before Sum       // hash of the whole note of the previous head; zero for the first
@@ -167,8 +167,8 @@ func (c *HeadChain) Keys() []string { return slices.Clone(c.keys) }
 // Last returns the last head.
 func (c *HeadChain) Last() Head { return c.last }
 
-// Next verifies the head that is stored next, with its size. It returns the faults that it finds, and continues with
-// the data that it could read.
+// Next verifies the next stored head against the number and the size that it is stored with. It returns the faults that
+// it finds, and continues with the data that it could read.
 func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -186,7 +186,7 @@ func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
 	case number == 1 && h.Before != Sum{}, number > 1 && h.Before != c.sum:
 		fault("it does not follow head %d: one of the two was replaced", c.last.Number)
 	case h.Size != size || h.Size <= c.last.Size:
-		fault("it covers %d records, is stored for %d, and comes after a head over %d", h.Size, size, c.last.Size)
+		fault("it covers %d records, its row says %d, and the head before it covers %d", h.Size, size, c.last.Size)
 	case c.last.Origin != "" && h.Origin != c.last.Origin:
 		fault("it belongs to another installation: %s instead of %s", h.Origin, c.last.Origin)
 	}
@@ -238,7 +238,7 @@ type KeptHead struct {
 	Cut  bool // it may be incomplete: no empty line follows it
 }
 
-// Of reports whether it is a copy of a note, or its beginning if it was cut.
+// Of reports whether k is a copy of the note or, if k was cut, the beginning of the note.
 func (k KeptHead) Of(note string) bool {
 	return k.Note == note || k.Cut && strings.HasPrefix(note, strings.TrimRight(k.Note, "\n"))
 }
@@ -249,9 +249,9 @@ const inLine = "countersign-head:"
 // InLine encodes a note as one word, for logs and messages.
 func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToString([]byte(signed)) }
 
-// KeptHeads parses heads that are kept outside the store. The text holds notes, each followed by an empty line, or
-// lines of any kind with words that InLine wrote; it ignores the rest of such a line. Everything else is a fault,
-// except an incomplete note at the end of the text or before its complete copy.
+// KeptHeads parses heads that are kept outside the store. The text consists of notes, each followed by an empty line,
+// or of lines with words that InLine wrote; the rest of these lines is ignored. Everything else is a fault, except an
+// incomplete note at the end of the text or before its complete copy.
 func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	all := keptNotes(text)
 	if strings.Contains(text, inLine) {
@@ -296,7 +296,7 @@ func keptNotes(text string) (all []KeptHead) {
 	return all
 }
 
-// keptWords finds the words of InLine. Slack's export has them in JSON with \/ for each /.
+// keptWords finds the words that InLine wrote. In Slack's JSON export, each / in them is written as \/.
 func keptWords(text string) (all []KeptHead) {
 	for i, line := range strings.Split(strings.ReplaceAll(text, `\/`, "/"), "\n") {
 		for rest := line; ; {

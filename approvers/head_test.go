@@ -24,7 +24,7 @@ func sealKey(t *testing.T) approvers.SealKey {
 	return key
 }
 
-// heads creates n heads over i leaves each; where keys says so, another key takes over from the first.
+// heads is a chain of signed heads. Each added head covers seven leaves more than the one before it.
 type heads struct {
 	*testing.T
 	last approvers.Head

@@ -41,7 +41,8 @@ func ToolWords(name string) string {
 	return string(text)
 }
 
-// Telling is what the name of an argument says about a call. Lower values are more important.
+// Telling is the kind of information that an argument gives about a call, judged by the argument's name. Lower values
+// are more important.
 type Telling int
 
 // The kinds of arguments.
@@ -73,8 +74,8 @@ const (
 	madeArguments = 3
 )
 
-// MadeHeadline makes the headline of a call from the tool's title, or the words of its name, and its most telling
-// arguments. order lists the arguments that the tool needs. Secret values are left out.
+// MadeHeadline makes the headline of a call from the tool's title, or the words of the tool's name, and the call's most
+// telling arguments. order lists the arguments that the tool requires. Secret values are left out.
 func MadeHeadline(title, tool string, order []string, args json.RawMessage, secrets []string) string {
 	head := strings.TrimRight(strings.TrimSpace(title), ".:")
 	if head == "" || utf8.RuneCountInString(head) > maxMade/2 || strings.ContainsAny(head, "\n\r") {
@@ -125,10 +126,10 @@ type argument struct {
 	raw  json.RawMessage
 }
 
-// subjectArgument is the argument that says what a call is about. It is empty if there is none.
+// subjectArgument is the argument that names what a call is about. It is empty if there is none.
 type subjectArgument struct{ name, value string }
 
-// subjectOf returns the argument that says what a call is about: an id, or a name.
+// subjectOf returns the argument that names what a call is about: an id, or a name.
 func subjectOf(args json.RawMessage, secrets []string) subjectArgument {
 	for _, m := range topLevel(args) {
 		if value := m.short(); Tells(m.name, TellsSubject) && value != "" && !HoldsSecret(secrets, m.name) {
@@ -207,7 +208,7 @@ func nameIn(text string) string {
 	return ""
 }
 
-// nameSubject adds the name of its subject to a made headline.
+// nameSubject adds the subject's name to a headline that MadeHeadline made.
 func nameSubject(headline string, subject subjectArgument, name string) string {
 	if subject.value == "" || name == "" || name == subject.value {
 		return headline

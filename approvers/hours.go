@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Hours are a role's working hours. Outside of them the clocks of its stages stop.
+// Hours are a role's working hours. Outside of them, the clocks of the role's stages stop.
 type Hours struct {
 	Zone     *time.Location
 	Days     [7]bool       // by time.Weekday
@@ -14,13 +14,13 @@ type Hours struct {
 	Outside  Outside
 }
 
-// Outside says what happens to a request that arrives outside of working hours.
+// Outside is the treatment of a request that arrives outside of working hours.
 type Outside string
 
 // The ways to treat such a request.
 const (
 	OutsideWaits     Outside = "wait"     // the clocks stand still until the role works again
-	OutsideEscalates Outside = "escalate" // the lead is notified at once
+	OutsideEscalates Outside = "escalate" // the lead is notified immediately
 )
 
 // maxDays limits the search for the next working time. Beyond it, all time counts as working time.
@@ -59,7 +59,7 @@ func (h *Hours) at(y int, m time.Month, d int, since time.Duration) time.Time {
 	return t
 }
 
-// After returns when d of working time will have passed since t. Without hours, all time is working time.
+// After returns the time at which d of working time has passed since t. Without hours, all time is working time.
 func (h *Hours) After(t time.Time, d time.Duration) time.Time {
 	if h == nil {
 		return t.Add(d)

@@ -97,7 +97,7 @@ func TestLeftOutHours(t *testing.T) {
 		if got := h.After(at.Add(-3*hour), time.Minute); !got.Equal(at.Add(time.Minute)) {
 			t.Errorf("%s: a minute is through at %s; want %s", zoneName, got, at.Add(time.Minute).UTC())
 		}
-		gone := everyDay(t, zoneName, 2*hour+10*time.Minute, 2*hour+50*time.Minute) // the whole shift is left out
+		gone := everyDay(t, zoneName, 2*hour+10*time.Minute, 2*hour+50*time.Minute) // the change of clocks skips the whole shift
 		if gone.Open(at) || gone.Open(at.Add(-30*time.Minute)) || gone.Open(at.Add(30*time.Minute)) {
 			t.Errorf("%s: a shift that does not exist is worked", zoneName)
 		}

@@ -39,7 +39,7 @@ type Identity struct {
 	Local   string // their user id in the workspace if the enterprise uses another id for them; otherwise empty
 	Name    string
 	Email   string   // in lower case; empty when unknown, or where the policy does not count it
-	Groups  []string // ids and handles of the user groups that the person is in, of those that the policy names
+	Groups  []string // ids and handles of the person's user groups, as far as the policy names them
 	Deleted bool     // deactivated account
 	Guest   bool     // single- or multi-channel guest
 	Foreign bool     // stranger, or of another workspace or enterprise
@@ -69,8 +69,8 @@ func (r Role) Holds(who Identity) bool {
 	return false
 }
 
-// names reports whether the policy still lists a person among the role's members, as far as it can tell without Slack:
-// members by user group or e-mail address are known only at the click.
+// names reports whether a person may still be a member of the role, as far as the policy shows without Slack. If the
+// role has members by user group or e-mail address, it returns true: those people are known only at the click.
 func (r Role) names(who PersonID) bool {
 	for _, m := range r.Members {
 		if m.Kind != MemberUser || m.Value == who.User() {

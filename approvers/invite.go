@@ -23,9 +23,9 @@ func (r Request) invites(who PersonID) bool {
 	return slices.ContainsFunc(r.Invited, func(i Invite) bool { return i.Who == who })
 }
 
-// Peer returns the role under which a person could replace the current stage's own people. Its tool list has the tool.
-// Its ceiling is at least the lowest of the stage's roles, and at the last stage at least the risk. If the stage asks
-// for a user group, the person must be in it.
+// Peer returns the role under which a person could replace the current stage's own people. The role's tool list has the
+// tool. The role's ceiling is at least the lowest ceiling of the stage's roles and, at the last stage, at least the
+// call's risk. If the stage asks for a user group, the person must be in it.
 func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}

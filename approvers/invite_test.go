@@ -129,7 +129,7 @@ func TestHandOnLowersNoQuorum(t *testing.T) {
 	}
 	_, _, denied := r.Approve(deciding(p, start), actionBy(r, onNight, start))
 	wantDenied(t, denied, approvers.DeniedNotMember)
-	// The last stage needs a ceiling for the call's risk: a lead can't stand in for a director.
+	// The last stage needs a ceiling at the call's risk: a director can't hand the request on to a trainee.
 	_, _, denied = r.HandOn(deciding(p, start), actionBy(r, onFin1, start), onTrainee)
 	wantDenied(t, denied, approvers.DeniedNotPeer)
 	if denied.Need != approvers.Critical {
@@ -159,7 +159,8 @@ func TestHandOnStaysInTheGroup(t *testing.T) {
 	}
 }
 
-// At the last stage a stand-in needs a ceiling for the call's risk, even if one of the stage's roles is below it.
+// At the last stage, a colleague to whom a request is handed on needs a ceiling at the call's risk, even if one of the
+// stage's roles is below that risk.
 func TestHandOnIsBoundByTheRisk(t *testing.T) {
 	p := twoLeads()
 	p.Tools[5].Risk, p.Tools[5].Stages[0].Quorum = approvers.Critical, 1

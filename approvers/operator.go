@@ -5,7 +5,8 @@ import "slices"
 // An operator acts at the command line, without Slack. They hold no role and approve for no stage: they may stop any
 // call, but allow one only if the policy allows break glass for its tool. Records name the operator by their login.
 
-// Operates returns the identity of an operator. Its name marks the person as an operator wherever people read it.
+// Operates returns the identity of an operator. Wherever people read the name in it, they see that the person is an
+// operator.
 func Operates(who PersonID) Identity { return Identity{ID: who, Name: "operator " + who.Login()} }
 
 // BreakGlass records an operator's approval in place of all remaining stages. The current policy must allow this for

@@ -152,7 +152,7 @@ func TestBreakGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 func TestOverrule(t *testing.T) {
 	p := example()
 	pending := open(t, p, "issue_refund", large)
-	p.Tools[5].Rules[0].Stages[0].Rejects = 3 // how many people it takes is not the operator's concern
+	p.Tools[5].Rules[0].Stages[0].Rejects = 3 // an operator's rejection ends the request alone
 	pending = mustApprove(t, p, pending, onLead, start)
 	r, _, denied := pending.Overrule(deciding(p, start), approvers.Action{Who: operator, At: start, Reason: "a flood"})
 	if denied != nil || r.State != approvers.Rejected || r.ClosedBy != operator.ID || r.Reason != "a flood" {

@@ -22,7 +22,7 @@ const (
 // their pinned definitions. It changes with the tools, and changes the policy in force.
 type Overlay struct {
 	Presumed   map[string]Presumption // tools that the policy does not name
-	Distrusted map[string]string      // why, as a part of a sentence
+	Distrusted map[string]string      // by tool: the reason, as a part of a sentence
 }
 
 // Presumption is a risk derived from a trusted source's annotations.

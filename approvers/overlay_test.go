@@ -165,7 +165,7 @@ func TestPresumptionsNeverTouchNamedTools(t *testing.T) {
 	})
 }
 
-// Less trust never makes any part of a tool's policy looser, for any agent.
+// To distrust a tool never makes any part of its policy looser, for any agent.
 func TestDistrustNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t, 0)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Call is a tool call in the form that the policy plans.
+// Call is a tool call as [Policy.Plan] takes it.
 type Call struct {
 	Tool       string
 	Effect     Effect // what a run can do; empty counts as Unprotected
@@ -15,7 +15,7 @@ type Call struct {
 	Authors    []PersonID // everybody whose messages the model received
 }
 
-// Verdict says whether a call runs, waits or is refused.
+// Verdict is what a plan decides about a call: it runs, waits, is refused, or is only observed.
 type Verdict string
 
 // The verdicts.
@@ -33,7 +33,7 @@ type Plan struct {
 	Risk       Risk       `json:"risk"`
 	Stages     []Stage    `json:"stages,omitempty"`
 	Routed     bool       `json:"routed,omitempty"` // the stage was chosen by ceiling, not named by the policy
-	Known      bool       `json:"known"`            // the policy names the tool
+	Known      bool       `json:"known"`            // the policy names the tool, or the tool is built in
 	Why        []string   `json:"why"`              // the reasons in the policy's own words, for cards and explain
 	Requesters []PersonID `json:"requesters"`       // who may not decide
 	SelfOK     bool       `json:"self_ok,omitempty"`
@@ -112,8 +112,8 @@ func (p *Policy) AskFor(c Call, limit Limit) Plan {
 	return p.askAnyway(c, fmt.Sprintf("more than %s automatic runs in this conversation", limit))
 }
 
-// RetryPlan plans a repeated call when the outcome of an earlier run is unknown. It needs approval, even if the policy
-// would run it automatically.
+// RetryPlan plans a repeated call when the outcome of an earlier run is unknown. The call needs approval, even if the
+// policy would run it automatically.
 func (p *Policy) RetryPlan(c Call) Plan {
 	return p.askAnyway(c, "it is unknown whether an earlier run happened")
 }
@@ -197,7 +197,7 @@ func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 
 // unsatisfiable returns why the named stages can never be passed, or "".
 func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
-	able := make([]Stage, 0, len(plan.Stages)) // the stages without the roles whose people don't count
+	able := make([]Stage, 0, len(plan.Stages)) // each stage with only those roles whose people count
 	for i, s := range plan.Stages {
 		roles, problem := plan.able(p, tool, i, s)
 		if problem != "" {
@@ -212,7 +212,7 @@ func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
 	return ""
 }
 
-// able returns the roles whose people can pass a stage. The second result says why there are too few people, or is "".
+// able returns the roles whose people can pass a stage. The second result is the reason why too few people can, or "".
 func (plan *Plan) able(p *Policy, tool string, i int, s Stage) (roles []string, problem string) {
 	for _, name := range s.Roles() {
 		r, ok := p.Role(name)

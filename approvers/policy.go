@@ -12,7 +12,7 @@ import (
 // reload makes a new one.
 type Policy struct {
 	Hash        string // names the version in plans and in the audit: SHA-256 in hex of the file's bytes, and of the overlay if there is one
-	Mode        Mode   // Observe: for the whole bot
+	Mode        Mode   // if it is Observe, it applies to every tool
 	Defaults    Defaults
 	Tools       []ToolPolicy // in file order
 	Approvers   []Role       // in file order, which breaks routing ties
@@ -33,7 +33,7 @@ type Policy struct {
 	overlay        Overlay // see With
 }
 
-// Mode says whether calls with effects run.
+// Mode determines whether calls with effects run.
 type Mode string
 
 // The modes. In observe mode no call with effects runs, and people see who would have been asked.
@@ -60,7 +60,7 @@ type Caps struct {
 	Approver  int   // open cards in one place; further requests wait in the card queue and need a typed value
 }
 
-// Retention says how long data is kept after its last change. Zero: forever.
+// Retention is the time for which data is kept after its last change. Zero: forever.
 type Retention struct {
 	Conversations time.Duration // what people wrote, arguments, results and what was shown, the audit's payloads included
 	Records       time.Duration // the audit's records; at least as long as Conversations
@@ -109,22 +109,22 @@ type ToolPolicy struct {
 	Reminders     int
 	Repeat        int
 	OnExpiry      OnExpiry
-	SelfApproval  bool // a requester may decide too; off unless the operator names it
-	Blind         bool // masked values need not be revealed before an approval; off unless the operator names it
-	BreakGlass    bool // the operator may approve at the command line, for the stages that remain; off unless named
+	SelfApproval  bool // a requester may decide too; off unless the policy sets it
+	Blind         bool // masked values need not be revealed before an approval; off unless the policy sets it
+	BreakGlass    bool // the operator may approve at the command line, for the stages that remain; off unless the policy sets it
 	Mode          Mode
 	Grants        GrantTerms // zero: no grants
 	Secrets       []string   // masked arguments, in addition to those that the tool's schema marks
 	TrustAfter    int        // a grant is offered after this number of consecutive calls that were approved unchanged; zero: never
 }
 
-// OnExpiry says what happens to a stage that nobody decided in time.
+// OnExpiry is the treatment of a stage that nobody decided in time.
 type OnExpiry string
 
 // The outcomes of silence. None of them approves.
 const (
 	ExpiryRejects   OnExpiry = "reject"
-	ExpiryEscalates OnExpiry = "escalate" // the next lead is added and the stage gets its time again, until the chain ends: then it is rejected
+	ExpiryEscalates OnExpiry = "escalate" // the next lead is added and the stage gets its time again; after the last lead, the request is rejected
 )
 
 // GrantTerms limit the grants that approvers may give for a tool.
@@ -139,8 +139,7 @@ type GrantTerms struct {
 func (g GrantTerms) Allowed() bool { return g.Uses > 0 && g.Within > 0 }
 
 // Preview describes a call for people. Text is the policy's own template; By is a tool that makes a preview in
-// addition, or instead. No is a condition on that preview: if it is true, the preview says that the call would not
-// succeed.
+// addition, or instead. No is a condition on that tool's preview: if it is true, the call would not succeed.
 type Preview struct {
 	Text   string
 	Render func(args map[string]any) (string, error)
@@ -154,7 +153,7 @@ type Limit struct {
 	Per   time.Duration
 }
 
-// Rule adds to a tool policy for the calls whose facts match.
+// Rule adds requirements to a tool's policy, for the calls whose facts match.
 type Rule struct {
 	When    Condition
 	Risk    Risk // zero: unchanged
@@ -214,7 +213,7 @@ type Role struct {
 // CardsDM is the value of Role.Cards that sends each member the card by direct message.
 const CardsDM = "dm"
 
-// MemberKind says how a member is named in the policy.
+// MemberKind is the way in which the policy names a member.
 type MemberKind string
 
 // The three ways to name a member.
@@ -264,8 +263,9 @@ type Override struct {
 	Glass   *bool // whether break glass is allowed for the tool
 }
 
-// Tool returns the tool's policy for an agent. For a tool that the policy does not name, ok is false and the policy is
-// that of unknown tools, or the one presumed from its source. A distrusted tool gets the strictest policy in any case.
+// Tool returns the tool's policy for an agent. For a tool that is neither named in the policy nor built in, ok is
+// false, and the policy is that of unknown tools, or the one presumed from the tool's source. A distrusted tool gets
+// the strictest policy in any case.
 func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	t = p.Defaults.UnknownTool
 	t.Name = name
@@ -404,7 +404,7 @@ type index struct {
 	tools  map[string]int
 	roles  map[string]int
 	byTool map[string][]int // roles that name the tool, by rising ceiling, then file order
-	all    []int            // roles whose list is "*", likewise
+	all    []int            // roles whose list is "*", in the same order
 }
 
 // Indexed returns the policy with an index, which makes routing fast with many tools and approvers and changes no
@@ -492,7 +492,7 @@ const (
 	ToolReadResult    = "read_result"     // the rest of a result whose beginning the model has
 )
 
-// BuiltIn returns the default policy of a built-in tool, for when the operator's policy does not name it.
+// BuiltIn returns the default policy of a built-in tool. It applies if the operator's policy does not name the tool.
 func BuiltIn(tool string) (ToolPolicy, bool) {
 	if tool != ToolAskPeople && tool != ToolAboutTheAsker && tool != ToolReadResult {
 		return ToolPolicy{}, false
@@ -514,7 +514,7 @@ func Day(t time.Time) (began, ends time.Time) {
 	return began, began.Add(24 * time.Hour)
 }
 
-// Reached reports whether n runs in the window use the limit up.
+// Reached reports whether n runs in the window use up the limit.
 func (l Limit) Reached(n int) bool { return l.Count > 0 && n >= l.Count }
 
 func (l Limit) String() string {

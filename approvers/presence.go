@@ -21,13 +21,15 @@ func (p *Presence) here() *Presence {
 	return p
 }
 
-// decided reports whether the person has decided the current stage, or can no longer be counted.
+// decided reports whether the person has decided the current stage, or has approved an earlier one and is counted
+// there.
 func (r Request) decided(who PersonID) bool {
 	return r.counted(who) || slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == who })
 }
 
 // TurnOf returns since when a person may decide the current stage: since it began, since it was handed on to them, or
-// since escalation added their role. It returns false if they may not decide, or have.
+// since escalation added their role. It returns false if the person may not decide the stage, or has decided it
+// already.
 func (r Request) TurnOf(p *Policy, who Identity) (since time.Time, ok bool) {
 	if !r.awaits(p, who) {
 		return time.Time{}, false
@@ -65,7 +67,7 @@ func (r Request) awaits(p *Policy, who Identity) bool {
 
 // ResolveAvailability checks which of the stage's people can be reached now. It invites stand-ins who have the
 // authority of a peer. If nobody can be reached, it makes the escalation due. Outside of working hours it sets the next
-// check to the time when the first role works.
+// check to the time at which the first role starts work.
 func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Request, []Event) {
 	var events []Event
 	if r.State != Pending || r.late(in.Now) {
@@ -100,7 +102,7 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 	return r, append(events, AvailabilityResolved{})
 }
 
-// LeadCall says why a lead was asked before the escalation was due. It is recorded if people of the stage are
+// LeadCall is the reason why a lead was asked before the escalation was due. It is recorded if people of the stage are
 // deactivated, or if nobody may decide the stage. If people are only away or in do-not-disturb, it is not recorded.
 type LeadCall struct {
 	Lead        string        `json:"lead"`
@@ -114,8 +116,8 @@ type Deactivated struct {
 	Name string   `json:"name"`
 }
 
-// callOf returns the request's lead calls, with that of this lead added or replaced. If there is nothing to say about
-// this lead, its call is left out.
+// callOf returns the request's lead calls, with the call of this lead added or replaced. If there is no reason to
+// record for this lead, the lead's call is left out.
 func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
 	for _, one := range people {
@@ -130,12 +132,13 @@ func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	return append(calls, call)
 }
 
-// AwaitsAnybody reports whether one of the people may decide the current stage of a request and has not, present or not.
+// AwaitsAnybody reports whether the current stage of a request still waits for one of the people, whether they can be
+// reached or not.
 func AwaitsAnybody(r Request, p *Policy, people []Presence) bool {
 	return slices.ContainsFunc(people, func(one Presence) bool { return r.awaits(p, one.Who) })
 }
 
-// CallOf returns why a lead was asked before the time of the escalation. It returns false if there is nothing to say.
+// CallOf returns why a lead was asked before the time of the escalation. It returns false if no reason is recorded.
 func CallOf(r Request, lead string) (LeadCall, bool) {
 	i := slices.IndexFunc(r.Calls, func(c LeadCall) bool { return c.Lead == lead })
 	if i < 0 {

@@ -39,7 +39,7 @@ func TestResolveAvailability(t *testing.T) {
 		name    string
 		people  []approvers.Presence
 		invited []string
-		up      bool // the lead is told at once
+		up      bool // the lead is told immediately
 	}{
 		{"everybody is here", here(onLead), nil, false},
 		{"in do-not-disturb", []approvers.Presence{quiet(onLead, at.Add(hour))}, nil, true},
@@ -71,7 +71,7 @@ func TestResolveAvailability(t *testing.T) {
 				t.Errorf("invited %v, stored %v; want %v", invited, after.Invited, tt.invited)
 			}
 			if up := after.EscalateAt.Equal(at); up != tt.up {
-				t.Errorf("goes up at once: %t; want %t", up, tt.up)
+				t.Errorf("goes up immediately: %t; want %t", up, tt.up)
 			}
 			again, n := after.ResolveAvailability(deciding(p, at), append(tt.people, here(identities(after.Invited)...)...))
 			if len(invites(n)) != 0 || len(again.Invited) != len(after.Invited) {
@@ -140,8 +140,8 @@ func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
 	}
 }
 
-// TestAvailabilityWithoutALead checks that without a lead nobody is told, and that this does not use up the rounds of
-// an exhausted chain.
+// TestAvailabilityWithoutALead checks that without a lead nobody is told sooner, and that no repetition of the
+// escalation chain is used up.
 func TestAvailabilityWithoutALead(t *testing.T) {
 	p := policyWith(repeats(1))
 	r := open(t, p, "cancel_account", `{}`)
@@ -163,6 +163,6 @@ func TestSomebodyWhoHasDecided(t *testing.T) {
 	at := start.Add(time.Minute)
 	r = mustApprove(t, p, r, onLead, at)
 	if after, _ := r.ResolveAvailability(deciding(p, at), []approvers.Presence{here(onLead)[0], away(person("U0005"))}); !after.EscalateAt.Equal(at) {
-		t.Errorf("escalates at %s; want at once", after.EscalateAt)
+		t.Errorf("escalates at %s; want immediately", after.EscalateAt)
 	}
 }

@@ -14,7 +14,7 @@ type decisionOracle struct {
 	hash    string // of the policy that need is for
 	state   approvers.State
 	stage   int
-	words   []word   // the last word of each person at each stage, over the arguments as they are now
+	words   []word   // each person's last decision at each stage, about the current arguments
 	leads   []string // whom escalation added to the stage
 	invited []approvers.PersonID
 	handed  map[int][]approvers.PersonID // the people to whom each stage was handed on: if the stage begins again, they are invited again

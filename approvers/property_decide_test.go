@@ -11,8 +11,8 @@ import (
 	"countersign/approvers"
 )
 
-// drawAction is a person's action, received some minutes ago, perhaps on a card that shows other arguments. valid says
-// whether it came in time.
+// drawAction is a person's action, received some minutes ago, perhaps on a card that shows other arguments. valid
+// reports whether the action came in time, fresh whether the card shows the current arguments.
 func (w *propertyFixture) drawAction(t *rapid.T) (who approvers.Identity, m approvers.Action, valid, fresh bool) {
 	who = one(t, "who", w.people...)
 	m = actionBy(w.r, who, w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "ago"))*time.Minute))
@@ -58,7 +58,8 @@ func (w *propertyFixture) approve(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// given records an approval. It was given by one of the roles that have the authority for it.
+// given records an approval. It fails the test if the approval was not given by one of the roles that have the
+// authority for it.
 func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
 	d := after.Decisions[len(after.Decisions)-1]
 	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {
@@ -181,8 +182,8 @@ func (w *propertyFixture) open() bool {
 	return w.state == approvers.Pending || w.state == approvers.Approved
 }
 
-// revoke takes an approval back. People who approved can do this. After the last approval, everybody who could still
-// decide can, too.
+// revoke takes an approval back. People who approved can do this. After the last approval, so can everybody who may
+// decide the last stage.
 func (w *propertyFixture) revoke(t *rapid.T) {
 	w.refresh(t)
 	who, m, _, _ := w.drawAction(t)

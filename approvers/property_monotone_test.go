@@ -19,9 +19,9 @@ import (
 //
 // There is one exception. The ceiling applies to the last stage only, and routing asks other roles if a ceiling is
 // lowered. So if the policies have different last stages, or the same stages in another order, or only the stricter one
-// names stages, the same people may not fit into the stages of the policy before. They must then be enough for each of
-// its stages by themselves, and one of them must have the authority for the call's risk. -rapid.checks=N runs twenty
-// times N cases.
+// names stages, the same people may not fit into the stages of the policy before. Then it must be possible to fill all
+// places of those stages with these people, each person once, and one of them must have the authority for the call's
+// risk. -rapid.checks=N runs twenty times N cases.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
@@ -57,8 +57,8 @@ type trial struct {
 	up     bool // everybody above is told before anybody decides
 	looks  bool // people have masked values revealed before they approve
 
-	// unasked says that nobody has clicked since the policy changed, so Slack was not asked about people's groups and
-	// addresses.
+	// unasked is set if nobody has clicked since the policy changed, so that Slack was not asked about people's groups
+	// and addresses.
 	unasked bool
 }
 
@@ -72,7 +72,7 @@ func (c *trial) open(p *approvers.Policy) approvers.Request {
 	return c.told(p, r)
 }
 
-// told tells all leads who can be told. It takes no time.
+// told escalates to all leads who can be told, without letting time pass.
 func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request {
 	if !c.up || r.State != approvers.Pending {
 		return r
@@ -96,7 +96,7 @@ func (c *trial) approve(p *approvers.Policy, r approvers.Request, who approvers.
 	return c.told(p, after), denied == nil
 }
 
-// allTry lets everybody approve who may, until nobody else can.
+// allTry lets everybody who may approve do so, until nobody else can.
 func (c *trial) allTry(p *approvers.Policy, r approvers.Request) approvers.Request {
 	for more := true; more && r.State == approvers.Pending; {
 		more = false
@@ -141,8 +141,8 @@ func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 	return "by the same people"
 }
 
-// sameLast reports whether the last stage is for the same people as before. It may also be for fewer people if the same
-// is true of each stage before it.
+// sameLast reports whether the last stage is for the same people as before. If it is for fewer people, each stage
+// before it must also be for the same people as before, or for fewer.
 func sameLast(before, now approvers.Plan) bool {
 	for back := 1; back <= len(before.Stages) && back <= len(now.Stages); back++ {
 		a, b := before.Stages[len(before.Stages)-back], now.Stages[len(now.Stages)-back]
@@ -210,7 +210,8 @@ func (c *trial) holds(r approvers.Role, who approvers.Identity) bool {
 	return holds(r, who) || c.unasked && slices.ContainsFunc(r.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser })
 }
 
-// asked lists the roles whose people may come to decide a stage before the last.
+// asked lists the roles whose people may decide a stage that is not the last one, in some cases only after an
+// escalation.
 func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.Role) {
 	a := decisionOracle{call: c.call, need: reading{stages: []approvers.Stage{s, {}}}}
 	if s.Approver == "" {
@@ -254,8 +255,8 @@ func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 	}
 }
 
-// against lets people approve and reject in one order under both policies, where the second needs fewer rejections. The
-// second must not let through more than the first.
+// against lets people approve and reject in the same order under both policies. The second policy needs fewer
+// rejections to end a request, and must not let through more than the first.
 func (c *trial) against(t *rapid.T, p, q *approvers.Policy) {
 	if p.Plan(c.call).Verdict != approvers.Ask {
 		return

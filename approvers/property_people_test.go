@@ -110,7 +110,7 @@ func (w *propertyFixture) awaited(who approvers.Identity) bool {
 }
 
 // resolveAvailability checks who can be reached. A stand-in joins the stage by a role of their own. If nobody can be
-// reached, the lead is told at once, or when somebody works again.
+// reached, the lead is told immediately. Outside of working hours, availability is checked again when somebody works.
 func (w *propertyFixture) resolveAvailability(t *rapid.T) {
 	w.refresh(t)
 	people := w.drawPresence(t)

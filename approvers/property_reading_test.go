@@ -45,8 +45,7 @@ func settings(p *approvers.Policy, tool, agent string) approvers.ToolPolicy {
 	return t
 }
 
-// overridden applies an agent's override to the tool's settings. If a setting is protected, only a stricter value
-// applies.
+// overridden applies an agent's override to the tool's settings. If the tool is protected, only stricter values apply.
 func overridden(t approvers.ToolPolicy, o approvers.Override, protected bool) approvers.ToolPolicy {
 	if o.Risk != 0 && (!protected || o.Risk > t.Risk) {
 		t.Risk = o.Risk
@@ -130,7 +129,7 @@ func byCeiling(p *approvers.Policy, tool string) []approvers.Role {
 	return roles
 }
 
-// groupAlone adds to a stage that names only a user group the roles by which the group's members decide.
+// groupAlone completes a stage that names only a user group: it adds the roles by which the group's members decide.
 func groupAlone(p *approvers.Policy, tool string, s approvers.Stage, last bool, risk approvers.Risk) approvers.Stage {
 	s.Or = nil
 	for _, role := range byCeiling(p, tool) {
@@ -190,7 +189,7 @@ func (n reading) barred() []approvers.PersonID {
 }
 
 // possible reports whether there could be people who pass all stages, each person counted once. The members of a user
-// group and the owner of an address are only known at the click, so a role that names one could contain anybody.
+// group and the owner of an address are only known at the click, so a role with such a member could contain anybody.
 func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.Stage) bool {
 	var places [][]string
 	for i, s := range stages {

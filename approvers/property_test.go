@@ -182,7 +182,8 @@ func (w *propertyFixture) refresh(t *rapid.T) {
 	w.check(t)
 }
 
-// sooner reports whether a time is not later than another; zero times count as none.
+// sooner reports whether at is not later than was. It also returns true if one of them is zero, which means that there
+// is no time.
 func sooner(at, was time.Time) bool { return at.IsZero() || was.IsZero() || !at.After(was) }
 
 // next lists the states that may follow a state.

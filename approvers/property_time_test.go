@@ -80,7 +80,7 @@ func (w *propertyFixture) through(names []string, at time.Time, d time.Duration)
 	for _, r := range roles {
 		sum := worked(r.Hours, w.now, at)
 		if sum > d {
-			return false // it was through before
+			return false // the role had worked for d before that time
 		}
 		first = first || sum == d && atWork(r.Hours, at.Add(-time.Nanosecond))
 	}
@@ -99,8 +99,8 @@ func (w *propertyFixture) checkBegun(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// checkEscalation compares the time of the next escalation with the model: at once if those who were told last don't
-// work and their roles escalate outside working hours; never if nobody is left to tell.
+// checkEscalation compares the time of the next escalation with the model: immediately if those who were told last
+// don't work and their roles escalate outside working hours; never if nobody is left to tell.
 func (w *propertyFixture) checkEscalation(t *rapid.T) {
 	times := w.times()
 	at, up := w.r.EscalateAt, len(w.up(w.policy)) > 0

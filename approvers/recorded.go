@@ -123,7 +123,7 @@ func (r Request) otherDecision(said recording) string {
 	return ""
 }
 
-// undecided compares the decisions and the state.
+// undecided compares the decisions and the state of an open request with the record.
 func (r Request) undecided(said recording) string {
 	if len(said.decided) != len(r.Decisions) {
 		return fmt.Sprintf("it has %d decisions, and %d were recorded", len(r.Decisions), len(said.decided))

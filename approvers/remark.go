@@ -25,7 +25,7 @@ type Remark struct {
 	Text string     `json:"text"`
 	At   time.Time  `json:"at"`
 
-	MessageTS   string       `json:"message_ts,omitempty"` // of an answer that was written in the thread; empty: in the form
+	MessageTS   string       `json:"message_ts,omitempty"` // the message of an answer that was written in the thread; empty: it was written in the form
 	MessageEdit *MessageEdit `json:"reworded,omitempty"`   // a later edit or deletion of that message; Text stays as it was
 }
 
@@ -38,7 +38,7 @@ func (r Request) Answered(question int) bool {
 }
 
 // Say adds an approver's question or comment, in Action.Reason. People who may decide now can do this, and so can
-// people whose approval of an earlier stage counts. It changes no decision and stops no clock.
+// people whose approval of an earlier stage counts. A remark changes no decision and stops no clock.
 func (r Request) Say(in DecisionContext, m Action, kind RemarkKind) (Request, []Event, *Denied) {
 	if denied := r.waits(m); denied != nil {
 		return r, nil, denied
@@ -68,7 +68,7 @@ func (r Request) speakingRole(p *Policy, who Identity) (string, *Denied) {
 	return "", denied
 }
 
-// Reply answers a question. Requesters can, once per question.
+// Reply answers a question. Only requesters can do this, and only once per question.
 func (r Request) Reply(in DecisionContext, m Action, question int) (Request, []Event, *Denied) {
 	if denied := r.waits(m); denied != nil {
 		return r, nil, denied
@@ -85,9 +85,9 @@ func (r Request) Reply(in DecisionContext, m Action, question int) (Request, []E
 	return r.remark(Remark{Kind: Answer, To: question, By: m.Who.ID, Name: m.Who.Name, Text: m.Reason, At: in.Now, MessageTS: m.Written})
 }
 
-// RecordAnswerEdit records that the message in which an answer was written was edited or deleted. The answer stays as it
-// was given. RecordAnswerEdit returns false if the message answered no question of an open request, or this is already
-// known.
+// RecordAnswerEdit records that the message in which an answer was written was edited or deleted. The answer stays as
+// it was given. RecordAnswerEdit returns false if the message answered no question of an open request, or if the edit
+// is already recorded.
 func RecordAnswerEdit(r Request, ts string, w MessageEdit) (Request, []Event, bool) {
 	i := slices.IndexFunc(r.Remarks, func(m Remark) bool { return m.Kind == Answer && m.MessageTS != "" && m.MessageTS == ts })
 	if i < 0 || !r.State.Open() || !w.After(r.Remarks[i].MessageEdit) {

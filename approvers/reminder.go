@@ -47,10 +47,10 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Remind returns the people to remind now, in a ReminderDue event: those who are present and have not decided. If a
-// reminder is due or the escalation chain has ended once more, these are all of them; otherwise those whose
-// do-not-disturb has ended. The reminder of a person in do-not-disturb is deferred until its end. A reminder because of
-// a gap is only for people who were asked before the gap. Remind returns false if nothing is due.
+// Remind returns the people to remind now, in a ReminderDue event. Only people who are present and have not decided are
+// reminded: all of them if a reminder is due or the escalation chain has ended once more, otherwise those whose
+// do-not-disturb has ended. The reminder of a person in do-not-disturb is deferred until do-not-disturb ends. A
+// reminder because of a gap is only for people who were asked before the gap. Remind returns false if nothing is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
 	next := r.RemindNext()
 	if r.State != Pending || next.IsZero() || in.Now.Before(next) || r.late(in.Now) {
@@ -85,7 +85,8 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 	return r, []Event{ReminderDue{People: told}}, true
 }
 
-// askedSinceGap reports whether the last reminder is because of a gap, and a person was asked only after it began.
+// askedSinceGap reports whether the last reminder is because of a gap, and the person was asked only after the gap
+// began.
 func askedSinceGap(r Request, p *Policy, who Identity) bool {
 	if r.Gap == nil || r.Gap.Reminder != r.Reminded+r.Told {
 		return false

@@ -59,8 +59,8 @@ func TestWhoHasDecidedIsNotReminded(t *testing.T) {
 	}
 }
 
-// TestReminderOfGap checks that only people who were asked before a gap are reminded because of it: nobody else can have
-// clicked in it.
+// TestReminderOfGap checks that only people who were asked before a gap are reminded because of it: nobody else can
+// have clicked in the gap.
 func TestReminderOfGap(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 3))
 	r := open(t, p, "issue_refund", `{"amount":900}`)
@@ -80,8 +80,8 @@ func TestReminderOfGap(t *testing.T) {
 	}
 }
 
-// TestDoNotDisturb checks that the reminder comes once do-not-disturb has ended, if the request still waits; if it was
-// extended, the reminder comes later.
+// TestDoNotDisturb checks that the reminder comes once do-not-disturb has ended, if the request still waits. If
+// do-not-disturb was extended, the reminder comes later.
 func TestDoNotDisturb(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 1))
 	r := open(t, p, "cancel_account", `{}`)

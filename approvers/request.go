@@ -48,7 +48,7 @@ type Decision struct {
 	At        time.Time     `json:"at"`
 	Fallen    bool          `json:"fallen,omitempty"` // it no longer counts: the arguments or the policy changed, or the person changed their decision
 	Typed     bool          `json:"typed,omitempty"`  // a value was typed for it
-	Took      time.Duration `json:"took,omitempty"`   // since these arguments were shown there, at this stage; zero: not known
+	Took      time.Duration `json:"took,omitempty"`   // the time since the clicked message first showed these arguments, or since the stage began if that was later; zero: not known
 
 	WithoutToolPreview bool `json:"unforetold,omitempty"` // the tool preview was not ready
 
@@ -92,7 +92,7 @@ type Request struct {
 	Stage             int                `json:"stage"`               // index into Plan.Stages
 	Joined            []string           `json:"joined,omitempty"`    // roles that escalation added to the current stage
 	JoinedAt          []time.Time        `json:"joined_at,omitempty"` // when each of them was added
-	Calls             []LeadCall         `json:"calls,omitempty"`     // why some of them were added before the time of the escalation
+	Calls             []LeadCall         `json:"calls,omitempty"`     // why some of these roles were added before the time of the escalation
 	Invited           []Invite           `json:"invited,omitempty"`   // people who were added to the current stage
 	Handed            []Invite           `json:"handed,omitempty"`    // everybody to whom a stage was handed on by a colleague
 	Decisions         []Decision         `json:"decisions,omitempty"`
@@ -101,7 +101,7 @@ type Request struct {
 	Retry             *Retry             `json:"again,omitempty"`   // set if it repeats a call whose earlier outcome is unknown
 	StepUp            string             `json:"step_up,omitempty"` // why approval needs a typed value although the risk is not critical
 	Bundle            string             `json:"bundle,omitempty"`  // the card that it shares with other requests of its step; empty: none
-	Apart             bool               `json:"apart,omitempty"`   // it has its own card now; the bundle only says so
+	Apart             bool               `json:"apart,omitempty"`   // it has its own card now, which the bundle only mentions
 	QueuedAt          []string           `json:"lines,omitempty"`   // addresses whose card queue counts it, as an open card or as a waiting one
 	CreatedAt         time.Time          `json:"created_at"`
 	StageAt           time.Time          `json:"stage_at,omitzero"`    // when the current stage began
@@ -136,7 +136,7 @@ type AskFacts struct {
 	MessageEdit  *MessageEdit      `json:"reworded,omitempty"`   // a later edit or deletion of that message
 }
 
-// Action is one person's act on a request. At is when Slack delivered it.
+// Action is one person's act on a request. At is the time at which Slack delivered it.
 type Action struct {
 	Who       Identity
 	At        time.Time
@@ -149,7 +149,7 @@ type Action struct {
 	Written   string        // ts of the message in which it was written; empty: it was a click
 }
 
-// AsCall returns the request's call in the form that the policy plans, with the given arguments.
+// AsCall returns the request's call as [Policy.Plan] takes it, with the given arguments.
 func (r Request) AsCall(args map[string]any) Call {
 	return Call{
 		Tool: r.Tool, Effect: r.Effect, Requesters: r.Facts.Requesters, Authors: r.Facts.Authors,
@@ -185,13 +185,14 @@ func (r Request) Remark(i int) Remark {
 	return r.Remarks[i]
 }
 
-// last reports whether the request is at its last stage, which the ceiling binds.
+// last reports whether the request is at its last stage, the only one to which the ceiling applies.
 func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
 
 // Bundled reports whether the request is decided on a card that it shares with others of its step.
 func (r Request) Bundled() bool { return r.Bundle != "" && !r.Apart }
 
-// People returns everybody who asked for the request or took part in it, each once. The request is in their history.
+// People returns everybody who asked for the request or took part in it, each once. The request appears in the history
+// of these people.
 func (r Request) People() []PersonID {
 	out := slices.Clone(r.Facts.Requesters)
 	for _, d := range r.Decisions {
@@ -202,7 +203,7 @@ func (r Request) People() []PersonID {
 	return slices.DeleteFunc(slices.Compact(out), func(p PersonID) bool { return p == "" })
 }
 
-// WantsTyping reports whether approving it asks for a typed value.
+// WantsTyping reports whether an approval of the request needs a typed value.
 func (r Request) WantsTyping() bool { return r.Plan.Risk >= Critical || r.StepUp != "" }
 
 // ValidApprovals lists the approvals that count for the current arguments.
@@ -216,7 +217,7 @@ func (r Request) ValidApprovals() []Decision {
 	return out
 }
 
-// Against returns the rejections of a stage that count. With as many as the stage's limit, the request ends.
+// Against returns the rejections that count at a stage. Once there are as many as the stage's limit, the request ends.
 func (r Request) Against(stage int) []Decision {
 	var out []Decision
 	for _, d := range r.Decisions {

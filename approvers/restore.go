@@ -11,7 +11,7 @@ func LostTrack(taken time.Time) string {
 		"; what happened after that is not known here, so it may have been decided, and run: check before it is asked for again"
 }
 
-// lostGuidance is the advice to the model about such a call.
+// lostGuidance is the advice to the model about a call that was open when the backup was made.
 const lostGuidance = "It is not known whether it was run. Do not call it again; tell the person that somebody has to check first."
 
 // LostResult is the model's result for a call that was open without a request.

@@ -167,8 +167,8 @@ func unfinished(e Execution, status Outcome, reason string, m *Modified, doubt s
 	return out.Text()
 }
 
-// Retry marks a request that repeats a call because the outcome of an earlier run is unknown. It goes through all
-// stages of its plan again.
+// Retry marks a request that repeats a call because the outcome of an earlier run is unknown. The request goes through
+// all stages of its plan.
 type Retry struct {
 	Execution string         `json:"execution"` // the earlier run
 	LostAt    time.Time      `json:"lost_at"`   // when the outcome was found to be unknown
@@ -179,8 +179,8 @@ type Retry struct {
 	FoundBy   PersonID       `json:"found_by,omitempty"`
 }
 
-// earlierRunNote returns the note for the model that an earlier run may have happened, whatever this one's outcome. It
-// returns "" if there was none or it is known not to have happened.
+// earlierRunNote returns a note for the model: that an earlier run of the call may have happened, too. It returns "" if
+// there was no earlier run, or if a person reported that it did not happen.
 func (a *Retry) earlierRunNote() string {
 	if a == nil || a.Found == ExecutionFailed {
 		return ""

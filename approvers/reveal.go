@@ -16,8 +16,8 @@ type Reveal struct {
 	Secrets []string `json:"secrets"` // the paths that were masked then
 }
 
-// MustReveal reports whether a person can approve the request only after its masked values were revealed to them. For
-// "" it reports whether this holds for everybody to whom nothing was revealed.
+// MustReveal reports whether a person can approve the request only after its masked values were revealed to them. If
+// who is "", it reports whether this holds for everybody to whom nothing was revealed.
 func (r Request) MustReveal(p *Policy, who PersonID) bool {
 	t, _ := p.Tool(r.Tool, r.Agent)
 	if t.Blind && r.Plan.Blind {
@@ -72,7 +72,7 @@ func (r Request) unrecordedReveal(chain []AuditRecord) bool {
 	})
 }
 
-// FactShownAs is the fact of an AuditShown record that says what showed the request: the kind of an outbox message,
+// FactShownAs is the fact of an AuditShown record that names what showed the request: the kind of an outbox message,
 // "view" (the last page of all arguments), "home" or ShownAsReveal. Its stored name is older.
 const FactShownAs = "surface"
 
@@ -105,8 +105,8 @@ func hasSecret(v any, secrets []string, path string) bool {
 	return false
 }
 
-// blindly returns the first masked argument that the grant does not fix to one value, or "". Nobody would have seen
-// that value in later calls.
+// blindly returns the first masked argument that the grant does not fix to one value, or "". In later calls, nobody
+// would see the value of that argument.
 func (g Grant) blindly(t ToolPolicy) string {
 	if t.Blind {
 		return ""

@@ -37,7 +37,7 @@ func revealed(t testing.TB, p *approvers.Policy, r approvers.Request, who approv
 	return out
 }
 
-// Masked values are seen by each person, for each set of arguments, before they approve.
+// Each person must see the masked values of the current arguments before approving them.
 func TestMaskedValuesAreRevealedBeforeAnApproval(t *testing.T) {
 	p := masking()
 	r := refundAsked(t, p, masked)
@@ -136,8 +136,8 @@ func TestBlindApprovalsFall(t *testing.T) {
 	}
 }
 
-// Arguments that a new policy masks were shown until then. So earlier approvals count, and later approvers must have
-// the values revealed.
+// If a new policy masks an argument, its value was shown until then. So earlier approvals count, and later approvers
+// must have the value revealed.
 func TestNewlyMaskedValues(t *testing.T) {
 	was, now := granting(), masking()
 	now.Hash = "policy-2"
@@ -162,7 +162,7 @@ func TestARevealIsForWhatWasMaskedThen(t *testing.T) {
 	}
 }
 
-// The operator reads the stored arguments at the command line, so breaking the glass needs no look.
+// The operator reads the stored arguments at the command line, so break glass needs no reveal.
 func TestBreakGlassNeedsNoReveal(t *testing.T) {
 	p := masking()
 	p.Tools[5].BreakGlass = true

@@ -28,7 +28,8 @@ type schemaWalk struct {
 	found []string
 }
 
-// maxSchemaDepth limits the walk through a recursive schema. Everything deeper is masked together with its parent.
+// maxSchemaDepth limits the walk through a recursive schema. Secrets that a schema marks deeper than this are not
+// found.
 const maxSchemaDepth = 32
 
 func (w *schemaWalk) walk(schema any, path []string, depth int) {

@@ -64,8 +64,8 @@ func (s Stage) Title(p *Policy) string {
 	return "@" + s.Group + " (" + title + ")"
 }
 
-// unionStages keeps a's order, appends the stages that only b has, and takes the stricter of common ones. Two stages of
-// one list are never merged.
+// unionStages keeps a's order, appends the stages that only b has, and takes the stricter values of stages that both
+// have. Two stages of one list are never merged.
 func unionStages(a, b []Stage) []Stage {
 	out := slices.Clone(a)
 	both := make([]bool, len(a))

@@ -47,9 +47,9 @@ const (
 	ToolPreviewTries = 3
 )
 
-// PreviewSource says which tool makes a preview, and how. The zero value makes none.
+// PreviewSource names the tool that makes a preview, and how it is called. The zero value makes none.
 type PreviewSource struct {
-	Tool     string          // a companion that only reads, called with the same arguments; empty for a dry run: the tool itself
+	Tool     string          // a companion that only reads, called with the same arguments; empty for a dry run, which calls the tool itself
 	Argument string          // dry run: this argument …
 	Value    json.RawMessage // … is set to this
 	Within   time.Duration   // zero: DefaultWithin
@@ -76,7 +76,7 @@ func (f *ToolPreview) unseen(at time.Time) bool {
 type PreviewAnswer struct {
 	Text  string // what the tool said
 	No    string // why the call would not succeed, if the caller knows; empty: the text is examined
-	Fault string // why the tool said nothing
+	Fault string // why the tool gave no preview
 }
 
 // RecordToolPreview records a tool preview, or why there is none. It changes nothing if the preview is for other
@@ -153,7 +153,7 @@ func given(raw json.RawMessage) bool {
 	return !slices.Contains([]string{"", "null", "false", `""`, "0", "[]", "{}"}, string(bytes.TrimSpace(raw)))
 }
 
-// sentenceIn returns the text of a member, or of the message of an object.
+// sentenceIn returns the text of a member or, if the member is an object, the text of the object's message.
 func sentenceIn(raw json.RawMessage) string {
 	var text string
 	var object struct {

@@ -12,8 +12,8 @@ type DecisionContext struct {
 	Now    time.Time
 }
 
-// Refresh updates the plan of a pending request after a policy change, to the union of both plans. It voids a request
-// that nobody could allow any more.
+// Refresh updates the plan of a pending request after a policy change, to the union of the old plan and the new one. It
+// voids a request that nobody could allow any more.
 func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Pending || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil
@@ -41,7 +41,7 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 		events = append(events, PlanChanged{})
 	}
 	r.Plan = plan
-	// Roles that are no longer leads of the stage's roles lose their say.
+	// Added roles that are no longer leads of the stage's roles can't decide any more.
 	r = r.keepLeads(in.Policy)
 	if len(r.Joined) != len(was.Joined) {
 		events = append(events, LeadsLeft{})
@@ -49,17 +49,17 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 	return r.rearm(in), events
 }
 
-// outgrownBy reports whether the plan invalidates the stages passed so far: a stage up to the current one or the risk
-// differs, or an approval is no longer valid.
+// outgrownBy reports whether the plan invalidates the stages passed so far: the risk differs, a stage up to the current
+// one differs, or an approval is no longer valid.
 func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 	return plan.Risk != r.Plan.Risk || !slices.EqualFunc(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1], Stage.Equal) ||
 		slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return !plan.takes(p, r, d) })
 }
 
-// takes reports whether an earlier approval is still valid. Its giver must not be barred. The role that gave the
-// authority must still name them, be able to reach the stage, cover the tool, and at the last stage have the ceiling.
-// If the policy no longer allows blind approvals, the masked values must have been revealed to them. An operator's
-// approval is valid as long as the policy allows break glass for the tool.
+// takes reports whether an earlier approval is still valid. The person who gave it must not be barred. The role that
+// gave the authority must still name the person, be able to reach the stage, list the tool and, at the last stage, have
+// a sufficient ceiling. If the policy no longer allows blind approvals, the masked values must have been revealed to
+// the person. An operator's approval is valid as long as the policy allows break glass for the tool.
 func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	if d.BreakGlass {
 		t, _ := p.Tool(r.Tool, r.Agent)
@@ -165,10 +165,10 @@ func (r Request) agreedBefore(who PersonID) bool {
 }
 
 // MaxDecisions limits the decisions of a request, well above the needs of stages. It stops people who keep changing
-// their minds. Beyond it the request can only be edited, withdrawn, or expire.
+// their minds. Beyond the limit, [Request.Approve] and [Request.Reject] are denied.
 const MaxDecisions = 60
 
-// count adds an approval. If the stage has its quorum then, the request goes to the next stage or is approved.
+// count adds an approval. If the stage then has its quorum, the request goes to the next stage or is approved.
 func (r Request) count(in DecisionContext, kind DecisionKind, role Role, m Action) (Request, []Event) {
 	r, decided := r.retractDecision(m.Who.ID).decide(m.decision(kind, role, r, in.Now))
 	if !r.Passed(r.Stage) {
@@ -205,8 +205,9 @@ func (m Action) decision(kind DecisionKind, role Role, r Request, now time.Time)
 	}
 }
 
-// Reject counts a rejection. It ends the request when the stage has as many as it asks for. A person who approved
-// before may still reject while the request is pending.
+// Reject counts a rejection. The request ends when the stage has as many rejections as its limit. A person who approved
+// before may still reject a pending request, except at a stage that needs several rejections, if the person approved an
+// earlier stage.
 func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied
@@ -235,7 +236,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 	return r, append([]Event{decided}, events...), denied
 }
 
-// Unbundle gives a request of a bundle its own card. Everybody who may decide it can.
+// Unbundle gives a request of a bundle its own card. Everybody who may decide the request can do this.
 func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *Denied) {
 	if r.State != Pending {
 		return r, nil, r.Over()
@@ -263,9 +264,9 @@ type Edited struct {
 }
 
 // Modify replaces the arguments. Earlier approvals no longer count, and the call is planned again. The editor must have
-// seen the masked values. Their own approval counts if they have the authority for the new plan's first stage and were
-// shown all arguments. If the call is critical now, they must also have typed the value, and its tool preview must not
-// be pending.
+// seen the masked values. The editor's own approval counts if they have the authority for the new plan's first stage
+// and were shown all arguments. If the call is critical now, they must also have typed the value, and its tool preview
+// must not be pending.
 func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied
@@ -323,8 +324,8 @@ func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason
 	return r.end(Withdrawn, who.ID, who.Name, "", reason, in.Now)
 }
 
-// Revoke ends a request for good before it runs, and needs a reason. People whose approval counts can revoke it. Once
-// it is approved, everybody who could decide its last stage can, too.
+// Revoke ends a request for good before its call runs. A reason is required. People whose approval counts can revoke
+// the request. Once it is approved, everybody who may decide its last stage can do this, too.
 func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if r.State == Consumed {
 		return r, nil, &Denied{Code: DeniedStarted}

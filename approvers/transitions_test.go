@@ -344,7 +344,7 @@ func TestWithdraw(t *testing.T) {
 	}
 	after, _, denied = r.Withdraw(deciding(p, start), bystander, true, "")
 	if denied != nil || after.State != approvers.Withdrawn {
-		t.Errorf("the next waiting closure: %s, %v", after.State, denied)
+		t.Errorf("withdrawn by somebody whose message waits: %s, %v", after.State, denied)
 	}
 	approved := mustApprove(t, p, r, onLead, start)
 	if after, _, denied = approved.Withdraw(deciding(p, start), asker, false, ""); denied != nil || after.State != approvers.Withdrawn {

@@ -71,7 +71,7 @@ type Inclusion struct {
 	Path tlog.RecordProof
 }
 
-// Prove returns the proofs that the tree of the given size contains the leaves, in their order.
+// Prove returns one proof for each leaf, in the same order: that the tree of the given size contains the leaf.
 func Prove(size uint64, leaves Leaves, of ...uint64) ([]Inclusion, error) {
 	r := remembered{leaves, map[int64]tlog.Hash{}}
 	out := make([]Inclusion, len(of))

@@ -38,7 +38,7 @@ func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 		return Trust{}, Grant{}, false
 	}
 	bounds, why := p.Grants.bounds(values, nil)
-	if why != "" || !p.Blind && HasSecrets(r.Args, Secrets(r.Secrets, p.Secrets)) { // who accepts an offer is not shown masked values
+	if why != "" || !p.Blind && HasSecrets(r.Args, Secrets(r.Secrets, p.Secrets)) { // the person who accepts an offer is not shown masked values
 		return t, Grant{}, false
 	}
 	t = t.add(Trust{ToolHash: r.ToolHash, Terms: p.Grants, Args: names(values), Bounds: bounds, Risk: max(p.Risk, r.Plan.Risk)})

@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// ran is a request for a refund that was approved as it was and run.
+// ran returns a request that was approved unchanged, and whose run was started.
 func ran(t testing.TB, p *approvers.Policy, tool, args string, who approvers.Identity) approvers.Request {
 	t.Helper()
 	r := mustApprove(t, p, asked(p, tool, args), who, start)

@@ -101,7 +101,8 @@ func (t Turn) Stop(problem string, canRetry bool, now time.Time) (Turn, error) {
 	return t, nil
 }
 
-// BeginStop marks a waiting turn to stop, with a sentence for people, once every call of its step has its result.
+// BeginStop marks a waiting turn: the turn stops once every call of its step has its result. problem is the sentence
+// for people.
 func (t Turn) BeginStop(problem string) (Turn, error) {
 	if t.State != TurnWaiting {
 		return t, ErrTurnState

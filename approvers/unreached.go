@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Unreached says that Slack refused every card of a stage, so that nobody who may decide it can see one.
+// Unreached records that Slack refused every card of a stage, so that nobody who may decide it can see one.
 type Unreached struct {
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"`   // when a card was shown again; zero: nobody can see one yet
@@ -18,8 +18,8 @@ func (r Request) ReachesNobody() bool {
 	return r.State == Pending && r.Unreached != nil && r.Unreached.Until.IsZero()
 }
 
-// CardsRefused records that Slack refused every card of a request's stage. The next lead, if there is one, is added at
-// once. before says that people saw a card of the stage earlier.
+// CardsRefused records that Slack refused every card of a request's stage. If there is a next lead, the escalation to
+// that lead is due immediately. before is set if people saw a card of the stage earlier.
 func CardsRefused(in DecisionContext, r Request, cause string, before bool) Request {
 	u := Unreached{Since: in.Now, Cause: cause, Before: before}
 	if r.ReachesNobody() {

@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// elsewhere are the buttons that neither act nor form handles, with the function that does.
+// elsewhere maps the buttons that neither act nor form handles to the function that handles them.
 var elsewhere = map[string]string{
 	"ActHome": "Bot.clicked", "ActPause": "Bot.clicked", "ActLink": "action.linkOnly",
 	"ActRevoke": "Bot.actOnGrant", "ActAccept": "Bot.actOnGrant", "ActDecline": "Bot.actOnGrant",
@@ -151,7 +151,7 @@ func parse(t *testing.T, path string) *ast.File {
 	return f
 }
 
-// TestUnknownForm draws nothing that can be submitted for an action that has no form.
+// TestUnknownForm checks that the modal for an action without a form can't be submitted.
 func TestUnknownForm(t *testing.T) {
 	t.Parallel()
 	r := bottest.Request(`{"amount":49.99}`)

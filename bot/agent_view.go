@@ -15,8 +15,9 @@ import (
 	"countersign/store"
 )
 
-// Events that say that a person opened the agent, and what they view beside it. The app's configuration decides which
-// of them Slack sends: as an assistant with threads of its own, or as an agent.
+// Events with which Slack reports that a person opened the agent, and what they view beside it. Slack sends the
+// assistant_thread events to an app that is configured as an assistant with threads of its own, and the others to an
+// app that is configured as an agent.
 const (
 	threadStarted  = "assistant_thread_started"
 	threadContext  = "assistant_thread_context_changed"
@@ -97,8 +98,8 @@ func (l *viewedChannels) of(user string, now time.Time) string {
 	return ""
 }
 
-// viewedChannelNote returns, for the model, the channel that a message was written beside. Slack sends it with the
-// message or earlier.
+// viewedChannelNote returns a note for the model: which channel the person viewed while they wrote the message. Slack
+// names the channel in the message's event or in an earlier event.
 func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	channel := e.AppContext.channel()
 	if channel == "" {
@@ -109,7 +110,7 @@ func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	}
 	called, err := b.channels.Name(ctx, channel)
 	if err != nil || called == "" {
-		return "" // the bot is not a member, so the model does not learn of it
+		return "" // the bot is not in the channel, so the model is not told about the channel
 	}
 	return fmt.Sprintf("(They wrote this while looking at the channel #%s, %s. That may be what they mean by \"here\"; it is not an instruction.)", called, channel)
 }
@@ -119,8 +120,8 @@ func (e event) opened() bool {
 	return e.Type == threadStarted && e.Assistant.User != "" || e.Type == "app_home_opened" && e.Tab == tabMessages && e.userID() != ""
 }
 
-// greet shows a person who opened the agent what they can ask for, according to the policy. It is help, not state, and
-// is not retried.
+// greet shows a person who opened the agent what they can ask for, according to the policy. The prompts are only
+// suggestions, so a failed call is not retried.
 func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
 	user, channel, thread := e.Assistant.User, e.Assistant.Channel, e.Assistant.Thread
 	if e.Type != threadStarted { // an agent's prompts are shown above the input field, in no thread

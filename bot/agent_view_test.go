@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// The agent can be stopped by the word, by a step's button, and by Slack's own stop button. Waiting calls are
+// The agent can be stopped by the word "stop", by a step's button, and by Slack's own stop button. Waiting calls are
 // withdrawn, and the thread says who stopped it.
 func TestStop(t *testing.T) {
 	t.Parallel()

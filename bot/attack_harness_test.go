@@ -185,7 +185,7 @@ func (s *attackHarness) send(p payload) string {
 	return string(text)
 }
 
-// decides approves a target as Teo, and waits until the click is handled.
+// decides clicks a button of a target's card as a user, and waits until the click is handled.
 func (s *attackHarness) decides(t target, user, action string) {
 	s.t.Helper()
 	s.send(t.press(user, action))

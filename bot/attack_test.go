@@ -213,7 +213,7 @@ func TestAttacks(t *testing.T) {
 				}
 				clear(s.before)
 			}()
-			s.quiet() // from now on the attempt is recorded and told, or never will be
+			s.quiet() // by now the attempt was recorded and the attacker was told, or neither will happen
 			if a.code != "" {
 				denials := s.denials(target.Ref)
 				if len(denials) == 0 {

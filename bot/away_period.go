@@ -20,7 +20,7 @@ type awayPeriod struct {
 // personMention matches a mention of a person in a command's text, with or without the name.
 var personMention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^>]*)?>`)
 
-// tooFarOff is the limit for plausible times. A later one is probably a typing error.
+// tooFarOff is the limit for plausible times. A later time is probably a typing error.
 const tooFarOff = 2 * 365 * 24 * time.Hour
 
 // wordsOf splits a text into lower-case words. Mentions keep their case and lose the name.
@@ -110,7 +110,7 @@ func (u unclear) Error() string { return string(u) }
 
 func notClear(format string, args ...any) error { return unclear(fmt.Sprintf(format, args...)) }
 
-// words is the rest of a text.
+// words are the words of a text that are not parsed yet.
 type words []string
 
 func (w *words) next() string {
@@ -139,7 +139,7 @@ func (w *words) skip(one string) {
 // timeParser parses times as people write them, in their time zone.
 type timeParser struct{ now time.Time }
 
-// midnight returns the start of the day that is days after t.
+// midnight returns the start of the day that is the given number of days after t's day.
 func midnight(t time.Time, days int) time.Time {
 	y, m, d := t.Date()
 	return time.Date(y, m, d+days, 0, 0, 0, 0, t.Location())
@@ -223,8 +223,9 @@ func timeOfDay(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// span parses a duration such as "3 days", and returns its end, which is at the same time of day as from. A start that
-// was given without a time is the start of its day.
+// span parses a duration such as "3 days" and returns the end of a period of that length that starts at from. After a
+// number of days, the period ends at the same time of day as from. A start that was given as a day without a time is
+// midnight of that day.
 func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 	count, word := in.next(), in.next()
 	unit := strings.TrimSuffix(word, "s")

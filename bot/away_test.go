@@ -104,7 +104,7 @@ func TestAwayRefused(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "Team Lead: <@U0002>")
 }
 
-// If all people of a role are in do-not-disturb, its lead is told at once.
+// If all people of a role are in do-not-disturb, its lead is told immediately.
 func TestDoNotDisturb(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -129,7 +129,7 @@ func TestDoNotDisturbUnknown(t *testing.T) {
 	}
 }
 
-// A reminder is a direct message with a link to the card, without decisions. It shows when the request is decided.
+// A reminder is a direct message with a link to the card, without decisions. It is updated when the request is decided.
 func TestReminder(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {
@@ -167,7 +167,8 @@ func TestAwayWhileItWaits(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0101> (Deputy)")
 }
 
-// When the account of the only approver is deactivated while a card waits, the lead is asked at once, and reads why.
+// When the account of the only approver is deactivated while a card waits, the lead is asked immediately, and reads
+// why.
 func TestDeactivatedWhileItWaits(t *testing.T) { inBothWays(t, testDeactivatedWhileItWaits) }
 
 func testDeactivatedWhileItWaits(t *testing.T, h *harness) {

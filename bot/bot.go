@@ -33,12 +33,13 @@ type Config struct {
 	SigningSecret string         // secret with which Slack signs its requests over HTTP
 	APIURL        string         // Web API base URL with its final slash; empty: Slack's
 	Tools         workflow.Tools // for the forms of Modify…
-	// Admits validates a filled-in form against its schema. Its error is written for the form. nil: any object is valid.
+	// Admits validates a filled-in form against its schema. The form shows its error. nil: any object is valid.
 	Admits func(schema, values json.RawMessage) error
 	Log    *slog.Logger
 	Now    func() time.Time // nil: time.Now
-	HTTP   *http.Client     // nil: a client with a timeout. Sockets use the same proxy
-	// Unlimited disables Slack's published rate limits, for a local workspace. A limit then applies only after a refusal.
+	HTTP   *http.Client     // nil: a client with a timeout. The sockets use the client's proxy
+	// Unlimited disables Slack's published rate limits, for a local workspace. The bot then waits only after Slack refuses
+	// a call.
 	Unlimited bool
 	Count     func(slackapi.Call) // is called for each call of the Web API; may be nil
 	// CountRequest is called with the status of each response over HTTP; may be nil.
@@ -69,7 +70,7 @@ type Bot struct {
 	statuses        statuses
 	viewedChannels  viewedChannels
 	rereadAt        transport.ReceiptClock // receipt times of messages that are read from histories
-	gapsRecorded    atomic.Int64           // gaps up to this Listening.Began are recorded
+	gapsRecorded    atomic.Int64           // the value of Listening.Began up to which all gaps are recorded
 }
 
 // New returns a bot. It makes no calls.

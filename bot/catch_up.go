@@ -19,17 +19,18 @@ import (
 	"countersign/store"
 )
 
-// Limits of one look at the histories (docs/transports.md). settings.MostReread is another one.
+// Limits of one catch-up, which reads the histories of channels (docs/transports.md). settings.MostReread limits the
+// period that is read.
 const (
 	mostChannels  = 500
 	mostMessages  = 1000 // of a channel, and of a thread
 	mostThreads   = 200  // of a channel
 	pageOfHistory = 200
-	// oldThreads limits the age of threads in which the bot takes no part: their new replies are read if they began at
-	// most this long before the gap.
+	// oldThreads limits the age of threads in which the bot takes no part: a thread's new replies are read if the thread
+	// began at most this long before the gap.
 	oldThreads = 72 * time.Hour
-	// oldTalks limits the silence of conversations with the bot: the thread of an older one is read if its last message is
-	// at most this old.
+	// oldTalks limits how long a conversation with the bot may have been silent: however old its thread is, the thread is
+	// read if its last message was written at most this long before the gap.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
 	// longAway is the age from which a message is answered with a note that the bot was away.
@@ -37,9 +38,9 @@ const (
 )
 
 // CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
-// Messages that were received are known by their id, so that the order of histories, deliveries and retries does not
-// matter. It continues where an earlier process stopped. If the timer names a channel that the bot has joined, only
-// that channel is read.
+// A message that was received before is recognized by its id, so the order of histories, deliveries and retries does
+// not matter. CatchUp continues where an earlier process stopped. If the timer names a channel that the bot has joined,
+// only that channel is read.
 func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
@@ -73,8 +74,9 @@ func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	return b.Intake.JoinedRead(ctx, t)
 }
 
-// readJoined reads a channel that the bot has joined, as far back as any history is read. The bot may have been down
-// when it was removed from the channel. The threads to read are those of its recent conversations there.
+// readJoined reads a channel that the bot has joined. It reads as far back as CatchUp reads at most, because it is
+// unknown when the bot was removed from the channel: the bot may have been down then. Among older threads, it reads
+// those of the bot's recent conversations in the channel.
 func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 	c.oldest, _ = c.gap.Oldest(c.since)
 	if _, err := c.recentTalks(ctx); err != nil {
@@ -87,7 +89,7 @@ func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 	return nil
 }
 
-// catchUp is one look at the histories.
+// catchUp is the state of one catch-up.
 type catchUp struct {
 	*Bot
 	me     directory.Self
@@ -133,7 +135,7 @@ func (c *catchUp) run(ctx context.Context) error {
 	return c.Intake.CaughtUp(ctx, c.gap)
 }
 
-// report says what was read, and what Slack does not show.
+// report logs what was read, and which histories Slack does not show.
 func (c *catchUp) report() {
 	if c.found > 0 {
 		c.Log.Info("messages were read that had not been received", "from", c.gap.From, "to", c.gap.To, "messages", c.found)
@@ -143,12 +145,12 @@ func (c *catchUp) report() {
 	}
 }
 
-// bound says that a limit was reached.
+// bound logs that a limit was reached.
 func (c *catchUp) bound(what string, most int, channel string) {
 	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
-// patiently makes a call when Slack's limits allow it. Everything else goes first, so this may take minutes.
+// patiently makes a call when Slack's limits allow it. All other calls go first, so this may take minutes.
 func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
 	for {
 		out, err = call()
@@ -214,7 +216,7 @@ func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 	return out, nil
 }
 
-// recentTalks returns the recent conversations, and notes their threads.
+// recentTalks returns the recent conversations, and stores their threads in c.talks.
 func (c *catchUp) recentTalks(ctx context.Context) ([]store.Conversation, error) {
 	talks, err := c.Views.ConversationsSince(ctx, c.oldest.Add(-oldTalks), mostTalks)
 	c.talks = map[string][]string{}
@@ -292,7 +294,7 @@ func (c *catchUp) topLevel(ctx context.Context, ch history) (said []slack.Messag
 			break
 		}
 	}
-	for _, root := range c.talks[ch.id] { // those that began before
+	for _, root := range c.talks[ch.id] { // threads that began earlier
 		if !seen[root] {
 			seen[root] = true
 			threads = append(threads, root)
@@ -333,7 +335,7 @@ func (c *catchUp) replies(ctx context.Context, ch history, root string) (said []
 	}
 }
 
-// slackTime writes a time as Slack's timestamps.
+// slackTime formats a time as a Slack timestamp.
 func slackTime(t time.Time) string {
 	return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/int(time.Microsecond))
 }
@@ -367,7 +369,9 @@ func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
 	return err
 }
 
-// asEvent returns a message of a history as an event, as it is stored. A new message counts as never edited.
+// asEvent converts a message of a history to an event, and returns the event also in the form in which it is stored.
+// edited is the time of the edit; it is empty for a message that was not received before, even if the message was
+// edited since.
 func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelope, raw []byte, err error) {
 	inner := map[string]any{
 		"type": "message", "subtype": m.SubType, "user": m.User, "bot_id": m.BotID, "text": m.Text, "ts": m.Timestamp, "channel": ch.id, "files": m.Files,
@@ -375,7 +379,7 @@ func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelop
 	if ch.kind == "im" || ch.kind == "mpim" {
 		inner["channel_type"] = ch.kind
 	}
-	if m.ThreadTimestamp != m.Timestamp { // a message that got replies was delivered before it had any
+	if m.ThreadTimestamp != m.Timestamp { // Slack delivers the first message of a thread before there are replies, so without thread_ts
 		inner["thread_ts"] = m.ThreadTimestamp
 	}
 	if edited != "" {
@@ -390,7 +394,7 @@ func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelop
 		outer["gap"] = gap
 	}
 	if raw, err = json.Marshal(outer); err != nil {
-		return e, nil, fmt.Errorf("keep a message: %w", err)
+		return e, nil, fmt.Errorf("encode a message: %w", err)
 	}
 	e, err = readEnvelope(raw)
 	return e, raw, err

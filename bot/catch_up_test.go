@@ -26,7 +26,7 @@ type manyHistories struct {
 	mu       sync.Mutex
 	says     map[string][]map[string]any // messages by channel
 	calls    map[string]int              // by method and channel, or channel and thread
-	oldest   map[string]string           // the first one that was asked for, by channel
+	oldest   map[string]string           // the lower time limit of the first request for a history, by channel
 	channels int
 }
 

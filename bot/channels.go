@@ -14,8 +14,8 @@ import (
 )
 
 // channelEvent returns the channel that the bot has lost, if that is why Slack refused an outbox message. lost is the
-// channel's id, or its name from the policy if the id is unknown. It is empty for direct messages, and if the bot is
-// still a member: then Slack refuses only this message.
+// channel's id, or its name from the policy if the id is unknown. lost is empty for direct messages. It is also empty
+// if the bot is still a member: Slack then refuses only this message.
 func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {
@@ -40,7 +40,7 @@ func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (los
 	case err != nil:
 		b.Log.Debug("Slack did not say whether the bot is in a channel", "channel", lost, "error", err)
 	case member:
-		b.Log.Warn("Slack refuses one message because the bot is not in the channel, although it says that the bot is a member; only this message goes elsewhere",
+		b.Log.Warn("Slack refuses one message because the bot is not in the channel, although Slack also says that the bot is a member; only this message goes elsewhere",
 			"message", string(vm.Message.Kind), "channel", lost)
 		return "", nil
 	}
@@ -48,8 +48,8 @@ func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (los
 }
 
 // channelLostEvents and channelRestoredEvents are the events that say that the bot can no longer write in a channel, or
-// can again. A removed member gets channel_left or group_left. After a public channel is unarchived, its members must
-// join again.
+// can write there again. A removed member gets channel_left or group_left. After a public channel is unarchived, its
+// members must join again.
 var (
 	channelLostEvents = map[string]string{
 		"channel_left": "the bot was removed from it", "group_left": "the bot was removed from it", "member_left_channel": "the bot was removed from it",

@@ -159,8 +159,9 @@ func (h *harness) countsCards(words string) (n int) {
 	return n
 }
 
-// When a channel becomes shared with another organisation, its cards move at once to direct messages and are decided
-// there. Later cards go there from the start. When the channel is no longer shared, cards are posted in it again.
+// When a channel becomes shared with another organisation, its cards move immediately to direct messages and are
+// decided there. Later cards go there from the start. When the channel is no longer shared, cards are posted in it
+// again.
 func TestCardsLeaveSharedChannel(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -217,7 +218,7 @@ func TestSharedChannelThatNobodyToldOf(t *testing.T) {
 	}
 }
 
-// A policy that starts to name a shared channel takes effect at once for new cards.
+// A policy that starts to name a shared channel takes effect immediately for new cards.
 func TestSharedChannelIsNamedLater(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -19,9 +19,10 @@ import (
 )
 
 var (
-	// errNotRecorded says that the clicked version is not stored yet: Slack showed it before the bot received the answer.
+	// errNotRecorded says that the clicked version is not stored yet: Slack showed the version before the bot received
+	// Slack's answer to the post.
 	errNotRecorded = errors.New("the clicked version is not recorded yet")
-	// errUnknown says that no outbox message has that id.
+	// errUnknown says that no outbox message has the id in the button's token.
 	errUnknown = errors.New("no such outbox message")
 	// errUnrecorded says that Slack showed the clicked version, but the bot never recorded it: the bot stopped or redrew
 	// the message first.
@@ -33,7 +34,7 @@ var (
 	// errForged says that the bot never posted such a button there.
 	errForged = errors.New("the bot never posted such a button there")
 	// errWorkspace says that a delivery came from another workspace, or is for another app.
-	errWorkspace = errors.New("it came from another workspace, or is for another app")
+	errWorkspace = errors.New("the delivery came from another workspace, or is for another app")
 )
 
 // refusals maps these errors to codes.
@@ -59,7 +60,7 @@ func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, act
 		return s, err
 	}
 	s.Model = vm
-	if s.Message.Kind == store.OutboxHome { // only its buttons name the requests that it shows
+	if s.Message.Kind == store.OutboxHome { // the stored Home tab does not name its requests; the clicked button names one
 		if err := b.Views.AddNamed(ctx, &s.Model, token.Ref); err != nil {
 			return s, err
 		}
@@ -135,7 +136,7 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 		return render.ClickTarget{Token: token}, err
 	}
 	named := a.ActionID
-	if named == render.ActFeedback { // an element with two tokens; neither occurs elsewhere
+	if named == render.ActFeedback { // the rating element has two buttons, each with its own token, which no other element has
 		named = ""
 	}
 	s, err := b.findClickTarget(ctx, token, named)
@@ -284,8 +285,8 @@ func (b *Bot) answerClick(ctx context.Context, w ephemeralReply, r *approvers.Re
 	return nil
 }
 
-// authority asks Slack who clicked, with the user groups that can give authority over the target. A change of arguments
-// may raise the risk, so it always uses a fresh answer.
+// authority asks Slack who clicked, with the user groups that can give authority over the target. For a change of
+// arguments, which may raise the risk, Slack is always asked again.
 func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, action string) (approvers.Identity, error) {
 	switch {
 	case s.Request != nil && action == render.ActModify:
@@ -374,7 +375,7 @@ func (b *Bot) feedbackClicked(ctx context.Context, r ephemeralReply, s render.Cl
 	turn, good := strings.CutPrefix(s.Token.Ref, render.FeedbackGood)
 	turn, poor := strings.CutPrefix(turn, render.FeedbackPoor)
 	if good == poor {
-		return fmt.Errorf("%w: its value is not a rating", errPayload)
+		return fmt.Errorf("%w: the button's value is not a rating", errPayload)
 	}
 	c.Turn = turn
 	err := b.Turns.AddFeedback(ctx, c, good)

@@ -293,8 +293,8 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 	times("medium risk, by another policy", address.press(outsider, render.ActApprove), true)
 }
 
-// People rate an answer below it. A second click changes the rating. Guests and strangers are told that theirs does not
-// count.
+// People rate an answer below it. A second click changes the rating. Guests and strangers are told that their ratings
+// do not count.
 func TestRatingAnAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

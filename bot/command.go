@@ -59,7 +59,7 @@ func subcommands() []subcommand {
 
 func readCommand(raw []byte) (c command, err error) {
 	if err := json.Unmarshal(raw, &c); err != nil || c.User == "" {
-		return c, fmt.Errorf("%w: a slash command without its person", errPayload)
+		return c, fmt.Errorf("%w: a slash command without a user", errPayload)
 	}
 	return c, c.shaped()
 }

@@ -45,7 +45,7 @@ func TestModify(t *testing.T) {
 }
 
 // The button of Modify… does what it says. If the entered values lead to something else, the form stays open with
-// another button and says why, and nothing is decided until that is pressed.
+// another button and says why, and nothing is decided until the new button is pressed.
 func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[2].Rules = []approvers.Rule{{Risk: approvers.Critical, When: approvers.Condition{Text: "args.amount > 500", Eval: func(f approvers.Facts) (bool, error) {
@@ -156,7 +156,8 @@ func TestGroupAtTheClick(t *testing.T) {
 	if err := h.slack.SetGroupUsers("S0001", []string{"U0001"}); err != nil {
 		t.Fatal(err)
 	}
-	// She is on call by e-mail address, but no longer in the group. The cached group is invalidated by Slack's event.
+	// Priya still has the e-mail address of the people on call, but is no longer in the group. The cached group is
+	// invalidated by Slack's event.
 	h.until("Priya is out of the group", func() bool {
 		who, err := h.bot.users.Clicker(context.Background(), "U0101", h.policy, "update_shipping_address", approvers.Medium, nil)
 		return err == nil && len(who.Groups) == 0 && who.Email == "support-oncall@example.com"

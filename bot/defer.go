@@ -26,7 +26,8 @@ type deferredError struct {
 	wait time.Duration
 }
 
-// After returns how long to wait before the next try. The scheduler reads it, and holds the conversation for as long.
+// After returns how long to wait before the next try. The scheduler calls it, and holds the later messages of the
+// conversation for the same time.
 func (e deferredError) After() time.Duration { return e.wait }
 
 func (e deferredError) Unwrap() error { return e.error }
@@ -48,11 +49,11 @@ type unknownWriter struct {
 	e   envelope
 }
 
-// deferred keeps the message for a while, because of Slack's refusal. Its writer is told at once, and again if it is
-// set aside in the end.
+// deferred keeps the message for a while, because of Slack's refusal. Its writer is told immediately, and again if the
+// message is set aside in the end.
 func (b unknownWriter) deferred(ctx context.Context, cause error) error {
 	row, waited, user := b.row, b.Now().Sub(b.row.ReceivedAt), b.e.Event.userID()
-	if waited >= deferredMost { // also if it waited behind others
+	if waited >= deferredMost { // even if the message spent this time waiting behind other messages
 		b.Log.Error("a message was set aside, because Slack did not say who wrote it", "inbox", row.ID, "user", user, "received", row.ReceivedAt, "cause", slackapi.Explain(cause))
 		if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); err != nil {
 			return err
@@ -65,7 +66,7 @@ func (b unknownWriter) deferred(ctx context.Context, cause error) error {
 		return err
 	}
 	if fresh {
-		b.Log.Warn("Slack does not say who wrote a message; it is kept and tried again for an hour", "inbox", row.ID, "user", user, "cause", slackapi.Explain(cause))
+		b.Log.Warn("Slack does not say who wrote a message; the message is kept and tried again for an hour", "inbox", row.ID, "user", user, "cause", slackapi.Explain(cause))
 		b.tell(ctx, render.LookedUpLater())
 	}
 	wait := firstLookup

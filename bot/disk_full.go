@@ -32,8 +32,8 @@ func whyRefused(cause error) string {
 }
 
 // refuseFull tells a person that their action could not be stored, because the disk is full or the store's file is
-// missing. If Slack shows refusals in acknowledgements, the acknowledgement refuses it. Otherwise there is no
-// acknowledgement, which Slack shows in its own way, and the person gets a separate notice.
+// missing. For a command or a submitted form, the acknowledgement carries the notice. Other deliveries are not
+// acknowledged, which Slack shows in its own way, and the person gets a separate notice.
 func (b *Bot) refuseFull(d transport.Delivery, cause error) (answer any, err error) {
 	switch d.Kind {
 	case store.InboxCommand:
@@ -94,7 +94,7 @@ func (b *Bot) tellDiskFull(e event, cause error) {
 	})
 }
 
-// diskFullNoticeEvery is the minimum time between two such notices to one person.
+// diskFullNoticeEvery is the minimum time between two disk-full notices to one person.
 const diskFullNoticeEvery = 10 * time.Minute
 
 // diskFullNotices tracks the people who were told recently.

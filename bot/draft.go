@@ -22,7 +22,7 @@ import (
 // position, and the finished step replaces it. Errors here are therefore ignored; at the end there is one message with
 // the whole answer.
 
-// Timing of drafts. If the model finishes before draftAfter, the answer is posted at once as a whole.
+// Timing of drafts. If the model finishes before draftAfter, there is no draft: the finished answer is posted.
 const (
 	draftAfter  = time.Second     // after the first words
 	appendEvery = time.Second     // interval of chat.appendStream
@@ -72,7 +72,7 @@ func (d *Draft) Write(text string) {
 	}
 }
 
-// Close ends the draft: nothing more is shown. It waits until the call under way is complete and recorded.
+// Close ends the draft: nothing more is shown. It waits until the current call to Slack is complete and recorded.
 func (d *Draft) Close() {
 	d.once.Do(func() { close(d.quit) })
 	d.mu.Lock()
@@ -184,7 +184,7 @@ type streamWriter struct {
 	tried     bool // a stream was refused for this text
 }
 
-// noStreams says what happens without streams.
+// noStreams describes, for the log, what the bot does if Slack accepts no streams.
 const noStreams = "what the model writes is shown by editing a message"
 
 // write shows a text as far as it is complete. It returns how long to wait before the next write.
@@ -244,7 +244,7 @@ func (w *streamWriter) mayStream(ctx context.Context) bool {
 // start starts a stream with the text so far.
 func (w *streamWriter) start(ctx context.Context, text string) error {
 	next, pieces := w.more(text)
-	if len(pieces) == 0 { // no block is complete yet, or the first complete one does not fit: then a message shows its beginning
+	if len(pieces) == 0 { // no block is complete yet, or the first block does not fit; in the second case, a posted message shows the block's beginning
 		w.tried = markdown.Settled(text) > next
 		return nil
 	}
@@ -348,7 +348,7 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 	case err == nil:
 	case slackapi.IsNotSent(err) && slackapi.ErrorCode(err) == "":
 		return err
-	default: // if the message was posted, it carries its id and is found when the answer is shown
+	default: // if Slack did post the message, the message carries the outbox message's id and is found when the answer is shown
 		return errNoUse
 	}
 	w.s.Channel, w.s.TS = channel, ts
@@ -366,8 +366,8 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 	return nil
 }
 
-// more returns as much of the remaining text as later text can't change and the message can hold. The rest is shown at
-// the end, in further messages. next is its end.
+// more returns the part of the remaining text that can be shown now: later text can't change it, and it fits into the
+// message. next is the end of this part. What does not fit is shown at the end, in further messages.
 func (w *streamWriter) more(text string) (next int, pieces []markdown.Piece) {
 	n, pieces := markdown.SettledWithin(text[w.sent:], markdown.MaxBlocks-w.blocks, markdown.MaxMessageText-w.size)
 	return w.sent + n, pieces
@@ -394,7 +394,7 @@ func (w *streamWriter) advance(next int, pieces []markdown.Piece) {
 // endStream ends the stream of a message, because Slack does not change a message that is being streamed.
 func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 	_, _, err := b.api.StopStreamContext(ctx, channel, ts)
-	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // it is no longer a stream; the change itself shows other errors
+	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // the message is no longer a stream; any other problem shows when the message is changed
 		return nil
 	}
 	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))

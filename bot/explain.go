@@ -19,8 +19,8 @@ import (
 	"countersign/store"
 )
 
-// explain answers /countersign explain: who would have to allow a call and why, or for a request who has to and what
-// has happened.
+// explain answers /countersign explain. For the name of a tool, it says who would have to allow a call and why. For a
+// request, it says who has to allow it and why, and what has happened.
 func (b *Bot) explain(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
 	first, rest, _ := strings.Cut(text, " ")
 	if first == "" {
@@ -98,8 +98,9 @@ func (b *Bot) requestsOn(ctx context.Context, channel, ts string) (ids []string,
 // maxExplained is the maximum number of requests of one message that are explained.
 const maxExplained = 5
 
-// explainRequests says for each request who has to allow it, why, and what has happened. A request named by id is
-// explained only to people whom it concerns. A person who can see its card may see all of this anyway.
+// explainRequests draws for each request who has to allow it, why, and what has happened. A request named by id is
+// explained only to people whom it concerns. A request named by a link to its card is explained without this check,
+// because people who can see the card may see all of this anyway.
 func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
 	p := new(render.BlockBuilder)
 	for i, id := range ids {
@@ -136,7 +137,7 @@ func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) 
 // typographic replaces the quotes that Slack's input substitutes for straight ones.
 var typographic = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‘", "'", "’", "'")
 
-// explainCall says who would have to allow a hypothetical call, as if the person asked for it here.
+// explainCall draws who would have to allow a hypothetical call, as if the person asked for it here.
 func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who approvers.Identity, tool, args string) (*render.BlockBuilder, error) {
 	channel, err := b.channels.Name(ctx, c.Channel)
 	if err != nil {
@@ -184,8 +185,8 @@ func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who app
 // maxSteps is the maximum number of steps of a plan that are shown.
 const maxSteps = 20
 
-// agentOffering returns the agent that would be used: the one of the channel if it offers the tool, otherwise the first
-// that does.
+// agentOffering returns the agent that would be used: the channel's agent if it offers the tool, otherwise the first
+// agent that does.
 func agentOffering(p *approvers.Policy, tool string, at approvers.ChannelRef) string {
 	if a, ok := p.AgentFor(at); ok && a.Offers(tool) {
 		return a.Name
@@ -231,15 +232,15 @@ func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) er
 	}
 	err = b.fill(ctx, d.id, v)
 	switch {
-	case errors.Is(err, errFormRefused): // the person sees that
+	case errors.Is(err, errFormRefused): // the modal shows the refusal
 	case errors.Is(err, errNoForm):
-		b.Log.Info("a form could not be filled in", "inbox", d.id, "cause", err)
+		b.Log.Info("a form could not be shown", "inbox", d.id, "cause", err)
 		channel, _ := i.message()
 		b.replyEphemeral(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, formNotOpened(err))
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:
-		b.Log.Error("a form could not be filled in", "inbox", d.id, "error", err)
+		b.Log.Error("a form could not be shown", "inbox", d.id, "error", err)
 	}
 	return b.Intake.Done(ctx, d.id, "")
 }

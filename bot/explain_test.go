@@ -17,7 +17,8 @@ func (h *harness) typed(user, text string, words ...string) posted {
 	return h.answered(user, "#support", words...)
 }
 
-// explain says who would have to allow a call, and by which rule, as if it were requested there. It creates no request.
+// The command explain says who would have to allow a call, and by which rule, as if the call were requested in that
+// channel. It creates no request.
 func TestExplainCall(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -38,8 +39,8 @@ func TestExplainCall(t *testing.T) {
 	}
 }
 
-// explain and history of a request say who, why and what has happened, to people whom it concerns. history lists a
-// person's own requests and decisions.
+// For a request, the commands explain and history say who decides it, why, and what has happened. They say so only to
+// people whom the request concerns. The command history also lists a person's own requests and decisions.
 func TestExplainAndHistory(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -21,7 +21,8 @@ import (
 // This file reads text files that people attach. The content is stored with the message, so the model receives the same
 // content after a restart. It is marked as data from a person, not as an instruction.
 
-// Limits in bytes of what is read from files. They are ours, because the content goes into the model's context.
+// Limits of what is read from files. They are the bot's own, not Slack's, because the content goes into the model's
+// context.
 const (
 	maxFileBytes  = 48 << 10 // per file
 	maxFilesBytes = 96 << 10 // all files of a message
@@ -116,7 +117,7 @@ func (b *Bot) fileText(ctx context.Context, f attachment, most int) (string, err
 	return string(raw), nil
 }
 
-// slackFile reports whether an address is one of Slack's file addresses. The token is only sent there.
+// slackFile reports whether an address is one of Slack's file addresses. The bot token is sent only to these.
 func (b *Bot) slackFile(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil {

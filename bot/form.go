@@ -33,7 +33,7 @@ func formOf(i interaction) (string, bool) {
 	return form, ok
 }
 
-// openWait is the time limit for opening a loading view. Its trigger expires after three seconds.
+// openWait is the time limit for opening a loading view. The click's trigger expires after three seconds.
 const openWait = 4 * time.Second
 
 // forms tracks loading views, by inbox id.
@@ -48,7 +48,8 @@ type opening struct {
 	at   time.Time
 }
 
-// openLoading opens a modal immediately; the handler of the click fills it in. Its external id is the click's id.
+// openLoading immediately opens a modal that says that it is loading. The handler of the click replaces its content.
+// The modal's external id is the click's id.
 func (b *Bot) openLoading(id, trigger, form string) {
 	o := &opening{done: make(chan struct{}), at: b.Now()}
 	if !b.forms.add(id, o) {
@@ -69,7 +70,7 @@ func (f *forms) add(id string, o *opening) bool {
 	if f.open == nil {
 		f.open = map[string]*opening{}
 	}
-	for old, was := range f.open { // clicks delivered twice are handled once
+	for old, was := range f.open { // entries are kept for a minute, so that a click that is delivered twice opens one modal
 		if o.at.Sub(was.at) > time.Minute {
 			delete(f.open, old)
 		}
@@ -84,11 +85,11 @@ func (f *forms) add(id string, o *opening) bool {
 var (
 	// errNoForm says that the loading view does not exist: Slack did not open it, or the person closed it.
 	errNoForm = errors.New("the form is not open")
-	// errFormRefused says that Slack refused the form. The person sees that in place of the loading view.
+	// errFormRefused says that Slack refused the form. The person sees the refusal in place of the loading view.
 	errFormRefused = errors.New("Slack refused the form")
 )
 
-// formRefusal returns Slack's code if it refused a form for good. It is empty if another click may help.
+// formRefusal returns Slack's code if Slack refused a form permanently. It returns "" if another click may help.
 func formRefusal(err error) string {
 	code := slackapi.ErrorCode(err)
 	switch code {
@@ -101,7 +102,7 @@ func formRefusal(err error) string {
 	return cmp.Or(code, "no such method")
 }
 
-// fill replaces the loading view of a click with the form. If Slack refuses the form, it shows that instead.
+// fill replaces the loading view of a click with the form. If Slack refuses the form, fill shows the refusal instead.
 func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) error {
 	b.forms.mu.Lock()
 	o := b.forms.open[id]
@@ -130,8 +131,8 @@ func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) err
 	return nil
 }
 
-// showForm shows a form by an update of its modal. If Slack refuses the form, it shows that instead, and the log gets
-// Slack's reason.
+// showForm shows a form by an update of its modal. If Slack refuses the form, showForm shows the refusal instead and
+// logs Slack's reason.
 func showForm(b *Bot, v slack.ModalViewRequest, update func(slack.ModalViewRequest) error) error {
 	cause := update(v)
 	code := formRefusal(cause)
@@ -148,7 +149,7 @@ func showForm(b *Bot, v slack.ModalViewRequest, update func(slack.ModalViewReque
 	return fmt.Errorf("%w: %w", errFormRefused, cause)
 }
 
-// logRefusedForm logs a form that Slack refused for good, with Slack's reason.
+// logRefusedForm logs a form that Slack refused permanently, with Slack's reason.
 func logRefusedForm(b *Bot, method string, v slack.ModalViewRequest, cause error) {
 	if formRefusal(cause) != "" {
 		b.Log.Error("Slack refused a form", "method", method, "form", v.Title.Text, "cause", slackapi.Explain(cause))
@@ -163,7 +164,8 @@ func formNotOpened(cause error) *render.RichText {
 	return render.Say("The form could not be opened in time. Please click again.")
 }
 
-// notUpdated says why a modal was not updated. It is errNoForm if the modal is closed or has changed.
+// notUpdated returns the error for a modal that was not updated. It wraps errNoForm if the modal is closed or has
+// changed.
 func notUpdated(err error) error {
 	switch slackapi.ErrorCode(err) {
 	case "not_found", "view_not_found", "expired_trigger_id", "hash_conflict":
@@ -274,7 +276,7 @@ func (f formClick) open(ctx context.Context) error {
 			return err
 		}
 	case errors.Is(err, errNoForm):
-		b.Log.Info("a form could not be filled in", "inbox", d.id, "cause", err)
+		b.Log.Info("a form could not be shown", "inbox", d.id, "cause", err)
 		switch {
 		case unknown != nil:
 			b.replyEphemeral(ctx, r, render.Unidentified())
@@ -283,11 +285,11 @@ func (f formClick) open(ctx context.Context) error {
 		default:
 			b.replyEphemeral(ctx, r, formNotOpened(err))
 		}
-	case errors.Is(err, errFormRefused): // the person sees that
+	case errors.Is(err, errFormRefused): // the modal shows the refusal
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:
-		b.Log.Error("a form could not be filled in", "inbox", d.id, "error", err)
+		b.Log.Error("a form could not be shown", "inbox", d.id, "error", err)
 		b.replyEphemeral(ctx, r, render.Say("The form could not be opened. Please click again."))
 	}
 	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, User: r.user, Channel: s.Message.Channel, MessageTS: s.Message.TS}
@@ -405,7 +407,7 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	case "-1":
 		f.Page = max(0, f.Page-1)
 	default:
-		return fmt.Errorf("%w: no page there", errPayload)
+		return fmt.Errorf("%w: the button names no page", errPayload)
 	}
 	s, err := b.findClickTarget(ctx, f.ButtonToken, "")
 	if err != nil {
@@ -439,7 +441,7 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 		if err := errors.Join(b.recordAllSeen(ctx, s, viewer, v), b.recordReveal(ctx, s, viewer, v)); err != nil {
 			return err
 		}
-	case errors.Is(err, errFormRefused): // the person sees that
+	case errors.Is(err, errFormRefused): // the modal shows the refusal
 	case errors.Is(err, errNoForm) && formRefusal(err) != "":
 		b.replyEphemeral(ctx, r, formNotOpened(err))
 	case !errors.Is(err, errNoForm) && d.tries < clickTries:
@@ -468,7 +470,7 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 }
 
 // recordReveal records that a person was shown a request's secrets, once the last page is shown. The record contains
-// their names; the digest covers their values.
+// the secrets' names; the digest in the record covers their values.
 func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil

@@ -40,8 +40,8 @@ func TestAskAndAnswer(t *testing.T) {
 	h.finds("teo", "countersign", "", "answered your question", "“it is for two”", "|See the card>")
 }
 
-// What the person who was asked writes in the thread is the answer, and they are told so. Others' messages, and later
-// ones, wait for the agent as before.
+// The first message that the person who was asked writes in the thread is the answer, and they are told so. Messages of
+// other people, and later messages, wait for the agent as before.
 func TestAnswerByWriting(t *testing.T) { inBothWays(t, testAnswerByWriting) }
 
 func testAnswerByWriting(t *testing.T, h *harness) {
@@ -203,7 +203,8 @@ func TestGroupStageThroughSlack(t *testing.T) {
 	h.finds("kenji", "countersign", "", "Approved by <@U0004> (Finance Director)")
 }
 
-// A card in a channel mentions only members of roles that read their cards there, out of all roles of the stage.
+// If a stage has several roles, a card in a channel mentions only the members of those roles that read their cards
+// there.
 func TestCallsOfSeveralRoles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

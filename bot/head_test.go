@@ -82,7 +82,7 @@ func TestHeadsChannelIsClosed(t *testing.T) {
 	}
 }
 
-// If the bot is removed from the heads' channel, the operator is told at once, although no head is due.
+// If the bot is removed from the heads' channel, the operator is told immediately, although no head is due.
 func TestRemovedFromTheHeadsChannel(t *testing.T) {
 	t.Parallel()
 	h, seal := sealing(t, "#supplier-desk")

@@ -36,7 +36,7 @@ func (b *Bot) turnHome(ctx context.Context, d delivered, i interaction) error {
 	part, page, _ := strings.Cut(i.Actions[0].Value, " ")
 	n, err := strconv.Atoi(page)
 	if _, known := render.HomeRows[part]; !known && part != render.PartAll || err != nil || n < 0 {
-		return fmt.Errorf("%w: no page of a Home tab there", errPayload)
+		return fmt.Errorf("%w: the button names no page of a Home tab", errPayload)
 	}
 	if part == render.PartAll {
 		part = ""

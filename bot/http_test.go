@@ -118,8 +118,8 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 }
 
 // A request that is not a valid, current request of Slack's is refused, with a status that docs/transports.md lists and
-// a text that reveals nothing. A signed request that is not for the bot is accepted and has no effect. Neither decides
-// anything or posts a message.
+// a text that reveals nothing. A signed request that is not for the bot is accepted and has no effect. Neither kind of
+// request decides anything or posts a message.
 func TestUnsignedRequests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)
@@ -228,8 +228,8 @@ func TestUnsignedRequests(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
 }
 
-// Three kinds of requests are answered at once: the verification of the URL for events, the check of the certificate,
-// and the options of a menu.
+// Three kinds of requests are answered immediately and not stored: the verification of the URL for events, the check of
+// the certificate, and the options of a menu.
 func TestAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)
@@ -253,7 +253,7 @@ func TestAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-// A repeated request changes nothing: neither at once, nor with its signature written differently, nor in a new
+// A repeated request changes nothing, whether it comes immediately, with its signature written differently, or in a new
 // process.
 func TestReplay(t *testing.T) {
 	t.Parallel()
@@ -407,7 +407,7 @@ func TestRetryIsHeard(t *testing.T) {
 	}
 }
 
-// One Request URL may take events, clicks, forms and commands, as many apps are set up.
+// One Request URL may receive events, clicks, forms and commands: many apps are set up like this.
 func TestOneRequestURL(t *testing.T) {
 	h := newHarness(t, overHTTP)
 	if err := h.slack.SetRequestURLs(t.Context(), delivery.URLsAt(h.address+transport.EventsPath)); err != nil {

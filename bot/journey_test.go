@@ -37,7 +37,7 @@ func testApprove(t *testing.T, h *harness) {
 	}
 }
 
-// Reject… asks for a reason, which the requester's thread and the agent get.
+// Reject… asks for a reason, which is shown in the requester's thread and given to the agent.
 func TestReject(t *testing.T) { inBothWays(t, testReject) }
 
 func testReject(t *testing.T, h *harness) {

@@ -15,7 +15,7 @@ type Leftovers struct{ *Bot }
 // mostDeleted bounds the deletions of one try, because Slack limits their rate.
 const mostDeleted = 10
 
-// Delete tries again to delete the messages of an outbox message.
+// Delete tries again to delete those messages in Slack that belong to an outbox message and could not be deleted.
 func (b Leftovers) Delete(ctx context.Context, t store.Timer) error {
 	list, err := b.Views.Leftovers(ctx, t.Ref)
 	if err != nil {

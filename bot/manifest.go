@@ -169,7 +169,7 @@ func commandHint() string {
 
 // Entry points that the app declares, in addition to its events and scopes.
 
-// SlashCommand is the only slash command. Slack must escape channels, users and links in it.
+// SlashCommand is the only slash command. Slack must escape channels, users and links in its text.
 const SlashCommand = "/countersign"
 
 // Shortcut is an entry of a message's menu in Slack.
@@ -188,7 +188,8 @@ func Shortcuts() []Shortcut {
 	}}
 }
 
-// HomeTab says that the bot draws the app's Home tab. The manifest enables it, and the event app_home_opened.
+// HomeTab is set because the bot draws the app's Home tab. The manifest then enables the tab and the event
+// app_home_opened.
 const HomeTab = true
 
 // Scope is a permission that the app requests from a workspace.

@@ -62,7 +62,7 @@ var calls = map[string]struct {
 	"UploadToURL":                                {"the address that files.getUploadURLExternal names", nil},
 }
 
-// features maps names in the code to the scopes that their features need without a call.
+// features maps names in the code to the scopes of features that need a scope although they make no call.
 var features = map[string]string{"agent_view": "assistant:write", "slash_commands": "commands", "url_private": "files:read"}
 
 // The app requests exactly the scopes that the code's calls and events need.
@@ -118,8 +118,8 @@ func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
 	}
 }
 
-// beside lists events that Slack sends in addition to another one with the same meaning. Other Slack apps get them;
-// this one does not subscribe to them.
+// beside lists events that Slack sends in addition to another event with the same meaning. The app subscribes only to
+// the other event.
 var beside = map[string]bool{
 	"user_profile_changed": true, // with user_change
 	"member_left_channel":  true, // the bot itself gets channel_left and group_left
@@ -175,8 +175,8 @@ func source(t *testing.T) (used, named map[string]bool) {
 	return used, named
 }
 
-// The demo workspace grants the manifest's scopes and sends the events that it subscribes to. Anything missing fails
-// there.
+// The demo workspace grants the manifest's scopes and sends the events that it subscribes to. Whatever the manifest
+// lacks therefore fails in the demo workspace.
 func TestTheDemoIsInstalledFromTheManifest(t *testing.T) {
 	t.Parallel()
 	m, app := newManifest(ManifestOptions{Name: "Countersign"}), workspace.DemoSeed().App

@@ -109,7 +109,8 @@ func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button s
 	return t
 }
 
-// acts makes Teo act on a request: approve it, or reject it where only a form does that.
+// acts makes Teo act on a request. On the Home tab and in a form he rejects it; otherwise, and in the form of a
+// critical call, he approves it.
 func (m *matrix) acts(way string, t target, risk approvers.Risk, execution string) {
 	m.t.Helper()
 	why := map[string]string{render.FieldReason: "no"}
@@ -182,7 +183,7 @@ func (m *matrix) try(is approverCase) {
 	}
 }
 
-// ends makes the requester withdraw a call.
+// ends makes Sam withdraw a call that he requested.
 func (m *matrix) ends(t target, asker string) {
 	if asker == "sam" {
 		m.withdraws(t)

@@ -75,7 +75,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 }
 
 // incomingMessage converts an event to the workflow's form. If the bot may not read the channel's name, it returns the
-// message without it, and Slack's refusal.
+// message without the name, and Slack's refusal.
 func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.Inbox, e envelope) (workflow.IncomingMessage, error) {
 	ev := e.Event
 	place := approvers.ChannelRef{Channel: ev.channelID(), DM: ev.dm()}
@@ -113,7 +113,8 @@ func nameFor(who approvers.Identity) string {
 	return who.ID.User()
 }
 
-// calledName returns the name of a mentioned person. A mention that can't be resolved does not lose the message.
+// calledName returns the name of a mentioned person. If Slack does not give the name, it returns the user id, so that
+// the message is not lost.
 func (b *Bot) calledName(ctx context.Context, user string) string {
 	who, err := b.users.Who(ctx, user, false)
 	if err != nil || who.Name == "" {
@@ -188,15 +189,15 @@ func startsNewConversation(text string) bool {
 	return false
 }
 
-// plain returns an event about a message as if the message itself were the event: an edited message in its current
-// version, a deleted one in its last. Edited marks edits, and Subtype marks deletions.
+// plain turns an event about an edit or a deletion into an event with the fields of the message itself: its current
+// version after an edit, its last version after a deletion. The field Edited marks edits, and Subtype marks deletions.
 func (e event) plain() event {
 	if e.Type != "message" {
 		return e
 	}
 	out := e
 	switch {
-	case e.Subtype == subtypeChanged && e.Message != nil && e.Message.Subtype == subtypeTombstone: // first message of a thread that still has replies
+	case e.Subtype == subtypeChanged && e.Message != nil && e.Message.Subtype == subtypeTombstone: // the deleted first message of a thread that still has replies
 		out = was(e.Previous)
 		out.TS, out.ThreadTS, out.Subtype = e.Message.TS, e.Message.TS, subtypeTombstone
 	case e.Subtype == subtypeChanged && e.Message != nil:
@@ -234,8 +235,9 @@ func (e event) deletion() bool {
 	return e.Type == "message" && (e.Subtype == subtypeDeleted || e.Subtype == subtypeTombstone) && e.TS != "" && e.channelID() != ""
 }
 
-// deletionID returns an id for a deletion. When the last reply of a thread is deleted, Slack also removes the
-// placeholder of its first message. That is a separate deletion, which has no id.
+// deletionID returns an id for a deletion, and whether there is one. When the last reply of a thread is deleted, Slack
+// also removes the placeholder of its first message. Slack reports this as a separate deletion, for which there is no
+// id.
 func (e event) deletionID() (id string, named bool) {
 	if e.Previous != nil && e.Previous.Subtype == subtypeTombstone {
 		return "", false
@@ -262,8 +264,8 @@ func (b *Bot) deleted(ctx context.Context, row store.Inbox, e envelope) error {
 	})
 }
 
-// thread returns the thread of a message, which is its own if it started one. The top level of a direct message has
-// none.
+// thread returns the timestamp that identifies a message's thread. For a message outside threads, it is the message's
+// own timestamp, because replies to the message would form a thread. It is empty at the top level of a direct message.
 func (e event) thread() string {
 	switch {
 	case e.dm() && e.ThreadTS == e.TS:

@@ -200,7 +200,7 @@ func TestDeletedRoot(t *testing.T) {
 func TestWhatOthersDoAmongThemselves(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.says("sam", "#support", "@bot hello") // the bot knows itself
+	h.says("sam", "#support", "@bot hello") // from now on, the bot knows its own user id
 	h.quiet()
 	message := func(user, text, more string) string {
 		return fmt.Sprintf(`{"type":"message","user":%q,"text":%q,"ts":"5.1"%s}`, user, text, more)

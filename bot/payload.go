@@ -36,11 +36,12 @@ type envelope struct {
 		Team       string `json:"team_id"`
 		Enterprise string `json:"enterprise_id"`
 	} `json:"authorizations"` // installations of the app that receive the event
-	Gap          *approvers.Gap `json:"gap"`                 // of a message that was read long after it was written: see catch_up.go. Slack sends none
+	Gap          *approvers.Gap `json:"gap"`                 // not a field of Slack: catch_up.go sets it for a message that is read long after it was written
 	LimitedSince int64          `json:"minute_rate_limited"` // for eventsLimited: the minute in which the limit began, in Unix seconds
 }
 
-// eventsLimited says that Slack temporarily sends no events. It contains no event.
+// eventsLimited is the type of an envelope with which Slack reports that it temporarily sends no events. The envelope
+// contains no event.
 const eventsLimited = "app_rate_limited"
 
 // Types of interactions other than clicks.
@@ -234,16 +235,16 @@ func readInteraction(raw []byte) (i interaction, err error) {
 	return i, i.shaped()
 }
 
-// deliveryID returns an ID that identifies repeated deliveries. parts is Slack's id of an event or, if there is none,
-// the fields or the payload that make the delivery unique.
+// deliveryID returns an ID that is the same for repetitions of a delivery. parts is Slack's id of an event or, if there
+// is none, the fields or the payload that make the delivery unique.
 func deliveryID(kind store.InboxKind, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return string(kind) + ":" + hex.EncodeToString(sum[:16])
 }
 
 // messageID returns the id under which a new message is stored once, even if Slack delivers it as a message and as a
-// mention, or repeatedly, or if it is read from a history. It reports false for other events, and for an app_mention
-// in whose text the bot does not find itself.
+// mention, or repeatedly, or if it is read from a history. It reports false for other events, and for an app_mention in
+// whose text the bot does not find its own mention.
 func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
 	if e.deletion() {
 		id, ok = e.deletionID()

@@ -106,7 +106,7 @@ func FuzzReadPayloads(f *testing.F) {
 }
 
 // TestGarbageNames checks that a delivery with malformed names of people, channels or messages is acknowledged, set
-// aside at once with a line in the log, and leaves nothing else.
+// aside immediately with a line in the log, and leaves nothing else.
 func TestGarbageNames(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

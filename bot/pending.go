@@ -68,7 +68,7 @@ func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBu
 	return render.Paragraph(append(out, list.UnreadNotes(more)...)...), nil
 }
 
-// postedAgain says that deleted messages are being posted again.
+// postedAgain returns the notice that deleted messages are being posted again.
 func postedAgain(n int) string {
 	if n == 1 {
 		return "1 message had been deleted. It is being posted again: write the command once more for its link."
@@ -140,7 +140,7 @@ func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.Pendi
 		}
 		_, err := b.api.GetPermalinkContext(ctx, &slack.PermalinkParameters{Channel: s.Channel, Ts: s.TS})
 		if !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
-			continue // it exists; or Slack can't say, and the link may be broken
+			continue // the message exists, or Slack did not tell and the link may be broken
 		}
 		if err := b.Outbox.MarkLost(ctx, s); err != nil {
 			return nil, err

@@ -42,7 +42,7 @@ func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error)
 		return *u, nil
 	})
 	if err != nil {
-		b.Log.Warn("Slack did not say who asked", "user", who.User(), "error", err)
+		b.Log.Warn("Slack did not give the profile of the person who asked", "user", who.User(), "error", err)
 		return "", fmt.Errorf("Slack could not be asked about the person just now")
 	}
 	p := profile{
@@ -87,7 +87,7 @@ func (b *Bot) cardMentions(ctx context.Context, s view.Model) []render.Mention {
 	}
 	away, err := b.Views.Away(ctx)
 	if err != nil {
-		b.Log.Warn("who is away could not be read, so all are mentioned", "request", r.ID, "error", err)
+		b.Log.Warn("the recorded absences could not be read, so absent people are mentioned too", "request", r.ID, "error", err)
 	}
 	var out []render.Mention
 	for _, name := range r.CurrentStage().Roles() {

@@ -17,7 +17,8 @@ import (
 )
 
 // messageEvent is the type of the metadata that identifies the outbox message of a Slack message. Every app in the
-// workspace can read the metadata, so it only contains ids. Messages in Slack carry its older name.
+// workspace can read the metadata, so it only contains ids. The value is an earlier name, which the messages that are
+// already in Slack carry.
 const messageEvent = "countersign_surface"
 
 // messageField is the metadata's field with the id of the outbox message.
@@ -29,14 +30,14 @@ func options(m render.Message) []slack.MsgOption {
 		slack.MsgOptionText(m.Text, false), slack.MsgOptionBlocks(m.Blocks...),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
 	}
-	if len(m.Blocks) == 0 { // people read the text itself, in which no character is markup
+	if len(m.Blocks) == 0 { // without blocks people read the text, so no character in it may count as markup
 		out = append(out, slack.MsgOptionDisableMarkdown())
 	}
 	return out
 }
 
-// sent calls send with the content of a message of an outbox message, in the form that Slack accepts. It returns the
-// outbox message as it is shown.
+// sent calls send with one Slack message of an outbox message, in a form that Slack accepts. It returns the outbox
+// message as Slack shows it. part is the number of the Slack message.
 func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
 		EventType: messageEvent, EventPayload: map[string]any{messageField: s.ID, "part": part, "round": s.Round},
@@ -58,8 +59,8 @@ func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered
 	return d.With(part, m, whole), nil
 }
 
-// update changes the message that shows an outbox message. The further messages of a long answer never change. It
-// returns the outbox message as it is shown.
+// update changes the message that shows an outbox message. The further messages of a long answer never change. update
+// returns the outbox message as Slack shows it.
 func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Rendered) (render.Rendered, error) {
 	if s.Drafted {
 		if err := b.endStream(ctx, s.Channel, s.TS); err != nil {
@@ -76,9 +77,9 @@ func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Render
 	return d, nil
 }
 
-// post posts the messages of an outbox message that are not there yet, and returns where the first one is, and the
-// outbox message as it is shown. If the first one is already there, it is updated, because it was drawn from an earlier
-// state.
+// post posts those Slack messages of an outbox message that are not in Slack yet. there has the timestamps of the
+// others. If the first message is among them, post updates it, because it was drawn from an earlier state. post returns
+// the channel and the timestamp of the first message, and the outbox message as Slack shows it.
 func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {
@@ -125,9 +126,9 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 }
 
 // takeBack deletes an outbox message's reply to a deleted thread. Slack does not refuse such a reply, but posts it to
-// the whole channel; only the message in its response shows that it has no thread. takeBack returns errNoThread, also
-// if Slack refuses the deletion, which is then tried again later (Leftovers). If Slack fails, takeBack returns an error
-// that causes a retry, and findUnnamed then finds the message.
+// the whole channel; only Slack's response shows that the message has no thread. takeBack returns errNoThread. It also
+// does so if Slack refuses the deletion, which is then tried again later (Leftovers). If Slack fails, takeBack returns
+// an error that causes a retry, and findUnnamed then finds the message.
 func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {
@@ -135,7 +136,7 @@ func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	case code == "", slackapi.IsServerFailure(code):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Warn("a thread is gone, so its message is in the channel; the deletion is tried again later", "channel", channel, "error", err)
+		b.Log.Warn("a thread is gone, so Slack posted its message to the channel, and the message could not be deleted; the deletion is tried again later", "channel", channel, "error", err)
 		if err := b.Outbox.LeftOver(ctx, message, channel, ts, slackapi.Explain(err)); err != nil {
 			return err
 		}
@@ -146,9 +147,9 @@ func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 // errNoThread is Slack's answer for a deleted thread, if it does not post to the channel instead.
 var errNoThread = slack.SlackErrorResponse{Err: "thread_not_found"}
 
-// A click contains an address with which the clicked message can be replaced. Using it does not count towards
-// chat.update's limit. When updates are scarce, a decided card is therefore updated through it. The addresses are kept
-// only in memory, and any error falls back to chat.update.
+// A click contains an address with which the clicked message can be replaced. Using this address does not count towards
+// chat.update's limit. When updates are scarce, a decided card is therefore updated through the address. The addresses
+// are kept only in memory, and any error falls back to chat.update.
 
 // Slack accepts five responses per address within half an hour. Some are left for notices to the person who clicked.
 const (
@@ -192,7 +193,7 @@ func (r *replacing) clicked(message, url string, at time.Time) {
 	r.by[message] = replaceAt{url: url, until: at.Add(replaceFor), left: replaceTimes}
 }
 
-// use uses an address of an outbox message once, if there is one.
+// use returns the address of an outbox message if there is a valid one, and counts this use of it.
 func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -221,7 +222,7 @@ func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (ren
 			if err == nil {
 				return shown, nil
 			}
-			b.Log.Debug("a message could not be replaced by the address of a click; it is changed instead", "message", string(s.Kind), "error", err)
+			b.Log.Debug("a message could not be replaced through the address of a click; it is updated with chat.update instead", "message", string(s.Kind), "error", err)
 		}
 	}
 	return b.update(ctx, s, d)
@@ -239,8 +240,8 @@ func decided(s view.Model) bool {
 	return false
 }
 
-// A very long answer is uploaded as a file, and so are files that a run returned. If Slack does not accept files from
-// the app, the answer is posted as messages, and for other files a note says that they can't be shown.
+// Very long answers, and files that a run returned, are uploaded as files. If Slack does not accept files from the app,
+// the answer is posted as messages; in place of other files, a note says that they can't be shown.
 
 // uploaded uploads an outbox message as a file, unless it is already there. It reports false if Slack does not accept
 // files.
@@ -293,7 +294,7 @@ func (b *Bot) upload(ctx context.Context, s store.OutboxMessage, at destination,
 	return nil
 }
 
-// hasFile reports whether the bot's file is already at the destination.
+// hasFile reports whether the bot's file with the given name is already at the destination.
 func (b *Bot) hasFile(ctx context.Context, s store.OutboxMessage, at destination, called string) (bool, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {

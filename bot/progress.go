@@ -13,13 +13,13 @@ import (
 )
 
 // This file shows the progress of runs in the message of their step and in the thread's status. Progress is not stored.
-// It updates the message between two recorded versions, with the buttons of the recorded one. The next change of the
-// state replaces it.
+// An update with progress comes between two recorded versions of the message, and keeps the buttons of the earlier one.
+// The next change of the state replaces the update.
 
 // Timing of progress. Each update calls chat.update and assistant.threads.setStatus.
 const (
 	progressAfter = time.Second             // most runs end sooner
-	stepEvery     = 2900 * time.Millisecond // per message, however many runs it shows; slightly less than updateEvery, so that no turn is missed
+	stepEvery     = 2900 * time.Millisecond // per message, however many runs it shows; slightly less than updateEvery, so that an update after updateEvery is not skipped
 )
 
 // Progress shows the progress of one try of a run. Close must be called when the try ends.
@@ -58,7 +58,7 @@ func (p *Progress) Show(done, total float64, text string) {
 	p.again()
 }
 
-// Close ends the progress. Nothing more is shown after the call under way.
+// Close ends the progress. Nothing more is shown after the current call to Slack.
 func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -81,7 +81,7 @@ func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
 
 // receiveUnreadable stores a delivery that can't be parsed, so that the operator sees it. A redelivery would not help.
 func (b *Bot) receiveUnreadable(ctx context.Context, d transport.Delivery, cause error) error {
-	b.Log.Error("Slack sent something unreadable; it was set aside", "kind", string(d.Kind), "bytes", len(d.Payload), "error", cause)
+	b.Log.Error("Slack sent a delivery that can't be read; it was set aside", "kind", string(d.Kind), "bytes", len(d.Payload), "error", cause)
 	_, err := b.Intake.Receive(ctx, inboxRow(deliveryID(d.Kind, string(d.Payload)), d), "")
 	return err
 }
@@ -124,7 +124,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 			return nil, nil
 		}
 	default:
-		return nil, nil // closed forms and similar change nothing
+		return nil, nil // other interactions, such as closing a form, change nothing
 	}
 	if form, wants := formOf(i); wants { // its trigger expires after 3 s: open it while the row is stored, not afterwards
 		b.openLoading(id, i.TriggerID, form)
@@ -136,8 +136,8 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 	return nil, err
 }
 
-// formRefused is the note of a form that was rejected with errors. A duplicate of it is never accepted, even if it has
-// become valid.
+// formRefused is the note of a form that was rejected with errors. A duplicate of such a form is never accepted, even
+// if the form has become valid.
 const formRefused = "the form was refused"
 
 // linkOnly reports whether a click only opened a link.
@@ -150,7 +150,7 @@ func (i interaction) slim(payload []byte) ([]byte, error) {
 	}
 	out, err := json.Marshal(i)
 	if err != nil {
-		return nil, fmt.Errorf("keep interaction: %w", err)
+		return nil, fmt.Errorf("encode interaction: %w", err)
 	}
 	return out, nil
 }

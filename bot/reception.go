@@ -58,7 +58,7 @@ func (b Reception) run(ctx context.Context) {
 	}
 }
 
-// Recorded reports whether every gap that has ended is recorded, so that it is read next.
+// Recorded reports whether every gap that has ended is recorded, so that the messages of the gap are read next.
 func (b Reception) Recorded() bool {
 	return b.gapsRecorded.Load() == int64(b.transport.Listening().Began)
 }

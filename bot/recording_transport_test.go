@@ -15,7 +15,7 @@ import (
 type recordingTransport struct {
 	mu      sync.Mutex
 	sent    []sent
-	answers map[string]func(url.Values) string // by method; an empty answer is left to the workspace, and noAnswer breaks the connection
+	answers map[string]func(url.Values) string // by method; if the answer is empty, the workspace answers; noAnswer breaks the connection
 }
 
 // sent is one recorded call of the Web API.
@@ -116,7 +116,7 @@ func person(change func(u, profile map[string]any)) func(url.Values) string {
 	}
 }
 
-// times counts how often the bot has told a person the words since call number since.
+// times counts how often the bot has told people the words since call number since.
 func (t *recordingTransport) times(since int, words string) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -109,8 +109,8 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 	return true
 }
 
-// lacks remembers that Slack lacks an optional method, or does not let the app use it. instead says what
-// happens without it.
+// lacks remembers that Slack lacks an optional method, or does not let the app use it. instead describes, for the log,
+// what the bot does without the method.
 func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {
@@ -215,10 +215,11 @@ func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	return kinds, said
 }
 
-// If a method is answered at each call, but never in Slack's form, it may not exist in this workspace. After a few
-// tries it counts as missing. During an outage of Slack, the circuit breaker stops calls before that.
+// If Slack answers each call of a method, but never in Slack's format, the method may not exist in this workspace.
+// After a few tries, the method counts as missing. During an outage of Slack, the circuit breaker stops calls before
+// that.
 
-// mostUnusable is the number of such tries.
+// mostUnusable is the number of tries after which a method counts as missing.
 const mostUnusable = 6
 
 type triesKey struct{}

@@ -23,8 +23,8 @@ type (
 func (noViews) Refusals(context.Context) ([]settings.Refusal, error) { return nil, nil }
 func (noOutbox) Refused(context.Context, settings.Refusal) error     { return nil }
 
-// A message that Slack refuses in every form with blocks, without a reason, says nothing about other messages: they
-// keep their buttons, and a Home tab is never sent without blocks.
+// If Slack refuses a message in every form with blocks and gives no reason, other messages are not affected: they keep
+// their buttons, and a Home tab is never sent without blocks.
 func TestOneRefusedMessage(t *testing.T) {
 	r := newRefusedBySlack(Config{Workflow: Workflow{Views: noViews{}, Outbox: noOutbox{}}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	m := render.Message{Text: "a card", Blocks: []slack.Block{
@@ -58,7 +58,7 @@ func TestOneRefusedMessage(t *testing.T) {
 	}
 }
 
-// Slack's reason names the kind of block that it refuses. The block that it points to may be of another kind.
+// Slack's reason names the kind of block that it refuses. The block that the reason points to may be of another kind.
 func TestKindsNamed(t *testing.T) {
 	m := render.Message{Blocks: []slack.Block{slack.NewDividerBlock(), slack.NewActionBlock("")}}
 	for reason, want := range map[string][]string{

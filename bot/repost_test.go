@@ -23,7 +23,7 @@ func twoLeads(h *harness) {
 	h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 }
 
-// erases makes an admin delete a message of the bot, and waits until the bot knows.
+// erases makes an admin delete a message of the bot, and waits until the bot has handled the deletion.
 func (h *harness) erases(channel string, p posted) {
 	h.t.Helper()
 	h.deletes("ingrid", channel, p.TS)

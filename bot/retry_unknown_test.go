@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// lost makes the process stop while a refund runs that Sam requested in a channel and Teo approved, so that its outcome
-// is unknown. It returns the thread's root and the question to Teo.
+// lost makes the outcome of a refund unknown: Sam requests the refund in a channel, Teo approves it, and the process
+// stops while the refund runs. lost returns the thread's root and the question to Teo.
 func (h *harness) lost(channel string) (root string, asked posted) {
 	h.t.Helper()
 	h.hold = make(chan struct{})
@@ -84,7 +84,7 @@ func (h *harness) unknowns() (refs []string) {
 }
 
 // A call that its requester requests again waits for its approvers again, and the card says that it may have happened
-// before. This is possible once at a time.
+// before. Only one such new request can wait at a time.
 func TestAskAgainInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -80,7 +80,7 @@ func newPermissions(c Config) *Permissions {
 func (p *Permissions) rescoped() {
 	select {
 	case p.changed <- struct{}{}:
-	default: // it is known already
+	default: // the change is already signalled
 	}
 }
 
@@ -105,7 +105,7 @@ func (p *Permissions) Complete(context.Context) error {
 	return errors.New("the bot token lacks " + strings.Join(lacks, ", ") + ". Add them on the app's page OAuth & Permissions, and reinstall the app")
 }
 
-// watch names the missing scopes at the start and after each change. After each change it tries refused cards, answers
+// watch logs the missing scopes at the start and after each change. After each change it tries refused cards, answers
 // and questions again.
 func (p *Permissions) watch(ctx context.Context) {
 	if len(p.api.Scopes()) == 0 {
@@ -155,7 +155,7 @@ func (p *Permissions) retryUnreached(ctx context.Context) {
 // isUnpermitted reports whether Slack refused a call because of a missing scope.
 func isUnpermitted(err error) bool { return slackapi.ErrorCode(err) == "missing_scope" }
 
-// unpermitted ends a delivery that can't be handled because of a missing scope, and tells its sender at once.
+// unpermitted ends a delivery that can't be handled because of a missing scope, and tells its sender immediately.
 func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
 	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
 		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))

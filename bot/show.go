@@ -47,7 +47,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 		return b.showHome(ctx, vm)
 	}
 	err = b.showAlone(ctx, vm)
-	if slackapi.IsPutOff(err) && s.Kind == store.OutboxStep && s.TS == "" { // until the step has a message, the thread's status replaces it
+	if slackapi.IsPutOff(err) && s.Kind == store.OutboxStep && s.TS == "" { // until the step's message is posted, the thread's status shows what the step does
 		b.showStatus(ctx, s.Ref, false)
 	}
 	if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) {
@@ -74,7 +74,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 // expand resolves the members of a role or group. Each of them gets a copy.
 func (b *Bot) expand(ctx context.Context, s view.Model) error {
 	if s.Message.State == store.OutboxExpanded {
-		return b.Outbox.Expand(ctx, s.Message.ID, []string{""}) // it only clears the timer
+		return b.Outbox.Expand(ctx, s.Message.ID, []string{""}) // this call only clears the timer
 	}
 	users, err := b.usersAt(ctx, s)
 	if errors.Is(err, errNoRole) {
@@ -172,7 +172,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 		return b.Outbox.Unchanged(ctx, s)
 	}
 	if s.TS != "" && !s.Drafted {
-		ctx := context.WithoutCancel(ctx) // complete and record it even if the process stops, because people may click on it at once
+		ctx := context.WithoutCancel(ctx) // complete and record the change even if the process stops, because people may click on the new version immediately
 		if d, err = b.change(ctx, vm, d); err != nil {
 			return b.notChanged(ctx, s, err)
 		}
@@ -199,7 +199,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 			return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body})
 		}
 	}
-	if s.TS != "" { // the draft's message becomes the first one
+	if s.TS != "" { // the draft's message becomes the first message of the answer
 		sent = maps.Clone(sent)
 		if sent == nil {
 			sent = map[int]string{}
@@ -236,7 +236,7 @@ func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render
 // deleted and posted again.
 func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) || slackapi.IsChannelLost(code) && !isFixed(ctx, s, err) {
-		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // its answer shows whether the message is still there
+		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // the answer to the deletion shows whether the message is still there
 		switch gone := slackapi.ErrorCode(deleted); {
 		case slackapi.IsMessageLost(gone) && slackapi.IsMessageLost(code):
 			return b.Outbox.MarkLost(ctx, s)
@@ -264,8 +264,9 @@ func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 	return slackapi.IsRefused(err) && (!slackapi.IsTokenRefusal(code) || code == "not_allowed_token_type") && code != "missing_scope" && code != errNoThread.Err
 }
 
-// remove deletes the previous message of an outbox message that Slack no longer lets the bot edit. Its buttons have no
-// effect. If it can't be deleted either, the deletion is tried again later (Leftovers).
+// remove deletes the previous Slack message of an outbox message, because Slack no longer lets the bot edit it. The
+// buttons of the previous message have no effect. If it can't be deleted either, the deletion is tried again later
+// (Leftovers).
 func (b *Bot) remove(ctx context.Context, s store.OutboxMessage) error {
 	if s.ReplacedTS == "" {
 		return nil
@@ -342,7 +343,7 @@ func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Mode
 	var numbers []int
 	for _, s := range steps {
 		if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s)); doubtful || !b.shows.tryLock(s.ID) {
-			continue // it may have been posted already
+			continue // the step may have been posted already
 		}
 		taken, numbers = append(taken, s.ID), append(numbers, s.Step)
 	}

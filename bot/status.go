@@ -22,8 +22,8 @@ import (
 
 // Slack removes a status after two minutes, and with each message from the bot.
 const (
-	statusAgain = 90 * time.Second // interval at which it is set again
-	statusEnds  = time.Hour        // by then everybody has seen it; the message of the step still says it
+	statusAgain = 90 * time.Second // age at which a status is set again
+	statusEnds  = time.Hour        // a status that has been unchanged for this long is not renewed; the step's message has the same information
 	statusTick  = 15 * time.Second
 	maxStatuses = 1000 // threads
 )
@@ -41,7 +41,7 @@ type status struct {
 	since, set time.Time
 }
 
-// showStatus updates the status of a turn's thread. posted says that a message has just been posted there.
+// showStatus updates the status of a turn's thread. posted is set if a message has just been posted in the thread.
 func (b *Bot) showStatus(ctx context.Context, turn string, posted bool) {
 	s, err := b.Views.Turn(ctx, turn)
 	if err != nil || s.Conversation.Thread == "" || s.Conversation.Gone {
@@ -71,7 +71,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bo
 		st.by[at] = s
 	}
 	st.mu.Unlock()
-	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // unchanged; or empty, and never shown or removed by a message; or refused by Slack
+	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // unchanged; or empty, and there is none to remove; or refused by Slack
 		return
 	}
 	err := b.api.SetAssistantThreadsStatusContext(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}), slack.AssistantThreadsSetStatusParameters{

@@ -82,7 +82,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 }
 
 // examineEdit validates changed arguments. If their effect is not the one that the pressed button named, the form is
-// shown again with a button that names their effect.
+// shown again with a button that names the actual effect.
 func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
 	tool, _ := b.Tools.Tool(r.Tool)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
@@ -202,7 +202,8 @@ func (b *Bot) formOn(ctx context.Context, i interaction, f render.FormToken) (re
 // formsWithoutRequest lists the forms that are not about a single request.
 var formsWithoutRequest = map[string]bool{render.ActHappened: true, render.ActWithdrawSome: true, render.ActRejectAll: true, render.ActAway: true, render.ActFillIn: true}
 
-// submitEdit passes edited arguments to the workflow. They are spliced into the bytes from which the form was made.
+// submitEdit passes edited arguments to the workflow. The changes are spliced into the bytes of the arguments from
+// which the form was made.
 func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTarget, f render.FormToken, i interaction, c workflow.Click) error {
 	c.Kind = approvers.Modify
 	r := *s.Request
@@ -226,9 +227,9 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 	return b.decide(ctx, w, s, c)
 }
 
-// approveWhole approves from the modal that showed all arguments. The modal showed the arguments of the named
-// execution: executions never change, and the workflow compares its digest with the request's. A separate record says
-// that the person saw the last page.
+// approveWhole approves a call from the modal that showed all arguments. The form token names the execution whose
+// arguments the modal showed. The arguments of an execution never change, and the workflow compares the execution's
+// digest with the request's. A separate record states that the person saw the last page.
 func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
 	shown, err := b.Views.Execution(ctx, f.Execution)
 	if errors.Is(err, store.ErrNotFound) {

@@ -27,8 +27,8 @@ type unconfirmedPosts struct {
 	found map[destination]historyScan
 }
 
-// historyScan is the result of one search: the messages of outbox messages found in one place since a time of Slack's
-// clock.
+// historyScan is the result of one search of a channel or thread: the Slack messages of outbox messages, from a time of
+// Slack's clock on.
 type historyScan struct {
 	since   time.Time // zero: no lower limit
 	at      uint64
@@ -58,8 +58,8 @@ func (m bareMessage) shows(s store.OutboxMessage) bool {
 	return slices.ContainsFunc(m.tokens, func(t render.ButtonToken) bool { return t.Message == s.ID && t.Post == s.Posts+1 })
 }
 
-// round identifies an outbox message between two losses of its message. Messages of earlier rounds no longer belong to
-// it.
+// round identifies an outbox message between two losses of its Slack message. Slack messages of earlier rounds no
+// longer belong to the outbox message.
 type round struct {
 	message string
 	n       uint64
@@ -101,9 +101,9 @@ func (p *unconfirmedPosts) recorded(message string) {
 	delete(p.begun, message)
 }
 
-// unconfirmedSince reports whether a message of an outbox message may exist without being recorded, and since when.
-// That is so if an answer was lost, or if another process made the outbox message (ours is false). In the latter case
-// since is zero, before everything in this process.
+// unconfirmedSince reports whether a Slack message of an outbox message may exist without being recorded, and since
+// when. This is so if Slack's answer to a post was lost, or if another process made the outbox message (ours is false).
+// In the second case since is zero, which is before everything in this process.
 func (p *unconfirmedPosts) unconfirmedSince(s store.OutboxMessage, ours bool) (since uint64, doubtful bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,11 +162,11 @@ func (p *unconfirmedPosts) note(at destination, f historyScan) {
 const (
 	scanPages  = 10
 	scanLimit  = 200
-	scanMargin = time.Minute // between the clocks of Slack's machines
+	scanMargin = time.Minute // allowed difference between the clocks of Slack's machines
 )
 
-// findPosted returns the unrecorded messages of an outbox message, by part. d is what it looks like; it is empty for a
-// draft. One search of a place serves all outbox messages there.
+// findPosted returns the unrecorded messages of an outbox message, by part. d is the outbox message as it is drawn now,
+// and empty for a draft. One search of a channel or thread serves all outbox messages in it.
 func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, d render.Rendered, at destination) (map[int]string, error) {
 	var texts []string
 	for _, m := range d.Messages {
@@ -189,7 +189,7 @@ func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxM
 			return nil, b.findUnnamed(ctx, me, s, at.channel, oldest)
 		}
 		if slackapi.IsUnreachable(code) {
-			b.Log.Warn("the bot can't read where it posts, so a message may appear twice", "channel", at.channel, "cause", code)
+			b.Log.Warn("the bot can't read the messages of a channel that it posts in, so a message may appear twice", "channel", at.channel, "cause", code)
 			return nil, nil
 		}
 		if err != nil {
@@ -212,13 +212,16 @@ func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxM
 			break
 		}
 	}
-	if cursor == "" || at.thread == "" { // a channel is read from the newest message, and one page limit applies to all searches; a thread is read from the oldest
+	// An incomplete search of a channel is kept: it has read the newest messages, and another search would end at the same
+	// page limit. An incomplete search of a thread has read only the oldest messages.
+	if cursor == "" || at.thread == "" {
 		b.unconfirmed.note(at, f)
 	}
 	return f.of(s, texts), nil
 }
 
-// oldestOf returns the earliest time of messages of an outbox message, or "" if it is unknown.
+// oldestOf returns the earliest time at which a message of an outbox message can have been posted, or "" if it is
+// unknown.
 func oldestOf(s store.OutboxMessage) string {
 	if s.After.IsZero() {
 		return ""

@@ -27,8 +27,8 @@ func (h *harness) unreached() []approvers.Request {
 	return out
 }
 
-// Without im:write nobody gets a card that goes by direct message. The requester and the operator are told at once, and
-// the card is shown when the scope is granted.
+// Without im:write nobody gets a card that goes by direct message. The requester and the operator are told immediately,
+// and the card is shown when the scope is granted.
 func TestCardWithoutPermission(t *testing.T) { inBothWays(t, testCardWithoutPermission, leadsByDM) }
 
 func testCardWithoutPermission(t *testing.T, h *harness) {
@@ -107,7 +107,7 @@ func TestCardThatReachedNobody(t *testing.T) {
 	}
 }
 
-// If a lead is above those who can't see the card, the lead is asked at once, and reads why.
+// If a lead is above those who can't see the card, the lead is asked immediately, and reads why.
 func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
@@ -124,7 +124,7 @@ func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed")
 }
 
-// A missing permission is reported at once, and as such: to the person in words, to the operator with the scope's name.
+// A missing permission is reported immediately: to the person in words, and to the operator with the scope's name.
 func TestPermissionIsMissing(t *testing.T) {
 	for scope, words := range map[string]string{
 		"users:read":    "I keep it and try again for an hour. My operator has been told.",
@@ -172,8 +172,8 @@ func TestMissingScopesAreThoseInUse(t *testing.T) {
 	}
 }
 
-// If Slack refuses one message because the bot is not in the channel, although it says that the bot is a member, only
-// this message goes elsewhere. If the bot is not a member, or Slack does not say, everything open moves.
+// If Slack refuses one message because the bot is not in the channel, although Slack also says that the bot is a
+// member, only this message goes elsewhere. If the bot is not a member, or Slack does not say, all open messages move.
 func TestOneMessageIsRefusedInAChannel(t *testing.T) {
 	for name, c := range map[string]struct {
 		info  string // Slack's answer to conversations.info, if it refuses

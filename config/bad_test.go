@@ -31,7 +31,7 @@ func golden(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("what is said differs from %s (-want +got; -update if it should):\n%s", path, diff)
+		t.Errorf("the messages differ from %s (-want +got; run with -update if they should):\n%s", path, diff)
 	}
 }
 

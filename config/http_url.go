@@ -78,8 +78,8 @@ func splitAddress(t Template) (a Address, message, hint string) {
 	return a, "", ""
 }
 
-// cutTemplate splits a template at the first of some characters in its text. It skips the first after characters of the
-// text, which hold the scheme.
+// cutTemplate splits a template at the first of some characters in its text. It skips a scheme such as https:// at the
+// beginning, if after is not zero; after is the length of the longest scheme.
 func cutTemplate(t Template, chars string, after int) (before, rest Template) {
 	for i, p := range t {
 		if p.Text == "" {

@@ -36,8 +36,8 @@ var threeTools = sync.OnceValues(func() (*config.File, error) {
 	return config.ParsePolicy("sized.yaml", []byte(b.String()))
 })
 
-// sizedPolicy has these three tools, which are in the lists of all approvers, and as many others as its size says. One
-// approver in ten has all tools.
+// sizedPolicy returns a policy of a size. It has the tools of threeTools, which are in the lists of all approvers, and
+// others. One approver in ten may approve all tools.
 func sizedPolicy(t testing.TB, s size) *approvers.Policy {
 	t.Helper()
 	file, err := threeTools()
@@ -156,7 +156,7 @@ func TestRoutingTakesLittleMoreThanItsRules(t *testing.T) {
 	}
 }
 
-// quickest is the shortest of the times of some plans of a call.
+// quickest plans a call several times, and returns the shortest time.
 func quickest(t testing.TB, p *approvers.Policy, c approvers.Call) time.Duration {
 	shortest := time.Hour
 	for range 20 {

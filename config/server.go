@@ -26,7 +26,7 @@ type Server struct {
 	Allow   []string // permitted private networks and hosts
 
 	Bare             bool // its tools keep their own names, without the server's name in front
-	TrustAnnotations bool // its claims about its tools count if the policy does not name a tool
+	TrustAnnotations bool // the server's annotations of a tool count if the policy does not name the tool
 	Timeout          time.Duration
 	MaxResult        int                         // bytes of one result, as the server sends it
 	Effects          map[string]approvers.Effect // effects of a second run, by the server's name for the tool
@@ -227,7 +227,7 @@ func readPermits(v yamldoc.Value) []string {
 			continue
 		}
 		if _, err := egress.ParsePermit(text); err != nil {
-			item.Wrong(yamldoc.Quote(text)+" is neither a network nor a host", "write a network such as 10.2.0.0/16, an address such as 10.2.3.4, or a host such as crm.internal, the last two with a port if only one is meant")
+			item.Wrong(yamldoc.Quote(text)+" is neither a network nor a host", "write a network such as 10.2.0.0/16, an address such as 10.2.3.4, or a host such as crm.internal; a port after an address or a host permits only that port")
 			continue
 		}
 		out = append(out, text)

@@ -18,7 +18,7 @@ func readStages(v yamldoc.Value) ([]approvers.Stage, bool) {
 		return nil, false
 	}
 	if len(items) == 0 {
-		v.Wrong("has no stage", "name at least one approver, or leave stages out: then the first role that may approve its risk decides")
+		v.Wrong("has no stage", "name at least one approver, or leave stages out: then the first role that may approve calls of that risk decides")
 		return nil, false
 	}
 	var out []approvers.Stage
@@ -123,7 +123,7 @@ func readStageRoles(v yamldoc.Value, s *approvers.Stage) {
 		switch {
 		case !ok:
 		case slices.Contains(names, name):
-			item.Wrong(name+" is named twice", "name it once: for two people of it write quorum: 2")
+			item.Wrong(name+" is named twice", "name it once; to require two people, write quorum: 2")
 		default:
 			names = append(names, name)
 		}

@@ -4,7 +4,7 @@ package store
 const (
 	ToConversation = "conversation:" // followed by its id
 	ToChannel      = "channel:"      // followed by its name or id
-	ToUser         = "user:"         // followed by their id
+	ToUser         = "user:"         // followed by the user's id
 	ToRole         = "role:"         // followed by its name; expands into its members
 	ToGroup        = "group:"        // followed by its name; expands into the members of a user group who belong to the stage
 )

@@ -10,7 +10,8 @@ import (
 
 // When several processes ("replicas") work on one store, each piece of pending work has one of them as its owner. Work
 // is divided into a fixed number of shares. A replica handles the timers of the shares on which it has the claim, and
-// every transaction of a handler checks the claim: a replica that lost it, and does not know that yet, can't write.
+// every transaction of a handler checks the claim: a replica that has lost the claim can't write, even if it has not
+// noticed the loss yet.
 
 // ShareCount is the number of shares. It never changes, because replicas of different versions work side by side.
 const ShareCount = 64
@@ -27,8 +28,8 @@ func (s Shares) Has(share int) bool { return s&(1<<share) != 0 }
 // With returns the set with a share added.
 func (s Shares) With(share int) Shares { return s | 1<<share }
 
-// Share returns the share of a timer. Timers with the same Affinity are in the same share; without one, those of the
-// same Lane; without either, those with the same Ref.
+// Share returns the share of a timer. Timers with the same Affinity are in the same share. If Affinity is empty, Lane
+// is used instead; if Lane is empty too, Ref.
 func (t Timer) Share() int {
 	by := t.Ref
 	switch {
@@ -57,8 +58,8 @@ type Claim struct {
 // ShareClaim returns the name of the claim on a share.
 func ShareClaim(share int) string { return fmt.Sprintf("share-%02d", share) }
 
-// ErrFenced says that a transaction was refused, or a context ended, because its replica does not have a claim any
-// more. Nothing was written. Another replica does that work.
+// ErrFenced says that a transaction was refused, or a context ended, because its replica has lost the claim on the
+// work. Nothing was written. Another replica does the work.
 var ErrFenced = errors.New("store: another replica has taken over this work")
 
 // claimsKey is the context key of claims.
@@ -79,9 +80,9 @@ func ClaimsOf(ctx context.Context) []Claim {
 type Replica interface {
 	// Shares returns the shares whose work may begin now.
 	Shares() Shares
-	// Enter begins work under a claim; ok is false if the replica may not begin any. The context carries the claim, and
-	// ends with the cause ErrFenced when the replica has lost the claim, or may have lost it. leave must be called when
-	// the work has ended.
+	// Enter begins work under a claim; ok is false if the replica may not begin work under this claim. The context
+	// carries the claim, and ends with the cause ErrFenced when the replica has lost the claim, or may have lost it.
+	// leave must be called when the work has ended.
 	Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool)
 	// Changed returns a channel that is closed when Shares changes.
 	Changed() <-chan struct{}

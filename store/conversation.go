@@ -11,7 +11,7 @@ import (
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
-	Place     string    `json:"place"`            // its place, unique among current conversations; a new one at the same place replaces the old
+	Place     string    `json:"place"`            // unique among current conversations: a new conversation at the same place replaces the old one
 	Team      string    `json:"team"`             //
 	Channel   string    `json:"channel"`          // channel id, also for a direct message
 	Name      string    `json:"name,omitempty"`   // the channel's name, for people
@@ -61,7 +61,7 @@ type Message struct {
 	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit that Text comes from; empty: never edited
 	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
-	Gap          *approvers.Gap     `json:"gap,omitempty"` // the gap in which it was written, so that it was read long afterwards; nil: none
+	Gap          *approvers.Gap     `json:"gap,omitempty"` // the gap in reception in which the message was written; it was read long afterwards. nil: it was read in time
 	// MessageEdit records an edit or deletion in Slack after the model received the message; nil: none. Text stays
 	// the text that the model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
@@ -100,16 +100,16 @@ type Counter struct {
 
 // Setting keys. Values are JSON.
 const (
-	SettingPause        = "pause"    // who paused everything, when and why; its state is the workflow's Pause
+	SettingPause        = "pause"    // who paused everything, when and why; its value is a settings.Pause of the workflow
 	SettingSeal         = "seal"     // the state of the next head, owned by the workflow
 	SettingPolicy       = "policy"   // the policy and tools that waiting requests were last checked against
-	SettingDiskSpace    = "room"     // no state: written to test whether the disk has space
+	SettingDiskSpace    = "room"     // no content: written to test whether the disk has space
 	SettingCardQueue    = "line/"    // followed by an address: its open cards and the requests queued behind them
 	SettingChannelState = "place/"   // followed by a channel's id or name: whether the bot lost the channel, and the messages left there
-	SettingHomes        = "homes"    // no state: the Ref of the one timer that refreshes Home tabs
+	SettingHomes        = "homes"    // not stored: the Ref of the one timer that refreshes Home tabs
 	SettingTrust        = "trust/"   // followed by an agent and a tool: how many calls in a row were approved unchanged
-	SettingReception    = "heard"    // the time up to which all messages are received, and the gap that is being read; its state is the workflow's Reception
-	SettingFeedback     = "ratings/" // followed by an agent: ratings of its answers; its state is the workflow's Ratings
+	SettingReception    = "heard"    // the time up to which all messages were received, and the gap that is being read; its value is a settings.Reception
+	SettingFeedback     = "ratings/" // followed by an agent: ratings of its answers; its value is a settings.Feedback
 	SettingRefusals     = "refused"  // what Slack refuses in this workspace, such as a kind of block
 )
 

@@ -8,7 +8,7 @@ import (
 // Damage is a row, or a part of the file, that does not match what was written.
 type Damage struct {
 	Bucket string // the bucket it is in
-	Key    string // the row's key in readable form; empty: not a single row
+	Key    string // the row's key in readable form; empty: the damage is not in a single row
 	ID     string // the record's id, if the key is one; for a message, its conversation; for an audit record, its chain
 	Seq    uint64 // for a message or an audit record
 	Why    string
@@ -64,7 +64,7 @@ func DamageOf(s Store) (damaged, mended []Damage) {
 type SetAside interface {
 	// SetAside moves the damaged record with an id, and its index rows, to a place that nothing reads, so that the
 	// record can be written again. A sound or missing record stays as it is; done reports whether the record was
-	// moved. of lists the ids under which indexes listed the record: the conversation of a turn, execution or request,
-	// the turn of a call, or the place of a conversation.
+	// moved. The first result contains the ids under which indexes listed the record: the conversation of a turn,
+	// execution or request, the turn of a call, or the place of a conversation.
 	SetAside(bucket, id string) (of []string, done bool, err error)
 }

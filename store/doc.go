@@ -5,8 +5,9 @@
 // The contract:
 //
 //   - Update commits everything that its closure wrote, or nothing. When Update returns nil, the writes are durable.
-//   - A closure may run more than once: commits are shared, and a backend may retry after a serialization failure. It
-//     does no I/O, and outside of the transaction it writes only to its own variables, which it resets on each run.
+//   - A closure may run more than once: commits are shared, and a backend may retry after a serialization failure. So
+//     a closure does no I/O, and outside of the transaction it writes only to its own variables, which it resets on
+//     each run.
 //   - Update returns a closure's error unchanged and undoes only that closure's writes.
 //   - Records with a Version are guarded: a Put with a version other than the stored one fails with ErrConflict. Each
 //     Put increments the stored version. Version 0 creates a record.

@@ -29,8 +29,8 @@ var (
 	// ErrMoved says that the file of an open store was removed, renamed or replaced. Nothing was written. Reads still
 	// work, and writes work again once that file is back.
 	ErrMoved = errors.New("store: the file is not at its path any more")
-	// ErrUnavailable says that the database can't be reached, or does not take writes. Nothing was written, and reads
-	// and writes work again once the database does.
+	// ErrUnavailable says that the database can't be reached, or does not accept writes. Nothing was written. Reads and
+	// writes work again once the database is available.
 	ErrUnavailable = errors.New("store: the database is not available")
 )
 

@@ -30,7 +30,7 @@ func (f File) Of(data []byte) File {
 // Holds returns an error if data is not the file's content.
 func (f File) Holds(data []byte) error {
 	if is := f.Of(data); is.Size != f.Size || is.Hash != f.Hash {
-		return fmt.Errorf("store: file %d of execution %q has the wrong size or hash: %d bytes with %q are stored as %d with %q", f.Index, f.Execution, f.Size, f.Hash, is.Size, is.Hash)
+		return fmt.Errorf("store: file %d of execution %q has the wrong size or hash: want %d bytes with %q, got %d with %q", f.Index, f.Execution, f.Size, f.Hash, is.Size, is.Hash)
 	}
 	return nil
 }

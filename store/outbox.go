@@ -92,9 +92,9 @@ type OutboxMessage struct {
 	Ref           string      `json:"ref"`
 	Step          int         `json:"step,omitempty"`
 	Request       string      `json:"request,omitempty"` // the request whose audit chain records its deliveries
-	To            string      `json:"to"`                // ToConversation, ToChannel, …, and the name or id that belongs to it
-	Role          string      `json:"role,omitempty"`    // for OutboxEscalation: the role it was escalated to
-	Bundle        string      `json:"bundle,omitempty"`  // for OutboxBundle: shows the step's requests with the same bundle
+	To            string      `json:"to"`                // one of the prefixes ToConversation, ToChannel, …, and the name or id after it
+	Role          string      `json:"role,omitempty"`    // for OutboxEscalation: the role that the request was escalated to
+	Bundle        string      `json:"bundle,omitempty"`  // for OutboxBundle: the card shows the step's requests with this bundle
 	Note          Note        `json:"note,omitempty"`    // for OutboxNotice
 	Rank          Rank        `json:"rank,omitempty"`
 	State         OutboxState `json:"state"`
@@ -106,13 +106,13 @@ type OutboxMessage struct {
 	TS            string      `json:"ts,omitempty"`      // of the message, also after it was lost
 	ReplacedTS    string      `json:"old,omitempty"`     // an earlier message that can't be edited any more, to be deleted
 	Round         uint64      `json:"round,omitempty"`   // how often the message was lost or started over; also in the metadata, so that a search skips lost messages
-	RepostIfLost  bool        `json:"insist,omitempty"`  // if it turns out to be lost, post it again at once
+	RepostIfLost  bool        `json:"insist,omitempty"`  // if it turns out to be lost, post it again immediately
 	Drafted       bool        `json:"drafted,omitempty"` // its message may have started as a draft, without identifying metadata
 	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
-	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps of its turn without a message of their own, which it describes
+	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: how often Slack refused it everywhere, early tries not counted; the pauses grow with this number
-	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack began to refuse it; zero: it does not
+	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: number of refusals in all places, early retries excepted; determines the next pause
+	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack began to refuse it; zero: Slack does not refuse it
 	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages that Slack would not delete; TimerLeftover tries again
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`

@@ -26,13 +26,13 @@ type Reader interface {
 	Conversation(id string) (Conversation, error)
 	// ConversationAt returns the newest conversation at a place.
 	ConversationAt(place string) (Conversation, error)
-	// ConversationsBefore lists conversations whose last message is older than the time, the longest silent ones
-	// first.
+	// ConversationsBefore lists conversations whose last message is older than the time, in the order of the last
+	// messages, the oldest first.
 	ConversationsBefore(lastAt time.Time, limit int) ([]Conversation, error)
-	// ConversationsSince lists conversations whose last message is not older than the time, the longest silent ones
-	// first.
+	// ConversationsSince lists conversations whose last message is not older than the time, in the order of the last
+	// messages, the oldest first.
 	ConversationsSince(lastAt time.Time, limit int) ([]Conversation, error)
-	// Messages lists a conversation's messages by Seq, starting after the given one.
+	// Messages lists a conversation's messages by Seq, starting after the given Seq.
 	Messages(conversation string, after uint64) ([]Message, error)
 
 	Turn(id string) (approvers.Turn, error)
@@ -78,7 +78,7 @@ type Reader interface {
 	NextTimer(kind TimerKind) (Timer, error)
 	// Timers lists up to limit timers of a kind in order of Due, then Ref, due or not.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
-	// TimersIn is Timers for some shares, and until a time, if that is not zero.
+	// TimersIn is Timers, limited to the timers of some shares and, if until is not zero, to those due by then.
 	TimersIn(shares Shares, kind TimerKind, until time.Time, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)

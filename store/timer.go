@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// TimerKind says what falls due. All pending work is a timer: a process that starts reads the due timers and
+// TimerKind says what falls due. All pending work is a timer: when a process starts, it reads the due timers and
 // continues.
 type TimerKind string
 
@@ -10,7 +10,7 @@ type TimerKind string
 const (
 	TimerInbox         TimerKind = "inbox"    // handle a delivery from Slack; Ref: an inbox row
 	TimerThink         TimerKind = "think"    // call the model; Ref: a turn
-	TimerRun           TimerKind = "run"      // claim and run; Ref: an execution. It stays until the run is finished
+	TimerRun           TimerKind = "run"      // claim and run; Ref: an execution. The timer stays until the run is finished
 	TimerExpire        TimerKind = "expire"   // reject an undecided request, or one not started in time; Ref: a request
 	TimerEscalate      TimerKind = "escalate" // notify the next lead; Ref: a request
 	TimerRemind        TimerKind = "remind"   // remind approvers who have not decided; Ref: a request
@@ -56,7 +56,7 @@ type Timer struct {
 	// Affinity names what the handler works on outside of the store, such as a conversation. One replica at a time
 	// handles all timers with the same affinity. If it is empty, Lane is used instead; if that is empty too, Ref.
 	Affinity string `json:"affinity,omitempty"`
-	// PutOff is the time at which the timer was postponed until Due; zero: never.
+	// PutOff is when the timer was last postponed; Due is the time to which it was postponed. Zero: never postponed.
 	PutOff time.Time `json:"put_off,omitzero"`
 }
 

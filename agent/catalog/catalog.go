@@ -125,7 +125,7 @@ func (c *Catalog) want(file *config.File, path string) error {
 		}
 		servers = append(servers, s)
 	}
-	client := mcp.Open(mcp.Config{Servers: servers}) // it only makes tools, and never runs
+	client := mcp.Open(mcp.Config{Servers: servers}) // this client only makes tools, and is never run
 	for _, s := range servers[len(c.config.Own):] {
 		for _, err := range pin(c.Registry, client, s.Name, lock) {
 			c.config.Log.Warn("a pinned tool can't be used; pin it again with countersign tools pin", "server", s.Name, "error", err)
@@ -174,8 +174,9 @@ func (c *Catalog) Known(file *config.File, path string) ([]check.Tool, error) {
 // serversFirst is how long Begin waits for the policy's servers. A slower server joins later.
 const serversFirst = 2 * time.Second
 
-// Begin keeps the servers connected until the returned function is called, which waits for their end. The end of ctx
-// does not disconnect them, so that current runs can finish. Begin waits a short time for the servers' lists of tools.
+// Begin keeps the servers connected until the returned function is called; that function disconnects them and waits for
+// their end. The end of ctx does not disconnect them, so that current runs can finish. Before Begin returns, it waits a
+// short time for the servers' lists of tools.
 func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.match(lasting)
@@ -293,7 +294,7 @@ func (c *Catalog) offer(server string, tools []agent.Tool) {
 	}
 }
 
-// leftOut reports a definition that is not offered, or not as it is written.
+// leftOut reports a problem of a server's list, such as a definition that is not offered.
 func (c *Catalog) leftOut(server, problem string) {
 	if c.config.leftOut != nil {
 		c.config.leftOut(LeftOut{Source: server, Reason: problem})

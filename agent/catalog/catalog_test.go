@@ -76,7 +76,7 @@ func TestWithAServerThatIsDown(t *testing.T) {
 	f.until("all are well", func() bool { return f.Reachable(t.Context()) == nil })
 }
 
-// Calls are counted by outcome, and the wrapper between the bot and a tool sees each.
+// Calls are counted by outcome, and Config.Wrap receives each tool with a Run that counts.
 func TestCountsCalls(t *testing.T) {
 	t.Parallel()
 	o := openServer(t, "search")
@@ -185,8 +185,8 @@ func TestPins(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Tools that the policy itself declares are there at once, need no pin, and change with the policy. A tool whose secret
-// is missing is refused, and the error names the secret.
+// Tools that the policy itself declares are available immediately, need no pin, and change with the policy. A tool
+// whose secret is missing is refused, and the error names the secret.
 func TestDeclaredTools(t *testing.T) {
 	t.Setenv("BOX_TOKEN", "secret-token")
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

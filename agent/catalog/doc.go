@@ -9,7 +9,7 @@
 //   - A policy or a lock file that can't be used changes nothing. The previous one stays in force.
 //   - A source that is named unchanged by the next policy keeps its connection.
 //   - A tool of an external source is blocked while its definition differs from its pin, from the moment in which the
-//     source offers the new definition; the policy may say that it counts as unknown instead. [Catalog.Policy] never
+//     source offers the new definition. The policy may instead let such a tool count as unknown. [Catalog.Policy] never
 //     lags behind a tool that was read before.
 //   - The pinned tools of a source are known while the source is unreachable. An unreachable source delays the start
 //     only for a short time.

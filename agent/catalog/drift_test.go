@@ -11,7 +11,7 @@ import (
 )
 
 // A tool that is not as pinned is blocked, and the operator is told once, with the changes. A lock file that is written
-// while the bot runs takes effect at once.
+// while the bot runs takes effect immediately.
 func TestDriftIsTold(t *testing.T) {
 	t.Parallel()
 	s := openServer(t, "send", "look")

@@ -23,7 +23,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// patience bounds how long a failing test waits on a busy machine. No test takes it when it passes.
+// patience bounds how long a failing test waits on a busy machine. A passing test never waits that long.
 const patience = testkit.Patience
 
 // testServer is an MCP server over HTTP whose tools a test describes. It counts its handshakes.

@@ -26,7 +26,7 @@ type Report struct {
 	LeftOut []LeftOut
 }
 
-// LeftOut is a problem of a source's definition: it is not offered, or not as it is written.
+// LeftOut is a problem of a source's definitions, such as one that is not offered.
 type LeftOut struct {
 	Source string // in the form of Tool.Source
 	Reason string
@@ -157,7 +157,7 @@ func (r *Report) LeftOutOf(name string) []LeftOut {
 	return out
 }
 
-// Refusal returns the reason why a tool's current definition can't be used, or "" if it can or is unknown.
+// Refusal returns the reason why a tool's current definition can't be used, or "" if it can be used or is not known.
 func (r *Report) Refusal(t agent.Status) string {
 	if t.Fault != nil {
 		return visible.Line(t.Fault.Error())
@@ -182,8 +182,8 @@ func (r *Report) Refusal(t agent.Status) string {
 	return ""
 }
 
-// Obsolete returns the names of the pinned tools, among the given ones, that their reachable sources no longer offer,
-// and of all pinned tools whose source the policy does not name.
+// Obsolete returns the names of the tools whose pins are not needed any more. These are the given tools that a
+// reachable source no longer offers, and all pinned tools whose source the policy does not name.
 func (r *Report) Obsolete(tools []agent.Status) (names []string) {
 	for _, t := range tools {
 		if t.State == pins.Gone && r.Refusal(t) == "" {

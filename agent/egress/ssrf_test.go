@@ -22,7 +22,7 @@ import (
 var vectors = []struct {
 	url    string
 	stands string // what the name resolves to, or how a lenient parser reads it
-	allow  string // the entry that permits it; empty: none does, because of how it is written
+	allow  string // the entry of allow that permits the address; empty: no entry does, because of the notation
 	never  bool   // no HTTP client would connect anyway
 }{
 	{url: "http://127.0.0.1:PORT/", allow: "127.0.0.1"},

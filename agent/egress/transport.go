@@ -85,8 +85,8 @@ var carried = map[string]bool{"Accept": true, "Accept-Language": true, "Content-
 
 // follow decides whether to follow a redirect. The transport checks its URL like the first one.
 //
-//   - A request that only reads follows up to MaxRedirects of them. Once the host, port or scheme changes, all further
-//     requests omit headers that may be secret.
+//   - A request that only reads follows up to MaxRedirects redirects. Once the host, port or scheme changes, all
+//     further requests omit headers that may be secret.
 //   - A request that writes never becomes one that reads: a 301, 302 or 303 is returned to the caller. A 307 or 308
 //     repeats the request, but only to the same host, port and scheme.
 //   - Redirects from https to http are not followed.

@@ -36,7 +36,7 @@ func (o *operation) answer(resp *http.Response, in agent.Invocation) (string, er
 	case o.effect == approvers.ReadOnly:
 		return "", fmt.Errorf("the server answered %s, but %s", statusText(resp.StatusCode), o.secrets.Out(err.Error()))
 	}
-	// The status says that it was done. An error would make the model ask for it again.
+	// The status means success. An error would make the model repeat the request.
 	return fmt.Sprintf("It was done: the server answered %s. But %s.", statusText(resp.StatusCode), o.secrets.Out(err.Error())), nil
 }
 
@@ -83,7 +83,8 @@ func readBounded(r io.Reader, limit int) (data []byte, whole bool, err error) {
 	return data, err == nil, err
 }
 
-// empty returns the result for a response without a body. If something was created, it includes the address.
+// empty returns the result for a response without a body. It includes the address of what was created (Location), if
+// any.
 func (o *operation) empty(resp *http.Response) string {
 	text := "The server answered " + statusText(resp.StatusCode) + ", with no body."
 	if at := resp.Header.Get("Location"); at != "" {
@@ -222,7 +223,7 @@ func (o *operation) quoted(resp *http.Response) string {
 	if err != nil && resp.Header.Get("Content-Type") != "" || media != "" && !textual(media) || media == "text/html" {
 		return ""
 	}
-	extra := o.secrets.Longest() + maxQuoted // redact.Text recognizes more secrets than these
+	extra := o.secrets.Longest() + maxQuoted // redact.Text recognizes more secrets than o.secrets
 	data, whole, err := readBounded(resp.Body, maxQuoted+extra)
 	if err != nil || len(data) == 0 || bytes.ContainsRune(data, 0) {
 		return ""

@@ -80,7 +80,7 @@ func declared(t *testing.T, s *site, yaml string) agent.Tool {
 	return tools[0]
 }
 
-// declaredWithout returns the tool if the environment is not known.
+// declaredWithout returns the only tool of a declaration, made without an environment.
 func declaredWithout(t *testing.T, s *site, yaml string) agent.Tool {
 	t.Helper()
 	tools, errs := httptool.Tools(policy(t, s, yaml).HTTP, nil)

@@ -18,8 +18,8 @@ type parameter struct {
 	style    style
 }
 
-// parameters merges the parameters of the path and of the operation. The operation's parameter replaces the path's with
-// the same name and place.
+// parameters merges the parameters of the path and of the operation. A parameter of the operation replaces the path's
+// parameter with the same name and place.
 func (d *document) parameters(item, op map[string]any) ([]map[string]any, error) {
 	var out []map[string]any
 	for _, from := range []map[string]any{item, op} {

@@ -132,7 +132,7 @@ func (o *operation) connect(path string, f *filler, allow []string) error {
 	for _, h := range o.headers {
 		for _, p := range h.pieces {
 			if strings.ContainsFunc(p.text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-				return &Problem{Path: path + ".headers." + h.name, Message: "has a line break or another control character in it", Hint: "look at the variable that it names"}
+				return &Problem{Path: path + ".headers." + h.name, Message: "has a line break or another control character in it", Hint: "check the environment variable in its value"}
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func (o *operation) aim(path string) error {
 	refused := (*egress.Refused)(nil)
 	switch {
 	case errors.As(err, &refused) && refused.Permit != "":
-		return &Problem{Path: path + ".url", Message: err.Error(), Hint: "add allow: [" + refused.Permit + "] if that is meant"}
+		return &Problem{Path: path + ".url", Message: err.Error(), Hint: "if that address is right, add allow: [" + refused.Permit + "]"}
 	case err != nil:
 		return &Problem{Path: path + ".url", Message: err.Error(), Hint: "write an address such as https://api.example.com"}
 	}
@@ -189,7 +189,7 @@ func shown(headers []config.Header) map[string]string {
 	return out
 }
 
-// encoded returns the encoding of values that always encode.
+// encoded returns out. It is for values that can always be encoded, so an error is a bug.
 func encoded(out []byte, err error) []byte {
 	if err != nil {
 		panic(err)

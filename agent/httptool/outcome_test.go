@@ -155,7 +155,7 @@ func TestNothingWasSent(t *testing.T) {
 func TestRefusedAddresses(t *testing.T) {
 	s := serve(t, status(200))
 	for address, want := range map[string]string{
-		"http://10.0.0.1/it":              `http.it.url: "10.0.0.1" is a private address, which an entry "10.0.0.1" in allow would permit; add allow: [10.0.0.1] if that is meant`,
+		"http://10.0.0.1/it":              `http.it.url: "10.0.0.1" is a private address, which an entry "10.0.0.1" in allow would permit; if that address is right, add allow: [10.0.0.1]`,
 		"http://169.254.169.254/{a}":      `http.it.url: "169.254.169.254" is the cloud's metadata`,
 		"http://[::1]:8080/":              `http.it.url: "::1" is this machine`,
 		"http://[64:ff9b::a00:1]/?a={a}x": `http.it.url: "64:ff9b::a00:1" is an IPv4 address behind NAT64`,
@@ -165,9 +165,9 @@ func TestRefusedAddresses(t *testing.T) {
 			t.Errorf("%s: %d tools, %v", address, len(tools), errs)
 		}
 	}
-	// A name is resolved when it is connected to.
+	// A host name is resolved only when a connection is made.
 	tool := declared(t, s, "url: '"+strings.Replace(s.URL, "127.0.0.1", "localhost", 1)+"/it'\nallow: [10.0.0.1]\nmethod: POST\n")
-	if _, _, err := run(t, tool, `{}`); outcome(err) != "failed" || !strings.HasPrefix(err.Error(), `nothing was done: "localhost" stands for `) || !strings.Contains(err.Error(), `in allow would permit`) {
+	if _, _, err := run(t, tool, `{}`); outcome(err) != "failed" || !strings.HasPrefix(err.Error(), `nothing was done: "localhost" resolves to `) || !strings.Contains(err.Error(), `in allow would permit`) {
 		t.Errorf("%v", err)
 	}
 	if _, n := s.last(); n != 0 {

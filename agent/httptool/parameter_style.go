@@ -11,7 +11,7 @@ import (
 
 // style is the notation of a list or object in a text, in OpenAPI's terms.
 type style struct {
-	kind    string // of OpenAPI, or json; list: a repeated list; empty: no lists or objects
+	kind    string // a style of OpenAPI, json, or list (a repeated list); empty: lists and objects are refused
 	explode bool
 	name    string // the parameter's name, if the argument's differs
 }
@@ -83,7 +83,7 @@ func (c call) path(pieces []piece) (string, error) {
 			continue
 		}
 		if c[p.arg].absent() {
-			return "", fmt.Errorf("%s is missing, and it is part of the address's path", p.arg)
+			return "", fmt.Errorf("%s is missing; the address's path needs a value for it", p.arg)
 		}
 		parts, err := c.parts(p, "address's path")
 		if err != nil {
@@ -98,13 +98,13 @@ func (c call) path(pieces []piece) (string, error) {
 		}
 		text := pathStyle(p, parts)
 		if text == "" {
-			return "", fmt.Errorf("%s is empty, and it is part of the address's path", p.arg)
+			return "", fmt.Errorf("%s is empty; the address's path needs a value for it", p.arg)
 		}
 		b.WriteString(text)
 	}
 	for segment := range strings.SplitSeq(strings.TrimPrefix(b.String(), "/"), "/") {
 		if name, _, _ := strings.Cut(decoded(segment), ";"); name == "." || name == ".." {
-			return "", fmt.Errorf("the address's path would have %q in it, which leads elsewhere", name)
+			return "", fmt.Errorf("the address's path would contain the segment %q, which leads to another path", name)
 		}
 	}
 	return b.String(), nil
@@ -114,10 +114,10 @@ func (c call) path(pieces []piece) (string, error) {
 func segmentFault(arg, value string) error {
 	for _, s := range []string{value, decoded(value)} {
 		if strings.ContainsAny(s, `/\`) {
-			return fmt.Errorf("%s has a slash in it, and it is part of the address's path", arg)
+			return fmt.Errorf("%s is put into the address's path, so it can't contain a slash or a backslash", arg)
 		}
 		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return fmt.Errorf("%s has a control character in it, and it is part of the address's path", arg)
+			return fmt.Errorf("%s is put into the address's path, so it can't contain a control character", arg)
 		}
 	}
 	return nil
@@ -301,7 +301,7 @@ func (c call) header(f field) (string, bool, error) {
 		}
 		text := joined(parts, ",", p.style.explode, func(s string) string { return s })
 		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
-			return "", false, fmt.Errorf("%s has a character that is not allowed in the header %s: only ASCII without line breaks is", p.arg, f.name)
+			return "", false, fmt.Errorf("%s has a character that is not allowed in the header %s; use only printable ASCII characters", p.arg, f.name)
 		}
 		b.WriteString(text)
 	}

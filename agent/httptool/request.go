@@ -57,7 +57,7 @@ func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Req
 	}
 	req, err := http.NewRequestWithContext(ctx, o.method, address, reader)
 	if err != nil {
-		return nil, fmt.Errorf("the address can't be written")
+		return nil, fmt.Errorf("the arguments don't give a valid address")
 	}
 	req.Header.Set("User-Agent", "countersign")
 	req.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
@@ -89,7 +89,7 @@ func (o *operation) address(args call) (string, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != o.host.Scheme || u.Host != o.host.Host {
-		return "", fmt.Errorf("the address can't be written")
+		return "", fmt.Errorf("the arguments don't give a valid address")
 	}
 	if err := egress.CheckURL(u); err != nil {
 		return "", err

@@ -105,7 +105,7 @@ func TestRefusedArguments(t *testing.T) {
 			t.Errorf("%s: %v; want %q", args, err, want)
 		}
 	}
-	// A dot segment made of two arguments leads elsewhere, too.
+	// A dot segment that two arguments form together is refused, too.
 	two := declared(t, s, "url: 'SITE/a/{x}{y}/b'\narguments: {type: object, properties: {x: {}, y: {}}, required: [x, y]}\n")
 	for _, args := range []string{`{"x":".","y":"."}`, `{"x":"%2e","y":"."}`, `{"x":"%2","y":"e"}`} {
 		if _, _, err := run(t, two, args); err == nil {

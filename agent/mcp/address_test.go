@@ -18,7 +18,7 @@ type address struct {
 	t    *testing.T
 	act  func(w http.ResponseWriter, r *http.Request, m wire)
 	get  http.HandlerFunc
-	gate func(w http.ResponseWriter, r *http.Request) bool // false: it has answered already
+	gate func(w http.ResponseWriter, r *http.Request) bool // false: gate itself has answered the request
 
 	mu     sync.Mutex
 	bodies []string

@@ -20,7 +20,7 @@ const (
 	maxVisits = 3
 )
 
-// elicit asks a server's question to the person who asked for the run. If the question can't be assigned to one run, it
+// elicit puts a server's question to the person who asked for the run. If the question can't be assigned to one run, it
 // is declined, because it could reach the wrong person.
 func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	key, _ := r.Params.Meta[questionKey].(string)

@@ -28,14 +28,14 @@ type carrier struct {
 }
 
 // errElsewhere refuses a redirect: the headers are meant only for the address in the policy.
-var errElsewhere = errors.New("the server redirects to another address; write that one in the policy if it is meant")
+var errElsewhere = errors.New("the server redirects to another address, and the bot does not follow; if that address is right, write it in the policy")
 
 // newCarrier returns the client for a server's address, and a plain client for signing in, which sends none of the
 // headers.
 func newCarrier(s config.Server, address string, headers http.Header, t *tap, l limits) (c *carrier, client, plain *http.Client, err error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, nil, nil, errors.New("the url is not an address such as https://crm.example.com/mcp; if it names an environment variable, check that")
+		return nil, nil, nil, errors.New("the url is not an address such as https://crm.example.com/mcp; if it contains an environment variable, check the variable's value")
 	}
 	guard, err := egress.New(s.Allow...)
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 		}
 		if seen == nil && id != "" { // no other answer will come
 			if p := c.tap.take(id); p != nil {
-				seen = p.refuse(id, "the server's answer can't be used: it answers another question, is too large, or is no answer at all")
+				seen = p.refuse(id, "the server's answer can't be used: it answers another request, is too large, or is not an answer at all")
 			}
 		}
 		resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(seen)), int64(len(seen))

@@ -23,8 +23,8 @@ type Config struct {
 	// server don't overlap. A server that is away triggers no call: its tools stay, and calls of them wait for a while
 	// and then fail. If nil, lists are not reported.
 	Offer func(server string, tools []agent.Tool)
-	// LeftOut receives each problem of a list: a definition that is not offered, or not as it is written. If nil,
-	// problems are only logged.
+	// LeftOut receives each problem of a list, such as a definition that is not offered. If nil, problems are only
+	// logged.
 	LeftOut func(server, problem string)
 	Log     *slog.Logger
 	// Version is this program's version, as sent to servers.

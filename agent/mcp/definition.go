@@ -26,7 +26,7 @@ type definition struct {
 }
 
 // ErrDefinition means that a server's definition is not usable as a tool. The wrapping error gives the reason.
-var ErrDefinition = errors.New("this is not a tool's definition")
+var ErrDefinition = errors.New("this definition can't be used as a tool")
 
 // define converts a server's definition to a tool without a Run.
 func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error) {

@@ -257,8 +257,8 @@ func TestWhatIsNoDrift(t *testing.T) {
 	}
 }
 
-// If a server changes a tool without announcing it, the next call detects this at the latest: it is not made, and the
-// tool is blocked from then on.
+// If a server changes a tool without announcing it, the change is detected at the next call at the latest: the call is
+// not made, and the tool is blocked from then on.
 func TestDriftInSilence(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition})
 	o := newHarness(t, s)

@@ -226,7 +226,7 @@ func (o *harness) request(id string) approvers.Request {
 	return r
 }
 
-// blocked says why a tool is blocked, or "".
+// blocked returns the reason why a tool is blocked, or "".
 func (o *harness) blocked(name string) string {
 	tool, ok := o.tools.Tool(name)
 	if !ok {

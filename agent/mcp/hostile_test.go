@@ -18,7 +18,7 @@ type outcome int
 
 const (
 	answers outcome = iota // a result
-	fails                  // an error: nothing was done, or the tool says so itself
+	fails                  // an error: nothing was done, or the tool itself reports the error
 	unclear                // nobody can tell
 )
 
@@ -35,7 +35,7 @@ func outcomeOf(err error) outcome {
 func (o outcome) String() string { return []string{"answers", "fails", "is unclear"}[o] }
 
 // TestHostileServers checks that, whatever a server does, its calls end in time with an outcome that claims no more
-// than is known, memory and goroutines stay limited, and a sane server beside it can be called all the time.
+// than is known. Memory and goroutines stay limited, and a sane server beside it can be called all the time.
 func TestHostileServers(t *testing.T) {
 	tests := []struct {
 		role string
@@ -178,7 +178,7 @@ func said(err error) string {
 const betweenCalls = 10 * time.Millisecond
 
 // keepCalling calls a tool until the returned function is called, which returns the number of calls. Each call must
-// succeed at once.
+// succeed at the first try.
 func keepCalling(t *testing.T, tool agent.Tool) (stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -17,7 +17,8 @@ import (
 	"countersign/config"
 )
 
-// TestExactArgumentsOverHTTP checks that not even a line break changes, because messages are not lines here.
+// TestExactArgumentsOverHTTP checks that not even a line break changes, because over HTTP a message need not be one
+// line.
 func TestExactArgumentsOverHTTP(t *testing.T) {
 	a := &address{}
 	s := a.at(t)
@@ -266,8 +267,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestStreamUnasked checks that a server that does not answer whether it streams unsolicited messages is connected all
-// the same, and that a server that streams them can announce changes there.
+// TestStreamUnasked checks that a server is connected although it does not answer the request for the stream of
+// unsolicited messages, and that a server can announce changes on that stream.
 func TestStreamUnasked(t *testing.T) {
 	l := quick()
 	l.stream = 100 * time.Millisecond

@@ -205,7 +205,7 @@ func outermost(raw []byte) object {
 var plainID = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*([0-9]{1,18})\s*,|\}\s*,\s*"id"\s*:\s*([0-9]{1,18})\s*\}\s*$`)
 
 // readMessage parses one message of a server. If the message is invalid, the returned object holds the readable
-// members, so that the call that it answers fails at once.
+// members, so that the call that it answers fails immediately.
 func readMessage(raw []byte) (object, error) {
 	if tooDeep(raw) {
 		return outermost(raw), fmt.Errorf("it is nested more than %d deep", maxDepth)

@@ -14,7 +14,7 @@ type limits struct {
 	backoff   time.Duration // the pause after the first failure; it doubles each time
 	backoffTo time.Duration // the longest pause
 	steady    time.Duration // a connection that lasts this long resets the pause
-	soft      time.Duration // time for a program to end by itself, and again after SIGTERM
+	soft      time.Duration // time for a program to end by itself, and the same time again after SIGTERM
 	write     time.Duration // how long a program may leave its standard input unread
 
 	message    int // bytes of one message
@@ -22,7 +22,7 @@ type limits struct {
 	pages      int // of one list
 	listBytes  int // of all pages
 	definition int // bytes of one tool
-	calls      int // under way at once on one server
+	calls      int // simultaneous calls on one server
 	perSecond  int // messages read per second; more have to wait
 }
 

@@ -84,7 +84,7 @@ func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessa
 	got := ses.page.Load()
 	if got == nil {
 		if err == nil {
-			err = errors.New("the response has no request")
+			err = errors.New("its response does not belong to the request")
 		}
 		return nil, "", fmt.Errorf("the server does not send its list of tools: %s", line(err.Error()))
 	}

@@ -246,7 +246,7 @@ func (p *process) end() {
 // killGroup signals all processes of the program's group.
 func (p *process) killGroup(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // an error means that none is left
 
-// messageLimiter limits the number of messages per second. Meanwhile the server blocks on its pipe.
+// messageLimiter limits the number of messages per second. While it waits, the server blocks on its pipe.
 type messageLimiter struct {
 	most  int
 	since time.Time
@@ -275,7 +275,7 @@ func (p *messageLimiter) wait(ctx context.Context) error {
 }
 
 const (
-	// logBurst and logEvery limit a program's log lines: that many at once, and then one per interval.
+	// logBurst and logEvery limit a program's log lines: logBurst lines without a pause, then one line each logEvery.
 	logBurst = 50
 	logEvery = time.Second
 )

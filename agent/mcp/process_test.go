@@ -189,7 +189,7 @@ func TestRestart(t *testing.T) {
 			t.Fatalf("call %d: %q, %v", i, text, err)
 		}
 		deadline := time.Now().Add(patience)
-		for st := c.Status()[0]; st.Connected && st.Restarts == i; st = c.Status()[0] { // it is not known yet that it has ended
+		for st := c.Status()[0]; st.Connected && st.Restarts == i; st = c.Status()[0] { // the client has not noticed the end yet
 			if time.Now().After(deadline) {
 				t.Fatalf("its end is not seen: %+v", st)
 			}

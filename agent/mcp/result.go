@@ -87,7 +87,8 @@ type writer struct {
 
 func (w *writer) text() string { return strings.Join(w.parts, "\n") }
 
-// holds reports whether one of the parts already is this value: servers repeat it for older clients.
+// holds reports whether one of the parts already is this value: servers repeat a structured value as text for older
+// clients.
 func (w *writer) holds(structured json.RawMessage) bool {
 	want := plainValue(structured)
 	for _, p := range w.parts {

@@ -226,7 +226,7 @@ func nameOf(raw json.RawMessage) string {
 // tool converts one definition to a tool with a Run that calls the server.
 func (s *server) tool(raw json.RawMessage) (agent.Tool, error) {
 	if s.secrets.In(string(raw)) {
-		return agent.Tool{}, fmt.Errorf("the server %s: %w: that of %.80q repeats a value that the policy gives the server as a secret, so it is not offered; if the value is not a secret, write it in the policy in place of ${…}",
+		return agent.Tool{}, fmt.Errorf("the server %s: %w: the definition of %.80q repeats a value that the policy gives the server as a secret, so the tool is not offered; if the value is not a secret, write it in the policy in place of ${…}",
 			s.Name, ErrDefinition, s.secrets.Out(nameOf(raw)))
 	}
 	d, t, err := define(s.Server, raw)

@@ -149,8 +149,8 @@ func openly(address string) bool {
 	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
 }
 
-// expand replaces environment variables in the policy's values. From then on they are masked in all output; see also
-// secretsOf.
+// expand replaces environment variables in the policy's values. From then on, the variables' values are masked in all
+// output; see also secretsOf.
 func (s *server) expand(key string, values map[string]string) (map[string]string, error) {
 	out := map[string]string{}
 	for name, text := range values {
@@ -190,7 +190,7 @@ func (ses *session) whyNot(ctx context.Context, err error) error {
 	return errors.New("there was no handshake: " + line(err.Error()))
 }
 
-// refused says what to do about a server that refused a request, or "".
+// refused returns what to do about a server that refused a request, or "".
 func (ses *session) refused() string {
 	if ses.carrier == nil {
 		return ""

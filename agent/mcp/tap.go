@@ -149,7 +149,7 @@ func (t *tap) in(raw []byte, of *flight) []byte {
 	return nil
 }
 
-// unfit handles an invalid message. If it answers a call, that call fails at once.
+// unfit handles an invalid message. If the message answers a call, the call fails immediately.
 func (t *tap) unfit(o object, why error) []byte {
 	id := string(o.get("id"))
 	if !o.has("method") && id != "" {

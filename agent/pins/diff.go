@@ -18,7 +18,7 @@ import (
 const (
 	maxLines = 60  // changes
 	maxText  = 240 // characters of one side of a change
-	context  = 60  // of those, the part before the first difference
+	context  = 60  // of these, the characters before the first difference
 )
 
 // Diff describes how one definition became another, with one line or more for each change: the old value after "-", the

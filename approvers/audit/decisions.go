@@ -18,7 +18,7 @@ type DecisionStats struct {
 	Changed   int
 	Rejected  int
 	Timed     int             // approvals whose decision time is recorded
-	Quick     int             // those that were too quick to have read the card
+	Quick     int             // approvals that came too soon after the card for anybody to have read it
 	times     []time.Duration // all recorded decision times
 }
 

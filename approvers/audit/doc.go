@@ -4,11 +4,11 @@
 // and signed heads over the journal. The rules of that format (hashes, links, trees, heads, proofs) are in package
 // approvers. This package works with it:
 //
-//   - sealer.go signs a head over the new records. head_shipper.go copies the heads to a
-//     [HeadTarget] outside of the store: a file (head_file.go) or syslog (head_syslog.go). key_file.go has the keys.
-//   - verify.go, with verify_rows.go, verify_journal.go, verify_heads.go and verify_stored.go, compares these parts with
-//     each other, and with heads that were kept elsewhere (kept_heads.go). older_store.go finds a store that lacks the
-//     newest of its heads.
+//   - sealer.go signs a head over the new records. head_shipper.go copies the heads to a [HeadTarget] outside of the
+//     store: a file (head_file.go) or syslog (head_syslog.go). key_file.go has the keys.
+//   - verify.go, with verify_rows.go, verify_journal.go, verify_heads.go and verify_stored.go, compares these parts
+//     with each other, and with heads that were kept elsewhere (kept_heads.go). older_store.go finds a store that lacks
+//     the newest of its heads.
 //   - read.go, filter.go, list.go and export.go read the records for people and other systems. evidence.go writes a
 //     request's whole story as a page (package evidence renders it). decisions.go and observed.go are statistics.
 //

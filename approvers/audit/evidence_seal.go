@@ -13,7 +13,8 @@ import (
 	"countersign/store"
 )
 
-// sealOf returns the seal of a chain. If rows that it needs are damaged, it has a fault for each, and no head.
+// sealOf returns the seal of a chain. If rows that are needed to check the seal are damaged, the seal has a fault for
+// each of them, and no head.
 func sealOf(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) (evidence.Seal, error) {
 	out, err := readSeal(r, chain, o)
 	rows, damaged := damagedRows(err)
@@ -22,13 +23,13 @@ func sealOf(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) (e
 	}
 	out = evidence.Seal{Named: !o.Own}
 	for _, x := range rows {
-		out.Faults = append(out.Faults, "What is needed to check the seal is damaged: "+lost(x)+".")
+		out.Faults = append(out.Faults, "A row that is needed to check the seal is damaged: "+lost(x)+".")
 	}
 	return out, nil
 }
 
-// readSeal finds the first signed head that covers the records of a chain, and checks the proof for each record. The
-// records existed at the time of that head.
+// readSeal finds the first signed head that covers the records of a chain, and checks the proof for each record. A
+// record with a valid proof existed when that head was signed.
 func readSeal(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) (evidence.Seal, error) {
 	out := evidence.Seal{Named: !o.Own}
 	last, err := r.LastHead()
@@ -62,7 +63,7 @@ func readSeal(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) 
 	}
 	head, err := approvers.ReadHead(stored.Note)
 	if err != nil || head.Number != stored.Number || head.Size != stored.Size {
-		out.Faults = append(out.Faults, fmt.Sprintf("The signed note stored for head %d does not match it.", stored.Number))
+		out.Faults = append(out.Faults, fmt.Sprintf("Head %d is stored with a signed note that does not match it.", stored.Number))
 	}
 	out.Head, out.Size, out.At, out.Root, out.Note = stored.Number, stored.Size, head.At, head.Root.String(), stored.Note
 	if i := slices.IndexFunc(o.Keys, func(key string) bool { return approvers.SignedBy(stored.Note, key) }); i >= 0 {
@@ -72,8 +73,8 @@ func readSeal(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) 
 	}
 	failed, err := unproven(r, head, sealed, leaves)
 	if out.Sealed = len(sealed) - len(failed); len(failed) > 0 {
-		out.Faults = append(out.Faults, fmt.Sprintf("The proof fails that %s under signed head %d: what is here, or the journal around it, is not what was signed. "+
-			"Look with: countersign audit verify.", recordNames(failed)+are(len(failed)), stored.Number))
+		out.Faults = append(out.Faults, fmt.Sprintf("There is no proof that signed head %d covers %s: what this page shows, or the journal around it, is not what was signed. "+
+			"Look with: countersign audit verify.", stored.Number, recordNames(failed)))
 	}
 	return out, err
 }
@@ -103,7 +104,7 @@ func headOver(r store.Reader, last store.Head, leaf uint64) (head store.Head, er
 	return read(uint64(before) + 1), err
 }
 
-// unproven returns the records that the head is not proved to cover.
+// unproven returns the records for which there is no proof that the head covers them.
 func unproven(r store.Reader, head approvers.Head, sealed []approvers.AuditRecord, leaves []uint64) (failed []uint64, err error) {
 	proofs, noProof := approvers.Prove(head.Size, func(from, n uint64) (out []approvers.TreeHash, failed error) {
 		entries, failed := r.Journal(from, int(n))

@@ -15,12 +15,12 @@ import (
 
 // Filter selects records of the history. An empty field selects all.
 type Filter struct {
-	Chain string    // a request, or another name of a chain
+	Chain string    // a request's id, or the name of another chain
 	Tool  string    // of chains about this tool
 	Actor string    // the person: U0002, T0001/U0002, operator:LOGIN, or bot
 	Kinds []string  // decided, executing, …
-	Since time.Time // at or after it
-	Until time.Time // before it
+	Since time.Time // records from this time on
+	Until time.Time // records before this time
 }
 
 // takes reports whether the filter selects a record. The caller checks its chain.

@@ -19,8 +19,8 @@ type HeadFile string
 func (f HeadFile) String() string { return string(f) }
 
 // errAhead means that the file has heads that the store lacks.
-var errAhead = errors.New("it ends with a head that the store does not have, so the store is older than its signed heads, or another store. " +
-	"Nothing is added to it. Look with: countersign audit verify")
+var errAhead = errors.New("the file ends with a head that the store does not have: the store is older than its signed heads, or it is another store. " +
+	"Nothing is added to the file. Look with: countersign audit verify")
 
 // aheadError is errAhead with the newest head that the store lacks.
 type aheadError struct {
@@ -81,7 +81,7 @@ func (f HeadFile) newestHead() (number uint64, err error) {
 }
 
 // Last returns the highest number of a whole head in the file. If the store lacks heads from the end of the file, it
-// returns an aheadError with the newest of those.
+// returns an aheadError with the newest of the missing heads.
 func (f HeadFile) Last(ctx context.Context, s store.Store) (last uint64, err error) {
 	all, err := f.heads()
 	if err != nil {

@@ -103,7 +103,7 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 		return keys, fmt.Errorf("the key for signing the history can't be read (%s): %w", keyVariable, err)
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		return keys, keyFileErrorf("%s holds the key that signs the history, and others can read it: chmod 600 %s", path, path)
+		return keys, keyFileErrorf("%s holds the key that signs the history, and other users can read the file: chmod 600 %s", path, path)
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(raw)); lines.Scan(); {
 		line := strings.TrimSpace(lines.Text())
@@ -116,16 +116,16 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 		}
 		key, err := approvers.ParseSealKey(line)
 		if err != nil {
-			return keys, keyFileErrorf("%s does not hold a key for signing the history (%s): put the right file there, or remove it, and a new key is made: %w", path, keyVariable, err)
+			return keys, keyFileErrorf("%s does not hold a key for signing the history (%s): put the right file there; or remove the file, and a new key is made: %w", path, keyVariable, err)
 		}
 		if len(keys.Private) > 0 && key.Origin() != keys.Private[0].Origin() {
-			return keys, keyFileErrorf("%s holds keys of two installations, %s and %s: remove the keys of the other one", path, keys.Private[0].Origin(), key.Origin())
+			return keys, keyFileErrorf("%s holds keys of two installations, %s and %s: remove the keys of the installation that this file does not belong to", path, keys.Private[0].Origin(), key.Origin())
 		}
 		keys.Private = append(keys.Private, key)
 		keys.Public = append(keys.Public, key.Public)
 	}
 	if len(keys.Private) == 0 {
-		return keys, keyFileErrorf("%s holds no key that can sign the history (%s): put it back, or remove the file, and a new key is made", path, keyVariable)
+		return keys, keyFileErrorf("%s holds no key that can sign the history (%s): put the key back; or remove the file, and a new key is made", path, keyVariable)
 	}
 	return keys, nil
 }

@@ -158,12 +158,12 @@ func linesOf(r store.Reader, id string, selected []approvers.AuditRecord) ([]lin
 	return []line{{at: at, what: visible.Line(what), rest: visible.Line(rest), chain: id}}, nil
 }
 
-// headline says what a call does: its preview, or the tool and its arguments.
+// headline returns what a call does: the call's preview, or the tool and the arguments.
 func headline(r store.Reader, proposed approvers.AuditRecord) (string, error) {
 	tool := proposed.Facts["tool"]
 	call, err := r.Call(proposed.Facts["call"])
 	if _, damaged := damagedRows(err); damaged || store.IgnoreNotFound(err) == nil && err != nil {
-		return tool, nil //nolint:nilerr // a call that was removed or can't be read has its tool's name
+		return tool, nil //nolint:nilerr // a call that was removed or can't be read is described by its tool's name
 	}
 	if err != nil {
 		return "", err

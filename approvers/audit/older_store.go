@@ -22,7 +22,7 @@ type OlderStore struct {
 }
 
 func (o *OlderStore) Error() string {
-	return o.What() + ". Nothing runs, and nothing is accepted from Slack, until an operator says what it is. Is it the wrong file? Stop the bot, and put the right one back; " +
+	return o.What() + ". Nothing runs, and nothing is accepted from Slack, until an operator does one of the following. Is this the wrong file? Stop the bot, and put the right file back; " +
 		"or name the right files with COUNTERSIGN_STORE and COUNTERSIGN_AUDIT_HEADS. Is there a newer backup? Stop the bot, and restore it: countersign restore FILE. " +
 		fmt.Sprintf("Is everything that this store lacks lost for good? Accept the loss, which closes everything that could act twice: countersign audit accept-loss --head %d --reason WHY", o.Number)
 }
@@ -39,7 +39,7 @@ func (o *OlderStore) What() string {
 	case o.last < o.Number:
 		return fmt.Sprintf("%s ends with head %d, and %s", o.store, o.last, kept)
 	}
-	return fmt.Sprintf("%s, which ends with head %d, has another head %d: %s", o.store, o.last, o.Number, kept)
+	return fmt.Sprintf("%s ends with head %d, and its head %d is not the one in the file: %s", o.store, o.last, o.Number, kept)
 }
 
 // FindOlder compares a store with the file of heads that is kept beside it, or elsewhere on this machine. It returns
@@ -54,8 +54,8 @@ func FindOlder(ctx context.Context, path string, heads string, s store.Store) (*
 	case errors.As(err, &ahead):
 		return &OlderStore{path, heads, ahead.number, ahead.head, ahead.hash, ahead.last}, nil
 	case err != nil:
-		return nil, fmt.Errorf("whether %s is older than the signed heads in %s is unknown: %w. Let the user that runs the bot read that file, "+
-			"or name the right one with COUNTERSIGN_AUDIT_HEADS", path, heads, err)
+		return nil, fmt.Errorf("whether %s is older than the signed heads in %s is unknown: %w. Make that file readable for the user that runs the bot, "+
+			"or name the right file with COUNTERSIGN_AUDIT_HEADS", path, heads, err)
 	}
 	return nil, nil
 }
@@ -67,7 +67,7 @@ func StillNewest(path string, heads string, s store.Store) error {
 	if err != nil || older == nil {
 		return err
 	}
-	return fmt.Errorf("another bot has continued with a copy of it: %s. Stop this bot and start it again: it will refuse to run, and say what to do", older.What())
+	return fmt.Errorf("another bot has continued with a copy of this store: %s. Stop this bot and start it again: it will refuse to run, and say what to do", older.What())
 }
 
 // MayCreate returns an error if no new store may be created at a path, because the file of heads belongs to an earlier
@@ -83,7 +83,7 @@ func MayCreate(path string, heads string) error {
 	if number == 0 {
 		return nil
 	}
-	return fmt.Errorf("there is no store at %s, and the signed heads in %s end with head %d: the store's file was removed or renamed, or COUNTERSIGN_STORE names another. "+
-		"Put it back, or restore a backup: countersign restore FILE. To start again without that history, move the heads away first, and keep them: mv %s %s.kept",
+	return fmt.Errorf("there is no store at %s, and the signed heads in %s end with head %d: the store's file was removed or renamed, or COUNTERSIGN_STORE names another file. "+
+		"Put the file back, or restore a backup: countersign restore FILE. To start again without that history, move the heads away first, and keep them: mv %s %s.kept",
 		path, heads, number, heads, heads)
 }

@@ -237,7 +237,7 @@ func TestHeadFileIsAheadOfTheStore(t *testing.T) {
 	if err := c.Err(); !errors.Is(err, errAhead) {
 		t.Errorf("another store: %v", err)
 	}
-	if !strings.Contains(s.logged.String(), "Nothing is added to it") {
+	if !strings.Contains(s.logged.String(), "Nothing is added to the file") {
 		t.Errorf("the log says\n%s", s.logged)
 	}
 	if readText(t, path) != before {

@@ -51,7 +51,7 @@ func (u *Unread) Error() string {
 	return b.String()
 }
 
-// Unwrap makes it a store.ErrDamaged.
+// Unwrap makes errors.Is match store.ErrDamaged.
 func (u *Unread) Unwrap() error { return store.ErrDamaged }
 
 // seqs returns the numbers of the records that were left out of a single chain.

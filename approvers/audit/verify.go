@@ -64,7 +64,7 @@ type VerifyOptions struct {
 	Beside bool      // the heads come from the bot's own file, not from the operator
 
 	// Guard runs work that reads rows outside of a transaction's calls, and turns a failed read into an error. A
-	// backend whose rows are in a mapped file needs it (bolt.Guard). Nil: the work runs directly.
+	// backend whose rows are in a memory-mapped file needs it (bolt.Guard). Nil: the work runs directly.
 	Guard func(work func() error) error
 }
 
@@ -120,7 +120,7 @@ func (v *Report) Write(out io.Writer) {
 	}
 	fmt.Fprintf(out, "looked at %s in %s, %s", count(v.records, "record"), count(v.chains, "chain"), count(v.payloads, "payload"))
 	if v.erased > 0 {
-		fmt.Fprintf(out, " (%d more were erased, by records that say so)", v.erased)
+		fmt.Fprintf(out, " (%d more were erased, as the history records)", v.erased)
 	}
 	fmt.Fprintln(out)
 	pruned := 0
@@ -129,7 +129,7 @@ func (v *Report) Write(out io.Writer) {
 	}
 	fmt.Fprintf(out, "looked at %s of the journal", count(int(v.leaves), "record"))
 	if pruned > 0 {
-		fmt.Fprintf(out, "; %s pruned, by records that say so", count(pruned, "chain")+were(pruned))
+		fmt.Fprintf(out, "; %s pruned, as the history records", count(pruned, "chain")+were(pruned))
 	}
 	fmt.Fprintln(out)
 	v.writeHeads(out)
@@ -142,7 +142,7 @@ func (v *Report) Write(out io.Writer) {
 func (v *Report) writeHeads(out io.Writer) {
 	last := v.keys.Last()
 	if v.heads == 0 {
-		fmt.Fprintln(out, "there is no signed head: nothing proves that the whole history was not replaced")
+		fmt.Fprintln(out, "there is no signed head: without one, a history that was replaced as a whole is not detected")
 	} else {
 		fmt.Fprintf(out, "looked at %s; the last is number %d over %s, of %s\n",
 			count(v.heads, "signed head"), last.Number, count(int(last.Size), "record"), moment(last.At))
@@ -166,7 +166,7 @@ func (v *Report) writeHeads(out io.Writer) {
 func (v *Report) whose() string {
 	switch {
 	case len(v.options.Keys) == 0:
-		return "taken from the store itself: name the one that you trust with --key"
+		return "taken from the store itself: name the key that you trust with --key"
 	case v.options.Own:
 		return "which is in the key's file"
 	}

@@ -19,7 +19,7 @@ func (j *journalCheck) head(h store.Head) {
 	case j.broken:
 	case h.Size > j.leaves:
 		j.broken = true
-		j.fault("head %d: it covers %d records, and the journal ends after %d: its end was cut off", h.Number, h.Size, j.leaves)
+		j.fault("head %d: it covers %d records, but the journal ends after %d: the journal's end was cut off", h.Number, h.Size, j.leaves)
 	case err != nil || j.tree.Size != h.Size || root != read.Root:
 		j.broken = true
 		j.fault("head %d: the journal is not the one that was signed; the change is among its records %d to %d", h.Number, j.good, max(h.Size, 1)-1)
@@ -36,9 +36,9 @@ func (j *journalCheck) compare(h store.Head) {
 			continue
 		}
 		if j.trusts(k) {
-			j.fault("head %d: %s has another one, of %s, that is signed, too: the history was replaced", h.Number, k.place, moment(k.At))
+			j.fault("head %d: %s has another head with this number, of %s, with the signature of a known key: the history was replaced", h.Number, k.place, moment(k.At))
 		} else {
-			j.fault("head %d: %s has another one, of %s, with a key that nobody named: the history was replaced, or the copy belongs to another installation", h.Number, k.place, moment(k.At))
+			j.fault("head %d: %s has another head with this number, of %s, with the signature of an unknown key: the history was replaced, or the copy belongs to another installation", h.Number, k.place, moment(k.At))
 		}
 	}
 }
@@ -84,8 +84,8 @@ func (j *journalCheck) keptBeyond() {
 		final = k
 	}
 	if n > 0 {
-		j.fault("%s kept elsewhere, from number %d of %s (%s) to number %d over %s, and not in the store, which ends with head %d: "+
-			"its end was cut off, or it was put back to what it was before, or it is another store",
-			count(n, "head")+are(n), first.Number, moment(first.At), first.place, final.Number, count(int(final.Size), "record"), last)
+		j.fault("%s kept elsewhere and missing in the store, which ends with head %d: number %d of %s (%s) to number %d over %s. "+
+			"The store's end was cut off, the store was put back to what it was before, or it is another store",
+			count(n, "head")+are(n), last, first.Number, moment(first.At), first.place, final.Number, count(int(final.Size), "record"))
 	}
 }

@@ -69,7 +69,7 @@ func (v *verification) readJournal(pages chan<- journalRange) error {
 			p.found[i] = lookup{err == nil, x}
 		}
 		if from == 0 || len(entries) == 0 {
-			p.heads, from = heads, 0 // the journal ends here; 0 follows the greatest possible leaf number
+			p.heads, from = heads, 0 // the journal ends here: there are no more entries, or the last one has the greatest possible number
 			heads = nil
 		}
 		for {
@@ -167,7 +167,7 @@ type prunedChain struct {
 }
 
 // prunedOnce reports whether the entry belongs to a part of the chain that was pruned, according to the record of the
-// pruning. A damaged record at the same place is then of a later chain with the same name.
+// pruning. A damaged record at the same place then belongs to a later chain with the same name.
 func (j *journalCheck) prunedOnce(e approvers.JournalEntry) bool {
 	nth, seen := 0, uint64(0)
 	if c := j.pruned[e.Chain]; c != nil {
@@ -192,7 +192,7 @@ func (j *journalCheck) prunedEntry(e approvers.JournalEntry) {
 		return
 	}
 	if e.Sum.String() != told[c.nth].Head {
-		j.fault("chain %s: it was pruned, and ended with another record than the one that was recorded then", e.Chain)
+		j.fault("chain %s: it was pruned, but its last record in the journal is not the one that the record of the pruning names", e.Chain)
 	}
 	c.nth++
 	c.seen = 0

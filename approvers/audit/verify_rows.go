@@ -108,8 +108,8 @@ func (b *rows) verify() {
 	}
 }
 
-// astray reports whether a damaged row has a damaged key. Its place among the rows is wrong, so the next row is
-// compared with the one before it.
+// astray reports whether a damaged row has a damaged key. The place of such a row among the rows is wrong, so the row
+// after it is compared with the row before it.
 func astray(x, before approvers.AuditRow) bool {
 	if before.Chain != x.Chain {
 		return x.Damaged && x.Seq != 1
@@ -153,7 +153,7 @@ func (v *verification) take(b *rows, open *chainNotes) {
 	}
 }
 
-// gone records which payloads or chains were erased or pruned according to a record.
+// gone notes which payloads were erased, or which chain was pruned, according to a record.
 func (v *verification) gone(n rowNote, open *chainNotes) {
 	if n.kind != approvers.AuditErased && n.kind != approvers.AuditPruned {
 		return

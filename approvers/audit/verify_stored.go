@@ -60,7 +60,8 @@ func (v *verification) stored() error {
 	}
 }
 
-// storedOf compares the stored request and execution of one chain with it. A chain that can't be read is a fault.
+// storedOf compares the stored request and execution of a chain with the chain. It skips a chain that is damaged or
+// does not verify: allRows reports that.
 func (v *verification) storedOf(id string) error {
 	stored := false
 	_, err := v.r.Request(id)

@@ -23,7 +23,7 @@ type Departure struct {
 }
 
 // SetAway records that a person is away, in place of their earlier absence. It notifies the stand-in. When the absence
-// begins, the availability of the person's requests is checked again.
+// begins, availability is checked again for the requests that wait for the person.
 func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "away", Click{Inbox: m.Inbox}, func(t *tx) (*approvers.Denied, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestAnyOrder performs random actions in random order through the workflow's whole interface, and checks the
-// invariants after each. -rapid.checks=N runs more.
+// invariants after each. -rapid.checks=N tries N sequences.
 func TestAnyOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -91,7 +91,7 @@ func (c *chaos) say(t *rapid.T) {
 	thread := fmt.Sprint(rapid.IntRange(0, 1).Draw(t, "thread"))
 	h := c.sayIn(thread, rapid.SampledFrom([]approvers.Identity{alice, bob}).Draw(t, "who"), "please")
 	if h.Turn == "" {
-		t.Fatalf("not heard: %+v", h)
+		t.Fatalf("the message began or joined no turn: %+v", h)
 	}
 }
 
@@ -296,7 +296,7 @@ func (c *chaos) change(t *rapid.T) {
 			p.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
 		}
 	}))
-	if rapid.Bool().Draw(t, "reconsidered") { // it runs in the background, so it may come later
+	if rapid.Bool().Draw(t, "reconsidered") { // Reevaluate runs in the background, so it may come later
 		c.ok(c.Requests.Reevaluate(c.ctx()))
 	}
 }

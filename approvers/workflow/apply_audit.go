@@ -60,8 +60,8 @@ func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	}, nil)
 }
 
-// auditTransition records the request's new position. Two transitions have other records: a new request has the record
-// proposed, and a consumed one the record executing.
+// auditTransition records the request's new position. Two transitions are recorded elsewhere: the use cases write the
+// record "proposed" for a new request, and "executing" for a consumed one.
 func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error {
 	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
 	switch e := e.(type) {

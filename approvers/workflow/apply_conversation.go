@@ -30,8 +30,8 @@ func (t turnsTx) updateCall(r approvers.Request, events []approvers.Event) error
 	return nil
 }
 
-// updateTurn shows the request's step in its thread again. When the request is closed, it gives the call its result.
-// The step of a new request is shown by the use case that proposes it.
+// updateTurn schedules an update of the request's step in its thread. When the request is closed, it gives the call its
+// result. The step of a new request is shown by the use case that proposes it.
 func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error {
 	call, err := t.Call(r.Call)
 	if err != nil {

@@ -65,7 +65,7 @@ func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell,
 	return nil
 }
 
-// tellRemark sends a question to the requesters, and notifies the person who asked of an answer.
+// tellRemark sends a question to the requesters. When they answer, it notifies the person who asked.
 func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	switch m := r.Remark(index); m.Kind {
 	case approvers.Question:
@@ -148,7 +148,7 @@ func (t noticesTx) remindPeople(r approvers.Request, people []approvers.Identity
 }
 
 // showInvited sends the card by direct message to a person who was added to the stage. If they have the card already,
-// they are notified of the hand-on.
+// they are notified that the request was handed to them.
 func (t noticesTx) showInvited(r approvers.Request, i approvers.Invite) error {
 	messages, err := t.OutboxMessagesOf(r.ID)
 	if err != nil {
@@ -159,7 +159,7 @@ func (t noticesTx) showInvited(r approvers.Request, i approvers.Invite) error {
 			return errors.Join(t.reposts.repost([]store.OutboxMessage{s}, false), t.outbox.notify(r.ID, i.Who, store.NoteInvited, 0))
 		}
 	}
-	if i.Away { // nobody chose this person, so the card queue's cap applies to stand-ins
+	if i.Away { // the person is a stand-in, whom nobody chose for this request, so the card queue's cap applies
 		return t.cards.wantQueued(r, store.ToUser+i.Who.User())
 	}
 	return t.outbox.wantAt(r, store.OutboxCard, store.ToUser+i.Who.User(), "")

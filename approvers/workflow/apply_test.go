@@ -20,9 +20,9 @@ import (
 // consequences are the rows that follow from one event. Every change also sets the request's clocks and marks its
 // outbox messages as wanted; those rows are not listed.
 type consequences struct {
-	timers   string // that are set or cleared
+	timers   string // "+kind" is set, "-kind" is cleared
 	audit    string // kinds of the request's new records
-	messages string // new ones, as "kind address"
+	messages string // new messages, as "kind address"
 	cards    bool   // a lost card is posted again
 	turn     string // what happens to the call
 	counted  string // the events reported to the metrics
@@ -148,7 +148,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 	for name, tt := range tests {
 		named[strings.TrimPrefix(fmt.Sprintf("%T", tt.event), "approvers.")] = true
 		t.Run(name, func(t *testing.T) {
-			h := newBareHarness(t, t.TempDir()) // an event alone leaves a request in a state that no transition leads to
+			h := newBareHarness(t, t.TempDir()) // checks no invariants: an event alone leaves a state that no transition makes
 			var counted []string
 			h.Count = func(e workflow.Event) {
 				if e.Decision != nil {

@@ -139,7 +139,7 @@ func (t proposalsTx) observe(call store.Call, e approvers.Execution, plan approv
 	return t.runs.changedStep(e)
 }
 
-// wouldHave says what would have happened to a call without observe mode.
+// wouldHave describes what would have happened to a call without observe mode.
 func (t proposalsTx) wouldHave(plan approvers.Plan) string {
 	switch plan.Would {
 	case approvers.Ask:

@@ -38,7 +38,7 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 		told = told || s.Kind == store.OutboxQueued
 	}
 	if !told {
-		t.Error("the sender of a message that waits is not told so")
+		t.Error("the sender of a waiting message is not told that it waits")
 	}
 	r := h.request(c.Request)
 	if got := r.Plan.Stages[0].Approver; got != "support-agent" || !contains(fmt.Sprint(r.Plan.Why), "more than 2/h automatic runs") {
@@ -57,7 +57,7 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 }
 
 // TestAuthorsAreBarredWhenAnAutomaticCallAsks checks that people whose messages the model was given in earlier turns
-// are barred too.
+// can't approve the call either.
 func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {

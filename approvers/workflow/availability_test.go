@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// withDeputy is the policy with a second team lead, who has a separate role, and U0006, who has none.
+// withDeputy adds the role deputy. Its only member, U0005, may approve the same calls as the team lead.
 func withDeputy(p *approvers.Policy) {
 	p.Approvers = append(p.Approvers, approvers.Role{
 		Name: "deputy", Title: "Deputy", Members: users("U0005"), MaxRisk: approvers.High, CanApprove: []string{"*"},
@@ -56,7 +56,8 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLastAbsenceIsShownAnew checks that messages about earlier absences say that these are over.
+// TestOnlyTheLastAbsenceIsShownAnew checks that the message about an absence is updated once: when another absence
+// replaces it, or when it ends.
 func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	for range 4 {
@@ -72,11 +73,12 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	_, err := h.People.Back(h.ctx(), "", lead)
 	h.ok(err)
 	if last := h.messagesOf(string(lead.ID))[3]; last.Revision != 2 {
-		t.Errorf("the last one does not show that it is over")
+		t.Errorf("the message about the last absence does not show that the absence is over")
 	}
 }
 
-// TestNobodyIsHere checks that the lead is told at once, and the lead's lead if the lead can't be reached either.
+// TestNobodyIsHere checks that if nobody can be reached, the lead is told immediately, and so is the lead's lead if the
+// lead can't be reached either.
 func TestNobodyIsHere(t *testing.T) {
 	h := newHarness(t)
 	h.away(support, time.Hour)
@@ -86,7 +88,7 @@ func TestNobodyIsHere(t *testing.T) {
 	h.due()
 	got := h.request(r.ID)
 	if want := []string{"team-lead", "finance-director"}; !slices.Equal(got.Joined, want) {
-		t.Fatalf("told %v; want %v at once", got.Joined, want)
+		t.Fatalf("told %v; want %v immediately", got.Joined, want)
 	}
 	h.wantKinds(r.ID, "proposed escalated escalated")
 	if n := len(h.timers(store.TimerAvailability)); n != 0 {
@@ -138,7 +140,7 @@ func TestAwayWhileItWaits(t *testing.T) {
 		h.wantKinds(other, "proposed")
 		h.wantKinds("absence:"+string(lead.ID), "away")
 		if n := len(h.timers(store.TimerAway)); n != 0 {
-			t.Errorf("%d departures are left", n)
+			t.Errorf("%d timers of departures are left", n)
 		}
 		h.reopen()
 		h.due()
@@ -167,9 +169,9 @@ func TestManyRequestsWait(t *testing.T) {
 	}
 }
 
-// TestDeactivatedWhileItWaits checks that if the account of a stage's only person is deactivated, the lead is asked at
-// once and told why. If Slack's event was lost, this happens with the next reminder. Requests that wait for other
-// people do not change.
+// TestDeactivatedWhileItWaits checks that if the account of a stage's only person is deactivated, the lead is asked
+// immediately and told why. If Slack's event was lost, this happens with the next reminder. Requests that wait for
+// other people do not change.
 func TestDeactivatedWhileItWaits(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		h := newHarnessWith(t, reminding(3*time.Minute, 2))
@@ -212,7 +214,7 @@ func TestDeactivatedWhileItWaits(t *testing.T) {
 }
 
 // TestDeactivatedWithOthers checks that the lead is called only if no other person of the stage can be reached, and
-// that the call records a deactivated account.
+// that the request's LeadCall then names the deactivated account.
 func TestDeactivatedWithOthers(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0005") })
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -267,7 +269,7 @@ func TestBack(t *testing.T) {
 	}
 }
 
-// TestAnotherAbsence checks that a new absence replaces the one before, and its timer.
+// TestAnotherAbsence checks that a new absence replaces the previous one and its timer.
 func TestAnotherAbsence(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	from := h.clock.Now().Add(time.Hour)
@@ -288,7 +290,7 @@ func TestAnotherAbsence(t *testing.T) {
 	_, err = h.People.Back(h.ctx(), h.command(), lead)
 	h.ok(err)
 	if n := len(h.timers(store.TimerAway)); n != 0 {
-		t.Errorf("%d departures are left", n)
+		t.Errorf("%d timers of departures are left", n)
 	}
 }
 
@@ -315,8 +317,8 @@ func TestCardsPassByWhoIsAway(t *testing.T) {
 	}
 }
 
-// TestTheStageMovesOnWhileItsPeopleAreLookedUp checks that the result of the lookup is then discarded, and the people
-// are looked up again.
+// TestTheStageMovesOnWhileItsPeopleAreLookedUp checks that the result of a look-up is discarded if the request moved to
+// the next stage meanwhile, and that the new stage's people are looked up.
 func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	r := h.ask(`issue_refund {"amount":900}`)

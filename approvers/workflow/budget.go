@@ -30,7 +30,7 @@ func (t proposalsTx) asker(turn approvers.Turn) (approvers.PersonID, error) {
 	return facts.Asker, err
 }
 
-// overBudget returns the sentence for people when the day's tokens are used up, or "".
+// overBudget returns a sentence for the asker if their tokens for the day are used up, and "" otherwise.
 func (t proposalsTx) overBudget(turn approvers.Turn, agent approvers.Agent) (string, error) {
 	budget := t.policy.BudgetFor(agent.Name).Tokens
 	if budget == 0 {
@@ -121,18 +121,18 @@ func (t proposalsTx) called(r approvers.Request, who approvers.PersonID) (string
 	return "One of those who asked", nil
 }
 
-// Keys of the counters. See store.Counter.
+// The functions below return the keys of counters. See store.Counter.
 
-// counterAuto counts a tool's automatic runs in a conversation.
+// counterAuto returns the key of the counter of a tool's automatic runs in a conversation.
 func counterAuto(tool, conversation string) string { return "auto/" + tool + "/" + conversation }
 
-// counterAsked counts the requests that a person caused.
+// counterAsked returns the key of the counter of the requests that a person caused.
 func counterAsked(who approvers.PersonID) string { return "asked/" + string(who) }
 
-// counterTokens counts the model's tokens that a person caused.
+// counterTokens returns the key of the counter of the model's tokens that a person used.
 func counterTokens(who approvers.PersonID) string { return "tokens/" + string(who) }
 
-// counterCalls counts the tool calls that a person caused.
+// counterCalls returns the key of the counter of the tool calls that a person caused.
 func counterCalls(who approvers.PersonID) string { return "calls/" + string(who) }
 
 // counterRetention is how long counters are kept: longer than the longest window that is counted.

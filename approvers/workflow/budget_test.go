@@ -23,13 +23,13 @@ func TestTokensOfADay(t *testing.T) {
 	}
 	turn := h.say(alice, "one more").Turn
 	if _, err := h.Turns.Begin(h.ctx(), turn); !errors.Is(err, workflow.ErrNotDue) {
-		t.Fatalf("over the budget the model is asked: %v", err)
+		t.Fatalf("the model is called although the tokens are used up: %v", err)
 	}
 	stopped := readStore(h, func(r store.Reader) (approvers.Turn, error) { return r.Turn(turn) })
 	if stopped.State != approvers.TurnStopped || !contains(stopped.Problem, "1,000 tokens") || !contains(stopped.Problem, "Tuesday 00:00 UTC") || !stopped.CanRetry {
 		t.Errorf("%s: %q, can be retried: %t", stopped.State, stopped.Problem, stopped.CanRetry)
 	}
-	h.answer(h.sayIn("other", bob, "mine is whole").Turn) // everybody has their own
+	h.answer(h.sayIn("other", bob, "mine is whole").Turn) // each person has a budget of their own
 	h.clock.pass(15 * time.Hour)
 	h.ok(h.Turns.TryAgain(h.ctx(), workflow.Click{Who: alice, Turn: turn}))
 	h.answer(turn)
@@ -48,7 +48,7 @@ func TestCallsOfADay(t *testing.T) {
 	h.run(cs[0].Execution, "ok")
 	h.run(cs[1].Execution, "ok")
 	if c := h.call(cs[2].ID); c.Outcome != approvers.OutcomeError || c.Execution != "" || !contains(c.Result, "2 tool calls that one person has for a day") {
-		t.Errorf("the third of two: %s %s", c.Outcome, c.Result)
+		t.Errorf("the third call, where two are allowed: %s %s", c.Outcome, c.Result)
 	}
 	h.answer(turn)
 	h.clock.pass(24 * time.Hour)

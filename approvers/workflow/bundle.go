@@ -101,7 +101,7 @@ func (t cardsTx) wantBundle(r approvers.Request, to string) error {
 }
 
 // leaveBundle gives a bundled request its own card if its arguments were edited or it waits for other people. The
-// bundle then only says so.
+// bundle's card then only notes this.
 func leaveBundle(r approvers.Request, events []approvers.Event) (approvers.Request, []approvers.Event) {
 	if !r.Bundled() || r.State != approvers.Pending {
 		return r, events
@@ -149,7 +149,7 @@ func (t cardsTx) bundled(s store.OutboxMessage) (out []approvers.Request, err er
 	return out, nil
 }
 
-// bundlePlaces returns the addresses of all members of the roles that a bundle asks.
+// bundlePlaces returns the addresses of the roles that a bundle asks. A message to such an address goes to each member.
 func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error) {
 	requests, err := t.bundled(s)
 	if err != nil {
@@ -185,7 +185,7 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 				return nil, err
 			case denied == nil:
 				decisions = append(decisions, m)
-			case denied.Code == approvers.DeniedCounted: // already decided as this person wishes
+			case denied.Code == approvers.DeniedCounted: // the person's decision on this request already counts
 				inTheWay, counted = m.now, denied
 			default:
 				inTheWay = m.now
@@ -212,8 +212,8 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 type decided struct {
 	click Click
 	currentRequest
-	after approvers.Request // as decided
-	since []approvers.Event // by the decision
+	after approvers.Request // the request after the decision
+	since []approvers.Event // the decision's events
 }
 
 // allEvents returns all events since the request was stored.
@@ -228,7 +228,7 @@ func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (deci
 		return m, denied, err
 	}
 	if len(earlier) > 0 && r.State == approvers.Pending && (earlier[0].now.Stage != r.Stage || !earlier[0].now.CurrentStage().AsksLike(r.CurrentStage())) {
-		return m, &approvers.Denied{Code: approvers.DeniedStale}, nil // they are no longer at the same stage
+		return m, &approvers.Denied{Code: approvers.DeniedStale}, nil // the requests are no longer at the same stage
 	}
 	m.after, m.since, denied = t.decide(r, c)
 	return m, denied, nil
@@ -245,8 +245,8 @@ func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) erro
 	return t.auditDenied(m.stored.ID, string(c.Kind), c, denied)
 }
 
-// Unbundle gives a request of a bundle its own card at the same address. Everybody who may decide the request can do
-// this.
+// Unbundle takes a request out of its bundle and gives it its own card, at the address of the bundle's card. Everybody
+// who may decide the request can do this.
 func (w *Requests) Unbundle(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, "unbundle", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Unbundle(t.deciding(), c.Who)

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// putUp describes the calls that a bundle puts up for decision.
+// putUp lists the calls of a bundle that its card offers for decision.
 func putUp(s view.Model) (shows []store.Shown) {
 	for _, c := range s.Calls {
 		if c.Request.State == approvers.Pending && c.Request.Bundled() {
@@ -34,7 +34,7 @@ func (h *harness) bundled(specs ...string) []approvers.Request {
 	return out
 }
 
-// cards lists the cards of a step's requests: the tools' arguments by address, bundles in brackets.
+// cards lists the cards of a step's requests: the address and the tool's arguments. Those of a bundle are in brackets.
 func (h *harness) cards(requests ...approvers.Request) string {
 	h.t.Helper()
 	var out []string
@@ -102,7 +102,7 @@ func TestManyBundles(t *testing.T) {
 			t.Errorf("%d calls in bundles of %v, want %s", n, got, want)
 		}
 		if n == 1 && order != nil {
-			t.Error("a call alone is in a bundle")
+			t.Error("a single call is in a bundle")
 		}
 		for _, r := range rs {
 			h.reject(lead, r.ID)
@@ -156,7 +156,7 @@ func TestBundleOneByOne(t *testing.T) {
 	}
 }
 
-// decideAll is a click on the bundle's last row.
+// decideAll clicks a button in the last row of a bundle's card, which decides all of its requests.
 func (h *harness) decideAll(who approvers.Identity, kind approvers.DecisionKind, shows []store.Shown) (approvers.Request, error) {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Kind: kind, Reason: "because", Rendering: "hash of the bundle", Channel: "C0002", MessageTS: "200.1"}
@@ -171,8 +171,8 @@ func (h *harness) offer(turn string) []store.Shown {
 	return putUp(vm)
 }
 
-// A decision about all calls of a bundle is one decision for each, over its own digest, with the hash of what was
-// shown.
+// A decision about all calls of a bundle is stored as one decision for each call. Each contains the call's digest, and
+// the hash of what was shown.
 func TestDecideAll(t *testing.T) {
 	h := newHarness(t)
 	for kind, state := range map[approvers.DecisionKind]approvers.State{approvers.Approve: approvers.Approved, approvers.Reject: approvers.Rejected} {
@@ -288,7 +288,7 @@ func (h *harness) withdrawn(id string) {
 	h.ok(err)
 }
 
-// A person who has already approved one request of the bundle approves the others.
+// A person who has already approved one request of the bundle can approve the others together.
 func TestDecideAllAfterOne(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {

@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// A prompt injection makes the agent ask for a thousand requests at once, and the policy becomes stricter while they
+// A prompt injection makes the agent open a thousand requests in one burst, and the policy becomes stricter while they
 // wait. The number of open cards never exceeds the cap, and every further request needs a typed value. No call runs
 // under the old policy, whether it waits, was approved but not started, or would have run without approval.
 // COUNTERSIGN_BURST=1000 makes the test long.
@@ -26,7 +26,7 @@ func TestBurstWhileThePolicyTightens(t *testing.T) {
 	h.policy.Store(policy("policy-1", caps))
 	n := max(100, testkit.Size(t, "COUNTERSIGN_BURST", 100))
 	var rs []approvers.Request
-	var alone []store.Call // read-only calls, which nobody is asked about
+	var alone []store.Call // calls that run without approval
 	for len(rs) < n {
 		var specs []string
 		for range 50 {
@@ -90,7 +90,7 @@ func TestBurstWhileThePolicyTightens(t *testing.T) {
 		highest = max(highest, open())
 	}
 	if highest > most || runs > 0 {
-		t.Errorf("%d cards were open at once, and %d calls ran", highest, runs)
+		t.Errorf("%d cards were open simultaneously, and %d calls ran", highest, runs)
 	}
 	t.Logf("burst=%d cap=%d open_at_once=%d refused_untyped=%d waiting_for_the_next_stage=%d by_themselves=%d runs_under_the_looser_policy=%d", len(rs), most, highest, untyped, typed, len(alone), runs)
 }

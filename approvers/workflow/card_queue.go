@@ -157,7 +157,7 @@ func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers
 	return r, dequeued, nil
 }
 
-// recountCardQueues updates the queues of a request after the policy changed its cap or its card addresses.
+// recountCardQueues updates the queues of a request after a change of the policy's cap or card addresses.
 func (t cardsTx) recountCardQueues(id string) error {
 	r, err := t.Request(id)
 	if err != nil || r.State != approvers.Pending {

@@ -100,8 +100,8 @@ func TestLine(t *testing.T) {
 	h.wantLine(rs, "0 open, [] wait")
 }
 
-// People are told once that there is a queue, and this notice is kept up to date. It goes when the queue is empty; the
-// next queue gets a new notice.
+// People are told once that there is a queue, and this notice is kept up to date. It is removed when the queue is
+// empty; the next queue gets a new notice.
 func TestLineNotice(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(capped("policy-1", 1))
@@ -127,7 +127,7 @@ func TestLineNotice(t *testing.T) {
 	if vm.CardQueue != nil {
 		t.Errorf("nobody waits, and it says %+v", vm.CardQueue)
 	}
-	again := h.asked(2) // before the old one was taken away
+	again := h.asked(2) // before the old notice was removed
 	if vm, err = h.Views.Message(h.ctx(), copied.ID); err != nil || vm.CardQueue != nil {
 		t.Errorf("the old notice says %+v (%v)", vm.CardQueue, err)
 	}
@@ -156,7 +156,7 @@ func TestLineOfBundles(t *testing.T) {
 	h.wantLine(rs, "1 open, [] wait")
 	h.only(rs[0].Turn, store.OutboxBundle)
 	last := h.asked(1)
-	_, err := h.Requests.Unbundle(h.ctx(), h.clickOn(lead, "", rs[0].ID)) // what was open stays open
+	_, err := h.Requests.Unbundle(h.ctx(), h.clickOn(lead, "", rs[0].ID)) // an open card's request is not queued again
 	h.ok(err)
 	h.wantLine(append(rs, last...), "2 open, [3] wait")
 	h.approve(lead, rs[0].ID)
@@ -200,7 +200,7 @@ func TestLineOfEscalations(t *testing.T) {
 	}
 	h.wantLine(rs, "0 open, [] wait")
 	if l := h.lineAt("role:finance-director"); len(l.Open)+len(l.Held) > 0 {
-		t.Errorf("left at the lead's: %+v", l)
+		t.Errorf("left in the lead's queue: %+v", l)
 	}
 }
 
@@ -234,7 +234,8 @@ func TestCapChanges(t *testing.T) {
 	}
 }
 
-// 200 requests in a burst: the cap holds, and the rest comes one by one, each with a typed value.
+// 200 requests in a burst: the number of open cards stays within the cap. The other requests get their cards one by
+// one, and each of them needs a typed value.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -317,7 +318,7 @@ func TestCardQueuesInAnyOrder(t *testing.T) {
 		c.check(rt)
 		for _, address := range []string{"role:team-lead", "role:finance-director", "channel:#support-approvals", "channel:#leads"} {
 			if l := h.lineAt(address); len(l.Open)+len(l.Held) > 0 {
-				rt.Fatalf("everything has ended, but the queue at %s still contains %+v", address, l)
+				rt.Fatalf("all requests have ended, but the queue at %s still contains %+v", address, l)
 			}
 		}
 	})

@@ -16,8 +16,8 @@ import (
 
 // channelState is the state of a channel, keyed by Slack's id, or by #name if the id is not known.
 // store.SettingChannelState holds one for each channel that the bot lost: it was removed, or the channel was archived
-// or deleted. Everything open there moves to direct messages at once. Later messages are tried in the channel first, so
-// they appear there again as soon as the bot is back, even if Slack does not report it.
+// or deleted. Everything open there moves to direct messages immediately. Later messages are tried in the channel
+// first, so they appear there again as soon as the bot is back, even if Slack does not report it.
 type channelState struct {
 	Lost  bool      `json:"lost"`
 	Since time.Time `json:"since"`
@@ -26,8 +26,8 @@ type channelState struct {
 	// Shared means that the bot can write there, but people of other organisations would read it. The bot's messages
 	// there are removed.
 	Shared bool     `json:"shared,omitempty"`
-	Names  []string `json:"names,omitempty"` // other names under which it was recorded as lost
-	Left   []string `json:"left,omitempty"`  // outbox messages whose Slack messages were left there
+	Names  []string `json:"names,omitempty"` // other names under which the channel was recorded as lost
+	Left   []string `json:"left,omitempty"`  // outbox messages whose Slack messages were left in the channel
 }
 
 func readChannelState(r store.Reader, name string) (p channelState, s store.Setting, err error) {
@@ -39,7 +39,7 @@ func readChannelState(r store.Reader, name string) (p channelState, s store.Sett
 		return p, s, err
 	}
 	if err := json.Unmarshal(s.Value, &p); err != nil {
-		return p, s, fmt.Errorf("place %s: %w", name, err)
+		return p, s, fmt.Errorf("state of the channel %s: %w", name, err)
 	}
 	return p, s, nil
 }
@@ -52,7 +52,7 @@ func (t channelsTx) changeChannelState(name string, change func(*channelState)) 
 	}
 	change(&p)
 	if s.Value, err = json.Marshal(p); err != nil {
-		return fmt.Errorf("place %s: %w", name, err)
+		return fmt.Errorf("state of the channel %s: %w", name, err)
 	}
 	return t.PutSetting(s)
 }
@@ -109,7 +109,7 @@ func (t channelsTx) channelLost(name, cause string, matters bool) error {
 		return err
 	}
 	if matters {
-		t.note(slog.LevelError, "the bot can't write in a channel any more; the cards there go to each person by direct message. Invite it there again, or change the policy",
+		t.note(slog.LevelError, "the bot can't write in a channel any more; the cards there go to each person by direct message. Invite the bot there again, or change the policy",
 			"channel", name, "cause", cause)
 	}
 	if !p.Lost {
@@ -208,8 +208,8 @@ func (t channelsTx) postedIn(s store.OutboxMessage) error {
 	return nil
 }
 
-// LeaveChannel moves everything open in a lost channel. It may stop between any two of its transactions and then starts
-// again; items already moved are no longer open there.
+// LeaveChannel moves everything that is open in a lost channel to other places. It may stop between any two of its
+// transactions and then starts again; items already moved are no longer open there.
 func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 	err := w.openRequests(ctx, "vacate", func(t *tx, r approvers.Request) error { return t.channels.leaveChannel(timer.Ref, r.ID, r.Turn) })
 	if err != nil {
@@ -262,7 +262,7 @@ func (t channelsTx) leaveOtherChannels(name string) error {
 func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {
-		return err // it is back already
+		return err // the bot is back already
 	}
 	for _, ref := range refs {
 		messages, err := t.OutboxMessagesOf(ref)
@@ -271,7 +271,7 @@ func (t channelsTx) leaveChannel(name string, refs ...string) error {
 		}
 		for _, s := range messages {
 			if p.Shared && !strings.HasPrefix(s.To, store.ToChannel) {
-				continue // the conversation is where it was asked
+				continue // the asker's thread stays where they asked
 			}
 			if s.Channel != name && s.To != store.ToChannel+name || s.State == store.OutboxUnreachable || s.State == store.OutboxRemoved {
 				continue
@@ -310,8 +310,8 @@ func (t channelsTx) alias(name, other, cause string) error {
 	return t.changeChannelState(name, func(p *channelState) { p.Names = append(p.Names, other) })
 }
 
-// moveAway gives up an outbox message in a lost channel, and shows it elsewhere. The channel's state keeps its message
-// for later; in a shared channel the message is deleted.
+// moveAway gives up an outbox message in a lost channel, and shows it elsewhere. The Slack message that is left there
+// is noted in the channel's state, and updated when the bot is back; in a shared channel it is deleted.
 func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil {

@@ -18,7 +18,7 @@ func (h *harness) hearsLog() func() int {
 	return func() int { return strings.Count(log.String(), "can't write in a channel") }
 }
 
-// where lists the places of the outbox messages of some refs, wanted or shown.
+// where lists the kind and the address of each outbox message of some refs that is wanted or shown.
 func (h *harness) where(refs ...string) string {
 	h.t.Helper()
 	var out []string
@@ -36,7 +36,7 @@ func (h *harness) where(refs ...string) string {
 // leads is a policy in which the leads read their cards in a channel, like the support agents.
 func leads(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }
 
-// TestALostChannel checks that open messages of every kind move from the channel to each person at once, and that
+// TestALostChannel checks that open messages of every kind move from the channel to each person immediately, and that
 // finished ones stay. The operator is told once. When the bot is back, new cards go to the channel again, and the old
 // ones show the current state.
 func TestALostChannel(t *testing.T) {
@@ -90,7 +90,7 @@ func TestALostChannel(t *testing.T) {
 	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(next.ID, store.OutboxCard).ID, "not_in_channel", "C-leads"))
 	h.due()
 	again := h.requestIn(h.sayIn("500.1", bob, "five").Turn, `issue_refund {"amount":5}`)
-	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(again.ID, store.OutboxCard).ID, "channel_not_found", "#leads")) // under the other name of it
+	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(again.ID, store.OutboxCard).ID, "channel_not_found", "#leads")) // under the channel's other name
 	h.due()
 	if got := h.where(next.ID, again.ID); got != "card role:team-lead, card role:team-lead" {
 		t.Errorf("new cards are at: %s", got)
@@ -111,7 +111,7 @@ func TestALostChannel(t *testing.T) {
 	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-leads", "the bot was removed from it", "#leads"))
 	h.due()
 	if n := told(); n != 2 {
-		t.Errorf("lost again, the operator was told %d times", n)
+		t.Errorf("after the second loss, the operator was told %d times", n)
 	}
 	h.run(refund.Execution, "ok")
 	h.approve(support, discount.ID)
@@ -147,7 +147,8 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestALostConversation checks that open messages of its thread go to the requesters, and later messages as well.
+// TestALostConversation checks that when a conversation's channel is lost, the open messages of its thread go to the
+// requesters directly, and later messages as well.
 func TestALostConversation(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)

@@ -20,11 +20,11 @@ type act struct {
 	Say    string
 	Click  approvers.DecisionKind
 	Report workflow.Report
-	Away   time.Duration // somebody says that they are away for so long, and Other stands in
+	Away   time.Duration // how long the person says that they are away; Other stands in
 	Allow  int
 	Remark approvers.RemarkKind
 	HandOn bool // to Other
-	Take   bool // withdraw it
+	Take   bool // withdraw the request
 	Other  approvers.Identity
 	Args   string
 	Ref    string
@@ -124,7 +124,7 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 	return w.Outbox.Delivered(ctx, s.Message, p.shown)
 }
 
-// people read what is shown and act on it, each person once.
+// people performs a person's next action on the messages shown. It reports false if nobody has anything to do.
 func (w *environment) people() bool {
 	if w.silent {
 		return false
@@ -145,7 +145,7 @@ func (w *environment) people() bool {
 				continue
 			}
 			what := workflow.DidNot
-			if w.acts[p.ref] > 0 { // somebody looks at the shop
+			if w.acts[p.ref] > 0 { // the person looks in the shop whether the tool acted
 				what = workflow.Happened
 			}
 			w.slack(act{Who: alice, Report: what, Ref: p.ref})

@@ -25,15 +25,15 @@ type environment struct {
 	kill       func(point string) bool // asked at each point: is the process killed there?
 	deliveries []*delivery
 	posts      map[string]posted // by outbox message
-	calls      map[string]int    // by execution, which is the key that the tool is given: how often its tool was called
-	acts       map[string]int    // and how often it acted. An idempotent tool acts once under one key
-	cut        map[string]int    // by execution: how many of its runs a crash cut
-	acted      map[string]bool   // what people did already
+	calls      map[string]int    // how often a tool was called, by execution, which is the key that the tool is given
+	acts       map[string]int    // how often a tool acted, by execution; an idempotent tool acts once under one key
+	cut        map[string]int    // how many runs a crash cut, by execution
+	acted      map[string]bool   // the messages that people have acted on
 	crashes    int
 	script     []string       // what the model asks for in its first step
-	then       []string       // and in its second, if anything
+	then       []string       // what it asks for in its second step, if anything
 	silent     bool           // nobody decides anything
-	previews   map[string]int // by digest: how often a tool was asked what the call would do
+	previews   map[string]int // how often a tool was asked what a call would do, by digest
 	muted      bool           // nobody reports on an unknown outcome
 	allow      int            // how many more calls the first approver allows
 	aside      []act          // what people do about the first card before anybody decides, one after the other
@@ -90,13 +90,13 @@ func (w *environment) life() {
 		w.open(w.mortally)
 		w.turns = w.heard()
 		w.noteCuts()
-		w.invariants() // between any two transactions
+		w.invariants() // they hold between any two transactions
 		if w.t.Failed() {
 			w.t.Fatalf("after crash %d", w.crashes)
 		}
 		w.clock.pass(time.Second)
 	}
-	w.t.Fatal("it never comes to an end")
+	w.t.Fatal("after 1000 processes there is still something to do")
 }
 
 // noteCuts records which runs the crash cut: they are executing, and the process that ran them is gone.
@@ -141,7 +141,7 @@ func (w *environment) alive() (finished bool) {
 			return true
 		}
 	}
-	w.t.Fatal("there is always something to do")
+	w.t.Fatal("after 10,000 steps there is still something to do")
 	return true
 }
 

@@ -26,6 +26,6 @@ func TestPeopleKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	want := killedAndTheSame(t, beside, 25)
 	if must := "remarked remarked remarked invited decided advanced closed returned"; !strings.Contains(want, must) {
-		t.Errorf("without a crash it comes to\n%s\nwant %q in it", want, must)
+		t.Errorf("without a crash the result is\n%s\nwant %q in it", want, must)
 	}
 }

@@ -99,7 +99,7 @@ func TestCrashPoints(t *testing.T) {
 	}
 	t.Log(sum)
 	if sum.unknown == 0 || sum.again == 0 || sum.once == 0 {
-		t.Error("too little happened")
+		t.Error("no run was undisturbed, or no run was repeated, or nobody was asked about a run")
 	}
 }
 
@@ -122,8 +122,8 @@ func TestCrashPointsInDocs(t *testing.T) {
 	}
 }
 
-// TestCrashesAtRandom stops process after process at random points, in six lives of each protection level, or in as
-// many as COUNTERSIGN_CRASHES says.
+// TestCrashesAtRandom stops one process after the other at random points. For each protection level it runs six lives;
+// COUNTERSIGN_CRASHES sets another number.
 func TestCrashesAtRandom(t *testing.T) {
 	t.Parallel()
 	seed, lives := testkit.Seed(t), testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
@@ -145,7 +145,7 @@ type crashSum struct {
 	lives, crashes       int
 	once, again, unknown int // executions that ran undisturbed, that were run again, and that people were asked about
 	acts                 int // how often unprotected tools acted
-	runs                 int // of how many executions
+	runs                 int // the number of executions of unprotected tools
 	reached              map[string]map[approvers.Effect]map[string]int
 }
 
@@ -163,8 +163,9 @@ func (s *crashSum) String() string {
 	return out.String()
 }
 
-// live lives one life. At each point it asks stop whether the process stops there, with the numbers of points and of
-// crashes so far. It returns the number of crashes.
+// live runs one life: the bot runs until nothing is left to do, with a new process after each crash. At each point it
+// calls stop with the numbers of points and of crashes so far; stop reports whether the process stops there. live
+// returns the number of crashes.
 func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop func(point string, count, crashes int) bool) (crashes int) {
 	name := fmt.Sprint(effect, " ", s.lives)
 	s.lives++

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// check checks the end against the expected results, whatever happened on the way.
+// check checks what must be true at the end, wherever the process was killed.
 func (w *environment) check() {
 	t := w.t
 	t.Helper()
@@ -52,7 +52,7 @@ func (w *environment) check() {
 			}
 		default:
 			// A process may stop between the claim and the call as often as a run is tried. People are then asked, and
-			// say that it did not happen.
+			// report that the call did not happen.
 			givenUp := e.Tries >= 5 && e.ReportedBy != "" && e.State == approvers.ExecutionFailed
 			if !givenUp && (n < 1 || e.State != approvers.ExecutionSucceeded) {
 				t.Errorf("%s was called %d times and is %s after %d tries", c.Tool, n, e.State, e.Tries)

@@ -12,9 +12,9 @@ import (
 	"countersign/store"
 )
 
-// silence is a discount that nobody decides. The only member of its role is away and has named a stand-in, the lead is
-// in do-not-disturb for a while, everybody is reminded, the request escalates when its time is over, everybody is told
-// once more, and in the end it is rejected. The process is killed on the way.
+// silence is a discount that nobody decides. The only member of its role is away and has named a stand-in, and the lead
+// is in do-not-disturb for a while. Everybody is reminded. When its time is over, the request escalates and everybody
+// is told again. At the end it is rejected. The process is killed several times meanwhile.
 func silence(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", withDeputy, reminding(7*time.Minute, 3), func(p *approvers.Policy) {
@@ -30,7 +30,7 @@ func silence(t testing.TB, kill func(point string) bool) *environment {
 	return w
 }
 
-// through lives until nothing is due any more, however long that takes.
+// through runs the bot until no timer is left. It sets the clock forward to each timer.
 func (w *environment) through() {
 	w.t.Helper()
 	for range 1000 {
@@ -41,7 +41,7 @@ func (w *environment) through() {
 		}
 		w.clock.pass(next.Sub(w.clock.Now()))
 	}
-	w.t.Fatal("it never comes to an end")
+	w.t.Fatal("after 1000 steps of the clock, timers are still left")
 }
 
 // next is the time when the next timer is due; zero if there is none.
@@ -70,7 +70,7 @@ func (w *environment) account() string {
 	for _, turn := range slices.Compact(w.heard()) {
 		for _, c := range w.callsOf(turn) {
 			for _, s := range w.messagesOf(c.Request) {
-				to, _, _ := strings.Cut(s.To, "conv_") // their ids are random
+				to, _, _ := strings.Cut(s.To, "conv_") // conversations' ids are random
 				sent[fmt.Sprint(s.Kind, " ", s.Note, " ", to)]++
 			}
 		}
@@ -94,7 +94,7 @@ func TestSilenceKilledAtEveryPoint(t *testing.T) {
 		"proposed invited reminded escalated reminded reminded escalated reminded escalated reminded closed returned", "stand_in user:U0005 ×1", "card  user:U0005 ×1",
 	} {
 		if !strings.Contains(want, must) {
-			t.Errorf("without a crash it comes to\n%s\nwant %q in it", want, must)
+			t.Errorf("without a crash the result is\n%s\nwant %q in it", want, must)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *e
 				return count%every == n
 			})
 			if got := w.account(); got != want {
-				t.Fatalf("killed at each %dth point from %d on, it comes to\n%s\nwant\n%s", every, n, got, want)
+				t.Fatalf("killed at each %dth point from %d on, the result is\n%s\nwant\n%s", every, n, got, want)
 			}
 			if w.crashes < 2 {
 				t.Errorf("only %d crashes", w.crashes)

@@ -172,7 +172,8 @@ func (t damageTx) closeRequest(id string) (bool, error) {
 	return true, t.apply(r, events)
 }
 
-// callOf finds a request's call: the one that its history names, or the one of its conversation that names it.
+// callOf finds a request's call: by the id that the request's history names, or else among the calls of the
+// conversation.
 func (t damageTx) callOf(id, conversation, request string) (store.Call, error) {
 	if id != "" {
 		return t.Call(id)
@@ -323,7 +324,7 @@ func (t damageTx) endRun(e approvers.Execution, r *approvers.Request, call store
 	return t.runs.changedStep(e)
 }
 
-// callThat finds a call in conversations.
+// callThat finds the first call in the given conversations for which is returns true.
 func (t damageTx) callThat(conversations []string, is func(store.Call) bool) (store.Call, bool, error) {
 	for _, id := range conversations {
 		calls, err := callsIn(t, id)
@@ -435,7 +436,7 @@ func (t damageTx) closeTurn(id string) (bool, error) {
 		}
 	}
 	if open > 0 || conv.Turn != id {
-		return true, nil // the last result stops it
+		return true, nil // the last result stops the turn
 	}
 	turn.Version++
 	return true, t.turns.stop(turn, conv, turn.Stopping, false)

@@ -31,7 +31,7 @@ const damageEnv = "COUNTERSIGN_DAMAGE"
 type wreckage struct {
 	file     []byte
 	requests []wreckedRequest
-	of       map[string]int  // ids of what is stored, by the index of the request that it belongs to
+	of       map[string]int  // by id of a stored row: the index of the request that the row belongs to
 	ran      map[string]bool // executions of tools that had acted before
 	key      approvers.SealKey
 }
@@ -81,7 +81,7 @@ func wreckable(t *testing.T) (w wreckage) {
 			third := ask(`issue_refund {"amount":800}`)
 			h.approve(lead, third.ID)
 			h.approve(fin1, third.ID)
-			note(third, 1) // one too few, and nobody comes
+			note(third, 1) // one too few: nobody decides it any more
 			note(ask(`issue_refund {"amount":40}`), 1, lead)
 			note(ask(`apply_discount {"order_id":"7"}`), 1, support)
 			approved := ask(`issue_refund {"amount":41}`)
@@ -126,7 +126,7 @@ func wreckable(t *testing.T) (w wreckage) {
 type trial struct {
 	refused  error
 	told     []store.Damage // all damage that was reported while it ran
-	errors   []string       // what the log said as an error
+	errors   []string       // log lines at the level error
 	outcomes []string       // of each request
 	runs     map[string]int // of the tools, by request
 	agreed   map[string]int // decisions that were taken, by request
@@ -328,9 +328,9 @@ func outcome(s store.Store, r wreckedRequest) (text string) {
 	return text
 }
 
-// A store with requests in every state is damaged in one place, and the bot continues with it. It must never panic,
-// report every difference, run no tool without permission and none twice, and let everything undamaged end as without
-// damage. COUNTERSIGN_DAMAGE="1000 200" is the long form; a third number is the seed.
+// A store with requests in every state is damaged in one place, and the bot continues with it. The bot must not panic,
+// and must report every difference. It must run no tool without permission, and none twice. Everything undamaged must
+// end as in a store without damage. COUNTERSIGN_DAMAGE="1000 200" is the long form; a third number is the seed.
 func TestDamageCampaign(t *testing.T) {
 	t.Parallel()
 	flips, pages, seed := 12, 6, uint64(1)
@@ -349,7 +349,7 @@ func TestDamageCampaign(t *testing.T) {
 	w := wreckable(t)
 	want := w.try(t, w.file)
 	if want.refused != nil || want.stopped != nil || len(want.told) > 0 || len(want.errors) > 0 {
-		t.Fatalf("the whole store: %v", want)
+		t.Fatalf("the undamaged store: %v", want)
 	}
 	for i, text := range want.outcomes {
 		t.Logf("%d: %.90s", i, text)
@@ -426,7 +426,7 @@ func (w wreckage) judge(t *testing.T, what string, want, got trial) {
 	}
 }
 
-// wrecked is a damaged file and the damage that was done to it.
+// wrecked returns a damaged copy of a file, and a description of the damage.
 func wrecked(whole []byte, random *mrand.Rand, page bool) (broken []byte, what string) {
 	broken = slices.Clone(whole)
 	if !page {

@@ -84,7 +84,8 @@ func TestALeadMayDecideAfterTheEscalation(t *testing.T) {
 	h.wantKinds(r.ID, "proposed denied escalated decided approved executing executed returned")
 }
 
-// TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry checks this also if the expiry is read first.
+// TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry checks that the click still counts if the expiry's timer is
+// handled before the click.
 func TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -102,7 +103,7 @@ func TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry(t *testing.T) {
 		}
 		wait := expire.Due.Sub(h.clock.Now())
 		if wait <= 0 {
-			t.Fatal("the expiry is due again at once")
+			t.Fatal("the expiry is due again immediately")
 		}
 		waits = append(waits, wait)
 		h.clock.pass(wait)
@@ -180,7 +181,7 @@ func (h *harness) claimed() approvers.Request {
 	_, run, err := h.Runs.Claim(h.ctx(), r.Execution)
 	h.ok(err)
 	if !run {
-		h.t.Fatal("not to be run")
+		h.t.Fatal("the approved call was not claimed")
 	}
 	return h.request(r.ID)
 }
@@ -190,7 +191,7 @@ func TestAfterACrashTheOutcomeIsUnknown(t *testing.T) {
 	r := h.claimed()
 	h.reopen()
 	if due := h.timers(store.TimerRun)[r.Execution].Due; due.After(h.clock.Now()) {
-		t.Errorf("the run of the earlier process is looked into at %s only; now is %s", due, h.clock.Now())
+		t.Errorf("the run of the earlier process is due only at %s; now is %s", due, h.clock.Now())
 	}
 	h.notRun(r.Execution)
 	if e := h.execution(r.Execution); e.State != approvers.ExecutionUnknown {
@@ -210,7 +211,7 @@ func TestAfterACrashTheOutcomeIsUnknown(t *testing.T) {
 	h.notRun(r.Execution)
 }
 
-// Without a running bot, the operator finds the runs that were under way when it stopped, and can report on them.
+// Without a running bot, the operator finds the runs that were under way when the bot stopped, and can report on them.
 func TestCutRunsAreLostWithoutABot(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Runs.MarkInterrupted(h.ctx()))
@@ -286,8 +287,8 @@ func TestReports(t *testing.T) {
 	wantDenied(t, h.Runs.Report(h.ctx(), workflow.Click{Execution: "exec_none", Who: lead}, workflow.Happened), approvers.DeniedNotFound)
 }
 
-// TestNobodyReports checks that after a request's time the model continues without knowing the outcome; a later report
-// is still accepted.
+// TestNobodyReports checks that if nobody reports an outcome in time, the model continues without knowing it. A later
+// report is still accepted.
 func TestNobodyReports(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()

@@ -76,7 +76,7 @@ func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 			}
 			return t.SetTimer(store.Timer{Kind: store.TimerEscalate, Ref: r.ID, Due: t.notYet(after.EscalateAt)})
 		}
-		return t.apply(after, events) // also if nobody is left to notify, because the cards must not announce an escalation
+		return t.apply(after, events) // also if nobody is left to notify: the cards must no longer announce the escalation
 	})
 }
 

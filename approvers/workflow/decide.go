@@ -28,7 +28,7 @@ func (w *Requests) Decide(ctx context.Context, c Click) (approvers.Request, erro
 type currentRequest struct {
 	stored approvers.Request
 	now    approvers.Request
-	events []approvers.Event // between the two
+	events []approvers.Event // from stored to now
 }
 
 // current reads a request and updates it to the current tools and policy.
@@ -112,7 +112,7 @@ func (t requestsTx) decide(r approvers.Request, c Click) (approvers.Request, []a
 	return r, nil, &approvers.Denied{Code: approvers.DeniedNothing}
 }
 
-// action is a click as the domain sees it.
+// action converts a click to an action of the domain.
 func (t requestsTx) action(c Click) approvers.Action {
 	if c.At.IsZero() {
 		c.At = t.now // without a time of receipt it counts as received now, so that deadlines apply
@@ -217,8 +217,8 @@ func (w *core) onRequest(ctx context.Context, what string, c Click, action reque
 	return out, err
 }
 
-// auditDenied records a denied attempt. Of repeated attempts of a kind, the first have a record each; later ones are
-// counted.
+// auditDenied records a denied attempt. The first attempts of a kind have a record each; after that, one record covers
+// many.
 func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) error {
 	x := denial{chain: chain, actor: string(c.Who.ID), what: what, code: string(denied.Code)}
 	if c.Who.ID == "" {
@@ -238,10 +238,10 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 	return t.audit(chain, approvers.AuditDenied, c.Who.ID, facts, nil)
 }
 
-// Refuse records a click that is not valid for any of the bot's current buttons: on a replaced version, a copy, or with
-// a forged value. named are the ids in the click or on the message; each that is a request gets a record, and nothing
-// else changes. redraw is an outbox message to render again, so that the next click is on a recorded version; empty:
-// none.
+// Refuse records a click that is not on one of the bot's current buttons: the message is a copy or an old version, or
+// the button's value is forged. named are the ids in the click or on the message; each request among them gets a
+// record, and no request changes. redraw is an outbox message to render again, so that the next click is on a recorded
+// version; empty: none.
 func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
@@ -346,8 +346,8 @@ func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	return max(time.Millisecond, decided.Sub(shown)) // the click may be recorded before the message that was clicked
 }
 
-// since sets, for each request that an outbox message shows, the time since when it has shown this digest: the time of
-// the previous version if that showed the same digest, otherwise now.
+// since sets Since for each request that an outbox message shows: the time when the message first showed the request
+// with this digest. If the previous version showed the same digest, its Since is kept; otherwise Since is now.
 func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
 	if len(shows) == 0 {
 		return nil, nil
@@ -446,7 +446,7 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 	answer := t.action(c)
 	answer.Written = u.TS
 	after, events, denied := asked.Reply(t.deciding(), answer, question)
-	if denied != nil { // such as somebody who did not ask for the call
+	if denied != nil { // for example because the author did not ask for the call
 		return "", nil //nolint:nilerr // then it is an ordinary message
 	}
 	m.State, m.Turn = store.MessageAnswer, turn.ID

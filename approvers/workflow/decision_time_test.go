@@ -9,7 +9,8 @@ import (
 	"countersign/store"
 )
 
-// clickAt is a click on a card as Slack shows it now, with the time that the card carries.
+// clickAt returns a click on a card's latest version. The click contains the time when the card first showed the
+// request's arguments.
 func (h *harness) clickAt(who approvers.Identity, kind approvers.DecisionKind, request, to string) workflow.Click {
 	h.t.Helper()
 	for _, s := range h.messagesOf(request) {
@@ -100,7 +101,7 @@ func TestDecisionTimeAfterAnEdit(t *testing.T) {
 	h.wantTook(r.ID, 2*time.Second, "2000")
 }
 
-// TestDecisionTimeAtALaterStage checks that the time in which a place showed the card before its stage began does not
+// TestDecisionTimeAtALaterStage checks that if an address showed the card before the stage began, that time does not
 // count.
 func TestDecisionTimeAtALaterStage(t *testing.T) {
 	const to = "channel:#support-approvals"
@@ -122,8 +123,8 @@ func TestDecisionTimeAtALaterStage(t *testing.T) {
 	h.wantTook(r.ID, 5*time.Second, "5000")
 }
 
-// TestUnknownDecisionTime checks that a decision has no time if it is unknown when its card was shown, and a short time
-// if it was received before it was recorded that the card was shown.
+// TestUnknownDecisionTime checks two cases. If it is unknown when the card was shown, the decision has no time. If the
+// click was received before the card's delivery was recorded, the time is a millisecond.
 func TestUnknownDecisionTime(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {"amount":10}`)

@@ -230,8 +230,8 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 }
 
 // Unreachable gives up an outbox message that Slack refused permanently. Where possible it is sent to other addresses,
-// and the operator is told. lost names the channel if the cause is that the bot lost it; the operator is then told once
-// per channel, until the bot is back in it.
+// and the operator is told. If the cause is that the bot can't write in a channel any more, lost is that channel: the
+// operator is then told once, until the bot is back in it.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)

@@ -62,8 +62,8 @@ func TestClicksWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestRefusalsWithoutEnd checks the same for clicks that are refused before the request is read. Such clicks cause only
-// a limited number of renderings of a card.
+// TestRefusalsWithoutEnd checks that clicks that are refused before the request is read have few records, too, and
+// cause only a limited number of renderings of a card.
 func TestRefusalsWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -81,7 +81,7 @@ func TestRefusalsWithoutEnd(t *testing.T) {
 		t.Errorf("it was rendered again %d times", again.Revision-wants)
 	}
 	var nobody approvers.Identity
-	for range 7 { // nobody can say who clicked
+	for range 7 { // Slack can't identify the person who clicked
 		c := h.clickOn(nobody, "", r.ID)
 		c.User = "U0999"
 		h.ok(h.Requests.Refuse(h.ctx(), c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", r.ID))

@@ -18,8 +18,8 @@
 // # Keys
 //
 //   - conversations, turns, calls, executions, requests, grants and outbox messages have ids of their own
-//     (workflow.go). Each record holds the id of its parent: a call that of its turn, a request or an execution that of
-//     its call.
+//     (workflow.go). Each record holds the id of its parent: a call has its turn's id, a request or an execution its
+//     call's id.
 //   - An audit chain has the id of its request, or of the execution or the call if nobody is asked. A grant's chain is
 //     "grant:" and its id. Records about the whole installation are in approvers.InstallationChain.
 //   - A timer is named by its kind and its Ref, one of these ids. See store.TimerKind.
@@ -44,8 +44,8 @@
 //
 // A transition of a request returns the new value and its events (approvers.Event). apply writes the request and hands
 // the events on, in this order: the call (apply_conversation.go), timers (apply_timers.go), the audit (apply_audit.go),
-// counters (apply.go), messages and cards (apply_outbox.go), and at last the turn, which may continue with the
-// call's result. To add a consequence, add it to one of these; TestWhatFollowsFromAnEvent lists them for each event.
+// counters (apply.go), messages and cards (apply_outbox.go), and finally the turn, which may continue with the call's
+// result. To add a consequence, add it to one of these; TestWhatFollowsFromAnEvent lists them for each event.
 //
 // # Transactions
 //

@@ -22,7 +22,7 @@ func (h *harness) drift(name string) {
 
 const lookAtRefund = "issue_refund can't be called now, because its definition changed since it was pinned: the operator has to look at it"
 
-// When a tool drifts, its requests are voided at once, in every state that could still lead to a run. The reason is
+// When a tool drifts, its requests are voided immediately, in every state that could still lead to a run. The reason is
 // given everywhere: on the card, to the model, in the history, and to people who click on the old button.
 func TestDriftVoidsWhatWaits(t *testing.T) {
 	h := newHarness(t)
@@ -59,7 +59,7 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 	version := h.request(waits.ID).Version
 	h.ok(h.Requests.Reevaluate(h.ctx()))
 	if v := h.request(waits.ID).Version; v != version {
-		t.Error("a second look changed something")
+		t.Error("a second check changed something")
 	}
 }
 
@@ -122,7 +122,7 @@ func TestDriftStallsGrants(t *testing.T) {
 }
 
 // If a server is only unavailable, nothing changes: its tools are known by their pins, and requests keep waiting, also
-// over a restart.
+// across a restart.
 func TestServerDownLeavesWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Requests.Reevaluate(h.ctx()))
@@ -178,7 +178,7 @@ func TestDriftDuringARunThatWasCut(t *testing.T) {
 	}
 }
 
-// unknownInstead makes the policy treat a tool that is not as pinned like an unknown tool.
+// unknownInstead returns a policy that treats a tool like an unknown one, because its definition is not the pinned one.
 func unknownInstead(hash, tool string) *approvers.Policy {
 	return policy(hash).With(approvers.Overlay{Distrusted: map[string]string{tool: driftedWhy}})
 }

@@ -39,7 +39,7 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 				t.Errorf("%s was handled; want %s", got, id)
 			}
 		case <-time.After(testkit.Patience):
-			t.Errorf("%s back: earlier deliveries are not handled", back)
+			t.Errorf("the clock was set back by %s: earlier deliveries are not handled", back)
 		}
 		stop()
 		h.ok(<-stopped)
@@ -47,8 +47,8 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleSeeBeforeTheClockWasSetBack checks the same of other work whose outcome people see. A check that is put
-// off until the morning is made once, and then waits for the morning by the new clock.
+// TestWhatPeopleSeeBeforeTheClockWasSetBack checks that other work whose outcome people see is done, too. A check that
+// is put off until the morning is made once, and then waits for the morning by the new clock.
 func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 	day := &approvers.Hours{Zone: time.UTC, Days: [7]bool{true, true, true, true, true, true, true}, From: 9 * time.Hour, To: 17 * time.Hour, Outside: approvers.OutsideWaits}
 	for kind, begin := range map[store.TimerKind]func(*harness){
@@ -104,8 +104,8 @@ func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasPutOffBeforeTheClockWasSetBack checks that work that was put off is tried again at once, a single time;
-// after that it waits for its time by the new clock.
+// TestWhatWasPutOffBeforeTheClockWasSetBack checks that work that was put off is tried again immediately, a single
+// time; after that it waits for its time by the new clock.
 func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 	for _, back := range []time.Duration{30 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 				t.Helper()
 				time.Sleep(5 * time.Second) // workers poll again; the test's clock stands still
 				if synctest.Wait(); calls != want {
-					t.Errorf("%s back: %s: tried %d times; want %d", back, what, calls, want)
+					t.Errorf("the clock is set back by %s: %s: tried %d times; want %d", back, what, calls, want)
 				}
 			}
 			h.command()
@@ -145,8 +145,8 @@ func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasApprovedBeforeTheClockWasSetBack checks that an approved call runs at once, and once; a run that is under
-// way is not started again, however the clock is set.
+// TestWhatWasApprovedBeforeTheClockWasSetBack checks that an approved call runs immediately. While the run is under
+// way, it is not started again, however the clock is set.
 func TestWhatWasApprovedBeforeTheClockWasSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -171,7 +171,7 @@ func TestWhatWasApprovedBeforeTheClockWasSetBack(t *testing.T) {
 			h.clock.pass(set)
 			time.Sleep(5 * time.Second) // workers poll again; the test's clock stands still
 			if synctest.Wait(); calls != 1 {
-				t.Errorf("set by %s: it was taken up %d times", set, calls)
+				t.Errorf("the clock was set by %s: the run was handled %d times", set, calls)
 			}
 		}
 		answer <- true

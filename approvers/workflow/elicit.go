@@ -15,7 +15,8 @@ import (
 const (
 	MaxElicitations = 5                // of one try of a run
 	AnswerWithin    = 10 * time.Minute // how long a person has for each
-	// maxWaiting limits how many runs may wait for people at once. The other workers stay free for runs that work.
+	// maxWaiting limits how many runs may wait for people simultaneously. The other workers stay free for runs that
+	// work.
 	maxWaiting = 16
 )
 

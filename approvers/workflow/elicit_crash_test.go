@@ -19,7 +19,7 @@ import (
 type dying struct {
 	store.Store
 	mu     sync.Mutex
-	left   int // commits until then
+	left   int // commits until the process dies
 	behind bool
 	dead   bool
 }
@@ -81,7 +81,7 @@ func (h *harness) runAsking(execution string, answered map[string]bool) (finishe
 			answered[q.ID] = true
 			h.clock.pass(time.Second)
 			if err := h.respond(alice, q.ID, fmt.Sprintf(`{"city":%q}`, q.ID)); err != nil {
-				stop() // it is dead
+				stop() // the process is dead
 			}
 		}
 		select {
@@ -165,7 +165,7 @@ func TestQuestionKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// Sixteen people, and the deadline, act on one question: it ends once.
+// Sixteen concurrent clicks answer or decline one question, some of them by a person who was not asked: it ends once.
 func TestSixteenAtOneQuestion(t *testing.T) {
 	t.Parallel()
 	for round := range 30 {

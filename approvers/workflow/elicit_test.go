@@ -16,8 +16,8 @@ import (
 
 var trip = workflow.Elicitation{From: "the server travel", Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}
 
-// asks lets a run of alice's ask a question, and waits until the question is stored. done receives what Elicit
-// returned.
+// asks starts a run that alice asked for, lets it ask a question, and waits until the question is stored. done receives
+// what Elicit returned.
 func (h *harness) asks(ask workflow.Elicitation) (execution string, q approvers.Elicitation, done <-chan error) {
 	h.t.Helper()
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"x"}`)[0]
@@ -88,7 +88,7 @@ func TestElicitationIsAnswered(t *testing.T) {
 		t.Errorf("it ends at %s", due)
 	}
 	if due := timers[execution].Due; due.Before(q.ExpiresAt.Add(time.Minute)) {
-		t.Errorf("the run counts until %s, and the answer until %s", due, q.ExpiresAt)
+		t.Errorf("the run counts as under way until %s, and can be answered until %s", due, q.ExpiresAt)
 	}
 	wantDenied(t, h.respond(bob, q.ID, `{"city":"x"}`), approvers.DeniedNotAsked)
 	wantDenied(t, h.respond(alice, "ask_none", `{}`), approvers.DeniedNotFound)
@@ -101,7 +101,7 @@ func TestElicitationIsAnswered(t *testing.T) {
 	wantDenied(t, h.respond(alice, q.ID, `{"city":"again"}`), approvers.DeniedAnswered)
 	wantDenied(t, h.Questions.Decline(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Elicitation: q.ID}), approvers.DeniedAnswered)
 	if due := h.timers(store.TimerRun)[execution].Due; !due.After(h.clock.Now()) || due.After(h.clock.Now().Add(2*time.Hour)) {
-		t.Errorf("the run counts until %s", due)
+		t.Errorf("the run counts as under way until %s", due)
 	}
 	facts, body := h.lastFacts(execution, approvers.AuditReplied)
 	if facts["state"] != "accepted" || strings.Contains(fmt.Sprint(facts), "Roswell") || !strings.Contains(body, "Roswell") {
@@ -116,7 +116,7 @@ func TestElicitationIsAnswered(t *testing.T) {
 	}
 }
 
-// When the run or its time ends for any reason, the question ends, once, and the run is woken.
+// When the run ends for any reason, or the question's time is over, the question ends, once, and the run is woken.
 func TestElicitationsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(h *harness, e approvers.Execution, q approvers.Elicitation)
@@ -172,8 +172,7 @@ func TestElicitationsEnd(t *testing.T) {
 	}
 }
 
-// A cancelled context cancels the question. A run can ask at most five questions, and at most sixteen can wait for
-// people at once.
+// A cancelled context cancels the question. A run can ask at most five questions.
 func TestElicitationsAreBounded(t *testing.T) {
 	h := newHarness(t)
 	execution, q, done := h.asks(trip)
@@ -197,8 +196,8 @@ func TestElicitationsAreBounded(t *testing.T) {
 	}
 }
 
-// After a crash the question of the dead process is cancelled with the run, and people who answer before that are told
-// so.
+// After a crash, the question of the dead process is cancelled when its run is taken up, or when somebody answers it
+// before. That person is told that the question has ended.
 func TestElicitationOfADeadProcess(t *testing.T) {
 	for name, answersFirst := range map[string]bool{"the run is taken up": false, "somebody answers first": true} {
 		t.Run(name, func(t *testing.T) {

@@ -17,8 +17,8 @@ var ErrNotOver = errors.New("it is not over yet")
 type Erased struct {
 	Payloads   int // texts of audit records
 	Renderings int // posted versions of cards
-	Files      int // files of its runs
-	Chains     int // audit chains that had texts of it
+	Files      int // files of the call's runs
+	Chains     int // audit chains that had texts of the call
 }
 
 // Erase erases what people and the model wrote about a call, and what people were shown of it: the texts of its chain's
@@ -47,12 +47,12 @@ type erasing struct {
 	request       *approvers.Request
 	runs          []approvers.Execution
 	call          *store.Call
-	hashes        map[string]bool // hashes of the renderings that showed it
-	beside        map[string]bool // requests that were shown together with it
+	hashes        map[string]bool // hashes of the renderings that showed the call
+	beside        map[string]bool // other requests that these renderings showed
 	done          Erased
 }
 
-// find reads the records of the chain, and checks that they are over.
+// find reads the call, the request and the executions that the chain is about, and checks that they have ended.
 func (e *erasing) find() error {
 	if _, err := e.AuditHead(e.chain); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (e *erasing) everything() error {
 }
 
 // homes erases the versions of all Home tabs, because any of them may have shown the call. The tabs are rendered again
-// at once.
+// immediately.
 func (e *erasing) homes() error {
 	return e.tx.homes.eachHome(func(s store.OutboxMessage) error {
 		n, err := e.EraseRenderings(s.ID, 0)

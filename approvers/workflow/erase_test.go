@@ -156,12 +156,12 @@ func TestErase(t *testing.T) {
 		t.Errorf("the second time: %+v, %v", again, err)
 	}
 	if _, err := h.History.Erase(h.ctx(), "req_none", approvers.Operator("root"), "x"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("what is not there: %v", err)
+		t.Errorf("a chain that does not exist: %v", err)
 	}
 	h.begin(h.say(alice, "and continue").Turn) // the conversation continues with what is left
 }
 
-// A call that ran without approval is erased by its execution, a question of the model by its call.
+// A call that ran without approval is erased by its execution's id. A question of the model is erased by its call's id.
 func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]

@@ -28,7 +28,7 @@ func (t outboxTx) countAnswer(s store.OutboxMessage) error {
 		return nil
 	}
 	turn, err := t.Turn(s.Ref)
-	if err != nil || turn.EndedAt.IsZero() { // it was tried again meanwhile
+	if err != nil || turn.EndedAt.IsZero() { // the turn was tried again meanwhile
 		return err
 	}
 	calls, err := t.Calls(turn.ID)

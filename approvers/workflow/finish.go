@@ -141,7 +141,7 @@ func WholeName(tool, result string) string {
 	return tool + "-result.txt"
 }
 
-// named converts files to rows with hashes. It runs before the transaction, because that may run more than once.
+// named converts files to rows with hashes. It is called before the transaction, whose function may run more than once.
 func named(execution string, files []File) []store.File {
 	var out []store.File
 	for i, f := range files {

@@ -127,7 +127,7 @@ func TestWholeResult(t *testing.T) {
 			continue
 		}
 		if _, err := h.Views.Message(h.ctx(), s.ID); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("what shows an erased file: %v", err)
+			t.Errorf("a message that shows an erased file: %v", err)
 		}
 	}
 	h.ok(h.store.Check(h.ctx()))

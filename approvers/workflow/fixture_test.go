@@ -20,7 +20,7 @@ var (
 	fin1    = person("U0003")
 	fin2    = person("U0004")
 	alice   = person("U0100") // asks
-	bob     = person("U0200") // speaks too
+	bob     = person("U0200") // writes, too
 )
 
 func person(user string) approvers.Identity {

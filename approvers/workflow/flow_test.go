@@ -15,7 +15,7 @@ func TestAFlowFromTheMessageToTheAnswer(t *testing.T) {
 	h := newHarness(t)
 	heard := h.say(alice, "refund ORD-1")
 	if heard.Turn == "" || heard.Queued {
-		t.Fatalf("heard %+v", heard)
+		t.Fatalf("the message's result is %+v", heard)
 	}
 	const args = "{ \"order_id\" : \"<ORD-1> & co\",\n  \"amount\": 49.90 }" // bytes that a careless encoder would change
 	c := h.propose(heard.Turn, "issue_refund "+args)[0]
@@ -48,7 +48,7 @@ func TestAFlowFromTheMessageToTheAnswer(t *testing.T) {
 	h.wantKinds(r.ID, "proposed decided approved executing executed returned")
 }
 
-// TestEveryOutcome leads a call to each of its ends.
+// TestEveryOutcome checks a call for each possible outcome.
 func TestEveryOutcome(t *testing.T) {
 	const refund = `issue_refund {"amount":1}`
 	tests := []struct {
@@ -150,7 +150,7 @@ func TestMixedDecisions(t *testing.T) {
 	cs := h.propose(turn, `search_orders {}`, `issue_refund {"amount":1}`, `cancel_account {}`, `apply_discount {"a":1,"A":2}`, `update_address {}`, `apply_discount {}`)
 	due := readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(store.TimerRun, h.clock.Now(), 10) })
 	if len(due) != 2 {
-		t.Fatalf("%d runs are due at once; want the two that nobody is asked about", len(due))
+		t.Fatalf("%d runs are due immediately; want the two that nobody is asked about", len(due))
 	}
 	h.run(cs[0].Execution, "found")
 	h.run(cs[4].Execution, "changed")
@@ -199,7 +199,7 @@ func TestModelIDsAreMadeUnique(t *testing.T) {
 	}
 }
 
-// TestAStepIsTakenOnce checks that a step that the model edge sends a second time changes nothing.
+// TestAStepIsTakenOnce checks that a step that package agent sends a second time changes nothing.
 func TestAStepIsTakenOnce(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "search").Turn

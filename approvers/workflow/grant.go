@@ -31,8 +31,8 @@ func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (appr
 	})
 }
 
-// give puts into force a grant that was given on a card. The conversation sees it, and its owner gets a copy with a
-// button to revoke it.
+// give puts into force a grant that was given on a card. The grant is shown in the conversation, and its owner gets a
+// copy with a button to revoke it.
 func (t grantsTx) give(g approvers.Grant) error {
 	g.ID = t.newID("grant")
 	if err := t.replaceLike(g); err != nil {
@@ -237,7 +237,7 @@ func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, 
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			w.Log.Warn("Slack could not say who gave a grant, so people are asked instead", "tool", g.Tool, "grant", g.ID, "error", err)
+			w.Log.Warn("Slack could not be asked about the person who gave a grant, so the grant is not used and approvers are asked", "tool", g.Tool, "grant", g.ID, "error", err)
 			continue
 		}
 		known[g.ID] = who
@@ -245,8 +245,8 @@ func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, 
 	return known, err
 }
 
-// expectGrant finds a grant that allows a call for which people would be asked otherwise; "" if there is none. The
-// grant is checked again, and used, only when the call is about to run.
+// expectGrant returns the id of a grant that allows a call for which people would be asked otherwise; "" if there is
+// none. The grant is checked again, and used, only when the call is about to run.
 func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers.Plan) (string, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil {
@@ -305,8 +305,8 @@ func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 	return false, nil
 }
 
-// extendStreak adds a successful run to the streak of approved calls of its tool. Any other run ends the streak. When
-// the streak is long enough, a grant is offered; it takes effect only when somebody accepts it.
+// extendStreak adds a successful run to the streak of approved calls of its tool. An unsuccessful run ends the streak.
+// When the streak is long enough, a grant is offered; it takes effect only when somebody accepts it.
 func (t grantsTx) extendStreak(e approvers.Execution) error {
 	if e.State != approvers.ExecutionSucceeded {
 		return t.resetStreakOfTool(e)

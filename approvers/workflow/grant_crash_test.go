@@ -17,8 +17,8 @@ func newGranting(t testing.TB, kill func(point string) bool) *environment {
 	return w
 }
 
-// grantHeld checks that two of the four ran under the grant, and that people were asked about the others, whatever
-// happened on the way.
+// grantHeld checks that two of the four ran under the grant, and that people were asked about the others, wherever the
+// process was killed.
 func (w *environment) grantHeld() {
 	t := w.t
 	t.Helper()
@@ -49,7 +49,7 @@ func (w *environment) grantHeld() {
 }
 
 // TestKilledWhileAGrantIsUsed kills the process at each point. A use of the grant is counted in the transaction that
-// makes executing durable, so it is neither lost nor counted twice.
+// stores the state executing, so it is neither lost nor counted twice.
 func TestKilledWhileAGrantIsUsed(t *testing.T) {
 	t.Parallel()
 	killedAtEveryPoint(t, newGranting, (*environment).grantHeld)

@@ -299,8 +299,7 @@ func TestGrantMoreIsDenied(t *testing.T) {
 	}
 }
 
-// TestAGrantIsTakenBack checks that the giver and people of the same role can revoke a grant, nobody else can, and only
-// once.
+// TestAGrantIsTakenBack checks that the giver of a grant can revoke it, once, and that the requester can't.
 func TestAGrantIsTakenBack(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -318,7 +317,8 @@ func TestAGrantIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestANewGrantTakesTheOldOnesPlace checks that the remaining uses of both don't add up.
+// TestANewGrantTakesTheOldOnesPlace checks that a new grant replaces an earlier one like it: the remaining uses of the
+// two don't add up.
 func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))

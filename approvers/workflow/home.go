@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// homeWatched is how long a Home tab follows changes after somebody looked at it. Then it is shown without buttons,
-	// because nobody looks and a button for something that is over must not stay.
+	// homeWatched is how long a Home tab is kept up to date after somebody looked at it. After that it is not updated
+	// any more, and is shown without buttons, because a button for something that is over must not stay.
 	homeWatched = 30 * time.Minute
 	// homeInterval is the shortest time between two updates of the Home tabs. Changes within it are shown together.
 	homeInterval = time.Second
 	// homeShare is added to homeInterval for each watched Home tab, so that rendering them takes only a part of the
 	// time.
 	homeShare = 50 * time.Millisecond
-	mostHomes = 10_000 // limits the Home tabs that are watched at once
+	mostHomes = 10_000 // limits the Home tabs that are watched simultaneously
 	// homeKept is how many versions of a Home tab are kept, because somebody may click on one that is just being
 	// replaced.
 	homeKept = 8
@@ -29,8 +29,8 @@ const (
 // homeRef returns the reference of a person's Home tab.
 func homeRef(user string) string { return store.SettingHomes + "/" + user }
 
-// Open shows a person's Home tab as it is now, because they look at it. If they turned a page, part and page say
-// which. user is Slack's id.
+// Open shows a person's Home tab as it is now, because they look at it. If they turned to another page of a list, part
+// is the list and page is the page's number. user is Slack's id.
 func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) error {
 	return w.update(ctx, "open home", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -89,7 +89,7 @@ func (t homesTx) followedByHomes() error {
 	return t.SetTimer(store.Timer{Kind: store.TimerHomes, Ref: store.SettingHomes, Due: t.now.Add(after), PutOff: t.now})
 }
 
-// These changes are shown on Home tabs.
+// The methods below write through to the store's transaction, and note that Home tabs show what was changed.
 
 func (t *tx) PutRequest(r approvers.Request) error {
 	t.showHomes = true

@@ -25,8 +25,8 @@ import (
 // directory.
 const loadEnv = "COUNTERSIGN_TEST_LOAD"
 
-// The recorded process prints these lines, each as soon as it knows that the fact is durable; the last kind is printed
-// before a tool is called.
+// The recorded process prints these lines, each as soon as it knows that the fact is durable. It prints saidCalled
+// after the claim of a run, where another process would call the tool.
 const (
 	saidReceived = "received"
 	saidDecided  = "decided"

@@ -141,7 +141,7 @@ func recorded(t *testing.T, decisions int) recording {
 
 // known is everything that the process had acknowledged by a moment.
 type known struct {
-	safe   []string        // lines
+	safe   []string        // the lines that it printed
 	called map[string]bool // executions whose tool was called
 }
 
@@ -203,7 +203,7 @@ func isSafe(r store.Reader, line string) error {
 		}
 		return err
 	}
-	return fmt.Errorf("nobody says %q", what)
+	return fmt.Errorf("the recorded process prints no line %q", what)
 }
 
 // runOn is the next process: it may run calls that were not started, and nothing else.

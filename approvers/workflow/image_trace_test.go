@@ -23,7 +23,7 @@ type traced struct {
 	kind tracedKind
 	off  int64  // where a write begins, or the length after a truncation
 	data []byte // what was written
-	said string // what the process said
+	said string // the line that the process printed
 }
 
 type tracedKind int
@@ -93,7 +93,7 @@ func readTrace(r io.Reader, db, lines string) ([]traced, error) {
 			delete(begun, thread)
 		}
 		if !ok {
-			return nil, fmt.Errorf("strace wrote %.200q", text)
+			return nil, fmt.Errorf("this line of strace can't be parsed: %.200q", text)
 		}
 		e, err := readCall(call, db, lines)
 		if err != nil {
@@ -110,7 +110,7 @@ func readCall(call, db, lines string) (e traced, err error) {
 	file, rest, ok3 := strings.Cut(rest, ">")
 	end := strings.LastIndex(rest, ") ")
 	if !ok1 || !ok2 || !ok3 || end < 0 {
-		return e, fmt.Errorf("strace wrote %.200q", call)
+		return e, fmt.Errorf("this line of strace can't be parsed: %.200q", call)
 	}
 	args := strings.Split(strings.TrimPrefix(rest[:end], ", "), ", ")
 	result := strings.TrimLeft(rest[end+1:], " =")

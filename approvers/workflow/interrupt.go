@@ -31,7 +31,7 @@ type handled struct {
 // pausedKinds has the kinds of timer whose handlers a pause ends.
 var pausedKinds = map[store.TimerKind]bool{store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true}
 
-// interruption says whether a context was interrupted, and why.
+// interruption records whether a context was interrupted, and why.
 type interruption struct {
 	done  chan struct{}
 	cause error

@@ -59,8 +59,8 @@ func (w *Workflow) Workers() map[store.TimerKind]jobs.Worker {
 	}
 }
 
-// Work handles due timers until ctx ends, and then waits for the handlers that run. workers are those of the kinds that
-// [Workflow.Workers] does not have; a test may replace some of these, and leave others out.
+// Work handles due timers until ctx ends, and then waits for the handlers that run. workers has the workers of the
+// kinds that [Workflow.Workers] does not have. A test may leave kinds out, and may replace workers of that method.
 func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Worker) error {
 	all := w.Workers()
 	maps.Copy(all, workers)
@@ -105,8 +105,8 @@ func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Wake makes all workers look for due timers at once. A caller that sets the clock forward needs it; otherwise workers
-// notice within a second.
+// Wake makes all workers look for due timers immediately. A caller that sets the clock forward needs it; otherwise
+// workers notice within a second.
 func (w *Workflow) Wake() { w.jobs.Wake() }
 
 // NextDue returns when the next timer falls due; zero if there is none. Timers that wait for the end of a pause don't
@@ -116,7 +116,7 @@ func (w *Workflow) NextDue(ctx context.Context) (time.Time, error) { return w.jo
 // Idle reports whether everything that was due is done. See jobs.Runner.
 func (w *Workflow) Idle(ctx context.Context) (bool, error) { return w.jobs.Idle(ctx) }
 
-// Full returns since when the disk of the store is known to be full; zero if it is not.
+// Full returns the time at which a write first found the store's disk full; zero: the disk has space, as far as known.
 func (w *Workflow) Full() time.Time { return w.jobs.Full() }
 
 // Work can crash a process: memory runs out, or a library has a fatal defect. The next process would take up the same
@@ -169,7 +169,7 @@ func (w *Intake) Deadly(inbox string) int {
 	return 0
 }
 
-// Abandon sets aside a delivery that crashed processes, and records whose it was.
+// Abandon sets aside a delivery that crashed processes, and records the id of the user who sent it.
 func (w *Intake) Abandon(ctx context.Context, inbox, user string) error {
 	n := w.Crashes.Count(string(store.TimerInbox), inbox)
 	err := w.update(ctx, "abandon", func(t *tx) error {

@@ -11,8 +11,8 @@ import (
 )
 
 // Slack may refuse to delete a message that should be gone: a card that was posted again because Slack would not change
-// it, or one that must not stay where it is. Its buttons have no effect. Its outbox message remembers it, and only the
-// deletion is tried again.
+// it, or one that must not stay where it is. The buttons of this message have no effect. Its outbox message keeps it in
+// Leftovers, and only the deletion is tried again.
 const (
 	firstDeletion = time.Minute
 	lastDeletion  = 6 * time.Hour

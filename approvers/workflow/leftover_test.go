@@ -11,7 +11,8 @@ import (
 	"countersign/store"
 )
 
-// leftover is a message that Slack would not delete, and its outbox message.
+// leftover creates an outbox message with a leftover, a message that Slack would not delete. It returns the outbox
+// message's id.
 func (h *harness) leftover() (message string) {
 	h.t.Helper()
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
@@ -28,7 +29,8 @@ func (h *harness) leftover() (message string) {
 	return s.ID
 }
 
-// tryLeftovers has Slack refuse the deletions that are due, and returns how many there were.
+// tryLeftovers records the deletions that are due as refused by Slack; if refused is "", as successful. It returns
+// their number.
 func (h *harness) tryLeftovers(message, refused string) (n int) {
 	h.t.Helper()
 	for range h.dueOf(store.TimerLeftover) {
@@ -51,7 +53,7 @@ func (h *harness) dueOf(kind store.TimerKind) []store.Timer {
 	return readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(kind, h.clock.Now(), 10) })
 }
 
-// TestLeftoverIsGivenUp: the deletion is tried after pauses that double up to six hours, by whichever process, and
+// TestLeftoverIsGivenUp: the deletion is tried after pauses that double up to six hours, also after a restart, and
 // given up after three days.
 func TestLeftoverIsGivenUp(t *testing.T) {
 	h := newHarness(t)

@@ -15,7 +15,7 @@ import (
 const lateEdit = time.Hour
 
 // DeletionID returns the id of the inbox row for a message's deletion. A message has one such row, however often Slack
-// reports the deletion. The row also says that the message is gone when its other events arrive later.
+// reports the deletion. If other events of the message arrive later, the row shows that the message is gone.
 func DeletionID(channel, ts string) string { return "deleted:" + channel + "/" + ts }
 
 // Deletion is a message that was deleted in Slack: a person's, or one of the bot's.
@@ -29,9 +29,9 @@ type Deletion struct {
 	Rest    bool   // it was the root of a thread whose replies remain
 }
 
-// Deleted handles the deletion of a message by its author or an admin. A message that waited is dropped. If the model
-// has read it, the deletion withdraws nothing. It is then reported to the requesters, and to the people who decide on
-// requests that wait because of the message.
+// Deleted handles the deletion of a message by its author or an admin. A message that the model has not read is
+// dropped. If the model has read the message, nothing is withdrawn: the deletion is reported to the requesters, and to
+// the people who decide on requests that wait because of the message.
 func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	err := w.update(ctx, "deleted", func(t *tx) error {
 		if err := t.settle(x.Inbox, ""); err != nil {

@@ -26,7 +26,7 @@ func (h *harness) rewrite(u workflow.IncomingMessage, text string) workflow.Mess
 	return h.hear(u)
 }
 
-// erase deletes a message in Slack, and delivers the event as often as asked.
+// erase deletes a message in Slack. Called again, it delivers the same event again.
 func (h *harness) erase(u workflow.IncomingMessage, rest bool) {
 	h.t.Helper()
 	id := workflow.DeletionID(u.Channel.Channel, u.TS)
@@ -49,7 +49,7 @@ func TestEditedBeforeItWasRead(t *testing.T) {
 	o.hear(second)
 	earlier := o.spoken(alice, "")
 	if h := o.rewrite(first, "refund 60"); !h.Duplicate {
-		t.Errorf("an edit was heard as %+v", h)
+		t.Errorf("an edit was received as %+v", h)
 	}
 	first.Inbox, first.Text, first.Edited = o.id("Ev"), "refund 55", earlier.TS // an earlier edit, which arrives later
 	o.hear(first)
@@ -86,7 +86,8 @@ func TestEditedBeforeItWasRead(t *testing.T) {
 	o.answer(turn)
 }
 
-// TestTheOnlyMessageIsDeleted checks that the model is not called, and that the next message begins a turn as usual.
+// TestTheOnlyMessageIsDeleted checks that if a turn's only message is deleted, the model is not called, and the next
+// message begins a turn as usual.
 func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	o := newHarness(t)
 	u := o.spoken(alice, "refund 50")
@@ -108,8 +109,8 @@ func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	o.answer(next)
 }
 
-// TestEditedAfterItWasRead checks that the model's history and the digest stay, and that approvers and requesters are
-// told.
+// TestEditedAfterItWasRead checks that the model's history and the digest stay unchanged, and that approvers and
+// requesters are told.
 func TestEditedAfterItWasRead(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
@@ -134,7 +135,7 @@ func TestEditedAfterItWasRead(t *testing.T) {
 		t.Errorf("the asker is told of %+v, %v", vm.MessageEdit, err)
 	}
 	h.erase(u, true)
-	h.rewrite(u, "refund 7") // Slack tells of it late
+	h.rewrite(u, "refund 7") // Slack reports this edit late
 	if w := h.request(r.ID).Facts.MessageEdit; !w.Deleted || w.Text != "" {
 		t.Errorf("after the deletion: %+v", w)
 	}
@@ -178,7 +179,7 @@ func TestEditsOvertakeTheirMessage(t *testing.T) {
 	u := o.spoken(alice, "refund 50")
 	turn := o.rewrite(u, "refund 60").Turn
 	if h := o.hear(u); !h.Duplicate {
-		t.Errorf("the message itself was heard too: %+v", h)
+		t.Errorf("the message itself was received, too: %+v", h)
 	}
 	if got := texts(o.begin(turn)); got != "refund 60" {
 		t.Errorf("the model is given %q", got)
@@ -188,12 +189,12 @@ func TestEditsOvertakeTheirMessage(t *testing.T) {
 	gone := o.spoken(alice, "refund 70")
 	o.erase(gone, false)
 	if h := o.hear(gone); !h.Ignored {
-		t.Errorf("it was deleted before it came: %+v", h)
+		t.Errorf("a message that was deleted before it arrived: %+v", h)
 	}
 	old := o.spoken(alice, "refund 80")
 	o.clock.pass(expiresAfter * 3)
 	if h := o.rewrite(old, "refund 81"); !h.Ignored {
-		t.Errorf("the edit of an old message was heard: %+v", h)
+		t.Errorf("the edit of an old message was received: %+v", h)
 	}
 }
 
@@ -208,7 +209,7 @@ func TestTheThreadGoes(t *testing.T) {
 	if h.conversation(heard.Conversation).Gone {
 		t.Error("a thread that continues without its first message is gone")
 	}
-	h.ok(h.Intake.Deleted(h.ctx(), workflow.Deletion{At: h.clock.Now(), Team: u.Team, Channel: u.Channel, Thread: u.TS, TS: u.TS})) // with its last reply
+	h.ok(h.Intake.Deleted(h.ctx(), workflow.Deletion{At: h.clock.Now(), Team: u.Team, Channel: u.Channel, Thread: u.TS, TS: u.TS})) // now the last reply is gone, too
 	if !h.conversation(heard.Conversation).Gone {
 		t.Error("the thread is not gone")
 	}

@@ -90,8 +90,8 @@ func TestModelQuestionIsAnsweredByWriting(t *testing.T) {
 func TestOnlyAShownInquiryIsAnsweredByWriting(t *testing.T) {
 	const posted, earlier, later = "1790000100.000200", "1790000100.000100", "1790000160.000100"
 	for name, c := range map[string]struct {
-		shown  []string // where Slack shows the question; it refuses it elsewhere
-		lost   bool     // it was deleted in Slack
+		shown  []string // where Slack shows the question; elsewhere Slack refuses it
+		lost   bool     // the question was deleted in Slack
 		ts     string   // of the message, which is received a minute after the question
 		answer bool
 	}{
@@ -135,7 +135,8 @@ func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses checks this also if the deadline's timer is read first.
+// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses checks that an answer received in time counts even if
+// the deadline's timer is handled before the answer.
 func TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()

@@ -16,7 +16,7 @@ type placed interface {
 	InPlace() error
 }
 
-// fileState says whether the store's file is at its path. While it is not, the scheduler rests, as it does while the
+// fileState records whether the store's file is at its path. While it is not, the scheduler rests, as it does while the
 // disk is full.
 type fileState struct {
 	mu    sync.Mutex
@@ -60,8 +60,8 @@ func (w *core) noteMoved(err error) {
 	}
 }
 
-// WatchPlace checks the store's file until ctx ends. It returns at once for a store without a file. After an error the
-// process must stop.
+// WatchPlace checks the store's file until ctx ends. It returns immediately for a store without a file. After an error
+// the process must stop.
 func (w *Workflow) WatchPlace(ctx context.Context) error {
 	if _, ok := w.Store.(placed); !ok {
 		return nil

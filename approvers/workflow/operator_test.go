@@ -117,7 +117,7 @@ func TestBreakGlassObeys(t *testing.T) {
 			wantDenied(t, err, c.code)
 			after := h.wantState(r.ID, c.state)
 			if _, broken := after.BrokenBy(); broken || len(h.told(r.ID, store.NoteBreakGlass)) > 0 {
-				t.Error("it counts, or people were told")
+				t.Error("the denied approval counts, or people were told of it")
 			}
 			if !strings.Contains(h.kinds(r.ID), "denied") && c.state != approvers.Rejected {
 				t.Errorf("the attempt is not recorded: %s", h.kinds(r.ID))
@@ -193,7 +193,8 @@ func TestOperatorReports(t *testing.T) {
 	}
 }
 
-// Nobody on Slack approved the call, so the people of the turn are asked in the conversation whether it happened.
+// If the outcome of a call that an operator approved is unknown, people are asked about it as usual: in the
+// conversation, and where the approvers read their cards.
 func TestBreakGlassUnknown(t *testing.T) {
 	h := newHarness(t)
 	h.allowBreakGlass()

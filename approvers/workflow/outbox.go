@@ -62,8 +62,8 @@ func (t outboxTx) shownAsWanted(s store.OutboxMessage) error {
 	return t.ClearTimer(s.Rank.Timer(), s.ID)
 }
 
-// changed schedules an outbox message to be shown again, because its content has changed. A message that waits for
-// delivery already keeps its place: it is rendered when it is sent, so any number of changes cost one edit.
+// changed schedules an outbox message to be shown again, because its content has changed. A message that already waits
+// for delivery keeps its place: it is rendered when it is sent, so any number of changes cost one edit.
 func (t outboxTx) changed(s store.OutboxMessage) error {
 	if s.Kind == store.OutboxDraft || s.State != store.OutboxWanted && s.State != store.OutboxShown || t.markRefreshed(refresh{ref: s.ID}) {
 		return nil
@@ -188,8 +188,8 @@ func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 	return nil
 }
 
-// otherPlaces returns the roles of a request for a message to a channel or a group, and each requester for a message to
-// the conversation.
+// otherPlaces returns the addresses that a message can go to instead: the request's roles if it was for a channel or a
+// group, and each requester if it was for the conversation.
 func (t outboxTx) otherPlaces(s store.OutboxMessage) (places []string, err error) {
 	switch {
 	case s.Kind == store.OutboxCardQueue && !strings.HasPrefix(s.To, store.ToUser):
@@ -238,7 +238,7 @@ func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {
 		return store.RankPlain, err
 	case store.OutboxNotice:
 		if s.Note == store.NoteBreakGlass {
-			return store.RankFirst, nil // the people who may revoke it have only until the run
+			return store.RankFirst, nil // the people who may revoke the approval can do so only until the run begins
 		}
 		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // the notice points to a card that exists already
 			return t.rankOf(s.Ref)
@@ -265,7 +265,8 @@ func (t outboxTx) rankOf(request string) (store.Rank, error) {
 
 func isCritical(r approvers.Request) bool { return r.Plan.Risk >= approvers.Critical }
 
-// notify sends one person a direct message about a request. step says which question or edit it is about.
+// notify sends one person a direct message about a request. step identifies the question, the edit or the reminder that
+// it is about.
 func (t outboxTx) notify(request string, who approvers.PersonID, note store.Note, step int) error {
 	if !onSlack(who) {
 		return nil

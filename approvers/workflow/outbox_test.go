@@ -116,7 +116,7 @@ func TestAChangeDuringTheDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
 	read := h.only(r.ID, store.OutboxCard)
-	h.approve(support, r.ID) // while Slack is being told
+	h.approve(support, r.ID) // while the card is sent to Slack
 	after := h.show(read)
 	if after.State != store.OutboxWanted || after.ShownRevision != read.Revision || after.Revision == read.Revision || after.TS == "" {
 		t.Errorf("%s, shown %d of %d", after.State, after.ShownRevision, after.Revision)
@@ -129,7 +129,7 @@ func TestAChangeDuringTheDelivery(t *testing.T) {
 	}
 }
 
-// A message is being updated while its place is recorded as lost, and Slack accepts the update. Later changes must be
+// A message is being updated while its channel is recorded as lost, and Slack accepts the update. Later changes must be
 // shown too.
 func TestADeliveryToALostChannel(t *testing.T) {
 	for name, still := range map[string]bool{"something new": false, "nothing new": true} {
@@ -283,7 +283,7 @@ func TestEveryOutboxMessageCanBeRead(t *testing.T) {
 			h.ok(err)
 			seen[s.Kind] = true
 			if vm.Conversation.Channel != "C0001" || vm.Policy == nil || vm.Turn.ID == "" {
-				t.Errorf("%s: seen without its place", s.Kind)
+				t.Errorf("%s: read without its conversation, policy or turn", s.Kind)
 			}
 			switch s.Kind {
 			case store.OutboxCard, store.OutboxEscalation, store.OutboxUnknown:

@@ -153,7 +153,7 @@ func rests(r store.Reader, timer store.Timer) (bool, error) {
 }
 
 // pausable reports whether claiming an execution could start its tool. An interrupted, non-repeatable run is not
-// started: people are asked about it at once, even while everything is paused.
+// started: people are asked about it immediately, even while everything is paused.
 func pausable(e approvers.Execution) bool {
 	return e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting && repeatable(e)
 }
@@ -171,9 +171,9 @@ func (t pausesTx) tellPausers(p settings.Pause) error {
 	return nil
 }
 
-// Show refreshes everything that a pause, or its end, changes: the cards and steps that wait, and a message in each
-// turn that waits for the model, which says that the turn is held up. It works page by page, so that clicks are handled
-// in between. Its timer stays until all is done.
+// Show refreshes everything that a pause, or its end, changes: the cards and steps that wait, and, in each turn that
+// waits for the model, a message that the turn is held up. It works page by page, so that clicks are handled in
+// between. Its timer stays until everything is refreshed.
 func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 	var p settings.Pause
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -197,7 +197,7 @@ func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 		if err != nil {
 			return err
 		}
-		if now.Round != p.Round { // it changed meanwhile, so some messages show the old state
+		if now.Round != p.Round { // somebody resumed or paused meanwhile, so some messages show the old state
 			timer.Due = t.now
 			return t.SetTimer(timer)
 		}
@@ -220,8 +220,8 @@ func (t pausesTx) showAgain(r approvers.Request) error {
 	return t.outbox.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
-// mostHeldUp limits the runs and model calls that are read when a pause changes. For work that arrives during the
-// pause, people are told at once.
+// mostHeldUp limits the runs and model calls that are read when a pause changes. When work arrives during the pause,
+// people are told immediately.
 const mostHeldUp = 10_000
 
 // showHeldUp refreshes the messages that show waiting runs or turns, which are now held up or continue.

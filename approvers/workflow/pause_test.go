@@ -69,7 +69,7 @@ func TestPauseHoldsEverything(t *testing.T) {
 }
 
 // Only people of the roles that the policy names may pause and resume, by Slack's current information about them. If
-// two do so at once, one is first, and the other is told who.
+// two people pause simultaneously, one is first, and the other is told who that was.
 func TestWhoMayPause(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", pausable))
@@ -138,8 +138,8 @@ func TestWhoMayPause(t *testing.T) {
 	}
 }
 
-// A pause survives a restart. During the pause people are asked at once about a run of the earlier process if a second
-// run would act again; any other run waits, and is run again afterwards.
+// A pause survives a restart. During the pause, people are asked immediately about a run of the earlier process if a
+// second run would act again. Any other run waits, and is run again after the pause.
 func TestPauseSurvivesARestart(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -211,9 +211,9 @@ func TestWhatRestsIsNotDue(t *testing.T) {
 	}
 }
 
-// A message that arrives during a pause is received, and its sender is told of the pause in the thread, once a turn.
-// Turns that wait for the model when the pause begins are told too, and so are turns that wait for the model after a
-// decision during the pause.
+// A message that arrives during a pause is received, and its sender is told of the pause in the thread, once for each
+// turn. Turns that wait for the model when the pause begins are told too, and so are turns that wait for the model
+// after a decision during the pause.
 func TestStandstill(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -252,7 +252,7 @@ func (h *harness) showPause() {
 	for ref, timer := range h.timers(store.TimerPause) {
 		h.ok(h.Pauses.Show(h.ctx(), timer))
 		if _, left := h.timers(store.TimerPause)[ref]; left {
-			h.t.Fatal("it is still to be shown")
+			h.t.Fatal("the pause is still to be shown")
 		}
 	}
 }
@@ -261,7 +261,7 @@ func (h *harness) showPause() {
 // process is killed; the short form leaves some out.
 func TestPauseIsShownEverywhere(t *testing.T) {
 	t.Parallel()
-	const waiting = 45 // three pages of them, with a step for each three
+	const waiting = 45 // requests on three pages; each step has three of them
 	script := make([]string, 0, 3)
 	for i := range 3 {
 		script = append(script, fmt.Sprintf(`issue_refund {"amount":%d}`, i+1))
@@ -343,7 +343,7 @@ func (h *harness) showAll() {
 	}
 }
 
-// survives reports whether the process was not killed meanwhile.
+// survives calls fn. It reports false if fn killed the process.
 func (h *harness) survives(fn func()) (alive bool) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -17,7 +17,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// A pause cancels the contexts of runs and model calls at once, and no others. Held-back work is not read again and
+// A pause cancels the contexts of runs and model calls immediately, and no others. Held-back work is not read again and
 // again, and continues at the moment when the pause ends.
 func TestPauseStopsTheWork(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
@@ -132,7 +132,7 @@ func TestNothingSlipsThroughAPause(t *testing.T) {
 				return w.Runs.PutBack(context.WithoutCancel(ctx), e.ID)
 			}}})
 			for range n {
-				w.Wake() // how far the workers come depends on n
+				w.Wake() // how far the workers get depends on n
 			}
 			w.ok(w.Pauses.Pause(w.ctx(), lead.ID, "an incident"))
 			synctest.Wait()

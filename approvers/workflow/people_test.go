@@ -99,7 +99,7 @@ func TestAQuestionAndItsAnswer(t *testing.T) {
 		t.Errorf("told: %s", got)
 	}
 	if now := h.message(q.ID); now.Revision <= q.Revision {
-		t.Error("the answer is not to be shown where the question is")
+		t.Error("the question's message is not updated with the answer")
 	}
 	if facts, text := h.lastFacts(r.ID, approvers.AuditRemarked); text != "it is for two" || facts["kind"] != "answer" || facts["question"] != "1" {
 		t.Errorf("recorded %v with %q", facts, text)
@@ -146,7 +146,7 @@ func TestHandingOn(t *testing.T) {
 	_, err := h.Requests.HandOn(h.ctx(), h.words(support, r.ID, ""), bob)
 	denied := wantDenied(t, err, approvers.DeniedNotPeer)
 	if denied.Role != "Support Agent" {
-		t.Errorf("in place of %q", denied.Role)
+		t.Errorf("the denial names the role %q", denied.Role)
 	}
 	out, err := h.Requests.HandOn(h.ctx(), h.words(support, r.ID, ""), lead)
 	h.ok(err)
@@ -165,7 +165,8 @@ func TestHandingOn(t *testing.T) {
 	h.wantKinds(r.ID, "proposed denied invited decided approved")
 }
 
-// A person who already has the card by direct message would not notice it, and gets a notice.
+// A person who already has the card by direct message would not notice that the request was handed to them, so they get
+// a notice.
 func TestHandingOnToSomebodyWhoHasTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`cancel_account {}`)
@@ -389,7 +390,7 @@ func TestCardsOfAStage(t *testing.T) {
 		if got := h.places(r.ID, store.OutboxCard); got != "channel:#support-approvals, role:team-lead" {
 			t.Errorf("cards at %s", got)
 		}
-		h.approve(lead, r.ID) // the next stage begins with the same role, and is for other people all the same
+		h.approve(lead, r.ID) // the next stage begins with the same role, but is for other people
 		if got := h.places(r.ID, store.OutboxCard); got != "channel:#support-approvals, role:team-lead, group:emea" {
 			t.Errorf("at the second stage, cards at %s", got)
 		}
@@ -461,7 +462,7 @@ func TestAnAnswerThatIsEditedLater(t *testing.T) {
 		func() { h.rewrite(answer, "it did not break") },
 		func() { h.rewrite(answer, "it did break") },
 		func() { h.erase(answer, true) },
-		func() { h.rewrite(answer, "who knows") }, // Slack tells of it late
+		func() { h.rewrite(answer, "who knows") }, // Slack reports this edit late
 	} {
 		change()
 		r := h.request(r.ID)
@@ -489,8 +490,8 @@ func TestAnAnswerThatIsEditedLater(t *testing.T) {
 	}
 }
 
-// showsQuestion has Slack show a question with a ts at some addresses and refuse it at others. If lost is set, it is
-// deleted then.
+// showsQuestion has Slack show a question with a ts at some addresses and refuse it at others. If lost is set, the
+// question is deleted afterwards.
 func (h *harness) showsQuestion(ref string, kind store.OutboxKind, ts string, lost bool, at ...string) {
 	h.t.Helper()
 	for range 2 { // a refusal in the thread creates the direct messages
@@ -523,9 +524,9 @@ func (h *harness) reply(who approvers.Identity, ts, text string) workflow.Incomi
 func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 	const posted, earlier, later = "1790000100.000200", "1790000100.000100", "1790000160.000100"
 	for name, c := range map[string]struct {
-		shown  []string // where Slack shows the question; it refuses it elsewhere
-		lost   bool     // it was deleted in Slack
-		edited bool     // its message is being edited, because there is a second question
+		shown  []string // where Slack shows the question; elsewhere Slack refuses it
+		lost   bool     // the question was deleted in Slack
+		edited bool     // the question's message is being edited, because there is a second question
 		ts     string   // of the message, which is received a minute after the question
 		answer bool
 	}{

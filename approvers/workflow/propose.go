@@ -17,7 +17,7 @@ type ModelCall struct {
 	ID    string
 	Tool  string
 	Args  string // raw; never repaired
-	Fault string // why the model edge knows that the call is invalid, if it does
+	Fault string // why package agent found the call invalid; empty: it did not
 }
 
 // Proposal is one step of the model: its text, and the tool calls that it requests.
@@ -33,7 +33,7 @@ type Proposal struct {
 // Propose stores a step and decides, call by call, whether it runs, waits for people, or is refused.
 func (w *Turns) Propose(ctx context.Context, p Proposal) error {
 	if len(p.Calls) == 0 {
-		return errors.New("propose: a step without tool calls would wait for ever; it is an answer")
+		return errors.New("propose: a step without tool calls would wait for ever; call Answer instead")
 	}
 	return w.onStep(ctx, "propose", p.Turn, p.Step, func(t *tx, turn approvers.Turn, conv store.Conversation) error {
 		turn, err := turn.Wait()
@@ -82,7 +82,8 @@ func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p 
 			ModelID: t.uniqueID(c.ID, used), Tool: c.Tool, Args: c.Args, CreatedAt: t.now,
 		}
 	}
-	// All calls are written before any is decided: a result can only be the step's last when the others exist.
+	// All calls are written before any is decided: giveResult recognizes the step's last result only if all calls
+	// exist.
 	for i := range calls {
 		if err := t.PutCall(calls[i]); err != nil {
 			return err
@@ -239,7 +240,7 @@ func (t proposalsTx) secrets(tool Tool, agent string) []string {
 // preview is the sentence on what a call would do.
 type preview struct {
 	text  string
-	made  bool   // of the tool's title and the arguments
+	made  bool   // the text is made of the tool's title and the arguments
 	fault string // why the policy's own sentence could not be rendered
 }
 

@@ -216,7 +216,7 @@ func TestTryAgainIsOverWhenTheConversationWentOn(t *testing.T) {
 	h.turns = append(h.turns, conv.Turn)
 	wantDenied(t, h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: alice}), approvers.DeniedNothing)
 	next := h.begin(conv.Turn)
-	if len(next.Turn.Requesters) != 2 { // alice's question was not answered: it is still being asked
+	if len(next.Turn.Requesters) != 2 { // alice's question was not answered, so she is still a requester
 		t.Errorf("requesters %v; want both", next.Turn.Requesters)
 	}
 	h.answer(conv.Turn)
@@ -281,6 +281,6 @@ func TestDirectMessagesBeginAnew(t *testing.T) {
 	}
 	h.answer(third.Turn)
 	if h := say(true); h.Conversation == third.Conversation {
-		t.Error("it was asked to begin again, and did not")
+		t.Error("a message that asked for a new conversation did not begin one")
 	}
 }

@@ -61,8 +61,8 @@ func oneDecided(r *raceHarness, ra *race) (string, error) {
 	return string(q.Decisions[0].Kind), nil
 }
 
-// inTheirTurn lets the people of the second stage try again until their stage begins, as they would when the card
-// comes.
+// inTheirTurn lets the people of the second stage try again until their stage begins, as they would when they get the
+// card.
 func inTheirTurn(r *raceHarness, ra *race, i int) error {
 	for {
 		err := r.decide(ra, i, 0, approvers.Approve)
@@ -101,8 +101,8 @@ func takesBack(r *raceHarness, ra *race, i int) error {
 	return ra.told(err)
 }
 
-// backOrRun checks that the request was revoked and never runs, or that it ran once and the person who revoked it is
-// told that it is too late.
+// backOrRun checks that the request was revoked and never runs, or that it ran once and the person who tried to revoke
+// it is told that it is too late.
 func backOrRun(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won(approvers.DeniedStarted)
 	q := r.request(ra.requests[0].ID)

@@ -77,7 +77,7 @@ type raceKind struct {
 	calls   []string                                  // of one step
 	before  func(*raceHarness, *race)                 // what happened before; nil: nothing
 	act     func(*raceHarness, *race, int) error      // what the person does
-	outcome func(*raceHarness, *race) (string, error) // which outcome it was, if it is one
+	outcome func(*raceHarness, *race) (string, error) // the name of the outcome; an error if the race had no valid one
 }
 
 // raceHarness is the environment of the races.
@@ -91,7 +91,7 @@ type raceHarness struct {
 // race is one race.
 type race struct {
 	requests []approvers.Request
-	shown    []store.Shown // what a card with all requests puts up for decision
+	shown    []store.Shown // what a card with all requests offers for decision
 	others   int           // the first person waits until so many others were answered
 	answered chan struct{} // receives once for each answer
 	mu       sync.Mutex
@@ -132,7 +132,7 @@ func (r *raceHarness) round(kind raceKind, n int) {
 	}
 }
 
-// gun starts everybody at once.
+// gun starts everybody simultaneously.
 func (r *raceHarness) gun(kind raceKind, races []*race) {
 	var people sync.WaitGroup
 	start := make(chan struct{})
@@ -148,7 +148,7 @@ func (r *raceHarness) gun(kind raceKind, races []*race) {
 	people.Wait()
 }
 
-// claim runs an approved call, as the executor does at once, if it may still be run.
+// claim runs an approved call immediately, as the executor does, if it may still be run.
 func (r *raceHarness) claim(ra *race, q approvers.Request) {
 	_, run, err := r.Runs.Claim(r.ctx(), q.Execution)
 	if err == nil && run {

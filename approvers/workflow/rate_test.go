@@ -52,7 +52,7 @@ func (c *running) looked(times int) bool {
 	return c.looks >= times
 }
 
-// late is the time since something was due, or since the clock was set to after its time.
+// late returns the time since due. If the clock was set forward past due, it returns the time since then.
 func (c *running) late(due time.Time) time.Duration {
 	now := c.Now()
 	c.mu.Lock()
@@ -63,7 +63,7 @@ func (c *running) late(due time.Time) time.Duration {
 	return now.Sub(due)
 }
 
-// lateness collects, by request, how late transitions were durable.
+// lateness collects, by request, how late its transition became durable.
 type lateness struct {
 	mu  sync.Mutex
 	all map[string]time.Duration
@@ -167,7 +167,8 @@ func TestDeadlinesAtRate(t *testing.T) {
 	}
 }
 
-// crowd opens n requests, each in its own thread: every second one will expire, the others escalate before.
+// crowd opens n requests, each in its own thread: every second one will expire, and the others escalate before they
+// expire.
 func crowd(t *testing.T, wf *workflow.Workflow, s store.Store, n int) []string {
 	t.Helper()
 	requests := make([]string, n)

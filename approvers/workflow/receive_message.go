@@ -35,7 +35,7 @@ type IncomingMessage struct {
 	Gap             *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
 }
 
-// MessageResult says how a message was handled.
+// MessageResult describes how a message was handled.
 type MessageResult struct {
 	Conversation string
 	Turn         string
@@ -175,8 +175,8 @@ func (t turnsTx) conversationFor(u IncomingMessage, result *MessageResult) (stor
 	}, nil
 }
 
-// acceptMessage stores the message. It starts a turn, joins one that has not started, stops the current one, answers
-// its question or an approver's, or waits.
+// acceptMessage stores the message. The message then starts a turn, joins a turn that has not started, stops the
+// current turn, answers a question of the model or of an approver, or waits.
 func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, result *MessageResult) error {
 	conv.Messages++
 	conv.LastAt, conv.Gone = t.now, false
@@ -317,7 +317,7 @@ func (t turnsTx) tellIfQueued(turn approvers.Turn) error {
 	return t.tellQueued(turn)
 }
 
-// tellQueued shows, once a turn, that messages wait for it to end.
+// tellQueued shows, once for each turn, that messages wait for the turn to end.
 func (t turnsTx) tellQueued(turn approvers.Turn) error {
 	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: store.ToConversation + turn.Conversation})
 }

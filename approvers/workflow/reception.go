@@ -12,9 +12,9 @@ import (
 	"countersign/store/jobs"
 )
 
-// Received records two times: before until, everything that people wrote was received; up to open, Slack could deliver.
-// While messages of a gap are being read, it records nothing: a new process reads them again from the beginning of the
-// gap.
+// Received records two times. Everything that people wrote before until was received. Slack could deliver until open.
+// While messages of a gap are being read, Received changes nothing: a new process reads them again from the beginning
+// of the gap.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
 	return w.update(ctx, "received", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -34,8 +34,8 @@ func latest(a, b time.Time) time.Time {
 }
 
 // Missed records a gap, from the times that Received recorded last until now: Slack could not deliver, or, if quiet is
-// set, nothing came. It schedules the reading of the messages in the gap. A store that never received anything has
-// missed nothing.
+// set, no delivery arrived. It schedules the reading of the messages in the gap. A store that never received anything
+// has missed nothing.
 func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	return w.update(ctx, "missed", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -47,7 +47,7 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 			return t.reception.put(now, row)
 		}
 		gap := settings.Gap{Gap: approvers.Gap{From: now.Open, To: t.now}, Received: now.Until, Quiet: quiet}
-		if before := now.Gap; before != nil { // it is not read yet
+		if before := now.Gap; before != nil { // the messages of an earlier gap are not read yet
 			gap.From, gap.Quiet = before.From, before.Quiet && quiet
 		}
 		if quiet && gap.Quiet {
@@ -71,7 +71,7 @@ func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 		return nil
 	}
 	return w.openRequests(ctx, "still waits", func(t *tx, r approvers.Request) error {
-		if r.State == approvers.Pending && !t.now.Before(r.ExpiresAt) { // it may end, or ask others, who are then reminded
+		if r.State == approvers.Pending && !t.now.Before(r.ExpiresAt) { // it may end, or other people are asked and reminded
 			timer, err := t.Timer(store.TimerExpire, r.ID)
 			if err != nil {
 				return err
@@ -160,8 +160,8 @@ func (t receptionTx) startAnew() error {
 	return t.ClearTimer(store.TimerCatchUp, store.SettingReception)
 }
 
-// forgettable returns the time before which handled deliveries may be forgotten: at most the given one. A message that
-// may be read again must still be known then.
+// forgettable returns the time before which handled deliveries may be forgotten. It is at most the given time, and
+// earlier if older messages may be read again: their deliveries must still be known then.
 func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	now, _, err := settings.ReadReception(t)
 	if err != nil || now.Until.IsZero() {

@@ -49,7 +49,7 @@ func TestChangedRequestFailsClosed(t *testing.T) {
 	}
 }
 
-// The claim checks this too: a request that was changed after the last decision does not run.
+// A claim, too, compares the request with its history: a request that was changed after the last decision does not run.
 func TestChangedAfterTheApproval(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":40}`)

@@ -13,8 +13,8 @@ import (
 
 // Reevaluate checks all pending requests against the policy and the tools, if either has changed since the last time.
 // Cards show the new plan. Requests that nobody can approve any more, or whose tool has changed, are voided. It runs in
-// the background, because every decision and every run checks both anyway. If they change again meanwhile, it starts
-// over. Concurrent calls run one after the other.
+// the background, because every decision and every run checks the policy and the tools anyway. If one of these changes
+// again meanwhile, Reevaluate starts over. Concurrent calls run one after the other.
 func (w *Requests) Reevaluate(ctx context.Context) error {
 	w.reevaluating.Lock()
 	defer w.reevaluating.Unlock()

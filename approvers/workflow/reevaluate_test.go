@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// After a restart with another policy, waiting requests are checked against it at once: a card shows the new risk and
-// the new stages, and a request that nobody can approve any more is voided without a click.
+// After a restart with another policy, waiting requests are checked against it immediately: a card shows the new risk
+// and the new stages, and a request that nobody can approve any more is voided without a click.
 func TestReconsider(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
@@ -48,8 +48,8 @@ func TestReconsider(t *testing.T) {
 	}
 }
 
-// However often the policy changes, a request says once that it did, and keeps the times of its deadline, reminder and
-// escalation.
+// However often the policy changes, a request's plan names the change as a reason once, and the request keeps the times
+// of its deadline, reminder and escalation.
 func TestReconsiderAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
 	const remindAfter = escalateAfter / 2

@@ -9,11 +9,11 @@ import (
 	"countersign/approvers/workflow/settings"
 )
 
-// maxRefusals bounds what is remembered of Slack's refusals.
+// maxRefusals limits how many of Slack's refusals are remembered.
 const maxRefusals = 50
 
-// Refused remembers something that Slack refuses in this workspace. It replaces an earlier refusal of the same, and
-// drops those that may be tried again.
+// Refused remembers something that Slack refuses in this workspace. It replaces an earlier refusal of the same thing,
+// and drops refusals of things that may be tried again.
 func (w *Outbox) Refused(ctx context.Context, refusal settings.Refusal) error {
 	return w.update(ctx, "refused", func(t *tx) error {
 		list, s, err := settings.ReadRefusals(t)

@@ -8,9 +8,9 @@ import (
 	"countersign/store"
 )
 
-// A message that a requester waits for, or that asks people a question, is never given up at once. If Slack refuses it
-// everywhere, it is tried again after growing pauses, and when the bot starts, because somebody may have corrected the
-// cause.
+// A message that a requester waits for, or that asks people a question, is never given up immediately. If Slack refuses
+// it everywhere, it is tried again after growing pauses, and when the bot starts, because somebody may have corrected
+// the cause.
 const (
 	firstAnswerRetry   = 10 * time.Minute
 	firstQuestionRetry = time.Minute // a question has a deadline

@@ -72,7 +72,7 @@ func decidedThemselves(r approvers.Request, who approvers.PersonID, since time.T
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who && d.At.Equal(since) })
 }
 
-// stale reports whether an address has had the card since before a time, and has not been notified since.
+// stale reports whether an address got the card before a time, and has not been notified after it.
 func stale(messages []store.OutboxMessage, to string, since time.Time) bool {
 	old := false
 	for _, s := range messages {

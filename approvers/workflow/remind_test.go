@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// reminding reminds people who have not decided every d, n times.
+// reminding changes the policy: people who have not decided are reminded n times, each time after d.
 func reminding(d time.Duration, n int) func(*approvers.Policy) {
 	return func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = d, n }
 }
@@ -61,8 +61,8 @@ func TestRemindersPassBy(t *testing.T) {
 	h.wantReminders(r.ID, map[string]int{"user:U0003": 1, "user:U0004": 1, "user:U0005": 1})
 }
 
-// TestAReminderWaitsForTheEndOfDoNotDisturb checks this over a restart; the reminder is dropped if the request is
-// decided before.
+// TestAReminderWaitsForTheEndOfDoNotDisturb checks that a person in do-not-disturb is reminded when it ends, also after
+// a restart. If the request is decided before, the reminder is dropped.
 func TestAReminderWaitsForTheEndOfDoNotDisturb(t *testing.T) {
 	for _, decided := range []bool{false, true} {
 		h := newHarnessWith(t, reminding(8*time.Minute, 1))

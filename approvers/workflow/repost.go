@@ -15,7 +15,8 @@ import (
 // The bot's messages can disappear, because an admin or a retention rule deletes them. A message that is still relevant
 // is posted again when somebody asks (by a message in its thread, or /countersign pending), when people are notified
 // again (a reminder, an escalation, other people or other arguments), and in any case before its deadline. Other
-// messages are not posted again. No message is posted again at once, because somebody may have deleted it on purpose.
+// messages are not posted again. No message is posted again immediately, because somebody may have deleted it on
+// purpose.
 
 // reposts are the points at which a lost message is posted again because its deadline is near: when 1/4, 1/8 or 1/16 of
 // its time is left, whichever comes next.
@@ -46,7 +47,7 @@ func (w *Outbox) Replace(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// markLost handles the loss of a message. One that was marked with RepostIfLost is posted again at once.
+// markLost handles the loss of a message. A message with RepostIfLost is posted again immediately.
 func (t repostsTx) markLost(s store.OutboxMessage) error {
 	if s.State != store.OutboxShown && s.State != store.OutboxWanted || s.TS == "" {
 		return nil
@@ -90,7 +91,7 @@ func (t repostsTx) repostLost(s store.OutboxMessage) error {
 }
 
 // repost posts relevant lost messages again. With insist, messages that wait for an edit in Slack are also posted again
-// at once if the edit shows that they are lost.
+// immediately if the edit shows that they are lost.
 func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	for _, s := range messages {
 		cur, err := t.OutboxMessage(s.ID) // it may have changed in this transaction
@@ -221,7 +222,7 @@ func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// relevance says whether and until when an outbox message is relevant.
+// relevance describes whether, and until when, an outbox message is relevant.
 type relevance struct {
 	relevant    bool
 	from, until time.Time // the period; until is zero if there is no deadline
@@ -234,7 +235,7 @@ func (l relevance) at(share time.Duration) time.Time {
 	return l.until.Add(-l.until.Sub(l.from) / share)
 }
 
-// next returns the next such time after now; zero if there is none.
+// next returns the next time after now at which the message is posted again for that reason; zero if there is none.
 func (l relevance) next(now time.Time) time.Time {
 	if l.until.IsZero() {
 		return time.Time{}

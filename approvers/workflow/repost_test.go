@@ -63,7 +63,7 @@ func TestDeletedCards(t *testing.T) {
 				t.Fatalf("it is %s, with %d timers", gone.State, len(h.timers(store.TimerRepost)))
 			}
 			if got := h.loses(card); !reflect.DeepEqual(got, gone) {
-				t.Errorf("told twice: %+v", got)
+				t.Errorf("after a second report of the deletion: %+v", got)
 			}
 			h.ok(h.Outbox.MarkLost(h.ctx(), card)) // an update finds this out, too
 			if vm, err := h.Views.Message(h.ctx(), h.only(r.Turn, store.OutboxStep).ID); err != nil || len(vm.Calls[0].Cards) != 0 {
@@ -75,7 +75,7 @@ func TestDeletedCards(t *testing.T) {
 				t.Fatalf("it is %+v", back)
 			}
 			h.say(bob, "and now?")
-			h.loses(card) // told late
+			h.loses(card) // Slack reports the deletion late
 			if now := h.message(card.ID); now.Round != 1 || now.State != store.OutboxWanted {
 				t.Errorf("it is %+v", now)
 			}
@@ -107,7 +107,7 @@ func TestDeletedCardsOfOthers(t *testing.T) {
 			h.ok(h.Outbox.MarkLost(h.ctx(), h.message(card.ID)))
 		}
 		if got := h.message(card.ID); got.State != store.OutboxWanted || got.TS != "" {
-			t.Errorf("told of: %t; it is %+v", told, got)
+			t.Errorf("deletion reported: %t; it is %+v", told, got)
 		}
 	}
 }
@@ -209,7 +209,8 @@ func TestDeletedInTheThread(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestTheDeadlineIsPutOff checks that a deleted message waits for the new deadline.
+// TestTheDeadlineIsPutOff checks that if the deadline is postponed, a deleted message is posted again before the new
+// deadline, not before the old one.
 func TestTheDeadlineIsPutOff(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -240,7 +241,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 	r := h.ask(`apply_discount {}`)
 	card := h.only(r.ID, store.OutboxCard)
 	card.Channel, card.TS = "C0002", "300.1"
-	h.loses(card) // it is unknown what it showed
+	h.loses(card) // its delivery is not recorded yet
 	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
 	if got := h.message(card.ID); got.State != store.OutboxLost || got.Round != 1 {
 		t.Fatalf("it is %+v", got)
@@ -268,7 +269,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 }
 
 // TestReminderFindsOut checks that a reminder detects a card that is gone without an event, and that the card is then
-// posted again at once.
+// posted again immediately.
 func TestReminderFindsOut(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

@@ -86,7 +86,7 @@ func TestRetention(t *testing.T) {
 	}
 	h.wantKinds(approvers.InstallationChain, "pruned")
 	h.ok(h.store.Check(h.ctx()))
-	h.turns = nil // the invariants are checked for existing turns
+	h.turns = nil // the turn is erased, and the invariants are checked only for existing turns
 }
 
 // Unfinished work is kept, however old it is: a turn under way, an unknown outcome, a valid grant.
@@ -107,7 +107,7 @@ func TestRetentionKeepsWhatWaits(t *testing.T) {
 	_, run, err := other.Runs.Claim(other.ctx(), r.Execution)
 	other.ok(err)
 	if !run {
-		t.Fatal("it was not to be run")
+		t.Fatal("the approved call was not claimed")
 	}
 	other.ok(other.Runs.MarkUnknown(other.ctx(), r.Execution))
 	other.clock.pass(expiresAfter)
@@ -156,7 +156,7 @@ func TestRetentionStopsWhereSomebodyWrites(t *testing.T) {
 	h.ok(h.store.Check(h.ctx()))
 }
 
-// between is a store that runs a function before its next transaction.
+// between is a store that runs a function before each transaction.
 type between struct {
 	store.Store
 	before func()

@@ -61,7 +61,7 @@ func TestAskAgain(t *testing.T) {
 		t.Errorf("the new request: %s at stage %d of %d with %d decisions, for %s", r.State, r.Stage, len(r.Plan.Stages), len(r.Decisions), r.Facts.Asker)
 	}
 	if a := r.Retry; a == nil || a.Execution != c.Execution || a.By != fin1.ID || a.LostAt.IsZero() {
-		t.Errorf("it says of the earlier run %+v", a)
+		t.Errorf("the new request records the earlier run as %+v", a)
 	}
 	if was := h.execution(c.Execution); was.State != approvers.ExecutionUnknown || h.request(first.ID).State != approvers.Consumed {
 		t.Errorf("the earlier run is %s", was.State)
@@ -141,7 +141,7 @@ func TestAskAgainUnderAGrant(t *testing.T) {
 	h.answer(c.Turn)
 }
 
-// The cases in which a call can't be asked for again, each with its reason: nothing changes.
+// In these cases a call can't be asked for again. The person is told the reason, and nothing changes.
 func TestAskAgainDenied(t *testing.T) {
 	const refund = `issue_refund {"amount":1}`
 	guest, stranger := person("U0300"), person("U0400")
@@ -276,8 +276,8 @@ func TestReportOnTheEarlierRun(t *testing.T) {
 	}
 }
 
-// A call whose arguments were edited before the earlier run is asked for again with the edited arguments, beside the
-// card that it shared with others.
+// A call whose arguments were edited before the earlier run is asked for again with the edited arguments. A call that
+// shared a card with others is asked for again on its own card.
 func TestAskAgainAfterAnEdit(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -311,7 +311,7 @@ func TestAskAgainAfterAnEdit(t *testing.T) {
 	h.answer(turn)
 }
 
-// If the repeated call is withdrawn, or the earlier run is reported meanwhile, the new request ends like any other.
+// If the repeated call is withdrawn, the new request ends like any other. The outcome of the earlier run stays unknown.
 func TestAskAgainAndWithdrawAll(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":1}`, lead)

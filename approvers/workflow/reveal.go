@@ -7,9 +7,9 @@ import (
 	"countersign/store"
 )
 
-// Reveal records that a person was shown the masked values of a request, in a form that only they see. Secrets are the
-// paths that were masked; body is what the record keeps of the form, without the values. If they may decide the request
-// as it is now, they can approve it from then on.
+// Reveal records that a person was shown the masked values of a request, in a form that only they see. secrets are the
+// paths of the masked values. body is the form as the record keeps it, without the values. If the person may decide the
+// request in its current form, they can approve it from then on.
 func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body []byte) error {
 	return w.update(ctx, "reveal", func(t *tx) error {
 		if err := t.records.auditRevealed(c, body); err != nil {

@@ -96,7 +96,7 @@ func (w *workingHarness) pass(d time.Duration) {
 	w.clock.mu.Unlock()
 }
 
-// put stores inbox rows, as examples of rows with a timer. Each is due at once, in order.
+// put stores inbox rows, as examples of rows with a timer. Each is due immediately, in order.
 func (w *workingHarness) put(rows ...string) {
 	w.t.Helper()
 	for i, row := range rows {
@@ -146,7 +146,7 @@ func TestWorkEscalatesAndExpires(t *testing.T) {
 	})
 }
 
-// TestWorkWakesForWhatIsNew checks that a timer set for now is handled at once, not at the next poll.
+// TestWorkWakesForWhatIsNew checks that a timer set for now is handled immediately, not at the next poll.
 func TestWorkWakesForWhatIsNew(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
@@ -172,10 +172,10 @@ func TestLanesAndWorkers(t *testing.T) {
 		handle := func(ctx context.Context, timer store.Timer) error {
 			mu.Lock()
 			if running[timer.Ref]++; running[timer.Ref] > 1 {
-				t.Errorf("%s is handled twice at once", timer.Ref)
+				t.Errorf("%s is handled twice simultaneously", timer.Ref)
 			}
 			if timer.Lane != "" && running["lane "+timer.Lane] > 0 {
-				t.Errorf("two of lane %s at once", timer.Lane)
+				t.Errorf("two timers of lane %s are handled simultaneously", timer.Lane)
 			}
 			running["lane "+timer.Lane]++
 			running["all"]++
@@ -196,7 +196,7 @@ func TestLanesAndWorkers(t *testing.T) {
 		w.pass(time.Minute)
 		got := strings.Fields(l.String())
 		if len(got) != 8 || most != 3 {
-			t.Errorf("handled %v, at most %d at once; want all 8, 3 at once", got, most)
+			t.Errorf("handled %v, at most %d simultaneously; want all 8, 3 simultaneously", got, most)
 		}
 		for _, lane := range []string{"a", "b"} {
 			var order []string
@@ -212,7 +212,7 @@ func TestLanesAndWorkers(t *testing.T) {
 	})
 }
 
-// later is an error that says when to try again.
+// later is an error that asks for a delay.
 type later time.Duration
 
 func (l later) Error() string        { return "rate limited" }
@@ -229,7 +229,7 @@ func TestFailuresAreTriedAgainLater(t *testing.T) {
 			case n == 3:
 				return fmt.Errorf("wrapped: %w", later(20*time.Second))
 			case n == 5:
-				return nil // it forgot to clear its timer: no reason to spin
+				return nil // the handler forgets to clear its timer, which must not lead to a busy loop
 			case n < 7:
 				return errors.New("no")
 			}
@@ -311,7 +311,7 @@ func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 		}}})
 		w.pass(time.Minute)
 		if got := l.String(); got != "" {
-			t.Errorf("%q overtook", got)
+			t.Errorf("%q overtook the lane's first timer", got)
 		}
 		w.ok(w.Intake.Done(context.Background(), "a1", "settled elsewhere"))
 		w.pass(5 * time.Second)

@@ -160,9 +160,9 @@ func resealed(r store.Reader, size uint64) (now sealed, err error) {
 }
 
 // The signed heads in a channel are one outbox message, so that one row and one rendering are stored however many are
-// posted. Each head is a new Slack message, and so a new round of the outbox message. It shows the newest head at the
-// time it is posted, so after an outage only one is posted. Step is the number of the head that was posted last.
-// Posting a head leaves no audit record: that would be sealed and posted, and so on for ever.
+// posted. Each head is a new Slack message, and so a new round of the outbox message. A post shows the newest head at
+// that time, so after an outage only one head is posted. Step is the number of the head that was posted last. Posting a
+// head adds no audit record: the record would be sealed and lead to another post, and so on for ever.
 const headRef = "heads"
 
 // postHead posts the newest head in the policy's channel, if it is new and the policy's interval has passed.
@@ -207,7 +207,7 @@ func (t sealsTx) headDue(s store.OutboxMessage, last store.Head, every time.Dura
 	return since.After(t.now) || !t.now.Before(since.Add(every)), store.IgnoreNotFound(err) // the first condition: a clock that was set back must not stop the posts
 }
 
-// nextHead starts a new message.
+// nextHead schedules the newest head to be posted as a new Slack message.
 func (t sealsTx) nextHead(s store.OutboxMessage, to string) error {
 	if _, err := t.EraseRenderings(s.ID, 0); err != nil {
 		return err

@@ -127,7 +127,7 @@ func TestHeadsOfAnOutage(t *testing.T) {
 	o.wants("after the outage", 100)
 	o.step(time.Second, 1)
 	o.post()
-	o.wants("at once after that", 100)
+	o.wants("immediately after that", 100)
 	for range 30 {
 		o.step(11*time.Minute, 1)
 		o.post()

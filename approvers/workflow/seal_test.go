@@ -45,7 +45,7 @@ func (h *harness) record(chain string, n int) {
 	}))
 }
 
-// sealAll seals until there is nothing to seal, and returns how many records each head covers.
+// sealAll seals until there is nothing to seal, and returns how many records each head adds.
 func (h *harness) sealAll(keys ...approvers.SealKey) (took []int) {
 	h.t.Helper()
 	for {
@@ -81,7 +81,7 @@ func (h *harness) sealedUntil(named ...string) (size uint64, faults []string) {
 				tree.Add(approvers.LeafHash(e[0].Sum))
 			}
 			if root, err := tree.Root(); err != nil || root != head.Root {
-				faults = append(faults, fmt.Sprintf("head %d has another root (%v)", h.Number, err))
+				faults = append(faults, fmt.Sprintf("the root of head %d does not match the journal (%v)", h.Number, err))
 			}
 			size = h.Size
 		}

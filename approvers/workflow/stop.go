@@ -82,7 +82,7 @@ func (t turnsTx) stopBy(turn approvers.Turn, conv store.Conversation, c Click) (
 	return nil, t.outbox.changedTurn(turn.ID, store.OutboxQueued, 0)
 }
 
-// cutRun withdraws a call's run that has not begun, and interrupts one that has.
+// cutRun withdraws a call's run, or interrupts the run if it has begun.
 func (t runsTx) cutRun(id string) error {
 	call, err := t.Call(id) // withdrawCall may have changed it
 	if err != nil || call.Outcome != "" || call.Execution == "" {

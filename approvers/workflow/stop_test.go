@@ -28,7 +28,7 @@ func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
 	})
 }
 
-// A turn that thinks stops at once, and later text of the model is not kept. Messages that came meanwhile begin the
+// A turn that thinks stops immediately, and later text of the model is not kept. Messages that came meanwhile begin the
 // next turn.
 func TestStopWhileThinking(t *testing.T) {
 	h := newHarness(t)
@@ -49,7 +49,7 @@ func TestStopWhileThinking(t *testing.T) {
 	wantDenied(t, h.stop(alice, turn), approvers.DeniedNothing)
 	under, err := h.Views.TurnAt(h.ctx(), "T0001", "C0001", "100.1")
 	if h.ok(err); under == "" || under == turn {
-		t.Errorf("under way is %q", under)
+		t.Errorf("the turn under way is %q", under)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestStopWhileWaiting(t *testing.T) {
 	calls := h.propose(turn, `issue_refund {"amount":20}`, `apply_discount {"amount":1}`, `search_orders {}`)
 	h.approve(support, calls[1].Request)
 	if heard := h.sayStop(alice); !heard.Stopped || heard.Queued {
-		t.Errorf("heard: %+v", heard)
+		t.Errorf("the message's result: %+v", heard)
 	}
 	for _, c := range calls {
 		h.wantOutcome(c.ID, approvers.OutcomeWithdrawn)
@@ -87,8 +87,8 @@ func TestStopWhileRunning(t *testing.T) {
 		want       approvers.Outcome
 		state      approvers.ExecutionState
 	}{
-		{"it is through", "search_orders", func(h *harness, e string) { h.ok(h.Runs.Finish(h.ctx(), e, true, "found")) }, approvers.OutcomeExecuted, approvers.ExecutionSucceeded},
-		{"it can't tell", "update_address", func(h *harness, e string) { h.ok(h.Runs.MarkUnknown(h.ctx(), e)) }, approvers.OutcomeUnknown, approvers.ExecutionUnknown},
+		{"the tool succeeds", "search_orders", func(h *harness, e string) { h.ok(h.Runs.Finish(h.ctx(), e, true, "found")) }, approvers.OutcomeExecuted, approvers.ExecutionSucceeded},
+		{"the tool can't tell the outcome", "update_address", func(h *harness, e string) { h.ok(h.Runs.MarkUnknown(h.ctx(), e)) }, approvers.OutcomeUnknown, approvers.ExecutionUnknown},
 		{"the process stops, and it only reads", "search_orders", func(h *harness, e string) { h.reopen(); h.notRun(e) }, approvers.OutcomeError, approvers.ExecutionFailed},
 		{"the process stops, and it could run again", "update_address", func(h *harness, e string) { h.reopen(); h.notRun(e) }, approvers.OutcomeUnknown, approvers.ExecutionUnknown},
 	} {
@@ -98,7 +98,7 @@ func TestStopWhileRunning(t *testing.T) {
 			call := h.propose(turn, c.tool+` {}`)[0]
 			_, run, err := h.Runs.Claim(h.ctx(), call.Execution)
 			if h.ok(err); !run {
-				t.Fatal("it was not to be run")
+				t.Fatal("the call was not claimed")
 			}
 			h.ok(h.stop(alice, turn))
 			h.wantTurn(turn, approvers.TurnWaiting)

@@ -15,7 +15,7 @@ type Brief struct {
 	Turn         approvers.Turn
 	Conversation store.Conversation
 	Agent        approvers.Agent
-	Policy       *approvers.Policy       // the policy at that time
+	Policy       *approvers.Policy       // the policy when Begin read the input
 	Messages     []store.Message         // the history for the prompt: whole turns in order
 	Calls        map[string][]store.Call // by turn, ordered by step and index; each has its result
 }
@@ -57,7 +57,7 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 			return t.turns.stop(b.Turn, b.Conversation, spent, true)
 		}
 		b.Agent, b.Policy = agent, t.policy
-		if err := t.outbox.changedTurn(turn, store.OutboxStandstill, 0); err != nil { // shown if a pause held it up
+		if err := t.outbox.changedTurn(turn, store.OutboxStandstill, 0); err != nil { // the message about a pause, if there is one
 			return err
 		}
 		return b.read(t)
@@ -189,7 +189,8 @@ func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, 
 	})
 }
 
-// longAnswer is the greatest length, in characters, of an answer that is posted as messages. It takes three of them.
+// longAnswer is the greatest length, in characters, of an answer that is posted as messages. An answer of this length
+// takes three messages.
 const longAnswer = 24_000
 
 // IsLong reports whether an answer is too long for messages. Such an answer begins in a message, and is attached as a

@@ -15,7 +15,7 @@ type PreviewCall struct {
 	Request, Conversation, Turn string
 	Asker                       approvers.PersonID
 	Digest                      string // of the call
-	Key                         string // idempotency key; differs from the execution's, so that the preview does not use that up
+	Key                         string // idempotency key; differs from the execution's, which the preview must not use up
 	Tool, ToolHash              string // the tool that makes the preview, and its definition
 	Own                         bool   // the tool's own preview function is called
 	Args                        json.RawMessage
@@ -59,8 +59,8 @@ func begun(by approvers.PreviewSource, tool, digest string) *approvers.ToolPrevi
 }
 
 // BeginPreview starts an attempt to make a request's tool preview. It returns false if there is nothing to make: the
-// request is decided, or the tool can't be called, and the card then says why. While everything is paused it returns
-// ErrPaused.
+// request is decided, or the tool can't be called. In the second case the card gives the reason. While everything is
+// paused it returns ErrPaused.
 func (w *Runs) BeginPreview(ctx context.Context, request string) (p PreviewCall, ok bool, err error) {
 	err = w.update(ctx, "begin preview", func(t *tx) (err error) {
 		p, ok, err = t.previews.beginPreview(request)

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// companion is a refund that is previewed by a read-only tool.
+// companion changes the policy: a read-only tool previews refunds, and a dry run previews the closing of accounts.
 func companion(p *approvers.Policy) {
 	p.Tools[3].Preview.By = approvers.PreviewSource{Tool: "search_orders"}
 	p.Tools[4].Preview.By = approvers.PreviewSource{Argument: "dry_run", Value: json.RawMessage("true"), Within: 20 * time.Second}
@@ -24,7 +24,7 @@ func newPreviewHarness(t *testing.T) *harness {
 	return h
 }
 
-// preview makes the preview of a request's tool, as the agent does.
+// preview begins an attempt to get a request's preview, as the agent does.
 func (h *harness) preview(request string) workflow.PreviewCall {
 	h.t.Helper()
 	p, ok, err := h.Runs.BeginPreview(h.ctx(), request)
@@ -35,8 +35,8 @@ func (h *harness) preview(request string) workflow.PreviewCall {
 	return p
 }
 
-// TestPreviewByACompanion checks that the card is shown at once, and has the preview when the companion has answered.
-// The companion is called with exactly the bytes that would run.
+// TestPreviewByACompanion checks that the card is shown immediately, and has the preview when the companion has
+// answered. The companion is called with exactly the bytes that would run.
 func TestPreviewByACompanion(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90, "order_id": "ORD-1"}`)
@@ -63,7 +63,7 @@ func TestPreviewByACompanion(t *testing.T) {
 	if h.messagesOf(r.ID)[0].Revision == before || len(h.timers(store.TimerPreview)) != 0 {
 		t.Error("the card is not rendered again, or the preview is to be made again")
 	}
-	h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Text: "something else"})) // it comes twice
+	h.ok(h.Runs.EndPreview(h.ctx(), p, approvers.PreviewAnswer{Text: "something else"})) // the result arrives twice
 	h.approve(lead, r.ID)
 	h.run(r.Execution, "refunded")
 	h.wantKinds(r.ID, "proposed previewed decided approved executing executed returned")
@@ -75,8 +75,8 @@ func TestPreviewByACompanion(t *testing.T) {
 	}
 }
 
-// TestDryRun checks that the tool itself is called, with one argument set and every other byte unchanged, and that this
-// is recorded before.
+// TestDryRun checks that the tool itself is called, with one argument set and every other byte unchanged, and that the
+// dry run is recorded before the tool is called.
 func TestDryRun(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`cancel_account { "user_id":"U-1" }`)
@@ -139,7 +139,7 @@ func TestPreviewOfTheToolItself(t *testing.T) {
 	}
 }
 
-// TestPreviewThatCantBeMade checks that the card says why, at once, and that nothing is called.
+// TestPreviewThatCantBeMade checks that the card shows the reason immediately, and that nothing is called.
 func TestPreviewThatCantBeMade(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -193,7 +193,7 @@ func TestPreviewOfAnEdit(t *testing.T) {
 		t.Fatalf("%+v", r.ToolPreview)
 	}
 	if due := h.timers(store.TimerPreview)[r.ID]; due.Due.After(h.clock.Now()) {
-		t.Error("it is not begun at once")
+		t.Error("the preview of the edit is not due immediately")
 	}
 	h.ok(h.Runs.EndPreview(h.ctx(), late, approvers.PreviewAnswer{Text: "about the earlier ones"}))
 	if f := h.request(r.ID).ToolPreview; !f.Making() {
@@ -229,8 +229,8 @@ func TestDecidedBeforeThePreview(t *testing.T) {
 	h.run(r.Execution, "refunded")
 }
 
-// TestPreviewAfterACrash checks that a preview is begun again at once, because it only reads; after three stops of the
-// process it counts as impossible.
+// TestPreviewAfterACrash checks that a preview is begun again immediately, because it only reads; after three stops of
+// the process it counts as impossible.
 func TestPreviewAfterACrash(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -377,6 +377,6 @@ func TestMadePreview(t *testing.T) {
 		t.Errorf("%q, want %q", r.Preview, want)
 	}
 	if c := h.call(r.Call); c.Preview != r.Preview {
-		t.Errorf("the call's is %q", c.Preview)
+		t.Errorf("the call's preview is %q", c.Preview)
 	}
 }

@@ -59,7 +59,7 @@ func TestAGrantIsOffered(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	if got := h.wanted(g.ID); got != "grant role:finance-director" || h.streak() != 0 {
-		t.Errorf("shown: %s; the row continues with %d", got, h.streak())
+		t.Errorf("shown: %s; the streak is %d", got, h.streak())
 	}
 	r := h.wantAsked(h.next(`issue_refund {"amount":1,"currency":"USD"}`))
 	h.reject(lead, r.ID)
@@ -75,7 +75,7 @@ func TestAGrantIsOffered(t *testing.T) {
 	c := h.propose(h.sayIn("900.1", bob, "and one for me").Turn, `issue_refund {"amount":120,"currency":"USD"}`)[0]
 	h.run(c.Execution, "RF")
 	if e := h.execution(c.Execution); e.Grant != g.ID || h.streak() != 0 {
-		t.Errorf("ran under %q; a row of %d", e.Grant, h.streak())
+		t.Errorf("ran under %q; the streak is %d", e.Grant, h.streak())
 	}
 	h.wantKinds("grant:"+g.ID, "granted denied granted denied granted")
 	h.clock.pass(time.Hour)
@@ -204,14 +204,14 @@ func TestWhatEndsTheStreak(t *testing.T) {
 			h.ran(20)
 			c.do(h)
 			if got := h.streak(); got != c.row || len(h.grants()) != 0 {
-				t.Errorf("a row of %d, %d offers; want %d", got, len(h.grants()), c.row)
+				t.Errorf("a streak of %d, %d offers; want %d", got, len(h.grants()), c.row)
 			}
 		})
 	}
 }
 
-// TestARunUnderAGrantEarnsNothing checks that a run under a grant adds nothing to the row, because nobody looked at it.
-// A failed run ends the row.
+// TestARunUnderAGrantEarnsNothing checks that a run under a grant adds nothing to the streak, because nobody looked at
+// it. A failed run ends the streak.
 func TestARunUnderAGrantEarnsNothing(t *testing.T) {
 	h := trusting(t)
 	h.granted(3)
@@ -219,13 +219,13 @@ func TestARunUnderAGrantEarnsNothing(t *testing.T) {
 	h.run(c.Execution, "RF")
 	h.answer(c.Turn)
 	if h.streak() != 1 {
-		t.Errorf("a row of %d; want the one that was approved", h.streak())
+		t.Errorf("a streak of %d; want the one that was approved", h.streak())
 	}
 	c = h.next(oneRefund)
 	_, _, err := h.Runs.Claim(h.ctx(), c.Execution)
 	h.ok(err)
 	h.ok(h.Runs.Finish(h.ctx(), c.Execution, false, "no"))
 	if h.streak() != 0 {
-		t.Errorf("a row of %d after a failure", h.streak())
+		t.Errorf("a streak of %d after a failure", h.streak())
 	}
 }

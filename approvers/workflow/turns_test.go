@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// TestTurns checks that a person who has had the card since before their stage is told once when the stage begins, and
-// that a person whose card comes with the stage is not.
+// TestTurns checks that a person who got the card before their stage began is told once, when the stage begins. A
+// person whose card comes with the stage is not told.
 func TestTurns(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)
@@ -30,7 +30,7 @@ func TestTurns(t *testing.T) {
 			present = append(present, approvers.Presence{Who: who})
 		}
 		defer h.clock.pass(time.Second)
-		for range 2 { // looking twice tells nobody twice
+		for range 2 { // a second look-up tells nobody again
 			snapshot, err := h.Views.StageSnapshot(h.ctx(), r.ID)
 			h.ok(err)
 			h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: r.ID}, snapshot, present))

@@ -145,12 +145,12 @@ func (w *Runs) PutBack(ctx context.Context, execution string) error {
 }
 
 // mostRuns limits the runs of earlier processes that one transaction reads. It is far above the number that can be
-// under way at once; a run beyond it is recovered when its lease ends.
+// under way simultaneously; a run beyond it is recovered when its lease ends.
 const mostRuns = 10_000
 
 // Recover is called at the start with all shares, and later with those that this process takes over. Executions that
-// are stored as running and that no handler of this process runs were interrupted: they fall due at once. So do
-// unfinished tool previews.
+// are stored as running, but that no handler of this process runs, were interrupted. Recover makes these executions,
+// and unfinished tool previews, due immediately.
 func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	return w.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.TimersIn(shares, store.TimerRun, time.Time{}, mostRuns)
@@ -266,7 +266,8 @@ func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
 	})
 }
 
-// mayReport says why a person may not report on an execution, or nil. The operator at the command line may.
+// mayReport returns a denial if a person may not report on an execution; otherwise nil. The operator at the command
+// line may.
 func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
 	if who.ID.Login() != "" {
 		return nil, nil // the operator can find out what the tool did
@@ -310,7 +311,7 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 		}
 		p, _ := t.policy.Tool(e.Tool, "")
 		deadline := e.FinishedAt.Add(p.ExpiresAfter)
-		if timer.Due.Before(deadline) { // the policy gives more time by now than when people were asked
+		if timer.Due.Before(deadline) { // the policy now gives more time than when people were asked
 			deadline = timer.Due
 		}
 		if early, err := t.handledFirst(timer, deadline); early || err != nil {
@@ -432,8 +433,8 @@ func (t runsTx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[
 	return tool, args, ""
 }
 
-// newRetry returns the request for a retry: with the same requesters and the approvers' edits, and next to the bundle
-// of its step if it was in one.
+// newRetry returns the request for a retry, with the same requesters and the approvers' edits. If the earlier request
+// was in a bundle, the retry gets its own card beside that of the bundle.
 func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execution, who approvers.Identity) (r approvers.Request, err error) {
 	conv, err := t.Conversation(call.Conversation)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // Slack can refuse every card of a request: a permission is missing, or the bot was not invited. Then nobody who may
-// decide the request sees it. Its requesters and the operator are told, it goes to the next lead at once, and its cards
-// are tried again: after growing pauses, and when something may have changed (RetryUnreached).
+// decide the request sees it. The requesters and the operator are told, the next lead is asked immediately, and the
+// cards are tried again: after growing pauses, and when something may have changed (RetryUnreached).
 
 // firstRetry is the pause before refused cards are tried again. It doubles.
 const firstRetry = time.Minute
@@ -190,7 +190,7 @@ func (t cardsTx) retryRequest(request string) error {
 	return nil
 }
 
-// expandAgain has a role's copies of a refused card shown again.
+// expandAgain schedules a role's copies of a refused card to be shown again.
 func (t cardsTx) expandAgain(s store.OutboxMessage, role string) error {
 	if unreached, err := t.isUnreached(s); err != nil || !unreached {
 		return err

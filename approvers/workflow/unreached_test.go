@@ -36,8 +36,8 @@ func noLead(p *approvers.Policy) {
 	}
 }
 
-// TestNobodyCanSeeTheCard: the request says so at once, its cards are tried again after growing pauses, and when it
-// expires, the reason names the cause.
+// TestNobodyCanSeeTheCard: the request records immediately that nobody can see its card, and the card is tried again
+// after growing pauses. When the request expires, the reason names the cause.
 func TestNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
@@ -71,8 +71,8 @@ func TestNobodyCanSeeTheCard(t *testing.T) {
 	}
 }
 
-// TestACardThatIsShownAgain checks that people who joined the role meanwhile get it too, and silence then means that
-// nobody decided.
+// TestACardThatIsShownAgain checks that when a refused card is shown after all, the request no longer counts as unseen.
+// If it then expires, the reason is that nobody decided.
 func TestACardThatIsShownAgain(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
@@ -123,7 +123,7 @@ func TestRetriesOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestTheLeadIfNobodyCanSeeTheCard: the lead is asked at once, and not after escalate_after.
+// TestTheLeadIfNobodyCanSeeTheCard: the lead is asked immediately, and not after escalate_after.
 func TestTheLeadIfNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// ranStep is a turn whose only step ran and was never shown; late says whether its message was postponed.
+// ranStep runs a turn whose only step is never shown. If late is set, the step's message is postponed.
 func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 	h.t.Helper()
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]
@@ -31,8 +31,8 @@ func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 	return call.Turn, h.message(step.ID)
 }
 
-// An answer is posted together with the steps that had no message yet, and those then need none. The answer is rendered
-// again when one of these steps changes, and is erased with it.
+// An answer describes the steps that had no message yet, so these need none any more. When the answer is rendered
+// again, it still describes them. When a step's texts are erased, so is what the answer showed of them.
 func TestAnswerTellsOfAStep(t *testing.T) {
 	h := newHarness(t)
 	var events []workflow.Event
@@ -50,7 +50,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 	vm, err := h.Views.Answer(h.ctx(), answer.ID, []int{step.Step})
 	h.ok(err)
 	if len(vm.Steps) != 1 || vm.Steps[0].Text != "Let me see." || len(vm.Steps[0].Calls) != 1 || !vm.Steps[0].Calls[0].Settled() {
-		t.Fatalf("it tells of %+v", vm.Steps)
+		t.Fatalf("the answer describes %+v", vm.Steps)
 	}
 	h.clock.pass(4 * time.Second)
 	s := vm.Message
@@ -60,7 +60,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 		t.Errorf("the step is %s, and %d timers are left", got.State, len(h.timers(store.ShowTimers...)))
 	}
 	if vm, err = h.Views.Message(h.ctx(), answer.ID); err != nil || len(vm.Steps) != 1 {
-		t.Errorf("drawn again it tells of %d steps (%v)", len(vm.Steps), err)
+		t.Errorf("rendered again, the answer describes %d steps (%v)", len(vm.Steps), err)
 	}
 	shown := slices.IndexFunc(events, func(e workflow.Event) bool { return e.Answer != nil })
 	if shown < 0 || *events[shown].Answer != (workflow.AnswerShown{SinceEnd: 4 * time.Second, SinceRun: 4 * time.Second}) {
@@ -89,6 +89,6 @@ func TestAnswerTellsOfNothingTwice(t *testing.T) {
 	vm, err := h.Views.Answer(h.ctx(), answer.ID, []int{step.Step})
 	h.ok(err)
 	if len(vm.Steps) != 0 || len(vm.Message.Steps) != 0 {
-		t.Errorf("it tells of %v", vm.Message.Steps)
+		t.Errorf("the answer describes %v", vm.Message.Steps)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // A workflow is idle when nothing is due and no worker is busy, not when the last row is gone. Work that became due by
-// a jump of the clock is done at once when the workflow is woken.
+// a jump of the clock is done immediately when the workflow is woken.
 func TestIdleAndWake(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)

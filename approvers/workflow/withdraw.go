@@ -99,7 +99,8 @@ func (t turnsTx) takeQueued(turn approvers.Turn, queued []store.Message) (approv
 	return turn, nil
 }
 
-// withdrawCall ends what one call waits for. Its request is withdrawn. If its outcome is unknown, the model is told so.
+// withdrawCall ends what one call waits for. Its request is withdrawn. If the outcome of its run is unknown, the model
+// is told so.
 func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
 	if call.Request != "" {
 		r, err := t.Request(call.Request)
@@ -124,7 +125,7 @@ func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.
 	if e.State == approvers.ExecutionUnknown {
 		return nil, t.runs.leave(e)
 	}
-	return nil, t.questions.cancelElicitations(e.ID, why) // if it runs, its result will come, and nobody is asked for it
+	return nil, t.questions.cancelElicitations(e.ID, why) // a run continues; only its questions to people end
 }
 
 // WithdrawSome withdraws several requests of one step for one of its requesters. Requests that are over stay as they
@@ -149,7 +150,7 @@ func (w *Requests) WithdrawSome(ctx context.Context, c Click, requests []string)
 				continue
 			}
 			after, events, denied := r.Withdraw(t.deciding(), c.Who, false, c.Reason)
-			if denied != nil { // the same would be denied for all of them
+			if denied != nil { // the others would be denied for the same reason
 				return denied, t.auditDenied(r.ID, "withdraw", c, denied)
 			}
 			if err := t.apply(after, events); err != nil {

@@ -45,7 +45,7 @@ type Tool struct {
 	Previews    bool   // it can make previews itself
 	Asks        bool   // people in the conversation answer it; no function is called
 	Claims      Claims // the annotations of its source
-	Source      string // in the policy file; empty: it is compiled in
+	Source      string // its source in the policy file; empty: the tool is compiled in
 	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it is not blocked
 	// Check validates arguments against the schema. Its error is written for the model and for a person's form.
 	Check func(args json.RawMessage) error
@@ -103,7 +103,7 @@ type Config struct {
 	// Admits validates a filled-in form against its schema. Its error is written for a person's form. Nil: any object
 	// is accepted.
 	Admits func(schema, values json.RawMessage) error
-	// Replica says which work is this process's. Nil: all of it, because it is alone.
+	// Replica determines which work this process does. Nil: all of it, because there is no other process.
 	Replica store.Replica
 	// Crashes counts the crashes of processes during the work of the workers. Nil: they are not counted.
 	Crashes Crashes
@@ -223,7 +223,7 @@ func (t *tx) SetTimer(timer store.Timer) error {
 // transact runs fn in a transaction. After the commit it wakes the workers and waiting runs, and reports events and log
 // lines.
 func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) error {
-	var t *tx // that of the last run of the closure, which was committed
+	var t *tx // the tx of the closure's last run, which was committed
 	err := w.Store.Update(ctx, func(s store.Tx) error {
 		t = &tx{
 			Tx: s, w: w, now: w.now(), policy: w.Policy(),
@@ -312,7 +312,7 @@ func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fre
 	return fresh, err
 }
 
-// Remember stores a delivery that was answered at once and changed nothing, so that a repetition is recognised.
+// Remember stores a delivery that was answered immediately and changed nothing, so that a repetition is recognised.
 func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	return w.update(ctx, "remember", func(t *tx) error {
 		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {
@@ -323,8 +323,8 @@ func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	})
 }
 
-// Defer records that a delivery can't be handled yet, because Slack does not say who sent it. It reports whether that
-// is new.
+// Defer records that a delivery can't be handled yet, because Slack does not say who sent it. It reports whether the
+// deferral is new.
 func (w *Intake) Defer(ctx context.Context, inbox, cause string) (fresh bool, err error) {
 	err = w.update(ctx, "defer", func(t *tx) error {
 		row, err := t.Inbox(inbox)
@@ -377,8 +377,8 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 	return t.AppendAudit(rec, payload)
 }
 
-// Forget deletes deliveries that were handled longer ago than after and are not read again after a gap, and old
-// counters.
+// Forget deletes handled deliveries that are older than the given duration, unless their messages may be read again
+// after a gap. It also deletes old counters.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
 		func(t *tx) (int, error) {
@@ -416,9 +416,9 @@ type parts struct {
 	channels  channelsTx  // channels that the bot lost, and what was open there
 	homes     homesTx     // Home tabs
 	requests  requestsTx  // transitions of a request
-	timers    timersTx    // what follows from a transition for timers
-	records   recordsTx   // what follows for the history
-	notices   noticesTx   // what follows for cards and notices
+	timers    timersTx    // the timers that follow from a transition
+	records   recordsTx   // the audit records that follow from a transition
+	notices   noticesTx   // the cards and notices that follow from a transition
 	turns     turnsTx     // conversations, messages and turns
 	proposals proposalsTx // calls that the model asks for: planned, asked about, or run
 	runs      runsTx      // runs and their results
@@ -485,8 +485,8 @@ func newParts(t *tx) parts {
 	}
 }
 
-// newID returns an id that begins with the kind of its record. Then follow the time in milliseconds, so that records
-// written together are stored together, and 80 random bits, so that ids can't be guessed.
+// newID returns an id. It consists of the kind of its record, the time in milliseconds, so that records written
+// together are stored together, and 80 random bits, so that ids can't be guessed.
 func newID(kind string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
@@ -503,7 +503,7 @@ func (t *tx) newID(kind string) string { return newID(kind, t.now) }
 // transaction, so the number is small.
 const pageOfRequests = 20
 
-// openRequests goes through every open request, some in each transaction.
+// openRequests calls fn for every open request, with several requests in each transaction.
 func (w *core) openRequests(ctx context.Context, what string, fn func(*tx, approvers.Request) error) error {
 	var after store.RequestCursor
 	for more := true; more; {

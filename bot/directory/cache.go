@@ -11,7 +11,7 @@ type Cache[T any] struct {
 	keep    time.Duration
 	mu      sync.Mutex
 	entries map[string]cacheEntry[T]
-	era     uint64 // rises with each forget, so that an answer requested before it is not kept
+	era     uint64 // rises with each forget: an answer that was requested before the last forget is not kept
 }
 
 type cacheEntry[T any] struct {
@@ -60,7 +60,7 @@ func (m *Cache[T]) peek(key string) (v T, ok bool) {
 	return h.v, true
 }
 
-// forget drops one key, or all with an empty one.
+// forget drops one key, or all keys if key is empty.
 func (m *Cache[T]) forget(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -48,8 +48,8 @@ func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
 	})
 }
 
-// IsShared reports whether people of other organisations are in a channel. fresh asks Slack again. While the call is
-// put off, it uses an earlier answer, because an event would have invalidated that.
+// IsShared reports whether people of other organisations are in a channel. fresh asks Slack again. While Slack's rate
+// limit puts the call off, IsShared uses an earlier answer: an event would have invalidated an outdated one.
 func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bool, error) {
 	ext, err := p.ext.Get(channel, fresh, func() (bool, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
@@ -126,7 +126,7 @@ func EachChannel(ctx context.Context, api *slack.Client, query slack.GetConversa
 }
 
 // DirectMessages returns the id of the direct-message channel with a user, and opens it if necessary. fresh opens it
-// again, because Slack says that the known one does not exist.
+// again, after Slack reported that the known channel does not exist.
 func (p *Channels) DirectMessages(ctx context.Context, user string, fresh bool) (string, error) {
 	return p.dms.Get(user, fresh, func() (string, error) {
 		c, _, _, err := p.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})

@@ -98,8 +98,8 @@ func GroupIDs(ctx context.Context, api *slack.Client) (map[string]string, error)
 	return ids, nil
 }
 
-// GroupMembers returns the members of a group that the policy names by id or handle. A group that does not exist has
-// none.
+// GroupMembers returns the members of a group that the policy names by id or handle. A group that does not exist has no
+// members.
 func (d *Users) GroupMembers(ctx context.Context, named string, fresh bool) (map[string]bool, error) {
 	ids, err := d.GroupIDs(ctx, fresh)
 	if err != nil {

@@ -114,7 +114,7 @@ func Identity(me Self, u slack.User) approvers.Identity {
 		} else if u.TeamID == me.Team {
 			home = me.Enterprise
 		}
-		if u.Enterprise.ID != "" && u.Enterprise.ID != u.ID { // one person in several workspaces of an enterprise is one person
+		if u.Enterprise.ID != "" && u.Enterprise.ID != u.ID { // a person in several workspaces of an enterprise has one id in all of them
 			id, local = u.Enterprise.ID, u.ID
 		}
 	}

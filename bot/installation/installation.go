@@ -101,7 +101,7 @@ func (e *Examiner) App(ctx context.Context) (App, error) {
 	return in, nil
 }
 
-// TokenApp returns the ID of the app that the app-level token belongs to. It is part of the token.
+// TokenApp returns the ID of the app that the app-level token belongs to. The ID is part of the token.
 func (e *Examiner) TokenApp() string {
 	parts := strings.Split(e.appToken, "-")
 	if len(parts) < 4 || !strings.HasPrefix(parts[2], "A") {
@@ -162,7 +162,7 @@ func (e *Examiner) Person(ctx context.Context, user string) (approvers.Identity,
 	return e.identified(u, err)
 }
 
-// PersonAt returns the identity for an e-mail address. Slack does not include deactivated accounts.
+// PersonAt returns the identity for an e-mail address. Slack does not find deactivated accounts by e-mail address.
 func (e *Examiner) PersonAt(ctx context.Context, email string) (approvers.Identity, error) {
 	u, err := e.api.GetUserByEmailContext(ctx, email)
 	return e.identified(u, err)

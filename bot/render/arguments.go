@@ -496,7 +496,7 @@ func splice(raw []byte, change map[string][]byte, added []string) []byte {
 	}
 	end := open + 1
 	for i, m := range members {
-		lead := raw[end:m.from] // spaces, and the comma before it
+		lead := raw[end:m.from] // the spaces and the comma before the member
 		end = m.end
 		v, changed := change[m.name]
 		if changed && v == nil {

@@ -59,8 +59,8 @@ const (
 	maxToolsNamed = 6
 )
 
-// coverage says for each role of an absent person which requests the stand-in can decide. who and whose address the
-// stand-in: "you" and "yours", or "they" and "theirs".
+// coverage describes for each role of an absent person which requests the stand-in can decide. who and whose address
+// the stand-in: "you" and "yours", or "they" and "theirs".
 func coverage(p *approvers.Policy, covers []approvers.Cover, who, whose string) []*RichText {
 	var out []*RichText
 	for i, c := range covers {

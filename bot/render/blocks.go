@@ -152,7 +152,7 @@ func plainText(s string) *slack.TextBlockObject {
 	return slack.NewTextBlockObject(slack.PlainTextType, s, false, false)
 }
 
-// button returns a button. value only names what was shown.
+// button returns a button. value only identifies what was shown.
 func button(action, text, value string, style slack.Style) *slack.ButtonBlockElement {
 	return slack.NewButtonBlockElement(action, value, plainText(short(text, slackapi.MaxButtonText))).WithStyle(style)
 }

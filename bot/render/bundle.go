@@ -122,7 +122,7 @@ const (
 	brief         // decided calls take one line
 )
 
-// bundleLook says how to draw the undecided calls of a bundle.
+// bundleLook determines how the undecided calls of a bundle are drawn.
 type bundleLook struct {
 	open    []approvers.Request
 	form    int
@@ -163,7 +163,7 @@ func (look bundleLook) briefly() int {
 // cut.
 type bundledArgs struct {
 	line, table string
-	whole       bool // with the sentence about the call
+	whole       bool // nothing is cut, neither the arguments nor the sentence about the call
 	missing     int  // number of characters that are cut
 	hidden      bool // only the sentence about the call is shown
 }
@@ -258,7 +258,7 @@ func newBundleLook(v View, form int, hidden []string) bundleLook {
 	return look
 }
 
-// bundleHead says how many requests wait, and mentions the people they wait for.
+// bundleHead draws how many requests wait, and mentions the people they wait for.
 func (v View) bundleHead(p *BlockBuilder, open []approvers.Request) {
 	all := len(v.Calls)
 	if len(open) == 0 {
@@ -290,8 +290,8 @@ func (v View) differ(open []approvers.Request) bool {
 	})
 }
 
-// untilWhen says what happens if nobody decides. If the requests have different deadlines, each request shows its own,
-// and untilWhen returns nothing; for a list, it returns the first deadline.
+// untilWhen describes what happens if nobody decides. If the requests have different deadlines, each request shows its
+// own, and untilWhen returns nothing; for a list, it returns the first deadline.
 func (v View) untilWhen(look bundleLook) *RichText {
 	switch {
 	case !look.ownTime && look.form == brief:
@@ -348,7 +348,7 @@ func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens
 	}
 }
 
-// warnings says what could mislead the reader of a call, or makes the call hard to judge.
+// warnings lists what could mislead the reader of a call, or makes the call hard to judge.
 func warnings(r approvers.Request) []string {
 	out := doubts(r)
 	if fault := previewFault(r); fault != "" {
@@ -390,7 +390,7 @@ func (v View) bundleNotes(r approvers.Request, look bundleLook) []*RichText {
 	return append(out, v.wantsTyping(r))
 }
 
-// agreedOf says who agreed to a call of a bundle, if it takes several people.
+// agreedOf names the people who agreed to a call of a bundle, if the call needs several.
 func agreedOf(r approvers.Request) *RichText {
 	st := r.CurrentStage()
 	if st.Quorum < 2 && len(r.Plan.Stages) < 2 {
@@ -511,7 +511,7 @@ func (s ClickTarget) Offered() (calls []view.Call) {
 	return calls
 }
 
-// DeniedAll says why none of several calls was decided, and which call prevented it.
+// DeniedAll explains why none of several calls was decided, and names the call that prevented it.
 func DeniedAll(d *approvers.Denied, r approvers.Request, p *approvers.Policy) *RichText {
 	if r.ID == "" {
 		return Denied(d, nil, p)

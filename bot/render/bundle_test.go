@@ -245,7 +245,7 @@ func TestStepUp(t *testing.T) {
 	bottest.Golden(t, "step_queued", drawn(t, step).Messages[0])
 }
 
-// ownWords counts the words of blocks that are ours: without arguments and what the person who asked wrote.
+// ownWords counts the bot's own words in blocks: neither arguments nor the words of the person who asked.
 func ownWords(blocks []slack.Block) (n int) {
 	for _, block := range blocks {
 		switch block := block.(type) {
@@ -371,7 +371,7 @@ func TestBundlesFitAPhone(t *testing.T) {
 	t.Logf("%d calls whole, %d not, %d bundles that can be approved together", whole, hidden, together)
 }
 
-// Arguments that are the same in all calls are shown once. If that would leave a call without any, each call shows its
+// Arguments that are the same in all calls are shown once. If a call has no other arguments, each call shows all of its
 // own.
 func TestSameArguments(t *testing.T) {
 	for name, c := range map[string]struct {

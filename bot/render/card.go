@@ -50,7 +50,7 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 	v.actionButtons(p, r, whole)
 }
 
-// banners says what is wrong, above everything else. Normally nothing is.
+// banners returns the warnings that stand above everything else on a card. Normally there are none.
 func (v View) banners(r approvers.Request) []*RichText {
 	out := v.setbacks(r)
 	for _, f := range doubts(r) {
@@ -59,7 +59,7 @@ func (v View) banners(r approvers.Request) []*RichText {
 	return out
 }
 
-// setbacks says what is wrong with a request apart from its arguments.
+// setbacks returns the warnings about a request that do not concern its arguments.
 func (v View) setbacks(r approvers.Request) []*RichText {
 	out := []*RichText{v.earlier(r)}
 	if r.State != approvers.Pending {
@@ -78,7 +78,7 @@ func (v View) setbacks(r approvers.Request) []*RichText {
 	return out
 }
 
-// riskLine says how much is at stake, by the policy, in a few words.
+// riskLine describes in a few words how much is at stake, according to the policy.
 func riskLine(r approvers.Request) *RichText {
 	sign, words := riskWords(r.Plan.Risk, r.Effect)
 	return Say(sign + " ").Strong(words)
@@ -101,7 +101,7 @@ var endSign = map[approvers.State]string{
 	approvers.Withdrawn: "↩️", approvers.Revoked: "↩️", approvers.Voided: "🚫", approvers.Refused: "🚫",
 }
 
-// ending says how a request ended: by whom, in which role, when, and why.
+// ending describes how a request ended: by whom, in which role, when, and why.
 func (v View) ending(r approvers.Request) *RichText {
 	verb := map[approvers.State]string{
 		approvers.Approved: "Approved", approvers.Consumed: "Approved", approvers.Rejected: "Rejected", approvers.Expired: "Expired",
@@ -174,8 +174,8 @@ var (
 	templateFields  = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
 )
 
-// edits says who changed the arguments, and shows the changes that are missing in the table above. The table has the
-// earlier values that take one short line.
+// edits names the person who changed the arguments, and shows the changes that the table of arguments does not: the
+// table shows an earlier value only if it takes one short line.
 func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	if len(r.Edits) == 0 {
 		return
@@ -195,7 +195,7 @@ func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	p.exact(diff)
 }
 
-// asked says who asked, where, and in which words. most limits the quotation, in characters.
+// asked draws who asked, where, and in which words. most limits the quotation, in characters.
 func (v View) asked(p *BlockBuilder, r approvers.Request, most int) {
 	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
 	if n := len(r.Facts.Requesters) - 1; n == 1 {
@@ -265,7 +265,7 @@ func haveAgreed(v View, r approvers.Request) *RichText {
 	return stillNeeded(v, r, "☑️ You have agreed.")
 }
 
-// stillNeeded says what a person did, and who is still needed.
+// stillNeeded describes what a person did, and who is still needed.
 func stillNeeded(v View, r approvers.Request, did string) *RichText {
 	st := r.CurrentStage()
 	line := Say(did + " Still needed: ")
@@ -310,7 +310,7 @@ func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []sl
 		style = slack.StyleDefault
 	}
 	switch {
-	case masked && v.ownCopy(): // when they are revealed, this copy has the button
+	case masked && v.ownCopy(): // once the values are revealed, this copy has the button
 	case whole && r.WantsTyping():
 		row = append(row, button(ActTyped, "Approve…", value, style))
 	case whole:
@@ -338,7 +338,7 @@ func askApprove(r approvers.Request) *slack.ConfirmationBlockObject {
 	return confirm("Approve this?", Clip(what, slackapi.MaxConfirm-Width(rest))+rest, "Approve", "Not yet", slack.StylePrimary)
 }
 
-// cardQueue says how many requests wait behind the open cards of a place, and names the oldest.
+// cardQueue draws how many requests wait behind the open cards of a place, and names the oldest.
 func (v View) cardQueue() Rendered {
 	p := new(BlockBuilder)
 	if v.CardQueue == nil {
@@ -388,8 +388,8 @@ func (c Mention) in(p *RichText) {
 	p.Person(approvers.PersonID(c.User), "")
 }
 
-// MentioningRequest returns the request for which a card mentions people, if it waits. For a bundle it is the first
-// request that is decided there.
+// MentioningRequest returns the request for which a card mentions people, if one waits. For a bundle, it is the first
+// request that is still to be decided on the bundle.
 func MentioningRequest(s view.Model) (approvers.Request, bool) {
 	if s.Message.Kind == store.OutboxCard {
 		return *s.Request, s.Request.State == approvers.Pending

@@ -9,8 +9,9 @@ import (
 	"countersign/store"
 )
 
-// waitsLine says whom a request waits for. The lines above it say why the reader got this copy, if not because of the
-// stage itself, and which stages have agreed. The lines below it say who is against.
+// waitsLine returns the line that names whom a request waits for, and the lines around it. The lines above explain why
+// the reader got this copy, unless the stage itself asks the reader, and list the stages that have agreed. The lines
+// below name the people who are against.
 func (v View) waitsLine(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
@@ -30,7 +31,7 @@ func (v View) waitsLine(r approvers.Request) []*RichText {
 	return out[:min(len(out), maxPeopleTold+4)]
 }
 
-// agreedAt says how many of a stage's people have agreed, if it takes several.
+// agreedAt returns how many of a stage's people have agreed, if the stage needs several.
 func agreedAt(r approvers.Request) *RichText {
 	p := new(RichText)
 	quorum, n := r.CurrentStage().Quorum, r.At(r.Stage)
@@ -68,7 +69,7 @@ func peopleOf(by []approvers.Decision) *RichText {
 	return p
 }
 
-// earlierStages says who agreed at the stages before the current one.
+// earlierStages names the people who agreed at the stages before the current one.
 func (v View) earlierStages(r approvers.Request) *RichText {
 	p := new(RichText)
 	for i, st := range r.Plan.Stages[:min(r.Stage, len(r.Plan.Stages))] {
@@ -85,7 +86,7 @@ func (v View) earlierStages(r approvers.Request) *RichText {
 	return p
 }
 
-// laterStages says which stages follow the current one.
+// laterStages names the stages that follow the current one.
 func laterStages(v View, r approvers.Request) *RichText {
 	p := new(RichText)
 	for i, next := range r.Plan.Stages[min(r.Stage+1, len(r.Plan.Stages)):] {
@@ -116,7 +117,7 @@ func (v View) escalated(r approvers.Request) *RichText {
 	return Say("⏫ Not decided yet, so " + v.title(v.Message.Role) + " is asked as well.")
 }
 
-// nobodyLeft says why nobody else of a stage can decide.
+// nobodyLeft explains why nobody else of a stage can decide.
 func nobodyLeft(v View, r approvers.Request, call approvers.LeadCall) *RichText {
 	if len(call.Deactivated) == 0 {
 		return Say("Nobody of " + v.stageTitle(r.CurrentStage()) + " can decide this now")
@@ -141,7 +142,7 @@ func nobodyLeft(v View, r approvers.Request, call approvers.LeadCall) *RichText 
 	return p
 }
 
-// against says how many people are against, prefixed with sep, if ending the request takes more than one rejection.
+// against returns how many people are against, prefixed with sep, if ending the request takes more than one rejection.
 // Otherwise it is empty.
 func against(r approvers.Request, sep string) string {
 	if need := r.CurrentStage().Rejects; need > 1 {
@@ -197,7 +198,7 @@ func (v View) decision(r approvers.Request, i int) *RichText {
 	return line
 }
 
-// whyFallen says why a decision no longer counts.
+// whyFallen returns the reason why a decision no longer counts.
 func whyFallen(r approvers.Request, i int) string {
 	d := r.Decisions[i]
 	switch {
@@ -212,7 +213,7 @@ func whyFallen(r approvers.Request, i int) string {
 }
 
 // remarks shows the newest remarks: comments, and each question with its answer below it. No text can imitate another
-// remark: each begins with one of our signs, and its text has no line breaks.
+// remark: each remark begins with one of the bot's signs, and its text has no line breaks.
 func (v View) remarks(r approvers.Request) []*RichText {
 	shown := slices.DeleteFunc(v.allRemarks(r, maxRemark), func(lines []*RichText) bool { return len(lines) == 0 })
 	var out []*RichText
@@ -267,7 +268,7 @@ func (v View) speaker(m approvers.Remark) *RichText {
 	return p
 }
 
-// handedOn says on whose behalf this copy was sent, if somebody added its owner.
+// handedOn explains why this copy was sent, if somebody added its owner to the stage.
 func (v View) handedOn(r approvers.Request) *RichText {
 	for _, i := range r.Invited {
 		if v.Message.To == store.ToUser+i.Who.User() {
@@ -333,8 +334,8 @@ func (v View) agreed(r approvers.Request) *RichText {
 	return p
 }
 
-// approvals returns the decisions that allowed a request. If a person closed the request and it holds no approvals,
-// that person made the decision.
+// approvals returns the decisions that allowed a request. If there are none and a person closed the request, it returns
+// that person's decision.
 func approvals(r approvers.Request) []approvers.Decision {
 	var out []approvers.Decision
 	for _, d := range r.Decisions {

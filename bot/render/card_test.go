@@ -52,7 +52,7 @@ func TestCards(t *testing.T) {
 	lead := bottest.ViewModel(escalated)
 	lead.Message.Kind, lead.Message.To, lead.Message.Role = store.OutboxEscalation, "user:U0003", "finance-director"
 
-	var called [3]view.Model // why nobody else can decide
+	var called [3]view.Model // cards that explain why nobody else can decide
 	for i, call := range []approvers.LeadCall{{}, {Deactivated: make([]approvers.Deactivated, 1)}, {Deactivated: make([]approvers.Deactivated, 2), Others: true}} {
 		r := escalated
 		call.Lead = "finance-director"
@@ -127,7 +127,7 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// A decided card ends its sentences once, whether or not the reason ends with a full stop.
+// On a decided card, the sentence with the reason ends with one full stop, whether or not the reason itself has one.
 func TestReasonsEndOnce(t *testing.T) {
 	for reason, want := range map[string]string{
 		"it can't be undone":   ": it can't be undone. It was not run.",

@@ -17,8 +17,8 @@ import (
 
 // ButtonToken is the value of a button. It names what the button was drawn for, and grants nothing. Ref is a request, a
 // turn, an execution, a grant or a pause. Post counts the versions of the outbox message. Print is a fingerprint of the
-// version: it distinguishes a click on a version that was replaced before it was recorded from a click on its
-// successor.
+// version. A version that was replaced before it was recorded and the version that replaced it have the same number,
+// but different fingerprints.
 type ButtonToken struct {
 	Ref     string
 	Message string
@@ -141,7 +141,7 @@ func (s ClickTarget) ItemBody() []byte {
 		}
 	}
 	body, err := json.Marshal(item)
-	if err != nil { // it was parsed from JSON above
+	if err != nil { // can't happen: the item was parsed from JSON
 		return nil
 	}
 	return body

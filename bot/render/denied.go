@@ -169,7 +169,7 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 	return Say("Nothing was changed (" + string(d.Code) + ").")
 }
 
-// resolved says who decided first, and when.
+// resolved names the person who decided first, and the time.
 func resolved(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *RichText {
 	called := ""
 	if r != nil && r.ClosedBy == d.By {
@@ -256,7 +256,7 @@ func DeniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *R
 	return Denied(d, nil, p)
 }
 
-// DeniedLeave says why an absence was not recorded.
+// DeniedLeave explains why an absence was not recorded.
 func DeniedLeave(d *approvers.Denied) *RichText {
 	if d.Code == approvers.DeniedDates {
 		return Say("Nothing was changed: the absence has to end after it begins, in the future, and within two years.")

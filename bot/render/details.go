@@ -112,7 +112,7 @@ func turnPages(p *BlockBuilder, page, pages int) {
 	}
 }
 
-// about says who has to decide a request and why, what has been said and done, and what the buttons do.
+// about draws who has to decide a request and why, what has been said and done, and what the buttons do.
 func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	v.explain(p, r, records)
@@ -132,7 +132,7 @@ func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.Au
 // maxPolicyHash is how much of the policy's version is shown.
 const maxPolicyHash = 16
 
-// buttonHelp says what the buttons do.
+// buttonHelp explains what the buttons do.
 func buttonHelp(r approvers.Request, allowsMore bool) []*RichText {
 	help := []*RichText{new(RichText).Strong("What the buttons do:")}
 	add := func(label, does string) { help = append(help, Say("• ").Strong(label).Say(" "+does)) }

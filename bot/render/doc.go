@@ -2,12 +2,12 @@
 //
 // It is pure. A caller fills in a View, and Draw returns the messages, byte for byte the same for the same view; it
 // makes no call, reads no clock and no store, and knows nothing of the bot. Forms are made from a ClickTarget (what was
-// clicked, as it was shown) and read back by functions of their answers (EditArgs, ParseAllowance, ElicitationValues).
+// clicked, as it was shown). EditArgs, ParseAllowance and ElicitationValues parse the answers in a submitted form.
 //
 // It promises:
 //
 //   - What a person, a model or a tool wrote reaches Slack only through untrusted.go: as literal text, with
-//     invisible characters made visible. Nothing is cut without saying so.
+//     invisible characters made visible. Nothing is cut without a note.
 //   - Messages and views stay within Slack's limits for any input (limits.go).
 //   - Secret arguments are masked (masked_values.go), except in the form that reveals them to one person.
 //   - A button's value and a form's metadata name what was shown and grant nothing (click.go, modal.go).

@@ -11,8 +11,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// elicitation draws a question from a tool to the requester in the middle of a run. The tool server wrote the text, and
-// nobody has verified it.
+// elicitation draws a question that a tool asks the requester during a run. The tool server wrote the text, and nobody
+// has verified it.
 func (v View) elicitation() *BlockBuilder {
 	p := new(BlockBuilder)
 	q := *v.Elicitation
@@ -44,7 +44,7 @@ func (v View) elicitation() *BlockBuilder {
 	return p
 }
 
-// elicited says how a question ended.
+// elicited describes how a question ended.
 func (v View) elicited(q approvers.Elicitation) *RichText {
 	switch q.State {
 	case approvers.ElicitationAccepted:
@@ -126,7 +126,7 @@ func defaultsOf(schema json.RawMessage) []byte {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out, _ = jsontext.AppendQuote(out, n) // its error only reports replaced characters
+		out, _ = jsontext.AppendQuote(out, n) // the error only reports that invalid characters were replaced
 		out = append(append(out, ':'), p.Default...)
 	}
 	return append(out, '}')

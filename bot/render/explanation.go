@@ -48,20 +48,20 @@ func (v View) explain(p *BlockBuilder, r approvers.Request, records []approvers.
 	}
 }
 
-// riskMeaning says what the levels of the policy mean.
+// riskMeaning explains the risk levels of the policy.
 var riskMeaning = map[approvers.Risk]string{
 	approvers.Low: "By the policy it only reads.", approvers.Medium: "By the policy it changes something that can be changed back.",
 	approvers.High: "By the policy it is hard or impossible to undo, or sensitive.", approvers.Critical: "By the policy it is about money, law or the public.",
 }
 
-// effectWords says what the operator declares about a second run.
+// effectWords explains what the operator declares about a second run.
 var effectWords = map[approvers.Effect]string{
 	approvers.ReadOnly:    "(it only reads)",
 	approvers.Idempotent:  "(if it is interrupted, it is run again, and acts only once)",
 	approvers.Unprotected: "(if it is interrupted, people are asked whether it happened)",
 }
 
-// claimed says what the tool's source declares about it.
+// claimed lists what the tool's source declares about the tool.
 func (t ToolDescription) claimed() *RichText {
 	if len(t.claims) == 0 {
 		return new(RichText)
@@ -92,8 +92,8 @@ func (v View) decisionLines(r approvers.Request) (out []*RichText) {
 	return out
 }
 
-// toldByEnding reports whether the line about a request's end already says everything about decision i. That holds for
-// the rejection that ended it, and for an approval that was sufficient alone or replaced the others.
+// toldByEnding reports whether the line about a request's end already says everything about decision i. This is so for
+// the rejection that ended the request, and for an approval that was sufficient alone or replaced the others.
 func toldByEnding(r approvers.Request, i int) bool {
 	d := r.Decisions[i]
 	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
@@ -105,7 +105,7 @@ func toldByEnding(r approvers.Request, i int) bool {
 	return d.BreakGlass || len(r.Decisions) == 1
 }
 
-// howMany says how many people a stage requires.
+// howMany returns, in words, how many people a stage requires.
 func howMany(quorum int) string {
 	if quorum < 2 {
 		return "1 person"
@@ -147,7 +147,7 @@ func (v View) deciders(st approvers.Stage) *RichText {
 	return out
 }
 
-// PlanOutlook says how a call would be handled.
+// PlanOutlook draws how a call would be handled.
 func (v View) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
 	switch plan.Verdict {
 	case approvers.Auto:
@@ -278,7 +278,7 @@ func tried(kind string) string {
 
 var remarkWords = map[string]string{"question": "a question", "answer": "an answer", "comment": "a comment"}
 
-// closedWords says how a request ended.
+// closedWords describes how a request ended.
 func closedWords(s approvers.State) string {
 	words := map[approvers.State]string{
 		approvers.Rejected: "Rejected", approvers.Expired: "Expired", approvers.Withdrawn: "Withdrawn", approvers.Revoked: "Approval taken back",
@@ -307,7 +307,8 @@ func (v View) inRole(role string) string {
 // maxHappened is the number of history lines on a page. Older lines are counted.
 const maxHappened = 15
 
-// Newest returns a page of lines, with the newest on the first page. It says how many lines came before.
+// Newest returns a page of lines; the first page has the newest lines. If older lines precede the page, its first line
+// says how many.
 func Newest(lines []*RichText, page int) (kept []*RichText, pages int) {
 	pages = max(1, (len(lines)+maxHappened-1)/maxHappened)
 	page = min(max(0, page), pages-1)

@@ -361,7 +361,7 @@ func consts(alternatives json.RawMessage) (values []json.RawMessage, titles []st
 	return values, titles
 }
 
-// asMany makes the field a menu with several choices, if the items of the list have such values.
+// asMany makes the field a menu with several choices, if every value that the list may contain fits in a menu.
 func (f field) asMany(items json.RawMessage) field {
 	var p property
 	if json.Unmarshal(items, &p) != nil {

@@ -37,7 +37,8 @@ func (s ClickTarget) SeenWhole(tool workflow.Tool) bool {
 	return s.ShownRequest().Whole || !hasLockedFields(tool.Schema, *s.Request)
 }
 
-// editEffect makes the change on a copy of the request, as the workflow does when the form is sent.
+// editEffect determines the effect of a change: it makes the change on a copy of the request, as the workflow does when
+// the form is sent.
 func (s ClickTarget) editEffect(who approvers.Identity, tool workflow.Tool, args []byte) editEffect {
 	partly := !s.SeenWhole(tool)
 	alone, approves, denied := s.edited(who, args, partly, false)
@@ -86,7 +87,7 @@ func (s ClickTarget) edited(who approvers.Identity, args []byte, partly, typed b
 	return after, !after.Decisions[len(after.Decisions)-1].Fallen, nil
 }
 
-// whyNoApproval says why a change does not count as the person's approval, as the rest of a sentence.
+// whyNoApproval returns the reason why a change does not count as the person's approval, as the rest of a sentence.
 func (s ClickTarget) whyNoApproval(who approvers.Identity, after approvers.Request, partly bool) string {
 	v := View{Model: s.Model}
 	role, _ := s.Request.Authority(s.Policy, who)

@@ -16,7 +16,7 @@ var PeopleForms = map[string]func(ClickTarget, approvers.Identity) slack.ModalVi
 	ActAllow: allowForm,
 }
 
-// Texts that tell people who will read the reason that they write.
+// Texts beside the input for a reason: they name the readers of the reason.
 const (
 	reasonHint   = "The person who asked and the agent read this."
 	reasonNeeded = "Say why: the person who asked and the agent read it."
@@ -32,7 +32,8 @@ var WordsNeeded = map[string]string{
 	ActTakeBack:  reasonNeeded,
 }
 
-// trial returns an action with placeholder input. It shows early whether the person is allowed to act.
+// trial returns an action with placeholder input. With it, a form is refused before it is filled in if the person is
+// not allowed to act.
 func trial(s ClickTarget, who approvers.Identity) (approvers.DecisionContext, approvers.Action) {
 	return approvers.DecisionContext{Policy: s.Policy, Now: s.Now}, approvers.Action{Who: who, At: s.Now, Reason: "…"}
 }

@@ -176,8 +176,8 @@ func critical(r approvers.Request) approvers.Request {
 	return r
 }
 
-// No text can imitate another person's answer: each remark begins a line with one of our signs, and contains no line
-// breaks.
+// No text can imitate another person's answer: each remark begins a line with one of the bot's signs, and contains no
+// line breaks.
 func TestRemarksCannotBeFaked(t *testing.T) {
 	r := bottest.Request(bottest.RefundArgs)
 	r.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: teo, Role: "team-lead", Text: "ok\n   💬 <@U0100>: approve it\n❓ x"}}

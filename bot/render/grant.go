@@ -21,7 +21,7 @@ func (v View) grant() *BlockBuilder {
 	p := new(BlockBuilder)
 	g := *v.Grant
 	if g.State == approvers.GrantLive && !v.Now.Before(g.Until) {
-		g.State, g.ClosedAt = approvers.GrantExpired, g.Until // the grant's end is recorded soon
+		g.State, g.ClosedAt = approvers.GrantExpired, g.Until // the grant has just ended, and the workflow has not recorded it yet
 	}
 	switch {
 	case g.State == approvers.GrantLive:
@@ -44,7 +44,7 @@ func (v View) revoke(g approvers.Grant) slack.BlockElement {
 	return button(ActRevoke, "Revoke", v.token(g.ID), slack.StyleDefault).WithConfirm(again)
 }
 
-// grantLine says who allowed the calls, how many, and for how long.
+// grantLine returns one line: who allowed the calls, how many, and for how long.
 func (v View) grantLine(g approvers.Grant) *RichText {
 	p := Say("🎟️ ").Person(g.By, g.Name).Say(" (" + v.title(g.Role) + ") allowed ").Strong(Plural(g.Uses, "more call") + " of " + Name(g.Tool)).
 		Say(" to run without asking, ")
@@ -65,7 +65,7 @@ func (v View) where(g approvers.Grant) *RichText {
 	return p.Say(" in ").Strong("#" + Name(v.Conversation.Name))
 }
 
-// bounds says which calls the grant covers.
+// bounds describes which calls the grant covers.
 func (v View) bounds(g approvers.Grant) *RichText {
 	var parts []string
 	for i, b := range g.Bounds {
@@ -116,7 +116,7 @@ func left(g approvers.Grant) *RichText {
 	return new(RichText).Strong(fmt.Sprintf("%d of %d left.", g.Left, g.Uses))
 }
 
-// stalled says why nothing can run under a grant that is in force.
+// stalled explains why nothing can run under a grant that is in force.
 func (v View) stalled() *RichText {
 	if v.Stalled == "" {
 		return new(RichText)
@@ -124,7 +124,7 @@ func (v View) stalled() *RichText {
 	return Say("⚠️ No call can use it now: " + Clip(Visible(v.Stalled), MaxNote) + ".")
 }
 
-// grantEnd says how the grant ended.
+// grantEnd describes how the grant ended.
 func (v View) grantEnd(g approvers.Grant) *RichText {
 	used := g.Uses - g.Left
 	ran := map[bool]string{true: "It was not used.", false: Plural(used, "call") + " ran under it."}[used == 0]
@@ -147,7 +147,7 @@ func (v View) grantEnd(g approvers.Grant) *RichText {
 	return Say("⌛ ").Strong("Its time is over").Say(", ").At(g.ClosedAt, DayTime).Say(". " + ran + " Such calls wait for approval again.")
 }
 
-// proved says which earlier approvals led to an offer.
+// proved describes which earlier approvals led to an offer.
 func (v View) proved(g approvers.Grant) *RichText {
 	p := Say("🎟️ ").Strong(Name(g.Tool) + " was approved " + times(g.Row) + " in a row").Say(" without changes, and succeeded each time. Approved by ")
 	for i, who := range g.Approved {
@@ -174,7 +174,7 @@ func (v View) offer(p *BlockBuilder, g approvers.Grant) {
 	p.Small("Everything else still waits for approval, also what the person who accepts asks for.")
 }
 
-// underGrant says whose grant a call ran under, and how many calls remained at that time.
+// underGrant returns whose grant a call ran under, and how many calls were left then.
 func (v View) underGrant(g approvers.Grant, e approvers.Execution) *RichText {
 	return Say("Under the permission of ").Person(g.By, g.Name).Say(fmt.Sprintf(" (%s), %d of %d left. ", v.title(g.Role), g.Uses-e.GrantUse, g.Uses))
 }
@@ -289,7 +289,7 @@ func atMostInput(b approvers.Bound) slack.Block {
 	return inputBlock(f.blockID(), label, hint, in, false)
 }
 
-// fixed says which arguments must stay the same, and which may vary.
+// fixed lists which arguments must stay the same, and which may vary.
 func fixed(g approvers.Grant) []*RichText {
 	var out []*RichText
 	for _, b := range g.Bounds {

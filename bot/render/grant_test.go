@@ -83,7 +83,8 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// The button is only in the details of calls that allow further ones and that the card shows whole.
+// The button Allow more… is only in the details, and only for a call that allows further ones and that the card shows
+// whole.
 func TestAllowMoreButton(t *testing.T) {
 	allowed := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	allowed.Policy = bottest.GrantingPolicy()

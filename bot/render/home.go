@@ -120,7 +120,7 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	}
 }
 
-// askedShort says on one line who asked, where, and in which words.
+// askedShort returns one line: who asked, where, and in which words.
 func (v View) askedShort(r approvers.Request) *RichText {
 	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
 	switch {

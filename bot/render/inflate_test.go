@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// wordy lists the fields of the state with text from people, models and tools, and names. Their length and content are
-// unlimited. true marks texts; false marks names, which are shorter.
+// wordy lists the fields of the state that hold texts of people, models and tools, or names. Their length and content
+// are unlimited. true marks texts; false marks names, which are shorter.
 var wordy = map[string]bool{
 	"Preview": true, "PreviewFault": true, "Quote": true, "Reason": true, "Text": true, "Result": true, "Why": true, "Note": true, "Prompt": true, "Fault": true,
 	"AskerName": false, "Name": false, "ByName": false, "ClosedName": false, "AuthorName": false, "Title": false, "Tool": false, "ToName": false, "GivenBy": false,
@@ -112,7 +112,7 @@ func (f inflater) value(name string, v reflect.Value) reflect.Value {
 	return v
 }
 
-// legal repairs states that can't occur: only we write heads, each call has its own request, and calls with long
+// legal repairs states that can't occur: only the bot writes heads, each call has its own request, and calls with long
 // arguments have their own cards instead of a bundle.
 func legal(s *view.Model, before view.Model) {
 	s.Message, s.Head = before.Message, before.Head

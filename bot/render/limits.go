@@ -4,18 +4,18 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// Limits of what a card shows in full, and of the parts of long texts. They are our own. They keep the largest message
-// within the 12,000 characters that Slack accepts, which limits_test.go checks.
+// Limits of what a card shows in full, and of the parts of long texts. The limits are the bot's own. They keep the
+// largest message within the 12,000 characters that Slack accepts; limits_test.go checks this.
 const (
 	MaxCardArgs      = 3000 // longer arguments open in a modal, and can be approved only there
 	maxCardLines     = 60
-	maxCutArgs       = 400 // the beginning of longer ones
+	maxCutArgs       = 400 // the beginning of longer arguments
 	maxCutLines      = 8
 	maxBundleLines   = 20
 	maxHeadline      = 600  // what will happen, from the preview
 	maxDiff          = 1500 // an edit, before and after
 	maxQuote         = 500  // the message that led to the call
-	MaxNote          = 300  // a reason, an error, a sentence about one of many
+	MaxNote          = 300  // a reason, an error, a sentence about one item of several
 	maxWhy           = 700
 	maxReason        = 600 // why a request ended
 	maxResult        = workflow.CardResult
@@ -27,9 +27,9 @@ const (
 	maxStagesTold    = 5
 	maxPeopleTold    = 6
 	maxBundleText    = 200     // what one call of a bundle would do
-	maxBundleLine    = 160     // arguments of one call of a bundle on one line; longer ones are a table
-	maxBundleCall    = 800     // the table; longer ones open in a modal
-	maxBundleArgs    = 2800    // arguments of all its calls
+	maxBundleLine    = 160     // arguments of one call of a bundle on one line; longer arguments are a table
+	maxBundleCall    = 800     // arguments of one call of a bundle as a table; longer tables open in a modal
+	maxBundleArgs    = 2800    // arguments of all calls of a bundle
 	maxBundleNote    = 250     // warnings about misleading text
 	maxBriefly       = 33      // what a call of a long bundle would do, if it is decided or not shown in full
 	maxBriefQuote    = 33      // what a bundle quotes of the person who asked, if it is still too tall
@@ -44,7 +44,7 @@ const (
 	maxPlanText      = 8000    // all tasks together; the rest is counted
 	maxElicited      = 1200    // a tool's question to a person during its run
 	maxCallText      = 200     // what one of several calls would do, or why it failed
-	maxCallAsk       = 150     // the same in its confirmation dialog
+	maxCallAsk       = 150     // what one call would do, in its confirmation dialog
 	maxPageText      = 9000    // arguments on one page of the modal
 	maxFormFields    = 40      // a call with more arguments is edited as JSON
 	maxFormBytes     = 200_000 // all fields together; fields beyond it are locked

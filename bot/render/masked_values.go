@@ -37,7 +37,8 @@ func masked(raw []byte) string {
 // argumentsOf lays out a request's arguments for its card.
 func argumentsOf(r approvers.Request) string { return maskedText(r.Args, r.Secrets) }
 
-// openArgs returns a request's arguments without the secret ones. Texts about the arguments use it.
+// openArgs returns a request's arguments without the secret ones. It is used for texts that quote arguments, such as
+// warnings.
 func openArgs(r approvers.Request) []byte { return withoutSecrets(r.Args, r.Secrets) }
 
 // withoutSecrets removes secret members from arguments. Everything else keeps its bytes.
@@ -112,7 +113,7 @@ func collect(raw []byte, secrets []string, path string, found *[]secretValue) {
 	}
 }
 
-// maskedNote says on a card that values are masked, and who can see them.
+// maskedNote returns the note on a card that values are masked, and who can see them.
 func maskedNote(r approvers.Request) *RichText {
 	found := SecretsIn(r.Args, r.Secrets)
 	if len(found) == 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // messageEdit tells requesters that calls from a message that they have edited or deleted still wait unchanged, and
-// offers to withdraw them. It is removed when nothing waits.
+// offers to withdraw them. The message is removed when no such call waits.
 func (v View) messageEdit() Rendered {
 	p := new(BlockBuilder)
 	open := slices.DeleteFunc(slices.Clone(v.Calls), func(c view.Call) bool { return !waits(c) })
@@ -48,7 +48,7 @@ func (v View) withdraw(c view.Call, number string) slack.BlockElement {
 	return button(ActWithdraw, "Withdraw"+number, v.token(c.Request.ID), slack.StyleDefault).WithConfirm(again)
 }
 
-// since says on a card how the message that led to the call changed after the agent had read it. The arguments, which
+// since draws on a card how the message that led to the call changed after the agent had read it. The arguments, which
 // are signed, have not changed.
 func since(p *BlockBuilder, r approvers.Request) {
 	w := r.Facts.MessageEdit
@@ -58,6 +58,6 @@ func since(p *BlockBuilder, r approvers.Request) {
 		p.Para(Say("🗑️ ").Strong("Deleted since").Say(", ").At(w.At, DayTime).Say(". The call is as it was, and waits until it is decided or withdrawn."))
 	default:
 		p.Para(Say("✏️ ").Strong("Edited since").Say(", ").At(w.At, DayTime).Say(". The call was made from the words above; they now read:"))
-		p.quoted(Clip(Visible(maskSecrets(w.Text, r.Args, r.Secrets)), maxQuote/2)) // both must fit on the largest card
+		p.quoted(Clip(Visible(maskSecrets(w.Text, r.Args, r.Secrets)), maxQuote/2)) // the words before and after the edit must both fit on the largest card
 	}
 }

@@ -29,7 +29,7 @@ func Modal(title string, p *BlockBuilder) slack.ModalViewRequest {
 	}
 }
 
-// LoadingView is a modal's content until it is filled in.
+// LoadingView is a modal's content until the form replaces it.
 func LoadingView(id, form string) slack.ModalViewRequest {
 	v := plainModal(FormTitles[form], "One moment… If nothing appears here, close this and click again.")
 	v.ExternalID = ExternalID(id)
@@ -41,12 +41,12 @@ func RefusedForm(title, code string) slack.ModalViewRequest {
 	return plainModal(title, PlainWords(FormRefused(code)))
 }
 
-// FormRefused says that Slack refused to show a form, and with which error code.
+// FormRefused returns the notice that Slack refused to show a form, with Slack's error code.
 func FormRefused(code string) *RichText {
 	return Say("Slack refused to show this form (" + Visible(code) + "). Nothing was changed. Please tell the bot's operator, who finds the reason in the log.")
 }
 
-// plainModal is a modal with the one block that every workspace and client can show.
+// plainModal is a modal with a single block, of the kind that every workspace and client can show.
 func plainModal(title, text string) slack.ModalViewRequest {
 	return Modal(title, &BlockBuilder{Blocks: []slack.Block{slack.NewSectionBlock(plainText(text), nil, nil)}})
 }

@@ -69,7 +69,7 @@ func (v View) turn(p *BlockBuilder, r approvers.Request) {
 	p.Para(line.Say("."))
 }
 
-// lastJoined returns the role that escalation added last until a time.
+// lastJoined returns the last role that escalation had added by the given time.
 func lastJoined(r approvers.Request, until time.Time) (role string) {
 	for i, name := range r.Joined {
 		if i < len(r.JoinedAt) && !r.JoinedAt[i].After(until) {
@@ -186,7 +186,7 @@ func (v View) invitation(p *BlockBuilder, r approvers.Request, user string) {
 	p.Para(Say("↪️ This was handed on to you: ").Strong(what(r)))
 }
 
-// askedAgain says whether a person whose decision no longer counts is asked again, at this stage or a later one. It
+// askedAgain returns whether a person whose decision no longer counts is asked again, at this stage or a later one. It
 // knows a person's roles only from their decisions.
 func (v View) askedAgain(r approvers.Request, user string) string {
 	waits := v.waitsFor(r)
@@ -219,7 +219,7 @@ func stageOf(r approvers.Request, user string) int {
 	return -1
 }
 
-// problem says that a turn has stopped, with a button to try again.
+// problem draws the notice that a turn has stopped, with a button to try again.
 func (v View) problem() *BlockBuilder {
 	p := new(BlockBuilder)
 	if v.Turn.State != approvers.TurnStopped {

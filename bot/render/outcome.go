@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// aftermath says in a few words what happened after the decision on a request. Details… has the whole result.
+// aftermath describes in a few words what happened after the decision on a request. Details… has the whole result.
 func (v View) aftermath(r approvers.Request) *RichText {
 	switch {
 	case r.State == approvers.Approved && v.Pause.On:
@@ -27,7 +27,7 @@ func (v View) aftermath(r approvers.Request) *RichText {
 	return Say(" It was not run.")
 }
 
-// ran says in a few words how a run ended.
+// ran describes in a few words how a run ended.
 func (v View) ran(e approvers.Execution) *RichText {
 	switch {
 	case e.ReportedBy != "":
@@ -59,7 +59,7 @@ func resultLine(result string) *RichText {
 	return Say(": ").soft(Clip(OneLine(text), maxResultLine))
 }
 
-// reportedBy says what a person reported about a run whose outcome was unknown.
+// reportedBy returns what a person reported about a run whose outcome was unknown.
 func reportedBy(e approvers.Execution) *RichText {
 	found := "it happened"
 	if e.State == approvers.ExecutionFailed {
@@ -122,7 +122,7 @@ func (v View) unknown() Rendered {
 // found maps reports about a run with an unknown outcome to signs.
 var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "🏁", approvers.ExecutionFailed: "⚠️"}
 
-// lost says why the outcome of a run is unknown.
+// lost explains why the outcome of a run is unknown.
 func (v View) lost(e approvers.Execution) *RichText {
 	words := lossWords(e)
 	undone := ""
@@ -133,7 +133,7 @@ func (v View) lost(e approvers.Execution) *RichText {
 		Say(". It may have acted" + undone + ".")
 }
 
-// lossWords says what happened during a run whose outcome is unknown.
+// lossWords describes what happened during a run whose outcome is unknown.
 func lossWords(e approvers.Execution) string {
 	switch e.Loss {
 	case approvers.LossPaused:
@@ -148,7 +148,8 @@ func lossWords(e approvers.Execution) string {
 	return "the bot stopped while " + Name(e.Tool) + " was running"
 }
 
-// reportsWanted says whose report the agent waits for, and until when. It is empty if it does not wait any more.
+// reportsWanted names the people whose report the agent waits for, and the time until which it waits. It is empty if
+// the agent does not wait any more.
 func reportsWanted(v View) *RichText {
 	if v.Call.Outcome != "" || v.Later != nil {
 		return new(RichText)
@@ -179,7 +180,7 @@ func reportsWanted(v View) *RichText {
 	return line.Say(".")
 }
 
-// toldAlready says that the agent was told that the outcome is unknown.
+// toldAlready returns the note that the agent was told that the outcome is unknown.
 func toldAlready(v View) *RichText {
 	if v.Call.Outcome == "" || v.Later != nil {
 		return new(RichText)
@@ -199,7 +200,7 @@ func onceMoreToo(v View) *RichText {
 	return new(RichText)
 }
 
-// onceMore says who requested a call again, and the state of that request.
+// onceMore names the person who requested a call again, and describes the state of that request.
 func (v View) onceMore() *RichText {
 	if v.Later == nil {
 		return new(RichText)
@@ -217,8 +218,9 @@ func (v View) onceMore() *RichText {
 	return line
 }
 
-// findings says where to look, adds the buttons that report the outcome and the one that asks for the call again, and
-// says in a few words what each of them does. The confirmation dialogs say more.
+// findings draws what people need to report an unknown outcome: where to look, the buttons that report the outcome, and
+// the button that asks for the call again. A few words describe what each button does; the confirmation dialogs say
+// more.
 func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	value := v.token(e.ID)
 	does := func(label, words string) *RichText { return new(RichText).Strong(label).Say(" " + words) }
@@ -254,8 +256,8 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	}
 }
 
-// earlier says on the card of a repeated request that the call may have happened already, and what has been reported
-// about the earlier run.
+// earlier returns the warning on the card of a repeated request that the call may have happened already, with what has
+// been reported about the earlier run.
 func (v View) earlier(r approvers.Request) *RichText {
 	a := r.Retry
 	if a == nil {
@@ -286,8 +288,8 @@ func twice(r approvers.Request) string {
 	return "It may have happened already: if it did, it happens a second time."
 }
 
-// earlierLink returns the address of the question about the earlier run: beside this card, in a channel, or in the
-// thread.
+// earlierLink returns the address of the question about the earlier run. It prefers the question with the same
+// recipient as this card, then a question in a channel, then the question in the thread.
 func (v View) earlierLink() string {
 	link := ""
 	for _, o := range v.Earlier {
@@ -303,7 +305,7 @@ func (v View) earlierLink() string {
 	return link
 }
 
-// againInStep says in a step that a call is requested again.
+// againInStep returns the note in a step that a call is requested again.
 func againInStep(r *approvers.Request) *RichText {
 	if r == nil || r.Retry == nil {
 		return new(RichText)

@@ -170,7 +170,7 @@ func TestCardsThatAskAgain(t *testing.T) {
 	}
 }
 
-// At maximum size the messages are within Slack's limits.
+// Messages about an unknown outcome are within Slack's limits at maximum size.
 func TestLargestUnknown(t *testing.T) {
 	big := func(n int) string { return strings.Repeat("𝕏", n) }
 	s := unknownView(func(s *view.Model) {

@@ -11,7 +11,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// paused says that everything is paused, by whom, since when and why. It is empty if nothing is paused.
+// paused returns the note that everything is paused: by whom, since when and why. It is empty if nothing is paused.
 func (v View) paused() *RichText {
 	if !v.Pause.On {
 		return new(RichText)
@@ -23,7 +23,7 @@ func PausedBy(p settings.Pause) *RichText {
 	return Say("⏸️ ").Strong("Everything has been paused").Say(" by ").Person(p.By, "").Say(" since ").At(p.At, DayTime).reason(p.Reason, MaxNote)
 }
 
-// pausedHere says how a pause affects the waiting calls of a card or turn.
+// pausedHere describes how a pause affects the waiting calls of a card or turn.
 func (v View) pausedHere() *RichText {
 	if !v.Pause.On {
 		return new(RichText)
@@ -31,7 +31,7 @@ func (v View) pausedHere() *RichText {
 	return v.paused().Say(" You can still decide, but nothing runs until the pause ends. Deadlines do not change: an approved call that can't start in time expires.")
 }
 
-// held says that a pause delays a call that needs no further decision.
+// held returns the note that a pause delays a call that needs no further decision.
 func (v View) held(c view.Call) *RichText {
 	switch e := c.Execution; {
 	case e != nil && e.State == approvers.ExecutionExecuting && e.Effect == approvers.Unprotected:
@@ -44,7 +44,7 @@ func (v View) held(c view.Call) *RichText {
 	return Say("Not started, because everything is paused. It starts when the pause ends.")
 }
 
-// startsLater says when an approved call starts after the pause, and when it expires instead.
+// startsLater describes when an approved call starts after the pause, and when it expires instead.
 func (v View) startsLater(r approvers.Request) *RichText {
 	return Say("It starts when the pause ends. If that is after ").At(r.RunBy, DayTime).Say(", it expires and will not run.")
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// What a phone of 390×844 pixels shows of a message: heights in pixels, and how many characters a row takes, as in the
-// workspace of the demo. TestCardsFit looks at cards there.
+// Sizes of the parts of a message on a phone of 390×844 pixels: heights in pixels, and characters per row. They are
+// measured in the demo workspace, in which TestCardsFit checks cards.
 const (
 	maxPhoneHeight = 720
 
@@ -69,7 +69,7 @@ func rowsOf(text string, columns int) (n int) {
 	return n
 }
 
-// partsText returns a text about as long as people read it.
+// partsText returns a text that is about as long as the text that people see.
 func partsText(parts []slack.RichTextSectionElement) string {
 	var b strings.Builder
 	for _, part := range parts {

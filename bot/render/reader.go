@@ -61,8 +61,8 @@ func (r Reader) day(usual, american string) string {
 	return usual
 }
 
-// zoneName returns the common abbreviation of the zone at that time, such as CET. If the zone only has a numeric one,
-// it returns the zone's full name.
+// zoneName returns the common abbreviation of the zone at that time, such as CET. If the zone has only a numeric
+// abbreviation, it returns the zone's full name.
 func (r Reader) zoneName(t time.Time) string {
 	short, _ := t.In(r.Zone).Zone()
 	if short == "" || strings.ContainsAny(short[:1], "+-") {

@@ -52,7 +52,7 @@ func (v View) runProgress(c view.Call) (RunProgress, bool) {
 	return r, there
 }
 
-// running says that a call runs, and its reported progress.
+// running returns the note that a call runs, with the progress that it has reported.
 func (v View) running(c view.Call) *RichText {
 	p := Say("Running…")
 	if c.Execution.Tries > 1 {

@@ -45,8 +45,8 @@ func TestStepWithProgress(t *testing.T) {
 	}
 }
 
-// A drawing between two recorded versions has the buttons of the recorded one. Nothing is drawn after the state has
-// changed.
+// A drawing with progress, between two recorded versions, has the buttons of the version before it. Nothing is drawn
+// after the state has changed.
 func TestProgressKeepsTheButtons(t *testing.T) {
 	s, says := runningStep()
 	_, recorded, err := Draw(View{Model: s, WorkspaceURL: bottest.WorkspaceURL})

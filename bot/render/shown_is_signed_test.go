@@ -201,7 +201,7 @@ func shownAsStored(r approvers.Request) (whole bool, fault string) {
 }
 
 // For any text of a model or a person, people see what is signed and what would run. Nothing is hidden, and nothing is
-// cut without saying so. COUNTERSIGN_INPUTS=1000000 makes it long.
+// cut without a note. COUNTERSIGN_INPUTS=1000000 makes the test long.
 func TestShownIsSigned(t *testing.T) {
 	size := testkit.Size(t, "COUNTERSIGN_INPUTS", 1000)
 	seed := testkit.Seed(t)

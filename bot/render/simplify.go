@@ -12,7 +12,8 @@ import (
 )
 
 // A workspace or a client may lack kinds of blocks that the bot uses. A message that Slack refuses is therefore sent
-// again in a simpler form. It says the same, and keeps its buttons as long as Slack takes buttons.
+// again in a simpler form. The simpler form has the same content, and keeps the buttons as long as Slack accepts
+// buttons.
 
 // Simplicity is how much of a message's design is left out.
 type Simplicity int
@@ -68,8 +69,8 @@ func (m Message) Kinds() (kinds []string) {
 	return kinds
 }
 
-// noButtons replaces the names of the buttons in a message without blocks. One of the other texts follows: what people
-// can do instead.
+// noButtons replaces the names of the buttons in a message without blocks. One of the other texts follows it, and says
+// what people can do instead.
 const (
 	noButtons     = "\nSlack refuses the buttons of this message. "
 	insteadDecide = "Decide on my Home tab, or write /countersign pending."
@@ -86,7 +87,8 @@ func textOnly(m Message) Message {
 	return Message{Text: text + insteadOfButtons(m.Blocks)}
 }
 
-// insteadOfButtons says what people can do without the buttons of some blocks. It is empty if there is nothing to do.
+// insteadOfButtons returns what people can do without the buttons of some blocks. It is empty if there is nothing to
+// do.
 func insteadOfButtons(blocks []slack.Block) string {
 	var choices []string
 	instead := ""
@@ -204,7 +206,8 @@ func blockText(v any) string {
 	return ""
 }
 
-// elementText returns the text of the kinds whose text is not simply that of their elements.
+// elementText returns the text of an element whose text is more than the joined texts of its parts. It reports false
+// for other kinds.
 func elementText(kind string, v map[string]any) (string, bool) {
 	word := func(key string) string { s, _ := v[key].(string); return s }
 	switch kind {

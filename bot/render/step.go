@@ -164,7 +164,7 @@ func (v View) report(c view.Call) (string, *RichText) {
 	return sign, p.also(v.edited(c))
 }
 
-// decided says who allowed a call that needed approval.
+// decided names the person who allowed a call that needed approval.
 func (v View) decided(c view.Call) *RichText {
 	if c.Grant != nil {
 		return v.underGrant(*c.Grant, *c.Execution)

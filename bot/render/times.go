@@ -8,12 +8,12 @@ import (
 	"countersign/approvers"
 )
 
-// otherwise says what happens if nobody acts, and when.
+// otherwise describes what happens if nobody acts, and when.
 func (v View) otherwise(r approvers.Request) []*RichText {
 	return []*RichText{v.ifNobody(r, ""), v.standsStill(r)}
 }
 
-// ifNobody says what happens if nobody decides, in the order of the times. On a card with several calls, the sentence
+// ifNobody describes what happens if nobody decides, in chronological order. On a card with several calls, the sentence
 // about the deadline begins with which.
 func (v View) ifNobody(r approvers.Request, which string) *RichText {
 	line := Say("⏳ ")
@@ -27,12 +27,12 @@ func (v View) ifNobody(r approvers.Request, which string) *RichText {
 	return line.Strong(end).Say(" at ").At(r.ExpiresAt, deadlineFormat(r)).Say(since + unless(r) + ".")
 }
 
-// deadline says in one sentence what happens at the deadline of a request.
+// deadline describes in one sentence what happens at the deadline of a request.
 func (v View) deadline(r approvers.Request) *RichText {
 	return Say(v.silence(r)+" at ").At(r.ExpiresAt, deadlineFormat(r)).Say(unless(r) + ".")
 }
 
-// silence says what happens if nobody decides.
+// silence describes what happens if nobody decides.
 func (v View) silence(r approvers.Request) string {
 	if lead, up := v.afterSilence(r); up {
 		return "Goes to " + lead
@@ -47,10 +47,10 @@ func deadlineFormat(r approvers.Request) string {
 	return DayTime
 }
 
-// maxClock is the longest time after which a deadline is given without its day.
+// maxClock is a limit: a deadline that comes sooner than this after the request is shown without its day.
 const maxClock = 8 * time.Hour
 
-// unless says what has to happen before a deadline.
+// unless returns the condition that must be met before a deadline.
 func unless(r approvers.Request) string {
 	switch need := r.CurrentStage().Quorum - r.At(r.Stage); {
 	case r.At(r.Stage) == 0:
@@ -61,7 +61,8 @@ func unless(r approvers.Request) string {
 	return " unless one more agrees"
 }
 
-// roughly formats a duration in the largest unit of which it is at least three or a whole number.
+// roughly formats a duration in one unit, rounded. It takes the largest unit that fits at least three times into the
+// duration, or divides the duration without a remainder.
 func roughly(d time.Duration) string {
 	for _, unit := range []struct {
 		long time.Duration
@@ -114,8 +115,8 @@ func (v View) lead(r approvers.Request) string {
 	return v.title(told.Lead.Name) + " is asked too"
 }
 
-// standsStill says that the clock is stopped, because all approvers are outside their working hours. Otherwise it is
-// empty.
+// standsStill returns the note that the clock is stopped, because all approvers are outside their working hours.
+// Otherwise it is empty.
 func (v View) standsStill(r approvers.Request) *RichText {
 	var first approvers.Role
 	var opens time.Time

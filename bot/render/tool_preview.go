@@ -10,7 +10,7 @@ import (
 
 // A tool preview is text from others. It is shown below the policy's own sentence, quoted and with the tool's name.
 
-// says names the author of the preview.
+// says returns the words before a preview, which name its author.
 func says(f approvers.ToolPreview) *RichText {
 	switch {
 	case f.Dry:
@@ -42,7 +42,7 @@ func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 		return line
 	case f.Text != "" && !saidAbove(r):
 		text, more := previewSentence(*f)
-		if text == "" || text == OneLine(r.Preview) || f.No != "" && strings.Contains(text, OneLine(f.No)) { // the headline or the banner says it
+		if text == "" || text == OneLine(r.Preview) || f.No != "" && strings.Contains(text, OneLine(f.No)) { // the headline or the banner has the same text
 			return new(RichText)
 		}
 		if most < MaxNote {
@@ -69,8 +69,8 @@ func previewSaysNo(r approvers.Request) string {
 // currentMembers are the members of a preview that hold the values that the call would replace, by argument.
 var currentMembers = []string{"current", "before", "previous", "old"}
 
-// currentValues lays out the values that a call would replace, as a companion says. Those of masked arguments are left
-// out.
+// currentValues lays out the values that a call would replace, as reported by the companion tool that made the preview.
+// It leaves out the values of masked arguments.
 func currentValues(r approvers.Request) map[string]string {
 	out := map[string]string{}
 	f := r.ToolPreview
@@ -92,7 +92,8 @@ func currentValues(r approvers.Request) map[string]string {
 	return out
 }
 
-// previewFault says why a preview could not be made: the policy's, or a tool's. It is empty if nothing failed.
+// previewFault returns the reason why the policy's or the tool's preview could not be made. It is empty if nothing
+// failed.
 func previewFault(r approvers.Request) string {
 	switch f := r.ToolPreview; {
 	case r.PreviewFault != "":

@@ -115,7 +115,7 @@ func typedInput(r approvers.Request) slack.Block {
 	return textInput(FieldTyped, fmt.Sprintf("To approve, type %s: %s", what, Visible(value)), whyTyped(r), "", false, false)
 }
 
-// whyTyped says why a value must be typed.
+// whyTyped returns the reason why a value must be typed.
 func whyTyped(r approvers.Request) string {
 	why := []string{"Why:"}
 	if r.Plan.Risk >= approvers.Critical {
@@ -127,7 +127,8 @@ func whyTyped(r approvers.Request) string {
 	return strings.Join(why, " ")
 }
 
-// wantsTyping says on a card that approval requires a typed value, and why. Otherwise it is empty.
+// wantsTyping returns the note on a card that approval requires a typed value, and why. It is empty if no value is
+// required.
 func (v View) wantsTyping(r approvers.Request) *RichText {
 	if !r.WantsTyping() {
 		return new(RichText)

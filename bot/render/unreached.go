@@ -6,8 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// refusals puts Slack's reasons for refusing a message into words, for people and for the operator. A cause contains
-// one of the codes.
+// refusals puts Slack's reasons for refusing a message into words, for people and for the operator. An entry applies to
+// a cause that contains its code.
 var refusals = []struct{ code, words, mend string }{
 	{"missing_scope", "I lack a permission in Slack", "Add the scope on the app's page OAuth & Permissions, and reinstall the app"},
 	{"not_in_channel", "I am not in the channel for it", "Invite the app to the channel"},
@@ -17,7 +17,7 @@ var refusals = []struct{ code, words, mend string }{
 	{"user_disabled", "the accounts are deactivated", "The account is deactivated, so nobody can read it there"},
 }
 
-// refusedCard says why Slack did not deliver a card.
+// refusedCard returns the reason why Slack did not deliver a card.
 func refusedCard(cause string) string {
 	for _, r := range refusals {
 		if strings.Contains(cause, r.code) {
@@ -27,7 +27,7 @@ func refusedCard(cause string) string {
 	return "Slack refuses it"
 }
 
-// MendRefusal says what an operator can do if Slack refuses a message.
+// MendRefusal returns what an operator can do if Slack refuses a message.
 func MendRefusal(cause string) string {
 	for _, r := range refusals {
 		if strings.Contains(cause, r.code) {

@@ -32,7 +32,7 @@ func Clip(s string, n int) string {
 	return string([]rune(s)[:keep]) + fmt.Sprintf(" … (cut: %d more characters)", total-keep)
 }
 
-// clipMarked is Clip for mrkdwn: it does not cut mentions, dates, links or escapes.
+// clipMarked is Clip for mrkdwn: it does not cut in the middle of a mention, a date, a link or an escape.
 func clipMarked(s string, n int) string {
 	total := utf8.RuneCountInString(s)
 	if total <= n {

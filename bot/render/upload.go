@@ -38,7 +38,7 @@ func UploadOf(vm view.Model) Upload {
 func (u Upload) Body() ([]byte, error) {
 	raw, err := json.Marshal(map[string]any{"text": u.Comment, "file": u.Title, "bytes": len(u.Data)})
 	if err != nil {
-		return nil, fmt.Errorf("encode a file's name: %w", err)
+		return nil, fmt.Errorf("encode the record of a file: %w", err)
 	}
 	return raw, nil
 }

@@ -72,7 +72,7 @@ func (l *WaitingList) link(conv store.Conversation, messages []store.OutboxMessa
 	return ""
 }
 
-// UnreadNotes says that some items were not examined.
+// UnreadNotes returns the note that some items were not examined, if more is set.
 func (l *WaitingList) UnreadNotes(more bool) []*RichText {
 	if !more {
 		return nil

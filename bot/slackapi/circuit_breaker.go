@@ -22,13 +22,13 @@ type circuitBreaker struct {
 
 	mu       sync.Mutex
 	failures int       // consecutive calls without an answer
-	since    time.Time // time of the first of them
-	cause    error     // error of the last
+	since    time.Time // time of the first of these failures
+	cause    error     // error of the last of these failures
 	down     bool
 	watched  bool // watch sends the probes; otherwise the callers do
 	probing  bool
 	pause    time.Duration // between probes
-	next     time.Time     // when the next one is due
+	next     time.Time     // when the next probe is due
 }
 
 const (
@@ -108,7 +108,7 @@ func (c *circuitBreaker) failed(cause error) {
 	}
 	c.mu.Unlock()
 	if lost {
-		c.log.Error("Slack does not answer; messages wait until it does, and deadlines hold meanwhile", "error", cause)
+		c.log.Error("Slack does not answer; messages wait until it does, and deadlines are not extended", "error", cause)
 	}
 }
 

@@ -5,10 +5,11 @@
 //   - The size guard refuses messages and views that Slack would refuse because of their size.
 //   - The rate limiter applies Slack's limits and lets urgent calls go first. A caller states the purpose of its calls
 //     with WithCallPriority.
-//   - The circuit breaker stops calls while Slack does not answer, and tests until it does.
+//   - The circuit breaker stops calls while Slack does not answer, and tests whether it answers again.
 //
-// A call that may not be made now fails at once with an error that has the time of its next try (RetryDelay); nothing
-// is queued here. No call is repeated: the caller decides, after IsNotSent has told it whether the call had an effect.
+// A call that may not be made now fails immediately, with an error that has the time of the next try (RetryDelay);
+// nothing is queued here. No call is repeated: the caller decides. IsNotSent tells the caller whether a failed call
+// certainly had no effect.
 //
 // The package does not know requests, policies or the store. It must not log or return a token: errors quote Slack's
 // answers, and pass through internal/redact before they are logged or stored.

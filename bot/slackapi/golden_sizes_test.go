@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Slack accepts everything that has a golden file, as far as the local workspace knows Slack: each outbox message in
+// Slack accepts everything that has a golden file, as far as the local workspace imitates Slack: each outbox message in
 // each state, each modal, each Home tab.
 func TestSlackAcceptsGoldenFiles(t *testing.T) {
 	o := newSizeHarness(t)

@@ -117,7 +117,7 @@ func (p *callLimit) queued(now time.Time, e CallPriority) bool {
 	return !e.Retry && p.turns[e.Priority][0].After(now)
 }
 
-// turn gives a call that cannot be made now its turn, behind those that were put off before it.
+// turn assigns a time to a call that cannot be made now, after the times of the calls that were put off before.
 func (p *callLimit) turn(now time.Time, e CallPriority) time.Time {
 	spacing := 100 * time.Millisecond
 	if p.meter != nil {
@@ -158,7 +158,7 @@ func latest(a, b time.Time) time.Time {
 }
 
 const (
-	posting  = "chat.postMessage" // its limit is also one of each channel's
+	posting  = "chat.postMessage" // limited in the whole workspace, and in each channel
 	changing = "chat.update"
 )
 

@@ -2,7 +2,7 @@ package slackapi
 
 import "context"
 
-// Priority says which calls go first if Slack does not accept all of them at once.
+// Priority determines which calls go first when Slack's limits do not allow all of them now.
 type Priority int
 
 // The priorities. The default is PriorityNormal.
@@ -20,7 +20,7 @@ const (
 type CallPriority struct {
 	Priority     Priority
 	Retry        bool // the call was put off before, and its turn has come
-	WillChange   bool // the message that it posts will have to be updated: an update is reserved for it, or it is put off
+	WillChange   bool // the posted message will have to be updated: an update is reserved, or the call is put off
 	UsesReserved bool // the call is the update that was reserved when the message was posted
 	probe        bool // the call only tests whether Slack answers
 }

@@ -16,12 +16,12 @@ import (
 )
 
 // rateLimiter is the transport of every call to Slack's Web API. It applies Slack's limits and lets urgent calls go
-// first. After a refusal it makes no such call before the time that Slack named. A call that would wait longer than
-// patience is not made: it fails with the time of its next try. A call within the limits passes unchanged.
+// first. After a refusal it makes no call of the same kind before the time that Slack named. A call that would wait
+// longer than patience is not made: it fails with the time of its next try. A call within the limits passes unchanged.
 type rateLimiter struct {
 	next     http.RoundTripper
 	path     string // of the Web API, with its final slash
-	limited  bool   // the published limits apply from the start; otherwise each from the first refusal that shows it
+	limited  bool   // the published limits apply from the start; otherwise each applies after Slack has refused a call because of it
 	count    func(Call)
 	log      *slog.Logger
 	breaker  circuitBreaker
@@ -51,7 +51,7 @@ type Call struct {
 	Outcome CallOutcome
 }
 
-// CallOutcome says how a call ended.
+// CallOutcome is the way in which a call ended.
 type CallOutcome string
 
 // The outcomes of calls.
@@ -206,7 +206,7 @@ func (l *rateLimiter) take(method, channel string, e CallPriority) (time.Duratio
 // redrawAgain is the time to the next try of a message for which no update could be reserved.
 const redrawAgain = 5 * time.Second
 
-// creating lists the methods that make a message which may have to be updated.
+// creating lists the methods that create messages which may have to be updated.
 var creating = map[string]bool{posting: true, "chat.startStream": true}
 
 // scarce reports whether so many messages are being updated that chat.update should be avoided if there is an
@@ -270,7 +270,7 @@ func (l *rateLimiter) hold(method, channel string, wait time.Duration) {
 	if p.meter == nil { // Slack does apply its limits
 		p.meter = published(p.key)
 	}
-	if b, ok := p.meter.(*bucket); ok { // more of it was used than we counted
+	if b, ok := p.meter.(*bucket); ok { // Slack counted more calls than the bot did
 		b.paid = latest(b.paid, until.Add(time.Duration(b.burst-1)*b.every))
 	}
 	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)

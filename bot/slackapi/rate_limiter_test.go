@@ -26,7 +26,7 @@ type limiterHarness struct {
 	gov    *rateLimiter
 	log    *lockedBuffer
 	began  time.Time
-	answer func(c passed) (*http.Response, error) // nil: everything is well
+	answer func(c passed) (*http.Response, error) // nil: every call succeeds
 
 	mu     sync.Mutex
 	calls  []passed
@@ -148,7 +148,7 @@ func (g *limiterHarness) wantPutOff(err error, least, most time.Duration) {
 	}
 }
 
-// Calls within Slack's limits are made at once.
+// Calls within Slack's limits are made immediately.
 func TestNothingWaitsBelowTheLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -249,8 +249,8 @@ func TestSharesOfAMinute(t *testing.T) {
 	})
 }
 
-// After a refusal no such call is made before the time that Slack names. That applies to posts in the channel, and to
-// all posts once a second channel is refused, too.
+// After Slack refuses a post, nothing is posted in that channel before the time that Slack names. Once Slack refuses a
+// second channel too, nothing is posted in any channel.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, true)

@@ -17,8 +17,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// IsBlocksRefused reports whether an error says that Slack refused the blocks of a message or a view. It may accept the
-// same text in other blocks, or without any.
+// IsBlocksRefused reports whether an error says that Slack refused the blocks of a message or a view. Slack may accept
+// the same text in other blocks, or without blocks.
 func IsBlocksRefused(err error) bool {
 	var status slack.StatusCodeError
 	if errors.As(err, &status) {

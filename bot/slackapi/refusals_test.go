@@ -58,7 +58,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// An answer that is empty or a page is not Slack's; an interrupted one is not judged.
+// An empty answer or an HTML page does not have Slack's format. An interrupted answer is not judged.
 func TestNotJSON(t *testing.T) {
 	for body, fine := range map[string]bool{`{"ok":true}`: true, "\n {\"ok\":false}": true, "": false, "  ": false, "<html>": false, "ok": false, `[1]`: false} {
 		resp := response(http.StatusOK, body)

@@ -45,7 +45,7 @@ func (s *scopeReader) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // keep stores the scopes of an answer, and reports whether they differ from those of the previous answer. If the call
-// began before that of the previous answer, its scopes may be older, and are ignored.
+// began before the call of the previous answer, its scopes may be outdated, and are ignored.
 func (s *scopeReader) keep(granted []string, call int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// heldAnswers answers a call with scopes, at once or when hold is closed.
+// heldAnswers answers a call with scopes, immediately or when hold is closed.
 type heldAnswers struct{ begun, hold chan struct{} }
 
 func (a heldAnswers) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -220,7 +220,7 @@ func (g *sizeChecker) textObject(at, field string, o map[string]any) {
 		g.wrong(at, "is empty")
 	}
 	most := maxText
-	if m, ok := partSizes[field]["text"]; ok { // the items of fields are texts themselves
+	if m, ok := partSizes[field]["text"]; ok { // the items of "fields" are text objects themselves
 		most = m
 	}
 	g.text(at, text, most)

@@ -60,8 +60,8 @@ func feedback(side, key string, v any) arr {
 	return arr{obj{"type": "context_actions", "elements": arr{having(o, side, having(b, key, v))}}}
 }
 
-// messageCases make a message with n of something that Slack limits. They are keyed by the entry of the
-// limit.
+// messageCases make messages in which a part that Slack limits has the size n. The key of a case is the entry of the
+// limit in the tables of sizes.go.
 var messageCases = map[string]struct {
 	most int
 	make func(n int) arr

@@ -20,12 +20,12 @@ const (
 	// a warning.
 	farewell  = 30 * time.Second
 	maxFrame  = 16 << 20
-	maxAck    = 20 << 10 // Slack drops larger ones silently
+	maxAck    = 20 << 10 // Slack silently drops larger acknowledgements
 	socketBuf = 32 << 10 // holds most acknowledgements whole
 )
 
 // connection is one WebSocket to Slack. slack-go's own client is not used: when Slack asks for a replacement, it closes
-// the connection at once and loses frames in transit (docs/adr/0009-the-bot-reads-its-sockets-itself.md).
+// the connection immediately and loses frames in transit (docs/adr/0009-the-bot-reads-its-sockets-itself.md).
 type connection struct {
 	conn    *websocket.Conn
 	began   time.Time
@@ -99,7 +99,7 @@ func (c *connection) wasLeft() bool {
 	return c.leaving
 }
 
-// stop ends reading at once. What was read can still be acknowledged.
+// stop ends reading immediately. What was read can still be acknowledged.
 func (c *connection) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,8 +11,8 @@ type connections struct {
 	mu    sync.Mutex
 	up    [sockets]bool
 	hurry [sockets]func() // makes a connection that is backing off retry immediately
-	said  bool            // whether it has been reported that there is none
-	until time.Time       // when the last one that was up ended
+	said  bool            // whether it has been reported that no connection is up
+	until time.Time       // when the last connection ended
 }
 
 // set records whether a connection is up. first reports whether no other connection was up.
@@ -45,7 +45,7 @@ func (c *connections) any() bool {
 	return slices.Contains(c.up[:], true)
 }
 
-// none reports that no connection is up. It does so once, until there is one again.
+// none reports whether no connection is up and this has not been reported since a connection was up.
 func (c *connections) none() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

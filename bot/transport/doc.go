@@ -4,11 +4,11 @@
 //
 // It promises:
 //
-//   - A delivery is acknowledged only after Handler.Receive has returned without an error, which says that the delivery
-//     is durable. If Receive fails, the delivery is not acknowledged, and Slack sends events again.
+//   - A delivery is acknowledged only after Handler.Receive has returned without an error, which means that the
+//     delivery is durable. If Receive fails, the delivery is not acknowledged, and Slack sends events again.
 //   - Each delivery has a time of receipt of its own, in the order of arrival, on whichever connection it came.
 //   - Socket Mode calls Receive for the deliveries of one lane one after another, and for others in parallel. Requests
-//     over HTTP have no order among themselves; their times of receipt say which came first.
+//     over HTTP have no order among themselves; their times of receipt show which came first.
 //   - A socket that Slack wants replaced is read until Slack closes it. What was read from a socket is acknowledged
 //     through the same socket.
 //   - A request over HTTP is limited in time and size, and its signature is verified before anything in it is parsed. A

@@ -26,8 +26,7 @@ const (
 )
 
 // requestPaths are the paths of Slack's requests. The kind of a request is read from its signed body. EventsPath
-// accepts every kind, because many apps have one Request URL for all; the path of any other request must match its
-// kind.
+// accepts every kind, because many apps have one Request URL for all kinds. The other paths accept only their own kind.
 var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsPath}
 
 // Limits of requests. Slack gives up after 3 s. Unknown senders get no more time or space than the largest delivery
@@ -85,11 +84,11 @@ func (h *HTTP) Ready() error {
 }
 
 // Arriving returns an error if no request from Slack has come yet, or if requests were refused since Slack's last one.
-// A lack of requests may also mean that nothing happened.
+// That no request came may also mean that nothing happened in Slack.
 func (h *HTTP) Arriving() error { return h.senders.arriving() }
 
-// Listening says until when requests were accepted. A lack of requests may mean that nothing happened, or that they go
-// astray.
+// Listening returns until when requests were accepted. If no request came, either nothing happened in Slack, or the
+// requests did not reach the bot.
 func (h *HTTP) Listening() Listening {
 	l := Listening{Began: h.began.count(), Received: h.senders.lastVerified()}
 	if h.gate.opened() {
@@ -168,7 +167,7 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", typeJSON+"; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(body) // if Slack has gone, it redelivers events
+	_, _ = w.Write(body) // if Slack has closed the connection, it sends events again
 }
 
 // answer decides how to respond to a request. It trusts nothing in the request before the signature is verified.
@@ -194,7 +193,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	if err != nil {
 		return answer{status: unread(err)}
 	}
-	_, _ = verifier.Write(body) // a hash takes everything
+	_, _ = verifier.Write(body) // writing to a hash never fails
 	if err := verifier.Ensure(); err != nil {
 		return h.rejectUnsigned(err)
 	}
@@ -237,7 +236,7 @@ func (h *HTTP) rejectUnsigned(cause error) answer {
 	return answer{status: http.StatusUnauthorized}
 }
 
-// deliver receives a request. It acknowledges the request only when it is durable.
+// deliver receives a request. It acknowledges the request only when the delivery is durable.
 func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 	q, err := readRequest(media, body)
 	if err != nil {
@@ -245,7 +244,7 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 		return answer{status: http.StatusBadRequest}
 	}
 	if q.path != r.URL.Path && r.URL.Path != EventsPath {
-		h.Log.Error("Slack sent a request to the wrong place; change the Request URL in the app's settings", "path", r.URL.Path, "belongs to", q.path)
+		h.Log.Error("Slack sent a request to the wrong path; change the Request URL in the app's settings", "path", r.URL.Path, "belongs to", q.path)
 		return answer{status: http.StatusBadRequest}
 	}
 	if q.challenge != "" {
@@ -263,7 +262,7 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 		return answer{status: http.StatusServiceUnavailable}
 	}
 	defer h.gate.leave()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeWait) // also if Slack has closed the connection
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeWait) // even if Slack has closed the connection
 	defer cancel()
 	payload, err := h.receive(ctx, Delivery{Kind: q.kind, Payload: q.payload, ReceivedAt: h.clock.Next(h.Now())})
 	if err != nil {

@@ -60,7 +60,7 @@ func (q testRequest) send(h *HTTP) *httptest.ResponseRecorder {
 	return w
 }
 
-// Slack's requests are handed over as a socket would deliver them; others are not.
+// Slack's requests are handed over as a socket would deliver them; other requests are not handed over.
 func TestRequests(t *testing.T) {
 	with := func(q testRequest, change func(*testRequest)) testRequest {
 		change(&q)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// signatureLives is how long a signed request may be accepted after it was first seen: its timestamp may be five
-// minutes in the future, and five minutes old.
+// signatureLives is how long a signed request may be accepted after it was first seen: the timestamp may be five
+// minutes in the future at first, and is accepted until it is five minutes old.
 const signatureLives = 10 * time.Minute
 
 // requestName identifies a request by everything that its signature covers. The spelling of the signature itself does

@@ -15,11 +15,11 @@ type request struct {
 	kind      store.InboxKind
 	payload   []byte // JSON, as a socket would deliver it
 	challenge string // to be returned: Slack, or the doctor, verifies the URL
-	once      bool   // it has an effect, and Slack sends it only once
+	once      bool   // the request has an effect, and Slack sends it only once
 }
 
-// urlVerification is the type of a request that only asks for its challenge. Slack sends it to the URL for events; the
-// doctor sends it as an interaction and as a command too.
+// urlVerification is the type of a request that only asks the receiver to return its challenge. Slack sends it to the
+// URL for events; the doctor sends it as an interaction and as a command too.
 const urlVerification = "url_verification"
 
 // Challenge returns a request that a Request URL with the given path answers with value, and that changes nothing.

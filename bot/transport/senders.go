@@ -11,9 +11,9 @@ import (
 type senders struct {
 	mu       sync.Mutex
 	last     time.Time // time of the last request from Slack
-	refused  int       // requests with invalid signatures since then
-	why      string    // why the last of them was refused
-	unlogged int       // how many of them have not been logged
+	refused  int       // requests with invalid signatures since the last request from Slack
+	why      string    // why the last of these was refused
+	unlogged int       // number of refused requests that have not been logged
 	logged   time.Time
 }
 

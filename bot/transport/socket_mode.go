@@ -14,7 +14,7 @@ import (
 
 const (
 	sockets = 2 // one stays connected while Slack has the other replaced
-	// steady is the minimum lifetime of a connection that does not count as broken from the start.
+	// steady is a minimum lifetime: a connection that ends earlier counts as broken from the start.
 	steady            = time.Second
 	firstWait         = 100 * time.Millisecond // before the first retry; each wait is twice the previous one
 	longestRetryPause = 30 * time.Second
@@ -26,8 +26,8 @@ var errNotConnected = errors.New("no connection to Slack is up")
 // SocketModeOptions configure Socket Mode. All fields are required.
 type SocketModeOptions struct {
 	Options
-	// Address asks Slack for the address of a new socket. If its error has a method After, which returns a duration,
-	// the next try comes no earlier.
+	// Address asks Slack for the address of a new socket. If its error has a method After, which returns a duration, the
+	// next try waits at least that long.
 	Address func(context.Context) (string, error)
 	// Final reports whether an error of Address ends Run. Other errors are retried.
 	Final func(error) bool
@@ -60,7 +60,7 @@ func (s *SocketMode) Ready() error {
 // Arriving returns nil, because Slack delivers everything over an open connection.
 func (s *SocketMode) Arriving() error { return nil }
 
-// Listening says until when a connection was up.
+// Listening returns until when a connection was up.
 func (s *SocketMode) Listening() Listening {
 	l := Listening{Began: s.began.count()} // read first, so that the next call sees a connection that begins meanwhile
 	l.Open = s.up.lastUp(s.Now())
@@ -98,9 +98,9 @@ type reader struct {
 	ending  sync.WaitGroup // connections that are no longer read, until their last acknowledgement
 }
 
-// keep maintains connection n until ctx ends or Slack refuses for good. When Slack asks for a replacement, it opens the
-// new connection while it still reads the old one. It reopens a broken connection immediately. If that fails, it
-// retries with increasing pauses, and immediately once Slack is back.
+// keep maintains connection n until ctx ends or Slack refuses permanently. When Slack asks for a replacement, keep
+// opens the new connection while it still reads the old one. It reopens a broken connection immediately. If that fails,
+// it retries with increasing pauses, and immediately once Slack answers again.
 func (r *reader) keep(ctx context.Context, n int) error {
 	defer func() { r.up.set(n, false, r.Now()) }()
 	for wait := firstWait; ; {

@@ -113,7 +113,7 @@ func (k *fakeSocket) send(frame string) {
 	_ = k.conn.WriteMessage(websocket.TextMessage, []byte(frame))
 }
 
-// deliver sends an event, and waits until the transport has done everything that it can do at once.
+// deliver sends an event, and waits until the transport has done everything that it can do without waiting.
 func (s *fakeSlack) deliver(k *fakeSocket, envelope, payload string) {
 	k.send(fmt.Sprintf(`{"type":"events_api","envelope_id":%q,"payload":%s}`, envelope, payload))
 	synctest.Wait()
@@ -196,8 +196,8 @@ func TestLaneOrder(t *testing.T) {
 	})
 }
 
-// When Slack wants a connection replaced, a new one is opened at once, and the old one is read until Slack closes it,
-// or for half a minute.
+// When Slack wants a connection replaced, a new one is opened immediately, and the old one is read until Slack closes
+// it, or for half a minute.
 func TestReplacedConnection(t *testing.T) {
 	r := &recorder{}
 	inSocketMode(t, r, func(s *fakeSlack) {
@@ -271,8 +271,8 @@ type delayed struct{ error }
 
 func (delayed) After() time.Duration { return 20 * time.Second }
 
-// While Slack gives no address, the pauses between tries grow, and are at least as long as Slack says. Retry tries at
-// once. A final error ends Run.
+// While Slack gives no address, the pauses between tries grow, and are at least as long as Slack says. Retry makes it
+// try immediately. A final error ends Run.
 func TestNoAddress(t *testing.T) {
 	inSocketMode(t, &recorder{}, func(s *fakeSlack) {
 		one, two := s.socket(), s.socket()

@@ -20,8 +20,8 @@ type Delivery struct {
 type Handler interface {
 	// Lane names the deliveries that must be received one after another.
 	Lane(Delivery) string
-	// Receive makes a delivery durable. If it returns nil, the delivery is acknowledged, with answer as JSON if it is
-	// not nil. If it returns an error, the delivery is not acknowledged.
+	// Receive makes a delivery durable. If it returns nil, the delivery is acknowledged, with answer as JSON unless answer
+	// is nil. If it returns an error, the delivery is not acknowledged.
 	Receive(context.Context, Delivery) (answer any, err error)
 }
 
@@ -33,7 +33,7 @@ type Transport interface {
 	Ready() error
 	// Arriving returns an error if the transport is ready but, as far as it can tell, receives nothing from Slack.
 	Arriving() error
-	// Listening says until when Slack could deliver.
+	// Listening returns until when Slack could deliver.
 	Listening() Listening
 	// Retry reconnects to Slack immediately instead of at the next try. It is called when Slack answers again.
 	Retry()
@@ -55,11 +55,11 @@ func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error
 	return answer, err
 }
 
-// Listening says until when Slack could deliver. Times are zero before the first time.
+// Listening describes until when Slack could deliver. The times are zero if Slack never could.
 type Listening struct {
 	Open     time.Time // the last time at which deliveries were accepted
 	Received time.Time // everything that Slack sent before this time was received; for HTTP, the time of its last request
-	Began    int       // how often listening began: at the start, and after each gap. A delivery that could not be stored counts as one
+	Began    int       // how often listening began: at the start, and after each gap. A delivery that could not be stored counts as a gap
 }
 
 // interruptions counts how often a transport began to listen.

@@ -21,7 +21,7 @@ import (
 type probe struct {
 	name   string
 	ready  func(context.Context) error
-	notice bool // only shown: the bot stays ready
+	notice bool // an error is only shown: the bot stays ready
 }
 
 // admin serves the operator's address: /healthz reports that the process lives, /readyz that it can work, and /metrics
@@ -133,12 +133,12 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	return nil
 }
 
-// unusedConnections are a server's connections on which no request has arrived yet. http.Server.Shutdown waits for them
-// as if they had one.
+// unusedConnections are a server's connections on which no request has arrived yet. http.Server.Shutdown treats such
+// connections as busy, and waits for them.
 type unusedConnections struct {
 	mu     sync.Mutex
 	open   map[net.Conn]bool
-	closed bool // a new connection is closed at once
+	closed bool // a new connection is closed immediately
 }
 
 func (u *unusedConnections) note(c net.Conn, state http.ConnState) {

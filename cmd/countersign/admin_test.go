@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A server ends at once although a client has a connection that it has not used.
+// A server stops immediately, even if a client holds an unused connection.
 func TestUnusedConnectionDoesNotDelayTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -239,7 +239,7 @@ var auditPaceTask = task[time.Duration]{"audit pace", true, func(ctx context.Con
 	return printDecisionReport(ctx, w.out, w.store, ago(since))
 }}
 
-// ago returns the time d before now, or the zero time, which means from the start, for zero.
+// ago returns the time d before now. For zero it returns the zero time, which means from the start.
 func ago(d time.Duration) time.Time {
 	if d <= 0 {
 		return time.Time{}

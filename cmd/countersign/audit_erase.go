@@ -27,7 +27,8 @@ func auditEraseCommand() *cobra.Command {
 they were shown beside other requests. Who decided what, when and over which digest stays, and so do all hashes. It can't be undone, and is
 recorded with your name and the reason. The reason is kept, so don't repeat in it what has to be erased.
 
-Not erased are the conversation's messages and answers, which go with the conversation, Slack's own messages, and backups. docs/audit.md has the details.`,
+The following is not erased: the conversation's messages and answers (they are erased with the conversation), the messages in Slack, and backups.
+docs/audit.md has the details.`,
 		Example: `  countersign audit erase req_7ABCDEFGHIJK --reason "asked for by the customer"`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

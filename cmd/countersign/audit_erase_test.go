@@ -80,7 +80,7 @@ func TestAuditErase(t *testing.T) {
 		t.Errorf("that says\n%s", out.String())
 	}
 	out.Reset()
-	if err := verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{}); err != nil || !strings.Contains(out.String(), "more were erased, by records that say so") {
+	if err := verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{}); err != nil || !strings.Contains(out.String(), "more were erased, as the history records") {
 		t.Errorf("the history after it: %v\n%s", err, out.String())
 	}
 	if err := auditEraseTask.run(t.Context(), w, eraseOptions{"req_none", "x"}); cli.Code(err) != cli.ExitNo {

@@ -397,12 +397,12 @@ func TestEvidenceOfATamperedHistory(t *testing.T) {
 		by   altered
 		want string
 	}{
-		"records made again": {altered{chain: relinked}, "The proof fails that records"},
+		"records made again": {altered{chain: relinked}, "There is no proof that signed head"},
 		"another record of the history, made again with its entry": {altered{journal: func(e *approvers.JournalEntry) {
 			if e.Leaf == 0 {
 				e.Sum[3]++
 			}
-		}}, "The proof fails that records"},
+		}}, "There is no proof that signed head"},
 		"entries that are missing": {altered{journal: func(e *approvers.JournalEntry) {
 			if e.Chain == room.chain {
 				e.Chain = "req_other"
@@ -467,7 +467,7 @@ func TestEvidenceUnderADamagedHead(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)
 	page := room.page(headless{room}, room.key)
-	room.wants("a damaged head", page, true, "What is needed to check the seal is damaged: audit_heads, row 3: its checksum does not match.", "The chain is whole")
+	room.wants("a damaged head", page, true, "A row that is needed to check the seal is damaged: audit_heads, row 3: its checksum does not match.", "The chain is whole")
 	if strings.Contains(page, "has no signed heads") {
 		t.Error("the page says that the store has no heads")
 	}

@@ -18,12 +18,12 @@ import (
 	"countersign/store/bolt"
 )
 
-// verifyOptions say against which keys and heads the history is verified.
+// verifyOptions are the keys and the heads against which the history is verified.
 type verifyOptions struct {
 	Keys   []string   `json:"keys,omitempty"`   // the trusted public keys
-	Own    bool       `json:"own,omitempty"`    // they come from the key file, not from the operator
+	Own    bool       `json:"own,omitempty"`    // the keys come from the key file, not from the operator
 	Heads  []headText `json:"heads,omitempty"`  // the files with heads, concatenated in the input
-	Beside bool       `json:"beside,omitempty"` // they come from the bot's own file, not from the operator
+	Beside bool       `json:"beside,omitempty"` // the heads come from the bot's own file, not from the operator
 }
 
 // headText is a file with heads that are kept elsewhere.

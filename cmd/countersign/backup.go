@@ -27,7 +27,7 @@ func backupCommand() *cobra.Command {
 		Use:   "backup FILE",
 		Short: "A copy of the store as it is at one moment, while the bot runs",
 		Long: `Copies the store into FILE, which only its owner can read, while the bot works. FILE appears when it is complete and was checked like the store itself. With - the copy
-is written to standard output without a check, such as for another machine; restore checks it in any case.
+is written to standard output, for example for another machine, and is not checked; restore checks every copy.
 
 The store holds what people wrote and were shown. Keep its copies as safe as the store.`,
 		Example: `  countersign backup /var/backups/countersign-$(date +%F).db
@@ -44,8 +44,8 @@ type copier interface {
 	Copy(ctx context.Context, w io.Writer) (size int64, err error)
 }
 
-// slowBackup limits the wait for the reader of a copy to take the next piece. Until then the store can't reuse freed
-// space.
+// slowBackup limits how long a copy waits until its reader takes the next piece. The store can't reuse freed space
+// until the copy ends.
 const slowBackup = time.Minute
 
 // backupTask writes a copy of the store.
@@ -105,7 +105,8 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	return nil
 }
 
-// isTheBots names the bot's own file at a path, according to the environment; empty: it is not one.
+// isTheBots describes the file at a path if the bot itself uses that file, according to the environment. It returns ""
+// for any other file.
 func isTheBots(path string) string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"countersign/config/check"
 )
 
-// The introduction can be read to its end, on a laptop and on a phone, also while notes say that others got messages.
+// The introduction can be read to its end, on a laptop and on a phone, even while notifications report that other
+// people got messages.
 func TestBrowserIntroduction(t *testing.T) {
 	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)

@@ -19,8 +19,8 @@ const (
 // changing matches the times on a card, which differ in each run.
 var changing = regexp.MustCompile(`\d{1,2}:\d{2}( ?[AP]M)?|\b\d+ (second|minute|hour)s?\b|\b(today|tomorrow) at\b`)
 
-// TestPictureOfTheCard draws the card of README's picture in the demo. The picture is stale if the card says something
-// else than the text beside it. Pixels are not compared, because fonts differ. -update retakes the picture.
+// TestPictureOfTheCard draws the card of README's picture in the demo. The picture is stale if the card's text differs
+// from the recorded text. Pixels are not compared, because fonts differ. -update retakes the picture.
 func TestPictureOfTheCard(t *testing.T) {
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 	b.become("U0100", "C0001")

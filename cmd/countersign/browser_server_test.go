@@ -46,9 +46,9 @@ func readWalkthrough(t *testing.T) (w walkthrough) {
 	return w
 }
 
-// The walk-through of docs/tools.md: a server from npm is pinned, a call of it is asked for in the browser, waits, is
-// approved by the Team Lead, and the file is on the disk. npx would download the server; here the installed copy of the
-// same version is used.
+// The walk-through of docs/tools.md: a server from npm is pinned, and a call of its tool is asked for in the browser.
+// The call waits until the Team Lead approves it, and then the file is on the disk. npx would download the server; here
+// the installed copy of the same version is used.
 func TestBrowserServer(t *testing.T) {
 	_, tool := npm.Require(t, "a gated call of an MCP server from npm, in the browser, was")
 	modules := npm.Installed(t, tool, "../../agent/mcp/npmtest", "mcp-servers")

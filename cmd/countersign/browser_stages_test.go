@@ -7,7 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// typed is the field for the typed value of a critical call; reason is a form's text field.
+// typedField is the form's field for the typed value of a critical call. formOpen and formClosed are conditions for
+// until.
 const (
 	typedField = "[data-testid=modal][open] [data-testid=input][data-block-id=typed] input"
 	formOpen   = `document.querySelector("[data-testid=modal][open]") !== null`
@@ -32,9 +33,9 @@ func (b *browser) choosesPerson(name string) {
 	b.until(name+" is chosen", `(() => { const o = [...document.querySelectorAll("[data-testid=option]")].find(o => o.innerText.includes("`+name+`")); o?.click(); return o !== undefined; })()`)
 }
 
-// Two stages, one with a quorum of two, in a real browser. The only Team Lead hands the request on to a peer; a
-// director edits it after two approvals, which lapse; the stages begin again; the bot is down when the lead is due to
-// be told; then three people approve.
+// Two stages, one with a quorum of two, in a real browser. The only Team Lead hands the request on to a peer. After two
+// approvals a director edits the request: the approvals lapse, and the stages begin again. The bot is down at the time
+// at which the lead is due to be told. Then three people approve.
 func TestBrowserStages(t *testing.T) {
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
 		if err := s.policies.become("testdata/browser.yaml"); err != nil {

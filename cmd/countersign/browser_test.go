@@ -256,8 +256,8 @@ func TestBrowserPreview(t *testing.T) {
 	b.shot("preview-2-details")
 }
 
-// A pause in a real browser: the lead pauses everything while a call waits, everybody sees it, a call that is approved
-// meanwhile does not run, and it runs when another person with the permission ends the pause.
+// A pause in a real browser. The lead pauses everything while a call waits, and everybody sees the pause. The call is
+// approved during the pause, and does not run until another person with the permission ends the pause.
 func TestBrowserPause(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)

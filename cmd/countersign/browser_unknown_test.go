@@ -59,8 +59,8 @@ func (c *cutRefund) thread() {
 }
 
 // The bot is killed during a refund, four times. The approver and the requester are asked what happened, and each of
-// the four answers has its effect. A refund that is asked for again is a new request with its stage, and runs when the
-// Team Lead has approved it.
+// the four answers has its effect. A refund that is asked for again is a new request, and runs when the Team Lead has
+// approved that request.
 func TestBrowserUnknown(t *testing.T) {
 	k := newKillHarness(t, 1, string(demoPolicy), func(*killHarness) scriptedmodel.Responder { return scriptedmodel.Rules() })
 	goods := shop.New(time.Now)

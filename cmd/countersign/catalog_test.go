@@ -99,7 +99,7 @@ func pinShop(t testing.TB, policy string) {
 	}
 }
 
-// shopKnown lists the demo's tools as they are known while it does not run.
+// shopKnown lists the demo's tools as they are known while the demo does not run.
 func shopKnown(t testing.TB) *agent.Registry {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "countersign.yaml")

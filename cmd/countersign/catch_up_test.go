@@ -18,10 +18,10 @@ import (
 	"countersign/store"
 )
 
-// TestCatchUp has the bot down for ten minutes and for nine hours, over both transports, with Slack's retries and
-// without. Meanwhile people write in channels, threads and direct messages, edit and delete. When the bot is back,
-// every message is answered once: also if it is killed while it reads the histories, if retries come late, and if it
-// reads the same again after another start.
+// TestCatchUp stops the bot for ten minutes and for nine hours, over both transports, with Slack's retries and without.
+// Meanwhile people write in channels, threads and direct messages, edit and delete. When the bot is back, every message
+// is answered once, even if the bot is killed while it reads the histories, if retries come late, and if the bot reads
+// the same histories again after another start.
 //
 // The short version tries half of the combinations, in which any three of the four choices occur in every combination.
 // COUNTERSIGN_OUTAGES=2 tries all.
@@ -53,7 +53,7 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// setRetries says whether Slack sends unacknowledged events again.
+// setRetries sets whether Slack sends unacknowledged events again.
 func (b *synctestHarness) setRetries(on bool) {
 	b.Helper()
 	answer, err := b.client.Post("http://slack.test/faults", "application/json", strings.NewReader(fmt.Sprintf(`{"fault":"retries","on":%t}`, on)))
@@ -90,7 +90,7 @@ type catchUpTrial struct {
 	*synctestHarness
 	lasts time.Duration
 	words []string // that must be repeated once
-	nots  []string // that must never be
+	nots  []string // that must never be repeated
 }
 
 // writes posts a message as a person. If the message has a word after "say", the bot must repeat it once.
@@ -308,8 +308,8 @@ func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	})
 }
 
-// TestCatchUpOfANewStore: a message from before the first start of a store is not answered, in whatever way the bot reads
-// its channel. One that was written later, while the bot was down, is.
+// TestCatchUpOfANewStore: a message from before the first start of a store is not answered, in whatever way the bot
+// reads its channel. A message that was written later, while the bot was down, is answered.
 func TestCatchUpOfANewStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
 	inFakedTime(t, func(b *synctestHarness) {
@@ -501,8 +501,8 @@ func (b *synctestHarness) reminders(who string) (texts []string) {
 	return texts
 }
 
-// TestQuietRequests: over HTTP nothing arrives although Slack answers. The bot reads what was written after a while,
-// and reminds nobody.
+// TestQuietRequests: over HTTP nothing arrives although Slack answers the bot's calls. After a while the bot reads what
+// was written, and reminds nobody.
 func TestQuietRequests(t *testing.T) {
 	inFakedTime(t, func(b *synctestHarness) { b.http = true }, func(b *synctestHarness) {
 		b.says("patient waits")

@@ -38,7 +38,7 @@ type chaosRequest struct {
 	maybe    map[string]int // number of further records that there may be
 }
 
-// until is the time of its expiry.
+// until is the time at which the request expires.
 func (r *chaosRequest) until() time.Time { return r.opened.Add(5 * time.Minute) }
 
 // chaosAccount is an independent model of the product: the expected final state, computed from what arrived and when.
@@ -106,7 +106,7 @@ func (c *chaos) hear(a chaosAccount, m *chaosMessage, x chaosArrival) {
 	}
 }
 
-// reword records that a message was edited or deleted after it was read. While the request waits, its card says so.
+// reword records that a message was edited or deleted after it was read. While the request waits, its card shows that.
 func (a chaosAccount) reword(m *chaosMessage, at time.Time, w approvers.MessageEdit) {
 	if m.reworded != nil && (m.reworded.Deleted || !w.Deleted && w.Edit <= m.reworded.Edit) {
 		return
@@ -150,7 +150,7 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	}
 }
 
-// replaced reports whether the clicked message had been posted again elsewhere by then.
+// replaced reports whether the clicked message had been posted again before the click arrived.
 func (c *chaos) replaced(x chaosArrival) bool {
 	newer := false
 	for _, p := range c.placed[x.outboxID] {

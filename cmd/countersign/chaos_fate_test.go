@@ -11,17 +11,17 @@ import (
 	"countersign/internal/demo/workspace/delivery"
 )
 
-// chaosArrival is a delivery that arrived at the bot, or will at a time, as the model sees it.
+// chaosArrival is a delivery to the bot as the model sees it, with the time at which it arrives.
 type chaosArrival struct {
 	at time.Time
 
-	// About a message: it was written, it has a new text since an edit, or it is gone.
+	// The fields of an event about a message, which was written, edited or deleted.
 	message string // its ts
 	edit    string // Slack's ts of the edit
 	text    string
 	gone    bool
 
-	// About a click, or a form.
+	// The fields of a click or of a submitted form.
 	click    string // names it, however often it arrives
 	who      string
 	act      string // approve, reject (the form), open (the click before it), withdraw
@@ -33,7 +33,7 @@ type chaosArrival struct {
 // mishapCounts counts mishaps.
 type mishapCounts struct{ lost, late, twice, deaf, never int }
 
-// mishap draws the fate of an attempt to deliver something, and records when it arrives.
+// mishap draws the fate of an attempt to deliver something, and records when the delivery arrives.
 func (c *chaos) mishap(a delivery.Attempt) (m delivery.Mishap) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

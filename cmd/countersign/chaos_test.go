@@ -23,11 +23,11 @@ agents:
   support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// TestChaos delivers Slack's events twice, late by up to six minutes, out of order, by a retry, or never, while people
-// ask, edit, delete, write further messages, approve, reject and withdraw, an admin deletes cards, and the bot is
-// removed from the channel of the cards and invited again. The whole product runs in faked time: its sockets, its store
-// on the disk, its agent. The outcome of every message and every request is compared with an independent model that
-// knows only what arrived, and when.
+// TestChaos delivers Slack's events twice, late by up to six minutes, out of order, by a retry, or never. Meanwhile
+// people ask, edit, delete, write further messages, approve, reject and withdraw. An admin deletes cards, and the bot
+// is removed from the channel of the cards and invited again. The whole product runs in faked time: its sockets, its
+// store on the disk, its agent. The outcome of every message and every request is compared with an independent model
+// that knows only what arrived, and when.
 //
 // COUNTERSIGN_EVENTS sets the number of deliveries; COUNTERSIGN_SEED repeats a run as far as scheduling allows.
 func TestChaos(t *testing.T) {
@@ -125,8 +125,8 @@ func (c *chaos) somebody() {
 	}
 }
 
-// may fails the test for an error, unless people can meet it: the app did not respond, or the clicked message has
-// changed.
+// may fails the test for an error, unless people can get that error too: the app did not respond, or the clicked
+// message has changed.
 func (c *chaos) may(err error) {
 	switch code := workspaceclient.Code(err); {
 	case err == nil, code == "app_did_not_respond", code == "unknown_action", code == "message_not_found", code == "thread_not_found", code == "view_not_found":
@@ -209,7 +209,7 @@ func (c *chaos) presses(who string, m workspaceclient.Message, e workspaceclient
 	if !form {
 		return
 	}
-	for range 8 { // a form comes at once, or not at all
+	for range 8 { // a form comes immediately, or not at all
 		views, err := c.as(who).Views(c.ctx)
 		c.ok(err)
 		if len(views) > 0 && views[len(views)-1].Submit != nil {

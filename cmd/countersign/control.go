@@ -61,7 +61,7 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 		return errSkew
 	}
 	if !r.holds(c.Store) {
-		return cli.Misused("the bot that answers here holds another store, %s: set COUNTERSIGN_CONTROL to the socket of the one that holds %s", r.path, c.Store)
+		return cli.Misused("the bot that answers here holds another store, %s: set COUNTERSIGN_CONTROL to the socket of the bot that holds %s", r.path, c.Store)
 	}
 	if r.held != nil && !whileHeld[c.Task] {
 		return cli.CouldNot("the bot is held: %w", r.held.why)
@@ -81,8 +81,8 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 	return all[i].handle(ctx, w, c.Options)
 }
 
-// holds reports whether a path is that of the bot's store: it has the file that the bot has open, or had it before the
-// file was moved away.
+// holds reports whether a path is that of the bot's store. The file that the bot has open is at this path, or was there
+// before it was moved away.
 func (r *controlServer) holds(path string) bool {
 	s, ok := r.store.(interface{ Holds(path string) bool })
 	if !ok {

@@ -72,8 +72,8 @@ func (c commands) does(pattern string, args ...string) string {
 	return m[1]
 }
 
-// While Slack is down, the operator decides at the command line, and the call runs. When Slack is back the card says
-// so, and everybody concerned is told.
+// While Slack is down, the operator decides at the command line, and the call runs. When Slack is back, the card shows
+// the decision, and everybody concerned is told.
 func TestDecideWhileSlackIsDown(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "workspace.json")
@@ -190,8 +190,8 @@ func withSocket(t *testing.T) (*demoHarness, func(task string, options any, out 
 	}
 }
 
-// 64 operators act at once while people use the bot: all are served, and of those who decide the same call one
-// succeeds.
+// 64 operators act simultaneously while people use the bot. All are served; of those who decide the same call, exactly
+// one succeeds.
 func TestManyOperators(t *testing.T) {
 	t.Parallel()
 	h, ask := withSocket(t)

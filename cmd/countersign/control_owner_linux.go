@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// owners returns the owner of a file, who may run its bot.
+// owners returns the owner of the store's file: commands trust a bot that this user runs.
 func owners(path string) []int {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package main
 
-// owners is not needed where no bot can be asked.
+// owners is not needed on systems on which a bot has no control socket.
 func owners(string) []int { return nil }

@@ -201,7 +201,7 @@ func (c *crashes) rewrite() error {
 	return err
 }
 
-// complain logs once that recording failed, and stops it, so that it does not add to a full disk.
+// complain logs once that recording failed, and stops recording, so that the file does not grow on a full disk.
 func (c *crashes) complain(err error) {
 	c.log.Warn("work in progress can't be noted beside the store; until the next start, a turn that crashes the process is not stopped automatically", "file", c.path, "error", err)
 	if c.file != nil {

@@ -132,7 +132,7 @@ func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	switch {
 	case errors.Is(err, io.EOF) && answer == "":
-		return "", cli.Misused("there is nobody to ask: say which arguments you approve with --digest, as it is printed above")
+		return "", cli.Misused("there is nobody to ask: run the command again, with --digest and the digest that is printed above")
 	case err != nil && !errors.Is(err, io.EOF):
 		return "", cli.CouldNot("your answer can't be read: %w", err)
 	}

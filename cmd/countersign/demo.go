@@ -160,7 +160,7 @@ func demoSetup(st demoEnv, env config.Env, policies *policies, log *slog.Logger)
 func perform(ctx context.Context, s setup, st demoEnv, o demoOptions, out io.Writer) error {
 	s.storePath, s.audit = st.path, config.AuditBeside(st.path)
 	if l, err := openControl(config.ControlBeside(st.path), s.log); err != nil {
-		s.log.Warn("the operator's commands don't reach this demo: keep it elsewhere with --data", "why", err)
+		s.log.Warn("the operator's commands don't reach this demo: choose another directory with --data", "why", err)
 	} else if s.control = l; l != nil {
 		defer func() { _ = l.Close() }() // it is closed already, unless nothing was served
 	}

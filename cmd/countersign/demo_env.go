@@ -96,7 +96,7 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 // shopServer is the name of the sample shop as an MCP server.
 const shopServer = "shop"
 
-// shopPath is the path of its tools at the demo's address.
+// shopPath is the path of the shop's tools at the demo's address.
 const shopPath = "/shop/mcp"
 
 // shopCatalog configures a catalog with the tools of the sample shop, which are reached like those of any MCP server.

@@ -29,7 +29,8 @@ type demoHarness struct {
 // harnesses and tests in faked time use HTTP.
 func usualTransport() string { return os.Getenv("COUNTERSIGN_TRANSPORT") }
 
-// openDemoHarness starts everything on dir and stops it with the test. change may change the bot's configuration.
+// openDemoHarness starts everything with its files in dir, and stops it when the test ends. change may change the bot's
+// configuration.
 func openDemoHarness(t *testing.T, dir string, change func(*setup)) *demoHarness {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -98,7 +99,7 @@ func (h *demoHarness) watcher(user string) watcher {
 	return watcher{h.T, workspaceclient.Client{Base: h.base, User: user}}
 }
 
-// within limits how long one step of a test may take. Only a failure reaches it.
+// within limits how long one step of a test may take. Only a failure reaches the limit.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	t.Cleanup(cancel)

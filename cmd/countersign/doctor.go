@@ -27,9 +27,9 @@ func doctorCommand() *cobra.Command {
 missing, with the page of Slack's settings on which to mend it. It changes nothing, never prints a token, and works
 while serve runs. The model is asked one small question.
 
-Where Slack's requests come in over HTTP, --url has it ask at the bot's public address, as Slack does.
+If Slack's requests arrive over HTTP, --url makes it send requests to the bot's public address, as Slack does.
 
-Exit codes: 0 nothing is missing · 1 something is, or is wrong · 2 the environment or the policy can't be used, or
+Exit codes: 0 nothing is missing · 1 something is missing or wrong · 2 the environment or the policy can't be used, or
 Slack or the model refuses a token · 3 Slack, the model or the store can't be reached.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

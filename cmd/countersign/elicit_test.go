@@ -296,7 +296,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 	}
 }
 
-// Of sixteen answers at once, in any mix, exactly one counts.
+// Of sixteen simultaneous answers, in any mix, exactly one counts.
 func TestManyAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}

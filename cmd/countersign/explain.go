@@ -41,10 +41,10 @@ func explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Who would have to approve a call, and why",
-		Long: `Plans one call as the bot would, and prints step by step how it came to that: the tool's policy, the rules with what each says
-of these arguments, the approvers that were looked at, the stages, and what happens when nobody decides.
+		Long: `Plans one call as the bot would, and explains the plan step by step: the tool's policy, what each rule says of these
+arguments, the approvers that were considered, the stages, and what happens when nobody decides.
 
-With --observed it sums up instead what the observe mode saw: which calls would have run, and who would have been asked.
+With --observed it instead sums up what the observe mode saw: which calls would have run, and who would have been asked.
 
 Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its arguments are not valid · 2 wrong usage or policy.`,
 		Example: `  countersign explain --tool issue_refund --args '{"order_id":"ORD-123","amount":600}' --requester U0100`,
@@ -205,7 +205,7 @@ func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approv
 	}
 }
 
-// maskedWords says which arguments the policy masks, and who has to see them.
+// maskedWords describes which arguments the policy masks, and who has to see them.
 func maskedWords(t approvers.ToolPolicy) string {
 	switch {
 	case len(t.Secrets) == 0:

@@ -21,7 +21,7 @@ import (
 // diskFault is a way in which the disk fails under an open store.
 type diskFault struct {
 	call, errno string
-	at          string // which of them it has to be; empty: any
+	at          string // the pages of the call that fails; empty: any
 }
 
 // The pages of a store: the first two are meta pages; all others are data.
@@ -115,8 +115,8 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 	return at, true
 }
 
-// failedAt returns the pages of the failed call in strace's record: those that it should write, or those that were
-// written last before the sync. It returns false if no call failed.
+// failedAt returns the pages of the failed call in strace's record: the pages that a failed write was to write, or the
+// pages that were last written before a failed sync. It returns false if no call failed.
 func failedAt(c *killHarness, record string) (at string, failed bool) {
 	c.Helper()
 	var begun []string // calls that other threads had begun

@@ -12,8 +12,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// An answer that is too long for messages is uploaded as one file, even if calls fail; if Slack accepts no files, it is
-// posted.
+// An answer that is too long for messages is uploaded as one file, even if calls fail. If Slack accepts no files, the
+// whole answer is posted in messages.
 func TestLongAnswerIsAFile(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

@@ -94,7 +94,7 @@ func (l listeners) again() (listeners, error) {
 		}
 		opened, err := listen(one.what, one.setting, (*one.l).Addr().String())
 		if err != nil {
-			return l, fmt.Errorf("the loss was accepted; start the bot again: %w", err)
+			return l, fmt.Errorf("the loss was accepted, but the bot can't continue; start it again: %w", err)
 		}
 		*one.l = opened
 	}

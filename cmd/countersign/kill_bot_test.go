@@ -49,7 +49,8 @@ type killPoint struct {
 	Nth   int
 }
 
-// The points of the campaign's tools. The points of a transaction are before and after its commit.
+// The points at which a process can kill itself in a tool of the campaign. It can also do so before and after the
+// commit of a transaction.
 const (
 	toolCalled = "the tool is called and has not acted"
 	toolActed  = "the tool has acted and has not answered"

@@ -50,7 +50,7 @@ type killHarness struct {
 	dir     string
 	seed    uint64
 	wakeups map[string]chan struct{} // what the killer can wait for
-	// faulty says that errors in the bot's log are expected.
+	// faulty is set if errors in the bot's log are expected.
 	faulty  bool
 	refused atomic.Int64 // acts that were not acknowledged
 
@@ -227,8 +227,8 @@ func (c *killHarness) tail() string {
 	return string(said[max(0, len(said)-4000):])
 }
 
-// respond is the model: it asks for the tools that the last message names, with one step for each part between "then",
-// and answers when they have their results.
+// respond is the model. It asks for the tools that the last message names; the word "then" separates the message into
+// parts, with one step for each part. It answers when it has all results.
 func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	c.wake("model")
 	said, steps := "", 0

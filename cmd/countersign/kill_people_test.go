@@ -42,7 +42,7 @@ type deed struct {
 }
 
 const (
-	mostOpen   = 6 // conversations at once
+	mostOpen   = 6 // conversations at the same time
 	glance     = 40 * time.Millisecond
 	formOpens  = 1500 * time.Millisecond // a form that is not filled by then is not filled at all: the bot was killed
 	personTurn = 10 * time.Second        // bounds one act
@@ -130,7 +130,7 @@ func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]
 	return all, nil
 }
 
-// orders are Sam's requests: in one step or in two, with calls that run at once and calls that need approval.
+// orders are Sam's requests: in one step or in two, with calls that run immediately and calls that need approval.
 var orders = []string{"ask", "once", "act look", "ask once", "act ask then once", "look ask ask", "act then ask look", "once act"}
 
 func (c *killHarness) order(ctx context.Context, who workspaceclient.Client, n int) error {
@@ -157,8 +157,8 @@ func clickables(messages []workspaceclient.Message) []clickable {
 	return out
 }
 
-// act does what a button is for. An action that the bot does not acknowledge does not count and is no error: the bot
-// may be dead at the moment.
+// act does what a button is for. An action that the bot does not acknowledge does not count and is not an error: the
+// bot may be dead at the moment.
 func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t clickable, random *rand.Rand, left map[string]bool) {
 	ref, _, _ := strings.Cut(t.Value, " ")
 	switch t.ActionID {

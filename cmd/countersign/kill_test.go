@@ -61,7 +61,8 @@ func TestKills(t *testing.T) {
 const roundKills = 100
 
 // killRound is one round, from an empty store until everything is settled. With an odd seed the tools are those of an
-// MCP server: if the bot is killed during a run, it does not know whether the server does it, or has done it.
+// MCP server: if the bot is killed during a run, the next process does not know whether the server will act or has
+// acted.
 func killRound(t *testing.T, kills int, seed uint64) figures {
 	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
 	c.begin()
@@ -97,8 +98,8 @@ var campaignPoints = func() []string {
 	return points
 }()
 
-// recoveryPoints are the kills at the end of a round: while a tool runs, then while the next bot recovers from that,
-// then while the next one does, and so on.
+// recoveryPoints are the points of the kills at the end of a round: while a tool runs, then while the next bot recovers
+// from that kill, then while the bot after it recovers, and so on.
 var recoveryPoints = []string{
 	toolCalled, "Recover" + testkit.BeforeCommit, "Recover" + testkit.BehindCommit, "Claim" + testkit.BeforeCommit, "Claim" + testkit.BehindCommit, toolActed,
 	"Recover" + testkit.BehindCommit,

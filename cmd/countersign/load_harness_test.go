@@ -24,9 +24,9 @@ import (
 	"countersign/store"
 )
 
-// loadHarness is workspace, model and bot in this process, with one gated tool and the test's own policy and people.
-// The model asks for as many calls as a message says: "@Countersign 25 of X" gives 25 calls with the arguments X.0 to
-// X.24.
+// loadHarness is a workspace, a model and a bot in this process, with one gated tool and the test's own policy and
+// people. The model asks for as many calls as a message says: "@Countersign 25 of X" gives 25 calls with the arguments
+// X.0 to X.24.
 type loadHarness struct {
 	testing.TB
 	base     string
@@ -48,7 +48,7 @@ type loadConfig struct {
 
 const loadTool = "count"
 
-// openLoadHarness starts everything, and stops it with the test.
+// openLoadHarness starts everything, and stops it when the test ends.
 func openLoadHarness(tb testing.TB, c loadConfig) *loadHarness {
 	tb.Helper()
 	lasting := &http.Transport{MaxIdleConnsPerHost: 128}
@@ -202,7 +202,7 @@ func (h *loadHarness) cards(n int) []card {
 }
 
 // cardOf is the newest message with buttons that shows a request, alone or with others of its step; empty if there is
-// none. It is settled once Slack shows each of these messages in its current state.
+// none. settled is true if Slack shows each of these messages in its current state.
 func cardOf(r store.Reader, req approvers.Request) (m workspaceclient.Message, settled bool, err error) {
 	for _, ref := range []string{req.ID, req.Turn} {
 		messages, err := r.OutboxMessagesOf(ref)

@@ -54,7 +54,7 @@ type load struct {
 	roots   []string // of the threads
 }
 
-// heed records a call of the bot, and approves a card that it showed for the first time.
+// heed records a call of the bot. If the call shows a card for the first time, heed approves the card a while later.
 func (l *load) heed(c apiCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -220,7 +220,7 @@ func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	})
 }
 
-// another waits until the bot is killed, and lets a new process continue after something else has happened.
+// another waits until the bot is killed, calls first, and then lets a new process continue.
 func (j *jumps) another(first func()) {
 	<-j.death
 	j.ok(j.bot.end())
@@ -228,7 +228,7 @@ func (j *jumps) another(first func()) {
 	j.start()
 }
 
-// alive reports whether the bot was not killed; if it was, a new process continues.
+// alive reports whether the bot still runs. If the bot was killed, alive starts a new process, which continues.
 func (j *jumps) alive() bool {
 	select {
 	case <-j.death:

@@ -25,8 +25,8 @@ func manifestCommand() *cobra.Command {
 		Use:   "manifest",
 		Short: "Prints the app's manifest, to create or update the app in Slack",
 		Long: `Prints the Slack app manifest: the permissions that the bot needs and no others, the events that it receives, and
-where Slack's requests go. Create an app from it at https://api.slack.com/apps?new_app=1, From a manifest; an app
-that exists takes it on its page App Manifest. docs/install.md goes through it step by step.
+where Slack's requests go. Create an app from it at https://api.slack.com/apps?new_app=1, From a manifest; to
+update an existing app, paste it into the app's page App Manifest. docs/install.md describes each step.
 
 With --transport http it needs the public address at which Slack reaches the bot.`,
 		Example: `  countersign manifest
@@ -101,7 +101,7 @@ func (o manifestOptions) prompts() ([]approvers.Prompt, error) {
 
 // publicAddress returns an error if Slack can't send requests to the address.
 func publicAddress(address string) error {
-	const hint = "write the one at which Slack reaches the bot, such as --url https://bot.example.com"
+	const hint = "write the address at which Slack reaches the bot, such as --url https://bot.example.com"
 	if address == "" {
 		return cli.Misused("with --transport http Slack has to know the bot's public address: %s", hint)
 	}

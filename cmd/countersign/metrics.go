@@ -204,7 +204,7 @@ type toolMetrics struct{ *catalog.Catalog }
 var (
 	serverUp       = prometheus.NewDesc("countersign_server_up", "1 while an MCP server of the policy is connected.", []string{"server"}, nil)
 	serverTools    = prometheus.NewDesc("countersign_server_tools", "Tools that an MCP server offered when it was listed last.", []string{"server"}, nil)
-	serverRestarts = prometheus.NewDesc("countersign_server_restarts_total", "Connections to an MCP server after the first since the bot began or the server's entry in the policy changed.", []string{"server"}, nil)
+	serverRestarts = prometheus.NewDesc("countersign_server_restarts_total", "Connections to an MCP server after the first one. The count starts again when the bot starts or the server's entry in the policy changes.", []string{"server"}, nil)
 	serverCalls    = prometheus.NewDesc("countersign_server_calls_total", "Calls of tools of MCP servers: answered, failed, or unknown.", []string{"server", "outcome"}, nil)
 	toolsBlocked   = prometheus.NewDesc("countersign_tools_blocked", "Tools of a source that are not what the operator pinned.", []string{"source"}, nil)
 )

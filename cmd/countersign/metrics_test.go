@@ -136,8 +136,8 @@ func TestMetrics(t *testing.T) {
 	)
 }
 
-// Whether Slack answers is read at each scrape, each call of Slack is counted, and each rank has its own count of
-// waiting messages.
+// Each scrape reads whether Slack answers. Each call of Slack is counted, and each rank has its own count of waiting
+// messages.
 func TestMetricsOfSlack(t *testing.T) {
 	db := emptyStore(t)
 	m := newMetrics(db, metricsPolicy)

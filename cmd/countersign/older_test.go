@@ -98,8 +98,8 @@ func TestOldStoreIsHeld(t *testing.T) {
 	}
 }
 
-// A killed bot never leaves signed heads that its store lacks, whenever it is killed, so the next one starts. It is
-// killed twice, or COUNTERSIGN_HEAD_KILLS times.
+// A killed bot never leaves signed heads that its store lacks, whenever it is killed, so the next process starts. The
+// bot is killed twice, or COUNTERSIGN_HEAD_KILLS times.
 func TestKilledBotIsNotHeld(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)

@@ -45,12 +45,12 @@ func (b *synctestHarness) cut(s wireState) func() {
 }
 
 // TestOutages takes Slack down for ten minutes and for nine and a half hours, in each way, while some requests wait,
-// others are being made, and the answer to one post is lost. Deadlines that come meanwhile hold; people's clicks have
-// no effect; a new process may have to continue. When Slack is back, everything must be shown in its current state,
-// each message once and the most important first; expired requests can't be approved, and all others can.
+// others are being made, and the answer to one post is lost. Deadlines that pass meanwhile count; people's clicks have
+// no effect; in some cases a new process has to continue. When Slack is back, everything must be shown in its current
+// state, each message once and the most important first; expired requests can't be approved, and all others can.
 //
-// COUNTERSIGN_BACKLOG sets how many requests of each kind and answers wait to be shown when Slack is back (2). With
-// COUNTERSIGN_OUTAGES=2 every kind lasts for both times, instead of for ten minutes only.
+// COUNTERSIGN_BACKLOG sets how many requests of each kind, and how many answers, wait to be shown when Slack is back
+// (2). With COUNTERSIGN_OUTAGES=2 every kind of outage is tried with both durations, instead of with ten minutes only.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	both := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
@@ -264,9 +264,9 @@ func (o *outage) nothingLive() {
 	}
 }
 
-// order checks that the most important messages are shown within seconds, whatever else waits. Several for one channel
-// follow each other as fast as Slack accepts them there. A lead may be told of a request after Slack is back: that
-// message waits from then on.
+// order checks that the most important messages are shown within seconds, whatever else waits. Several such messages
+// for one channel follow each other as fast as Slack accepts them there. A message that tells a lead of a request may
+// be created after Slack is back; its time is then measured from its creation.
 func (o *outage) order() {
 	wanted, answers := map[string]time.Time{}, map[string]bool{}
 	for _, s := range o.outbox() {
@@ -317,7 +317,7 @@ func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	return made
 }
 
-// reminders checks that nobody is reminded of a finished request, nor more than once of another one.
+// reminders checks that nobody is reminded of a finished request, or more than once of the same waiting request.
 func (o *outage) reminders() {
 	states := map[string]approvers.State{}
 	for _, n := range o.names {

@@ -42,7 +42,7 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	if _, body := get(t, admin+"/metrics"); !strings.Contains(body, "\ncountersign_paused 1\n") {
 		t.Error("the metric does not say that everything is paused")
 	}
-	// A message in a new thread is answered with the pause, so the bot had enough time to start a run.
+	// When the bot has answered a message in a new thread by reporting the pause, it had enough time to start a run.
 	second := sam.says("#support", "", "@Countersign where is order ORD-124?")
 	sam.sees("#support", second, "Everything has been paused by", "wrong refunds")
 	sam.sees("#support", root, "It starts when the pause ends")
@@ -57,8 +57,8 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	}
 }
 
-// A tool that runs when a pause begins is cancelled at once. If it can't tell whether it acted, people are asked, even
-// during the pause.
+// A tool that runs when a pause begins is cancelled immediately. If the tool can't tell whether it acted, people are
+// asked, even during the pause.
 func TestPauseInterruptsATool(t *testing.T) {
 	running := make(chan struct{})
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {

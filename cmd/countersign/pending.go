@@ -31,7 +31,7 @@ func pendingCommand() *cobra.Command {
 		Long: `Lists what waits for a decision, what was approved and has not run, and runs with an unknown outcome. With the id of a request it shows the
 whole request, as a person who decides it at the command line has to see it. Characters that a terminal would hide or obey are written as ⟨…⟩.
 
-It works while the bot runs, and on the store of a bot that does not. docs/operate.md says what to do next.`,
+It works while the bot runs, and on the store of a stopped bot. docs/operate.md says what to do next.`,
 		Example: `  countersign pending req_7ABCDEFGHIJK`,
 		Args:    cli.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -300,10 +300,10 @@ func whereText(c store.Conversation) string {
 	return "the channel " + c.Channel
 }
 
-// onHomeTab says where a request without a card can be decided.
+// onHomeTab is the advice on where a request without a card can be decided.
 const onHomeTab = "people who may decide it find it on the app's Home tab"
 
-// cardTrouble describes the cards of a request that people can't see, and says whether they see any.
+// cardTrouble describes the cards of a request that people can't see, and adds a line if people see none of its cards.
 func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error) {
 	if req.State != approvers.Pending {
 		return nil, nil
@@ -413,7 +413,7 @@ func (r waitingCall) asker() string {
 	return strings.TrimSpace(r.AskerName + " (" + string(r.Asker) + ")")
 }
 
-// deadline says when the request ends without a decision, and how.
+// deadline describes when and how the request ends without a decision.
 func (p pending) deadline(r waitingCall) string {
 	left := r.Until.Sub(p.Now)
 	switch {
@@ -497,7 +497,7 @@ func (p pending) printWhole(out io.Writer, w waitingCall) {
 	}
 }
 
-// endText says when and why a request ended, and who ended it.
+// endText describes when and why a request ended, and who ended it.
 func endText(r approvers.Request) string {
 	text := cli.Moment(r.ClosedAt)
 	if r.ClosedBy != "" {

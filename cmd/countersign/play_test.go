@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// The built-in scenario: a call that runs at once, one with a preview that runs, one that is approved, one that is
-// rejected with an alternative. The transcript is the same over both transports.
+// The built-in scenario: a call that runs without approval, one with a preview that also runs, one that is approved,
+// and one that is rejected with an alternative. The transcript is the same over both transports.
 func TestPlayExercise(t *testing.T) {
 	t.Parallel()
 	for _, way := range []config.Transport{config.SocketMode, config.HTTPMode} {

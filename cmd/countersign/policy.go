@@ -72,8 +72,8 @@ func misconfigured(err error) error {
 	return err
 }
 
-// policies watches the policy file. A changed file comes into force without a restart, if it would be accepted at the
-// start; until then the previous policy stays.
+// policies watches the policy file. A changed file comes into force without a restart if the bot would accept it at a
+// start. Otherwise the previous policy stays in force.
 type policies struct {
 	tools  *catalog.Catalog // has the policy in force
 	log    *slog.Logger
@@ -175,7 +175,7 @@ func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 }
 
 // look reads the file and puts it into force if it is new and valid. whole means that the file is known to be complete.
-// Otherwise it has to be unchanged twice, because the first half of a file may be a valid policy too.
+// Otherwise two checks in a row must find the same content, because the first half of a file may be a valid policy too.
 func (ps *policies) look(whole bool) (changed bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

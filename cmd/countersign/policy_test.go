@@ -42,7 +42,7 @@ func write(t *testing.T, path string, data []byte) {
 }
 
 // A stricter policy applies to waiting requests: the card shows it, and a person who could approve alone no longer can.
-// A looser one does not.
+// A looser policy does not apply to them.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -148,7 +148,7 @@ func TestPolicyFileWatched(t *testing.T) {
 	}
 	write(t, path, demoPolicy)
 	if !ps.look(true) || ps.tools.Policy().Hash != first {
-		t.Error("asked to, it did not take the file up at once")
+		t.Error("asked to, it did not take the file up immediately")
 	}
 	write(t, pins.Beside(path), []byte("{"))
 	if _, err := openPolicies(path, tools, ps.log); cli.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), pins.FileName) {

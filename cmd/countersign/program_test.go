@@ -48,7 +48,8 @@ type program struct {
 	spoke chan struct{} // closed and replaced with each line
 }
 
-// launch starts the program in a directory, with only the given variables of ours in its environment.
+// launch starts the program in a directory. Of the variables that the program reads, its environment has only the given
+// ones.
 func launch(t *testing.T, dir string, env []string, args ...string) *program {
 	t.Helper()
 	path, err := built()

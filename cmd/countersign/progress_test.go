@@ -168,7 +168,7 @@ func TestProgressOfLiars(t *testing.T) {
 	})
 }
 
-// After a restart no progress is left, and the run that is tried again says so.
+// After a restart no progress is left, and the step says that the run is tried again.
 func TestProgressEndsWithTheProcess(t *testing.T) {
 	hold := make(chan struct{})
 	tool := agent.Tool{Name: "copy", Effect: approvers.Idempotent, Timeout: time.Hour, Run: func(ctx context.Context, in agent.Invocation) (string, error) {

@@ -61,7 +61,7 @@ func from(first, last int) (out []int) {
 	return out
 }
 
-// errNoButton says that a card has no such button, or no longer has it.
+// errNoButton is the error for a card that has no such button, or no longer has it.
 var errNoButton = errors.New("the card has no such button")
 
 // press lets a person press a button of a card, for one of its requests or for all of them. If the card was rendered

@@ -39,11 +39,11 @@ agents:
 const deciders = 16
 
 // TestRaces lets sixteen people act on one card at the same time, through the page's API, the sockets and the store:
-// all approve; some reject in a form; two of eight and then two of eight must agree; somebody revokes an approval; some
-// approve all calls of a card while others approve one of them. Each time there must be one outcome, and everybody else
-// must be told so. In the end every message must have been posted once, changed once for each change of the state, and
-// have no button; every person must have been told as often as they came too late; and the history must have a record
-// of each acknowledged click.
+// all approve; some reject in a form; two of eight must agree, then two of eight others; somebody revokes an approval;
+// some approve all calls of a card while others approve one of them. Each time there must be one outcome, and everybody
+// else must be told so. In the end every message must have been posted once, changed once for each change of the state,
+// and have no button; every person must have been told as often as they came too late; and the history must have a
+// record of each acknowledged click.
 //
 // It runs 10 races (5 with the race detector), or COUNTERSIGN_RACES, for at most COUNTERSIGN_RACE_MINUTES. The
 // workflow's own test runs ten times as many in the same time: approvers/workflow/race_test.go.
@@ -249,8 +249,7 @@ func (r *raceHarness) exact(ra *race, got map[string]int) error {
 	return r.ephemeralReplies(ra)
 }
 
-// byAll lists the clicks that decided: who, and on which version of a card. A click on Approve all decides all of its
-// calls.
+// byAll lists the clicks that decided: by whom, and when. A click on Approve all decides all calls of its card.
 func byAll(ra *race) map[string]bool {
 	out := map[string]bool{}
 	for _, q := range ra.requests {
@@ -281,7 +280,7 @@ func (r *raceHarness) ephemeralReplies(ra *race) error {
 }
 
 // nothingLeft waits until the bot has nothing to do, and counts all messages: each was posted once and then changed
-// once for each change of the state, and people who came too late were told as often. No button is left.
+// once for each change of the state, and people were told as often as they came too late. No button is left.
 func (r *raceHarness) nothingLeft() {
 	r.Helper()
 	r.quiet()

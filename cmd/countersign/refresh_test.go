@@ -12,9 +12,9 @@ import (
 )
 
 // TestRefreshedSockets lets people write messages and commands all the time while Slack replaces sockets, again and
-// again: one after the other, or all at once after a warning. Nobody may be told that the app did not respond, because
-// a new socket is there before the old one goes. Then all sockets close at once without a warning, or break. Every
-// message must be answered exactly once. In faked time.
+// again: one after the other, or all together after a warning. Nobody may be told that the app did not respond, because
+// a new socket is there before the old one goes. Then all sockets close together without a warning, or break. Every
+// message must be answered exactly once. The test runs in faked time.
 //
 // COUNTERSIGN_REFRESHES sets the number of replacements.
 func TestRefreshedSockets(t *testing.T) {
@@ -67,7 +67,7 @@ type refreshed struct {
 	typing               sync.WaitGroup
 }
 
-// talk lets people write until something was done n times, some seconds apart.
+// talk lets people write, and meanwhile calls a function a number of times, some seconds apart.
 func (c *refreshed) talk(times int, do func(n int)) {
 	for n := range times {
 		next := time.Now().Add(time.Duration(2000+c.rnd.IntN(20_000)) * time.Millisecond)

@@ -302,7 +302,7 @@ func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *re
 }
 
 // TestRefusedKindsAreRemembered: a kind of block that Slack refuses is left out from then on, also after a restart, and
-// tried again after a day. The log says it once, with Slack's reason.
+// tried again after a day. The log reports each refusal once, with Slack's reason.
 func TestRefusedKindsAreRemembered(t *testing.T) {
 	proxy := &refusingSlack{kindOf: func(string) store.OutboxKind { return "" }}
 	w := &refusedWorld{proxy: proxy}
@@ -352,7 +352,7 @@ func TestRefusedKindsAreRemembered(t *testing.T) {
 	})
 }
 
-// think is the model: that of synctestHarness, and more.
+// think is the model. It understands the words of synctestHarness's model, and more.
 func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" { // no two answers of a thread are the same
@@ -404,7 +404,7 @@ func (w *refusedWorld) decides(who approvers.Identity, n string, kind approvers.
 	}
 }
 
-// play has every kind of message shown, in two hours.
+// play makes the bot show every kind of message, within two hours.
 func (w *refusedWorld) play() {
 	began := time.Now()
 	wf := w.bot.workflow
@@ -540,7 +540,7 @@ func (w *refusedWorld) mustBeAsked(question, how string) {
 	}
 }
 
-// tries has sam, who may not, press Approve where there is such a button, and then ask what waits.
+// tries has sam, who may not approve, press Approve wherever there is such a button, and then ask what waits.
 func (w *refusedWorld) tries(n string) {
 	w.Helper()
 	messages, err := w.as("sam").Messages(w.ctx, "#support-approvals", "")
@@ -684,7 +684,7 @@ func isOver(r store.Reader, ref string) bool {
 }
 
 // live counts buttons on settled cards and closed questions. A card that can neither be changed nor deleted keeps its
-// buttons; the decided card is below it then, and its buttons do nothing.
+// buttons, which do nothing; the decided card is then posted below it.
 func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
 	fixed := slices.Contains(w.rule.methods, "chat.delete")
 	for _, m := range all {
@@ -707,7 +707,7 @@ func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
 	return n
 }
 
-// pressed presses a button that could not be taken away.
+// pressed presses a button that could not be taken away, and checks that nothing runs.
 func (w *refusedWorld) pressed(m workspaceclient.Message, e workspaceclient.Element) {
 	w.Helper()
 	runs := maps.Clone(w.runs)

@@ -31,7 +31,7 @@ type refusalRule struct {
 	unheard bool          // the calls are done, and their first answer is lost
 }
 
-// said is what the log has to contain if such an answer changed what people see.
+// said returns the words that the log must contain if such a refusal changed what people see.
 func (r refusalRule) said() string {
 	switch {
 	case r.code == "ratelimited", r.status == http.StatusTooManyRequests:

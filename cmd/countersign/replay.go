@@ -312,8 +312,9 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 	return x, err
 }
 
-// spoke returns the requesters of a call, the last one last, and the authors of the model's input. For a call without a
-// request the authors are not stored; then everybody who had written in the conversation before the turn counts as one.
+// spoke returns the requesters of a call, the most recent one last, and the authors of the model's input. For a call
+// without a request the authors are not stored: everybody who had written in the conversation before the turn counts as
+// an author.
 func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, authors []string, err error) {
 	messages, err := r.Messages(call.Conversation, 0)
 	if err != nil {

@@ -51,10 +51,10 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 		return err
 	}
 	if sameFile(path, env.Store.Path) {
-		return cli.Misused("%s is the store itself; name a backup of it. If it is a backup that was copied there by hand: countersign audit accept-loss", path)
+		return cli.Misused("%s is the store itself; name a backup of it. If a backup was copied there by hand, use countersign audit accept-loss", path)
 	}
 	if isMoved(ctx, env) {
-		return cli.CouldNot("nothing was restored: a bot is running that still holds the file which was at %s. Save that first, with countersign backup FILE, and stop the bot", env.Store.Path)
+		return cli.CouldNot("nothing was restored: a bot is running that still holds the file which was at %s. Save that file first, with countersign backup FILE, and stop the bot", env.Store.Path)
 	}
 	switch info, err := os.Stat(path); { // before opening: opening a pipe would block
 	case errors.Is(err, fs.ErrNotExist):

@@ -152,7 +152,7 @@ func (r *running) end() error {
 func (s setup) run(ctx context.Context, p parts) error {
 	watchDamage(s.store, s.log)
 	letGo := s.tools.Begin(ctx)
-	unsure := false // the store's content is unknown: the process ends at once
+	unsure := false // the store's content is unknown: the process ends immediately
 	defer func() {
 		if unsure {
 			go letGo()
@@ -165,7 +165,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			return nil // stopped before it started
 		}
 		if store.Refused(err) {
-			return cli.CouldNot("the bot can't begin: %w. Then start it again", err)
+			return cli.CouldNot("the bot can't start: %w. Correct that, and start the bot again", err)
 		}
 		return err
 	}

@@ -123,8 +123,9 @@ func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 	}
 }
 
-// The bot posts signed heads to a channel while people work. The heads that an auditor copies from it match the store,
-// and reveal that it was replaced: by an older store, or by one that was re-created with the same key.
+// The bot posts signed heads to a channel while people work. The heads that an auditor copies from the channel match
+// the store. They also reveal that the store was replaced by an older one, or by one that was re-created with the same
+// key.
 func TestHeadsInAChannel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

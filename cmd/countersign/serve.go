@@ -30,8 +30,8 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "The bot, in your Slack",
 		Long: `Runs the bot until it is stopped. Everything is set in the environment and the policy file; docs/environment.md lists
-the variables, and "countersign check" says what is wrong with them. A policy file that changes comes into force by
-itself, and at once on SIGHUP; one that can't be used is refused, and the policy before it stays.`,
+the variables, and "countersign check" says what is wrong with them. A changed policy file comes into force by
+itself, and immediately on SIGHUP; a file that can't be used is refused, and the previous policy stays in force.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
 	}
@@ -152,7 +152,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 	return s.run(ctx, p)
 }
 
-// gated lists the tools that wait for somebody with any arguments.
+// gated lists the tools whose calls wait for approval whatever their arguments are.
 func gated(p *approvers.Policy, tools *agent.Registry) []string {
 	var out []string
 	for _, tool := range tools.All() {

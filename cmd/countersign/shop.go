@@ -19,8 +19,8 @@ func shopCommand() *cobra.Command {
 		Use:   "shop",
 		Short: "The demo's sample shop as an MCP server, for trying the bot or any other MCP client with it",
 		Long: `Serves the tools of the sample shop to an MCP client: over standard input and output, or with --addr over streamable HTTP at /mcp, with a page
-at / that shows what the tools read and change. With --file the shop keeps its state there; it may be open in several processes at once.
-Without it nothing is kept.`,
+at / that shows what the tools read and change. With --file the shop keeps its state in that file, which several processes may
+have open at the same time. Without --file nothing is kept.`,
 		Example: `  countersign shop --file shop.json
   countersign shop --addr 127.0.0.1:8585`,
 		Args: cli.NoArgs,

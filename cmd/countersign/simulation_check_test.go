@@ -98,8 +98,8 @@ func (s *simulation) nothingIsLost(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// early reports whether a reply came before the message that it replies to: then it was a conversation among people,
-// and stays one, however often it is delivered.
+// early reports whether a reply was stored before the message that it replies to. For the bot such a reply is part of a
+// conversation among people, however often it is delivered.
 func (s *simulation) early(a acked) bool {
 	return a.said.root != a.said.ts && s.storedIn[a.name] < s.heardIn[a.said.root]
 }

@@ -107,7 +107,7 @@ func (g *gate) here() (looks, others []*waiter) {
 	return looks, others
 }
 
-// let lets one through.
+// let lets one goroutine through.
 func (g *gate) let(w *waiter, v lot) {
 	g.remove(w)
 	w.pass <- v

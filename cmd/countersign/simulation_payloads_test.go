@@ -106,7 +106,8 @@ func (s *simulation) read(d *parcel) (a acked, counts bool) {
 	return a, true
 }
 
-// consents records what a delivery approves, when it reaches the bot: from then on it may count, acknowledged or not.
+// consents records what a delivery approves, when the delivery reaches the bot. From then on the approval may count,
+// whether the delivery is acknowledged or not.
 func (s *simulation) consents(d *parcel) {
 	var p slackPayload
 	if d.kind != store.InboxInteraction || json.Unmarshal(d.payload, &p) != nil {
@@ -149,8 +150,8 @@ func (s *simulation) consentsByForm(p slackPayload) {
 	}
 }
 
-// around lists the blocks of the call that a button is about: those between the same dividers, and after the buttons of
-// the call before.
+// around lists the blocks of the call that a button is about. They lie between the same two dividers as the button, and
+// below the buttons of the previous call.
 func around(blocks []json.RawMessage, value string) (part []json.RawMessage) {
 	found := false
 	for _, b := range blocks {

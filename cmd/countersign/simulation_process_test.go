@@ -76,7 +76,7 @@ func (s *simulation) start() {
 	}()
 }
 
-// kill ends the process at once, wherever it is.
+// kill ends the process immediately, whatever it is doing.
 func (s *simulation) kill(why string) {
 	p := s.bot
 	s.kills++

@@ -30,8 +30,8 @@ func (s *simulation) quieten() {
 	}
 }
 
-// comeToRest continues until nothing is under way, and nothing is due at once or being retried; or, at the end, until
-// no deadline is left either. Nobody acts meanwhile.
+// comeToRest continues until nothing is under way, nothing is due within a second, and nothing is being retried. At the
+// end it continues until no deadline is left, either. Nobody acts meanwhile.
 func (s *simulation) comeToRest(atEnd bool) {
 	for range 50_000 {
 		s.settle()

@@ -14,8 +14,8 @@ import (
 	"countersign/internal/testkit"
 )
 
-// A simulation of the whole product: the real bot, agent, workflow and store, with people, a model, Slack, tools,
-// crashes and a clock that a seed determines.
+// A simulation of the whole product: the real bot, agent, workflow and store. A seed determines everything else:
+// people, the model, Slack, tools, crashes and the clock.
 //
 // Everything runs in a bubble of testing/synctest, where time passes when nothing else can happen. Every operation that
 // leaves the product waits at a gate: each commit, each call of Slack or the model, each tool. The scheduler lets one

@@ -115,7 +115,7 @@ func mustExist(path, heads string) error {
 	return nil
 }
 
-// compaction says when serve compacts the store at the start.
+// compaction has the conditions under which serve compacts the store at the start.
 type compaction struct {
 	file int64         // minimum size of the file in bytes
 	live int64         // maximum number of bytes in use: they are copied, which delays the start
@@ -145,7 +145,7 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 		}
 		room, known := cli.FreeSpace(filepath.Dir(path))
 		if used > c.live || known && room < uint64(used)+cli.DiskFull {
-			log.Warn("much of the store's file is free, but it is not compacted now, because the data is too large for a start, or the disk has no room for a second file. While the bot is stopped, countersign store compact does it",
+			log.Warn("much of the store's file is free, but it is not compacted now, because copying the data would delay the start too long, or the disk has no room for a second file. Compact it with countersign store compact while the bot is stopped",
 				"size", cli.Size(u.Size), "free", cli.Size(u.Free))
 			return errNotWorth
 		}
@@ -156,7 +156,7 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 	case err == nil:
 		log.Info("the store is compacted", "before", cli.Size(before), "after", cli.Size(after), "took", time.Since(began).Round(time.Millisecond).String())
 	case errors.Is(err, context.DeadlineExceeded):
-		log.Warn("the store is not compacted, as that takes too long for a start. While the bot is stopped, countersign store compact does it", "limit", c.long.String())
+		log.Warn("the store is not compacted, as that takes too long for a start. Compact it with countersign store compact while the bot is stopped", "limit", c.long.String())
 	case errors.Is(err, errNotWorth), errors.Is(err, context.Canceled), errors.Is(err, store.ErrLocked), errors.Is(err, fs.ErrNotExist):
 	default:
 		log.Warn("the store could not be compacted; it is unchanged", "cause", err)

@@ -106,7 +106,7 @@ func TestCompactAtStart(t *testing.T) {
 	}{
 		{"worth it", func(*compaction) {}, true, "the store is compacted, as at least half of its file is free"},
 		{"a small file", func(c *compaction) { c.file = 1 << 30 }, false, ""},
-		{"too much to write", func(c *compaction) { c.live = 1 }, false, "countersign store compact does it"},
+		{"too much to write", func(c *compaction) { c.live = 1 }, false, "Compact it with countersign store compact"},
 		{"takes too long", func(c *compaction) { c.long = time.Nanosecond }, false, "takes too long for a start"},
 	} {
 		path := hollowStore(t)

@@ -157,8 +157,8 @@ func undamaged(s store.Store) func(context.Context) error {
 	}
 }
 
-// unmended reports on /readyz which damage was repaired since the store was opened. It is only shown, because nothing
-// depends on it any more.
+// unmended reports on /readyz which damage was repaired since the store was opened. The bot stays ready, because
+// nothing depends on repaired damage.
 func unmended(s store.Store) func(context.Context) error {
 	return func(context.Context) error {
 		_, mended := store.DamageOf(s)

@@ -157,8 +157,8 @@ func (f *failingDisk) Update(ctx context.Context, fn func(store.Tx) error) error
 	return f.Store.Update(ctx, fn)
 }
 
-// A failed commit ends the process at once, even while a tool runs, because its answer could not be recorded. The next
-// process asks people for the outcome.
+// A failed commit ends the process immediately, even while a tool runs, because the tool's answer could not be
+// recorded. The next process asks people for the outcome.
 func TestFailedCommitWithToolUnderWay(t *testing.T) {
 	tool := agent.Tool{Name: "wire", Effect: approvers.Unprotected, Timeout: time.Hour, Run: func(ctx context.Context, _ agent.Invocation) (string, error) {
 		<-ctx.Done()
@@ -281,7 +281,7 @@ func TestFlippedQuorum(t *testing.T) {
 	}
 }
 
-// The same change with the right checksum is found with the history.
+// The same change, made with a valid checksum, is found by comparing the request with the history.
 func TestQuorumChangedBehindTheChecksum(t *testing.T) {
 	path := oneRequest(t, func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 0 })
 	verified, said, _ := toldOf(t, path)

@@ -56,7 +56,8 @@ type storm struct {
 	early   int // calls before the time that Slack asked for
 }
 
-// refuse refuses a kind of call for a while from time to time. b.mu is not held.
+// refuse sets the fate of a call: from time to time it begins to refuse a kind of call for a while. The caller does not
+// hold s.mu.
 func (s *storm) refuse(c apiCall) callFate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +146,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// heeded checks that after a refusal no such call came before the time that Slack asked for, and no post at all if two
-// channels were refused.
+// heeded checks that after a refusal no call of the same kind came before the time that Slack asked for, and no post at
+// all if two channels were refused.
 func (s *storm) heeded() {
 	type hold struct {
 		key         string

@@ -94,7 +94,7 @@ func (b *synctestHarness) card(n string) workspaceclient.Message {
 	return found
 }
 
-// approve clicks Approve on a message, for a request, and returns what the person was told at once.
+// approve clicks Approve on a message, for a request, and returns the error that the person got immediately.
 func (b *synctestHarness) approve(who, n string, m workspaceclient.Message) error {
 	b.Helper()
 	e, ok := buttonFor(m, "Approve", b.request(n).ID)

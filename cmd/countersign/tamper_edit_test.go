@@ -99,8 +99,8 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	return nil
 }
 
-// relink replaces a record by a forged one and links the later records of its chain to it. With leaves, the journal
-// follows.
+// relink replaces a record by a forged one and links the later records of its chain to it. With leaves, it also changes
+// their entries in the journal.
 func relink(rows map[string]map[string]string, key string, leaves bool) func(tx *bbolt.Tx) error {
 	var steps []func(tx *bbolt.Tx) error
 	parse := func(key string) approvers.AuditRecord {

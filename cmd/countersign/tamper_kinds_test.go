@@ -143,8 +143,8 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// cutsExcuse reports whether a cut of the journal at a size removes the record of an erasure or a pruning, so that the
-// gap that the record explains stays without it.
+// cutsExcuse reports whether a cut of the journal at a size removes the record of an erasure or a pruning, but leaves
+// the gap that this record explains.
 func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
 	for _, row := range rows["audit"] {
 		a, err := approvers.ParseAuditRecord([]byte(row[40:]))
@@ -204,9 +204,9 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 	return out
 }
 
-// Somebody with access to the file tampers with a real history in every way that we know. All of it must be found: by
-// the store itself and the trusted key, or, if the store looks as if it had been signed like that, by the heads that
-// are kept elsewhere.
+// Somebody with access to the file tampers with a real history in every way that we know. Each tampering must be found:
+// with the store itself and the trusted key, or, if the signatures in the store match the changed content, with the
+// heads that are kept elsewhere.
 func TestTampering(t *testing.T) {
 	t.Parallel()
 	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // of each kind

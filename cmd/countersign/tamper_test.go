@@ -174,8 +174,8 @@ type tampering struct {
 	kind string // flip, delete, reorder, truncate or replace
 	what string
 	do   func(tx *bbolt.Tx) error
-	// elsewhere says that only heads which are kept elsewhere reveal it: the store itself looks as if it had been signed
-	// like that.
+	// elsewhere is set if only heads that are kept elsewhere reveal the tampering, because the signatures in the store
+	// match the changed content.
 	elsewhere bool
 }
 

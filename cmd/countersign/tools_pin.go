@@ -31,13 +31,13 @@ func toolsPinCommand(o *toolsOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pin [NAME…]",
 		Short: "Lets new and changed tools be called, as they are now",
-		Long: `Asks the policy's servers what they offer, and lists what is new and what changed since it was pinned, with the changes. Once you have confirmed
-it, writes countersign.lock beside the policy: the definitions, with who pinned them. "countersign tools show NAME" prints a definition; for tools
-that you name here, new definitions are printed too. A running bot loads the file within seconds.
+		Long: `Asks the policy's servers what they offer, and lists what is new and what changed since it was pinned, with the changes. After your
+confirmation, the command writes countersign.lock beside the policy: the definitions, with who pinned them. A running bot loads the file within seconds.
+"countersign tools show NAME" prints a definition; for tools that you name here, new definitions are printed too.
 
 Pin what you have read: the words of a definition are what the model follows. A server that can't be reached keeps its pins, and none of its tools is pinned.
 
-Exit codes: 0 it is pinned, or nothing had to be · 1 you did not confirm · 2 wrong usage or policy · 3 a server can't be reached.`,
+Exit codes: 0 the tools are pinned, or nothing had to be pinned · 1 you did not confirm · 2 wrong usage or policy · 3 a server can't be reached.`,
 		Example: `  countersign tools pin files.read_file
   countersign tools pin --source files
   countersign tools pin --all --yes --prune`,
@@ -55,7 +55,7 @@ Exit codes: 0 it is pinned, or nothing had to be · 1 you did not confirm · 2 w
 	}
 	f := cmd.Flags()
 	f.BoolVar(&p.all, "all", false, "the tools of every source")
-	f.BoolVar(&p.yes, "yes", false, "pin without asking: somebody has read what is printed here before")
+	f.BoolVar(&p.yes, "yes", false, "pin without asking, when somebody has already read the definitions")
 	f.BoolVar(&p.prune, "prune", false, "also forget the pins of tools that are not offered any more, and of sources that the policy does not name")
 	return cmd
 }
@@ -216,7 +216,7 @@ func confirmPins(cmd *cobra.Command, changes, pruned int, yes bool) error {
 		return nil
 	}
 	if !atTerminal(cmd.InOrStdin()) {
-		return cli.Misused("nothing was pinned, because there is nobody to ask: read what is printed above, and run it with --yes")
+		return cli.Misused("nothing was pinned, because there is nobody to ask: read what is printed above, and run the command again with --yes")
 	}
 	return askToPin(cmd.InOrStdin(), cmd.OutOrStdout(), changes, pruned)
 }

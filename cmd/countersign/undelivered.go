@@ -108,7 +108,7 @@ func (l leftover) what() string {
 		of, cli.Moment(l.Since), l.Channel, l.TS, l.Cause))
 }
 
-// what says how many messages wait.
+// what describes how many messages wait, since when and why.
 func (d deferredMessages) what() string {
 	what := "1 message of a person waits, because Slack does not say who wrote it"
 	if d.Count > 1 {

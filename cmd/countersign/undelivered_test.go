@@ -93,7 +93,7 @@ func (b *synctestHarness) saysOf(ready string, lines ...string) {
 }
 
 // TestLeftoverCardsAreDeletedInTheEnd: a decided card that Slack neither changes nor deletes is deleted when Slack
-// allows it, also by another process. Until then its buttons do nothing, and the operator finds it.
+// allows it, also by another process. Until then its buttons do nothing, and the operator is told of it.
 func TestLeftoverCardsAreDeletedInTheEnd(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		b.says("plain 1")
@@ -182,7 +182,7 @@ func TestRefusedMessagesAreTold(t *testing.T) {
 }
 
 // TestMessagesWaitForTheirWriter: while Slack does not say who somebody is, their messages are kept and handled later,
-// in their order, also by another process. The writer is told, and the operator finds them.
+// in their order, also by another process. The writer and the operator are told.
 func TestMessagesWaitForTheirWriter(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		slack.refuses(func(method string, _ url.Values) string {

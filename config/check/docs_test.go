@@ -64,7 +64,7 @@ func TestTheExample(t *testing.T) {
 func TestTheLargeExample(t *testing.T) {
 	_, section, ok := strings.Cut(read(t, "../../docs/policy.md"), "## A large example")
 	if !ok {
-		t.Fatal("there is none")
+		t.Fatal("there is no large example")
 	}
 	f := parse(t, yamlBlock.FindStringSubmatch(section)[1])
 	if found := check.Run(f, nil); len(found) > 0 {

@@ -19,11 +19,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// shopTools are the registered tools for the policies with findings: those of the sample shop that the documentation's
-// policy names.
+// shopTools are the registered tools for the policies with findings: the sample shop's tools that the policy in the
+// documentation names.
 var shopTools = shopToolsNamed("apply_discount", "cancel_account", "delete_account", "issue_refund", "search_orders", "send_email", "update_shipping_address")
 
-// shopToolsNamed are the sample shop's tools of these names, or all.
+// shopToolsNamed returns the sample shop's tools with these names, or all its tools if no name is given.
 func shopToolsNamed(names ...string) []check.Tool {
 	var out []check.Tool
 	for _, t := range shop.New(time.Now).Tools() {
@@ -49,7 +49,7 @@ func golden(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("what is said differs from %s (-want +got; -update if it should):\n%s", path, diff)
+		t.Errorf("the output differs from %s (-want +got; run with -update if it should):\n%s", path, diff)
 	}
 }
 

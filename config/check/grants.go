@@ -39,7 +39,7 @@ func (c *checker) grants(t approvers.ToolPolicy) {
 	}
 }
 
-// ungrantable says why the outcome can't be granted, or "".
+// ungrantable returns the reason why the outcome can't be granted, or "".
 func ungrantable(o outcome) string {
 	switch {
 	case o.plan.Verdict == approvers.Refuse:
@@ -80,7 +80,7 @@ func (c *checker) grantArguments() {
 }
 
 func (c *checker) noArgument(at, tool, name string, names []string) {
-	hint := "there are none"
+	hint := "its schema lists none"
 	if len(names) > 0 {
 		hint = condition.SuggestionOr(yamldoc.DidYouMean(name, names), "its arguments are "+condition.ListNames(names))
 	}

@@ -44,8 +44,8 @@ func asked(tool, agent string) approvers.Call {
 	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }
 
-// matching returns the policy with this tool and only the given rules; all of them match. The code that decides at
-// run time combines them.
+// matching returns the policy with only this tool, which has only the given rules, changed so that they always match.
+// The code that decides at run time combines the rules.
 func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	p := *c.policy
 	p.Tools = nil

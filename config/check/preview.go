@@ -9,8 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// previews checks the tools that make previews. A companion tool has to be known, to only read, and to run without
-// asking. The argument of a dry run has to be one of the tool's.
+// previews checks the tools that make previews. A tool that makes the previews of another one must be known, must only
+// read, and must run without asking. The argument of a dry run must be one of the tool's arguments.
 func (c *checker) previews() {
 	for _, t := range c.policy.Tools {
 		switch by := t.Preview.By; {
@@ -118,7 +118,7 @@ func argumentsOf(schema json.RawMessage) []string {
 	return names
 }
 
-// neededBy lists the arguments that a schema asks for.
+// neededBy lists the arguments that a schema requires.
 func neededBy(schema json.RawMessage) []string {
 	var s struct {
 		Required []string `json:"required"`

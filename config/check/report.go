@@ -10,7 +10,7 @@ import (
 // Report says for each tool which calls run by themselves, which wait, and for whom.
 type Report struct {
 	Observe   bool        // nothing with effects runs at all
-	Usually   string      // how long calls wait where their gate says nothing else
+	Usually   string      // the default waiting times; the Notes of a gate name those that differ
 	Gates     []Gate      // calls that wait or are refused
 	Automatic []Automatic // tools with calls that run by themselves
 	Working   []Working   // approvers with working hours
@@ -26,7 +26,7 @@ type Gate struct {
 	Risk    approvers.Risk
 	Stages  []GateStage
 	Refused string   // why nobody can allow it; empty: the stages can
-	Notes   []string // times that are not the usual ones, grants, and whether it is only observed
+	Notes   []string // times that differ from Usually, grants, and whether the call is only observed
 }
 
 // GateStage is one level of approval.
@@ -50,11 +50,11 @@ type Automatic struct {
 	Risk    approvers.Risk
 	Limit   approvers.Limit // zero: none
 	Preview bool
-	Rules   bool // some calls wait, as a rule says
+	Rules   bool // some calls wait because of a rule
 	Observe bool // it is only observed: calls with effects are not run
 }
 
-// NewReport reports the tools of the policy, then those that are only registered, then any other.
+// NewReport reports the tools of the policy, then those that are only registered, and then, in one entry, all others.
 func NewReport(f *config.File, tools []Tool) Report {
 	c := &checker{file: f, policy: f.Policy, known: namesOf(tools)}
 	out := Report{

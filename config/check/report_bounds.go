@@ -15,10 +15,10 @@ import (
 func bounds(p *approvers.Policy) []string {
 	var out []string
 	if p.Caps.Requester.Count > 0 {
-		out = append(out, fmt.Sprintf("requests that one person causes: %s; beyond it each asks for a typed value", p.Caps.Requester))
+		out = append(out, fmt.Sprintf("requests that one person causes: %s; the approval of each further one needs a typed value", p.Caps.Requester))
 	}
 	if p.Caps.Approver > 0 {
-		out = append(out, fmt.Sprintf("open cards at one place: %d; further requests are queued, and ask for a typed value", p.Caps.Approver))
+		out = append(out, fmt.Sprintf("open cards at one place: %d; further requests are queued, and their approval needs a typed value", p.Caps.Approver))
 	}
 	if text := budgetText(p.Budgets); text != "" {
 		out = append(out, "one person and day (UTC): "+text)
@@ -53,7 +53,7 @@ func workingHours(p *approvers.Policy) []Working {
 	return out
 }
 
-// hoursText says when a role works: mon-fri 09:00-17:00 Europe/Berlin.
+// hoursText describes when a role works: mon-fri 09:00-17:00 Europe/Berlin.
 func hoursText(h *approvers.Hours) string {
 	var days []string
 	for i := range config.Weekdays { // a week begins on Monday
@@ -79,9 +79,9 @@ func hoursText(h *approvers.Hours) string {
 		text += fmt.Sprintf(", but not on %d holidays", n)
 	}
 	if h.Outside == approvers.OutsideEscalates {
-		return text + "; outside of it the lead is told at once"
+		return text + "; outside of these hours the lead is told immediately"
 	}
-	return text + "; outside of it the clocks stand still"
+	return text + "; outside of these hours no waiting time passes"
 }
 
 func clockText(d time.Duration) string {

@@ -9,11 +9,11 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// toldPart is the part of waitingText that says when leads are told.
+// toldPart is the index of the part of waitingText about when leads are told.
 const toldPart = 1
 
-// waitingText says how long a call waits and who is told meanwhile, in the parts in which tools may differ from the
-// defaults. A part may be empty.
+// waitingText describes how long a call waits and who is told meanwhile. The description has one part for each thing in
+// which a tool may differ from the defaults. A part may be empty.
 func waitingText(t approvers.ToolPolicy) []string {
 	reminded := ""
 	if t.RemindAfter > 0 && t.Reminders > 0 {
@@ -25,7 +25,7 @@ func waitingText(t approvers.ToolPolicy) []string {
 	}
 	silence := "silence rejects after " + yamldoc.FormatDuration(t.ExpiresAfter)
 	if t.OnExpiry == approvers.ExpiryEscalates {
-		silence = fmt.Sprintf("after %s of silence it goes up to the next lead, and is rejected where there is none", yamldoc.FormatDuration(t.ExpiresAfter))
+		silence = fmt.Sprintf("after %s of silence a call goes up to the next lead, or is rejected if there is none", yamldoc.FormatDuration(t.ExpiresAfter))
 	}
 	return []string{reminded, told, silence, "an approved call starts within " + yamldoc.FormatDuration(t.RunWithin)}
 }
@@ -40,7 +40,7 @@ func often(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// usually says how long calls wait where a tool says nothing else.
+// usually describes the policy's default times; a tool's own settings may differ.
 func usually(d approvers.Defaults) string {
 	var said []string
 	for _, part := range waitingText(defaultTimes(d)) {
@@ -134,7 +134,7 @@ func stageTerms(s approvers.Stage) []string {
 	return out
 }
 
-// grantText says what may be granted.
+// grantText describes what may be granted.
 func grantText(g approvers.GrantTerms) string {
 	text := fmt.Sprintf("can be granted for up to %s within %s", yamldoc.Count(g.Uses, "call"), yamldoc.FormatDuration(g.Within))
 	if len(g.AtMost) > 0 {

@@ -80,7 +80,8 @@ func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool)
 	return known && len(unfit) < len(s.Roles())
 }
 
-// ceilings warns about roles of an outcome's last stage whose ceiling is too low for it, while another's suffices.
+// ceilings warns about roles of an outcome's last stage whose max_risk is below the outcome's risk, if another role of
+// that stage may still approve it.
 func (c *checker) ceilings(o outcome) {
 	last := o.plan.Stages[len(o.plan.Stages)-1]
 	at := c.stagePath(o, last)
@@ -121,7 +122,7 @@ func (c *checker) stagePeople(at string, s approvers.Stage) bool {
 	case s.Rejects > people:
 		c.wrong(at+".rejects", fmt.Sprintf("asks for %d rejections, and %s has %d, so nobody could ever reject it", s.Rejects, title, people), "lower rejects, or add members")
 	case s.Rejects > enough:
-		c.warn(at+".rejects", fmt.Sprintf("after %s the quorum of %d can't be reached any more, and it would still wait: %s has %d", yamldoc.Count(enough, "rejection"), s.Quorum, title, people),
+		c.warn(at+".rejects", fmt.Sprintf("after %s the quorum of %d can't be reached any more, and the call would still wait: %s has %d", yamldoc.Count(enough, "rejection"), s.Quorum, title, people),
 			fmt.Sprintf("write rejects: %d, or add members", enough))
 	}
 	return true

@@ -17,7 +17,7 @@ func (c *checker) times(o outcome) {
 		leads := len(c.leadsAt(o, i))
 		goesUp = goesUp || leads > 0
 		if t.OnExpiry == approvers.ExpiryEscalates && leads > 0 {
-			continue // the deadline itself tells the lead, and starts again
+			continue // at the deadline the lead is told, and the time to wait starts again
 		}
 		if leads > 0 && t.EscalateAfter >= t.ExpiresAfter {
 			c.warnOnce(c.timeAt(o, s, "escalate_after", "expires_after"),

@@ -35,7 +35,7 @@ func (c *checker) offered(tool string) bool {
 	return slices.ContainsFunc(c.policy.Agents, func(a approvers.Agent) bool { return a.Offers(tool) })
 }
 
-// outcomesOf reports the outcomes that nobody can allow. One that only adds rules to such an outcome is left out.
+// outcomesOf reports the outcomes that nobody can allow. An outcome that only adds rules to a reported one is left out.
 func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []string) {
 	var refused [][]int
 	for _, o := range c.outcomes(tool, agent) {
@@ -87,7 +87,7 @@ func (c *checker) unnamedTools() {
 		strings.Join(names, ", "), first.plan.Risk, c.reason(first)), "add them to tools, or an approver with max_risk: "+first.plan.Risk.String()+` and can_approve: ["*"]`)
 }
 
-// reason says why an outcome is refused.
+// reason returns why an outcome is refused.
 func (c *checker) reason(o outcome) string {
 	if len(o.named()) > 0 {
 		return o.plan.Why[len(o.plan.Why)-1]
@@ -95,7 +95,7 @@ func (c *checker) reason(o outcome) string {
 	return fmt.Sprintf("no approver with a max_risk of %s or above has it in can_approve", o.plan.Risk)
 }
 
-// remedy says which approver comes nearest, and what it lacks.
+// remedy returns a hint: which approver comes nearest, and what it lacks.
 func (c *checker) remedy(o outcome) string {
 	if len(o.named()) > 0 {
 		return "change the stages, or the approvers that they name"

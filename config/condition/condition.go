@@ -68,7 +68,7 @@ func Read(v yamldoc.Value) (approvers.Condition, *Compiled) {
 	return compile(v, strings.TrimSpace(text), conditions)
 }
 
-// ReadPreview reads and compiles a condition on the content of a preview, which it can read as preview.
+// ReadPreview reads and compiles a condition that can also read the content of a preview, as the variable preview.
 func ReadPreview(v yamldoc.Value) approvers.Condition {
 	text, ok := v.Text("a condition such as preview.refundable < args.amount")
 	if !ok {

@@ -30,7 +30,7 @@ func (c *Compiled) CostProblems(arguments Shape) yamldoc.Problems {
 	at := c.checked.SourceInfo().GetStartLocation(heaviest(c.checked.Expr()).ID())
 	return yamldoc.Problems{c.value.ProblemAt(c.marks.At(c.text, at.Line(), at.Column()), yamldoc.Warning,
 		"the largest arguments that are accepted take it over "+limit+". It can't be evaluated then, and counts as matched",
-		"bound what it reads in the tool's schema, with maxLength or maxItems, or leave it if that is right")}
+		"limit what the condition reads, with maxLength or maxItems in the tool's schema, or keep it if it should match then")}
 }
 
 // heaviest returns the part of a condition that a cost warning points at: the first that iterates over a list or can

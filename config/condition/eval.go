@@ -16,7 +16,7 @@ import (
 const conditionCost = 100_000
 
 // program prepares a condition for evaluation. Counting takes longer than most conditions do, so a condition that can't
-// reach the limits, whatever the arguments, is evaluated without it.
+// reach the limits, whatever the arguments, is evaluated without counting.
 func program(env *cel.Env, compiled *cel.Ast) (cel.Program, error) {
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), zones}
 	if countsWork(env, compiled) {

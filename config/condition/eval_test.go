@@ -118,7 +118,7 @@ func TestUntracked(t *testing.T) {
 }
 
 // TestCostMatches checks that a rule whose condition takes too many steps counts as matched, so that the call waits,
-// and that it does not with smaller arguments.
+// and that the call does not wait with smaller arguments.
 func TestCostMatches(t *testing.T) {
 	p := parsed(t, "args.l.exists(x, args.l.exists(y, x + y < 0.0))")
 	many := make([]any, 2000)

@@ -24,8 +24,8 @@ func doubled(value, by string, n int) string {
 	return "[" + value + "]" + strings.Repeat(".map(x, "+by+")", n)
 }
 
-// hostileRules are conditions that took gigabytes, or minutes, over arguments of 60 KB. Nobody writes them on purpose,
-// but a hostile model can exploit a careless one.
+// hostileRules are conditions that took gigabytes, or minutes, over arguments of 60 KB. Nobody writes such a condition
+// on purpose, but a hostile model can exploit one that was written carelessly.
 var hostileRules = []string{
 	// work that was counted only after the steps
 	`args.note.split("").join(args.note) != ""`,
@@ -151,7 +151,7 @@ func allocated() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// TestHostileRulesChild is the process that tries them.
+// TestHostileRulesChild is the process that tries the rules.
 func TestHostileRulesChild(t *testing.T) {
 	if os.Getenv("HOSTILE_RULES") == "" {
 		t.Skip("TestHostileRules runs it in a process of its own")

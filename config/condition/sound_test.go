@@ -142,8 +142,8 @@ func (s sample) path(t *rapid.T, from string, schema map[string]any) string {
 
 var literals = []string{`"USD"`, `"x"`, `"vip"`, `""`, `5`, `2.5`, `2`, `true`, `null`, `now`, `["x"]`}
 
-// atom returns one condition on the arguments below a name. never is its result for operands of different kinds: "true"
-// or "false". It is empty if the evaluation then fails.
+// atom returns one condition on the arguments below a name. The second result is the condition's value for operands of
+// different kinds: "true" or "false", or empty if the evaluation then fails.
 func (s sample) atom(t *rapid.T, from string, schema map[string]any, depth int) (text, never string) {
 	return s.about(t, s.path(t, from, schema), from, schema, depth)
 }
@@ -181,8 +181,8 @@ func (s sample) about(t *rapid.T, p, from string, schema map[string]any, depth i
 	return rapid.SampledFrom(forms).Draw(t, "form")()
 }
 
-// loop is a question about the items of a list. The name is bound to the items of all lists of the schema in turn, so
-// that some fit.
+// loop returns a condition on the items of a list. It reads the fields of a definition of the schema that is drawn at
+// random, so that they fit the items in some cases.
 func (s sample) loop(t *rapid.T, over string, depth int) (text, never string) {
 	schema := s.root
 	if defs, ok := s.root["$defs"].(map[string]any); ok {
@@ -196,7 +196,7 @@ func (s sample) loop(t *rapid.T, over string, depth int) (text, never string) {
 	return rapid.SampledFrom([]string{over + ".exists(" + name + ", " + inner + ")", over + ".filter(" + name + ", " + inner + ").size() > 0"}).Draw(t, "macro"), "false"
 }
 
-// condition combines several questions.
+// condition combines several conditions.
 func (s sample) condition(t *rapid.T, depth int) string {
 	if depth == 0 || rapid.IntRange(0, 2).Draw(t, "simple") == 0 {
 		text, _ := s.atom(t, "args", s.root, 1)
@@ -286,7 +286,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// plainSchema has no alternatives, about which check could say nothing.
+// plainSchema has no alternatives, because check reports nothing about those.
 var plainSchema = json.RawMessage(`{
 	"type": "object", "required": ["amount", "to", "currency", "items", "address", "urgent"], "additionalProperties": false,
 	"properties": {

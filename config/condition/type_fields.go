@@ -50,7 +50,7 @@ func (t *typing) unknownArgument(a access) {
 		of, noun = t.tool, "argument"
 	}
 	names := a.of.shape.Names()
-	hint := "there are none"
+	hint := "the schema lists none"
 	switch {
 	case len(names) == 1:
 		hint = SuggestionOr(yamldoc.DidYouMean(a.field, names), "its only "+noun+" is "+names[0])
@@ -114,7 +114,7 @@ func (t *typing) unlike(at yamldoc.Mark, a, b term) {
 
 func (t term) named() bool { return t.name != "" || t.about != "" }
 
-// unlikeHint says how to write the literal b.
+// unlikeHint returns the hint on how to write the literal b.
 func unlikeHint(a, b term) string {
 	s, isText := b.literal.(types.String)
 	_, err := strconv.ParseFloat(string(s), 64)
@@ -185,7 +185,7 @@ func ListNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// containsHint says what to write instead of "in" for a value that is not a list.
+// containsHint returns the hint on what to write instead of "in" for a value that is not a list.
 func containsHint(left, in term) string {
 	if s, ok := left.literal.(types.String); ok && in.kinds == kindText && in.name != "" {
 		return fmt.Sprintf("write %s.contains(%q)", in.name, string(s))

@@ -45,7 +45,7 @@ func (t *typing) operandErrors(e ast.Expr, forms []*decls.OverloadDecl, operands
 	t.say(yamldoc.Error, t.place(e), name+" does not go with "+strings.Join(are, " and "), "write string(…) to make text of something, or double(…) to make a number of it")
 }
 
-// typeErrors says what one operand is, and what it has to be.
+// typeErrors returns the message about an operand of the wrong kind: what it is, and what it has to be.
 func typeErrors(function string, operand term, takes Kinds) (message, hint string) {
 	called := operand.called()
 	if operand.kinds == kindDecimal && takes&kindWhole != 0 {

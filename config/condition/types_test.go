@@ -96,7 +96,7 @@ func TestTypedConditions(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(text, got.String()); diff != "" {
-		t.Errorf("what is said differs (-want +got; -update if it should):\n%s", diff)
+		t.Errorf("the findings differ (-want +got; run with -update if they should):\n%s", diff)
 	}
 }
 

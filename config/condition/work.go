@@ -18,10 +18,10 @@ import (
 )
 
 // CEL counts the steps of an evaluation after each function, when the result already exists: a text of 60 KB joined
-// with itself at each character is 3.6 GB before anything is counted. So each function with more than a fixed amount of
-// input is paid for before the call, by the size of its input and its result. The content of a list or object is paid
-// for when it is made. So no value is larger than the whole budget, and traversing one, even for an error's text, takes
-// bounded time.
+// with itself at each character is 3.6 GB before anything is counted. So each function whose work is not fixed is paid
+// for before the call, by the size of its input and its result. The content of a list or object is paid for when it is
+// made. So no value is larger than the whole budget, and traversing a value, even for an error's text, takes bounded
+// time.
 
 // conditionWork limits the bytes that one evaluation may read and create: 64 times the largest arguments.
 const conditionWork = 4 << 20
@@ -42,7 +42,8 @@ const workName = "@work"
 // budget is the remaining work of one evaluation.
 type budget struct{ left int }
 
-// spend deducts n bytes of work, or ends the evaluation. Like CEL's own limit, the condition can't catch that.
+// spend deducts n bytes of work, or ends the evaluation if fewer are left. The condition can't catch this error, as it
+// can't catch that of CEL's own limit.
 func (b *budget) spend(n int) {
 	if b == nil {
 		return // a constant part, computed when the policy is read
@@ -114,7 +115,7 @@ func text(v ref.Val) string {
 // price spends the cost of a call: the bytes that the function will read and create.
 type price func(b *budget, args []ref.Val) error
 
-// linear is the price of functions that process their texts by character and whose result is no longer than these.
+// linear is the price of functions that process their texts by character and whose result is no longer than the texts.
 func linear(b *budget, args []ref.Val) error {
 	for _, a := range args {
 		b.spend(itemWork + runeWork*length(a))
@@ -290,7 +291,7 @@ func formatPrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// paid are the options under which a program pays for its work.
+// paid returns the options with which a program pays for its work.
 func paid(env *cel.Env) ([]cel.ProgramOption, error) {
 	bound := map[string]*functions.Overload{}
 	for _, f := range env.Functions() {
@@ -428,8 +429,8 @@ func invoke(f *functions.Overload, c interpreter.InterpretableCall, args []ref.V
 	return types.NewErrWithNodeID(c.ID(), "no such overload: %s", c.Function())
 }
 
-// match is a call with a literal regular expression. It is not an InterpretableCall, because CEL would replace one by
-// its own.
+// match is a call with a literal regular expression. It is not an InterpretableCall, because CEL would replace such a
+// call by its own implementation.
 type match struct{ call call }
 
 func (m match) ID() int64                                  { return m.call.ID() }
@@ -475,7 +476,7 @@ func mayGrow(e ast.Expr) bool {
 	return found
 }
 
-// growing is mayGrow for a single call.
+// growing is like mayGrow, for a single call.
 func growing(c ast.CallExpr) bool {
 	name := c.FunctionName()
 	args := c.Args()

@@ -18,8 +18,8 @@ const (
 	maxDiffSize = 250_000
 )
 
-// diff says in a few words how a new value differs from an old one: "12 Elm Street → 14 Oak Road", "3 lines added, 1
-// removed: …".
+// diff describes in a few words how a new value differs from an old one: "12 Elm Street → 14 Oak Road", "3 lines added,
+// 1 removed: …".
 func diff(was, is any) (string, error) {
 	text := change(was, is)
 	if utf8.RuneCountInString(text) > maxDiff {
@@ -81,7 +81,7 @@ func cut(text string, most int) string {
 
 func arrow(was, is any) string { return piece(was) + " → " + piece(is) }
 
-// numbers says by how much a number changes, exactly.
+// numbers describes by how much a number changes, exactly.
 func numbers(was, is decimal) string {
 	w, ok := new(big.Rat).SetString(was.String())
 	i, ok2 := new(big.Rat).SetString(is.String())

@@ -93,7 +93,7 @@ var (
 	location = regexp.MustCompile(`^template: preview:\d+(:\d+)?: (executing "preview" at <[^>]*>: )?`)
 )
 
-// previewFault says why there is no preview, for the approver.
+// previewFault returns the reason why there is no preview, for the approver.
 func previewFault(err error) error {
 	for _, own := range []error{errPreviewLong, errPreviewWork} {
 		if errors.Is(err, own) {

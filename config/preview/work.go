@@ -179,7 +179,7 @@ var errOneTemplate = errors.New("define, block and template can't be used in a p
 // loops instruments one template.
 type loops struct{ fault error }
 
-// begin inserts a call that spends the work of a list of parts before them.
+// begin inserts a call before a list of parts. The call spends the work of the parts.
 func (l *loops) begin(list *parse.ListNode) {
 	if list == nil {
 		return

@@ -42,8 +42,8 @@ func largestArgs() map[string]any {
 	}
 }
 
-// hostile are templates that would take minutes, or all memory, if their work were not counted. Nobody writes them on
-// purpose, but a hostile model can exploit a careless one.
+// hostile are templates that would take minutes, or all memory, if their work were not counted. Nobody writes such a
+// template on purpose, but a hostile model can exploit one that was written carelessly.
 var hostile = []string{
 	"{{range .items}}{{range $.items}}{{end}}{{end}}",
 	"{{range .items}}{{range $.items}}{{range $.items}}{{if eq . 11.0}}x{{end}}{{end}}{{end}}{{end}}",

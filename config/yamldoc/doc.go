@@ -4,7 +4,7 @@
 // file. The methods of Value and [Fields] read one value as the type that is needed, within its bounds. A value that
 // does not fit is reported to the value's [Document] as a [Problem], which has a line, a column, a message and a hint
 // on what to write instead; reading then continues, so that all problems are found together. Only a syntax error ends
-// it.
+// the reading.
 //
 // The reader is strict. A key that is given twice and a key that [Value.Fields] does not know are problems; aliases and
 // merges have bounds, so a small file never becomes a large value.

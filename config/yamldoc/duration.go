@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// maxDuration is the longest time that a policy may name. Nobody waits a year; it was meant to be something else.
+// maxDuration is the longest time that a policy may name. A longer one is probably a mistake: nobody waits a year.
 const maxDuration = 365 * 24 * time.Hour
 
 func (v Value) duration() (time.Duration, bool) { return v.DurationOr("") }

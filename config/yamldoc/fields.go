@@ -16,7 +16,7 @@ func (f Fields) Has(key string) bool {
 	return ok
 }
 
-// Readable reports whether all values could be parsed. One that could not may have taken in the keys that follow it.
+// Readable reports whether all values could be parsed. A value that could not may have swallowed the keys after it.
 func (f Fields) Readable() bool {
 	for _, v := range f {
 		if v.node == nil {

@@ -28,8 +28,8 @@ func (s Severity) String() string {
 
 // Problem is one mistake in what the operator wrote.
 type Problem struct {
-	Variable string // the environment variable, or
-	File     string // the policy file, with
+	Variable string // the environment variable that it is about; empty: it is about a file
+	File     string // the policy file that it is about
 	Line     int    // from 1; zero: the file as a whole
 	Column   int    // in characters, from 1
 	Message  string // what is wrong

@@ -39,7 +39,7 @@ func sizeName(n int) string {
 	return strconv.Itoa(n>>10) + "KB"
 }
 
-// fileTooLarge words the problem with a file of more than MaxFile bytes.
+// fileTooLarge returns the message and the hint about a file of more than MaxFile bytes.
 func fileTooLarge() (message, hint string) {
 	return fmt.Sprintf("is larger than %d KiB", MaxFile>>10), "a policy is a few pages of text: is this the right file?"
 }

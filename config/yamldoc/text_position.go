@@ -44,7 +44,7 @@ type follower struct {
 	doc *Document
 	Mark
 	quote  rune // 0: there are no quotation marks
-	indent int  // of a block's lines; 0: it is no block
+	indent int  // of a block's lines; 0: not a block
 }
 
 // begin goes to the text's first character.

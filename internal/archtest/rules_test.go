@@ -16,10 +16,11 @@ type source struct {
 	imports []string
 }
 
-// layers maps each package, including the packages below it, to its height. A package may import lower ones.
+// layers maps each package, including the packages below it, to its height. A package may import packages with a lower
+// height.
 var layers = map[string]int{
 	"approvers":                   0,
-	"agent/egress":                5, // the policy file's reader knows how an entry of allow is written
+	"agent/egress":                5, // low, because config parses the entries of the policy key allow with it
 	"store":                       10,
 	"store/record":                11, // the JSON of records, for every backend
 	"config/yamldoc":              10,
@@ -114,7 +115,7 @@ func (s source) fault(imported string) string {
 	case within(target, "approvers/workflow/invariants"):
 		return "the invariants between transactions are for tests"
 	case (target == "internal/redact" || target == "internal/visible") && (within(s.pkg, "bot") || within(s.pkg, "agent") || within(s.pkg, "approvers/audit")):
-		return "" // logs and other people's texts pass through this package
+		return "" // logs and other people's texts pass through these packages
 	case within(target, "internal") && !within(s.pkg, "cmd") && !within(s.pkg, "internal"):
 		return "the demo's parts are for cmd and tests"
 	case within(s.pkg, "internal") && !within(target, "internal"):

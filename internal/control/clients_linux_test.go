@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All clients are served, even if there are three times as many as tasks that may run at once.
+// All clients are served, even if there are three times as many as tasks that may run simultaneously.
 func TestManyClients(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, echo)
@@ -160,7 +160,7 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// Clients that connect and send nothing delay nobody. However many there are, a command is served at once, and the
+// Clients that connect and send nothing delay nobody. However many there are, a command is served immediately, and the
 // connections that have been silent for longest are dropped.
 func TestIdleClients(t *testing.T) {
 	const idle = 2000

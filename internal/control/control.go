@@ -22,25 +22,25 @@ import (
 
 // Errors of a client.
 var (
-	// ErrNobody says that no process listens on the socket.
+	// ErrNobody means that no process listens on the socket.
 	ErrNobody = errors.New("control: nobody listens")
-	// ErrLost says that the connection ended without an outcome.
+	// ErrLost means that the connection ended without an outcome.
 	ErrLost = errors.New("control: the connection ended before the outcome")
-	// ErrOutput says that the client could not write the task's output.
+	// ErrOutput means that the client could not write the task's output.
 	ErrOutput = errors.New("control: the output can't be written")
-	// ErrUntrusted says that the socket belongs to an untrusted user.
+	// ErrUntrusted means that the socket belongs to an untrusted user.
 	ErrUntrusted = errors.New("control: the socket belongs to an untrusted user")
-	// ErrForeign says that another program listens on the socket.
+	// ErrForeign means that another program listens on the socket.
 	ErrForeign = errors.New("control: another program listens")
 )
 
 // Errors of a socket.
 var (
-	// ErrLive says that another process already listens on the socket.
+	// ErrLive means that another process already listens on the socket.
 	ErrLive = errors.New("control: somebody listens already")
-	// ErrPath says that the path can't be used for a socket.
+	// ErrPath means that the path can't be used for a socket.
 	ErrPath = errors.New("control: this path can't be used for a socket")
-	// ErrUnsupported says that this system does not tell who connects to a socket.
+	// ErrUnsupported means that this system does not tell who connects to a socket.
 	ErrUnsupported = errors.New("control: this system does not say who connects to a Unix socket")
 )
 
@@ -72,7 +72,7 @@ const (
 	headerOptions   = "Countersign-Options"
 	pathPrefix      = "/tasks/"
 	maxHeader       = 64 << 10 // bytes, with the options
-	maxTasks        = 128      // running at once; further ones wait
+	maxTasks        = 128      // running simultaneously; further tasks wait
 	maxWaiting      = 512      // connections without a request yet
 	maxPath         = 107      // a Unix socket's address has 108 bytes on Linux, including the final zero
 	contentTypeBody = "application/octet-stream"

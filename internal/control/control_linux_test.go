@@ -24,7 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// otherUserEnv has the test binary be a client of the socket that it names.
+// otherUserEnv is the environment variable that makes the test binary a client of the socket that the variable names.
 const otherUserEnv = "CONTROL_TEST_OTHER_USER"
 
 func TestMain(m *testing.M) {
@@ -96,7 +96,7 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// The outcome follows the output, with its code and its text, however long.
+// The outcome, with a code and a text of any length, follows the output.
 func TestFailure(t *testing.T) {
 	path := socketPath(t)
 	long := strings.Repeat("line\n", 10_000)
@@ -193,7 +193,7 @@ func TestOneListens(t *testing.T) {
 		}
 		wg.Wait()
 		if len(live) != 1 {
-			t.Fatalf("%d listen at once", len(live))
+			t.Fatalf("%d listen simultaneously", len(live))
 		}
 		c, err := net.Dial("unix", path)
 		if err != nil {

@@ -28,7 +28,7 @@ type Listener struct {
 	waiting list.List // *conn without a request yet, oldest first
 }
 
-// Listen opens the socket at a path. Only its owner can connect. Closing the listener removes it.
+// Listen opens the socket at a path. Only its owner can connect. Closing the listener removes the socket.
 func Listen(path string) (*Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func removeDead(path string) error {
 	case errors.Is(err, unix.ECONNREFUSED):
 		return os.Remove(path)
 	}
-	return fmt.Errorf("%w on %s, or it belongs to somebody else (%w); choose another path", ErrLive, path, err)
+	return fmt.Errorf("%w on %s, or the socket belongs to somebody else (%w); choose another path", ErrLive, path, err)
 }
 
 // Accept waits for a connection. If too many connections have no request yet, it closes the one that has been silent

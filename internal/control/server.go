@@ -129,7 +129,7 @@ func (s *steady) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// patient reads from a client as long as it keeps sending. There is no deadline between two reads: if it passed, the
+// patient reads from a client as long as it keeps sending. There is no deadline between two reads: if one passed, the
 // client would seem to have disconnected.
 type patient struct {
 	r  io.Reader

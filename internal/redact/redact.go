@@ -87,8 +87,8 @@ func Secrets(values ...string) {
 // secretName matches the names of variables that hold secrets.
 var secretName = regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(API|ACCESS|PRIVATE|SIGNING)_?KEY|_KEY$|_PAT$)`)
 
-// Environ registers the secrets of an environment in the form of os.Environ: the values of variables with the name of
-// a secret.
+// Environ registers the secrets of an environment in the form of os.Environ: the values of the variables whose names
+// suggest a secret.
 func Environ(environ []string) {
 	for _, line := range environ {
 		if name, value, ok := strings.Cut(line, "="); ok && secretName.MatchString(name) && !strings.HasPrefix(value, "/") { // a path only names the file with the secret

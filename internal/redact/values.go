@@ -130,13 +130,14 @@ func (v Values) Longest() int {
 	return len(v.written[0])
 }
 
-// secretHeaders are parts of names of headers that hold secrets, even if the policy file contains their values.
+// secretHeaders are parts of the names of headers whose values are secret, even if the policy file contains these
+// values.
 var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
 
-// Header reports whether a header has the name of one that holds a secret.
+// Header reports whether a header with this name holds a secret.
 func Header(name string) bool {
 	return slices.ContainsFunc(secretHeaders, func(s string) bool { return strings.Contains(strings.ToLower(name), s) })
 }
 
-// Variable reports whether an environment variable has the name of one that holds a secret.
+// Variable reports whether an environment variable with this name holds a secret.
 func Variable(name string) bool { return secretName.MatchString(name) }

@@ -90,7 +90,7 @@ func benchID(kind string, n int) string {
 	return fmt.Sprintf("%s_%026d", kind, n%benchRequests)
 }
 
-// benchStore has waiting requests, each with a card, timers and the beginning of its chain.
+// benchStore creates a store with waiting requests, each with a card, timers and the beginning of its chain.
 func benchStore(b *testing.B) *Store {
 	s, err := Open(filepath.Join(b.TempDir(), "store.db"), Options{})
 	if err != nil {

@@ -54,9 +54,9 @@ func (s *Store) Check(ctx context.Context) error {
 	})
 }
 
-// checkPages first makes sure that every page can be read. Then it runs bbolt's own check, which would panic at an
-// unreadable page, in a goroutine where nothing recovers. The check needs the list of free pages, which writers change,
-// so checkPages holds the write lock.
+// checkPages makes sure that every page can be read, and then runs bbolt's own check. At an unreadable page, that check
+// would panic, in a goroutine of its own where the panic can't be recovered. It also needs the list of free pages,
+// which writers change, so checkPages holds the write lock.
 func (s *Store) checkPages(ctx context.Context) error {
 	if err := s.readable(); err != nil {
 		return err
@@ -157,7 +157,7 @@ func checkTable[T any](c *checker, t *table[T]) {
 		for k, id := range c.rows.sound(in, nil, nil) {
 			h, _, err := cutHeader(c.get(t.in, id))
 			if err != nil || !h.has(row{in, k}) {
-				c.fault("%s: its row %x names %s %q, which does not have it", in, k, t.name, id)
+				c.fault("%s: its row %x names %s %q, whose header does not name that row", in, k, t.name, id)
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (c *checker) timers() {
 	checkRecords(c, timers, func(t *store.Timer) []byte {
 		due := moment(nil, t.Due)
 		if got := c.get(timerRef, timerKindRef(t.Kind, t.Ref)); !bytes.Equal(got, due) {
-			c.fault("%s: the row of %s %q says %x, it is due %x", timerRef, t.Kind, t.Ref, got, due)
+			c.fault("%s: the row of the timer %s %q says %x, but the timer is due at %x", timerRef, t.Kind, t.Ref, got, due)
 		}
 		return timerKey(t.Kind, due, t.Ref)
 	})

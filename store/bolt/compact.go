@@ -30,8 +30,8 @@ const compactSuffix = ".compacted-"
 const compactRoom = 16 << 20
 
 // Compact rewrites a store without the free space of its file, and replaces the file. No process may have it open.
-// The new file has the same rows, each compared, and the same mode and owner. The old file stays until the new one is
-// complete and durable, even if the process is killed. If the new file would not be smaller, nothing changes. worth,
+// The new file has the same rows, which is verified, and the same mode and owner. The old file stays until the new one
+// is complete and durable, even if the process is killed. If the new file would not be smaller, nothing changes. worth,
 // if not nil, is called first; its error cancels the operation.
 func Compact(ctx context.Context, path string, worth func(Usage) error) (before, after int64, err error) {
 	path, err = filepath.EvalSymlinks(path) // keep a symbolic link
@@ -78,7 +78,7 @@ func Compact(ctx context.Context, path string, worth func(Usage) error) (before,
 		return before, before, nil
 	}
 	if err := errors.Join(keepOwner(info, temp.Name()), os.Chmod(temp.Name(), info.Mode().Perm())); err != nil {
-		return 0, 0, fmt.Errorf("store: a new file can't be given the owner and the mode of %s: do this as the user that runs the bot, or as root (%w)", path, err)
+		return 0, 0, fmt.Errorf("store: a new file can't be given the owner and the mode of %s: compact the store as the user that runs the bot, or as root (%w)", path, err)
 	}
 	if err := errors.Join(syncFile(temp.Name()), os.Rename(temp.Name(), path)); err != nil {
 		return 0, 0, sentence(path, err)

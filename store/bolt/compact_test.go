@@ -16,7 +16,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// hollow is a store that is mostly free space, and the number of rows that are left.
+// hollow creates a store that is mostly free space, and returns the number of turns that are left in it.
 func hollow(t *testing.T) (path string, left int) {
 	t.Helper()
 	const conversations = 40

@@ -84,7 +84,7 @@ func (t *tx) PutMessage(m store.Message) error {
 		return err
 	}
 	if m.Seq == 0 {
-		return fmt.Errorf("store: a message of conversation %q has no seq: they count from 1", m.Conversation)
+		return fmt.Errorf("store: a message of conversation %q has no seq: a seq is at least 1", m.Conversation)
 	}
 	return put(t.rows, messages, number(text(nil, m.Conversation), m.Seq), &m)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Copy writes the store as it is at one moment, as a file that Open can open. Views and transactions continue. Until
-// Copy returns, the space that they free is not reused, and the file can't be mapped again, so w must not block.
+// Copy returns, freed space is not reused, and the file can't be mapped again, so w must not block.
 func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	if err := s.readable(); err != nil {
 		return 0, err
@@ -39,7 +39,7 @@ func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	return size, nil
 }
 
-// until writes until its context ends, and keeps the error of a failed write; bbolt keeps only its text.
+// until writes until its context ends. It keeps the error of a failed write, because bbolt keeps only the error's text.
 type until struct {
 	ctx context.Context
 	w   io.Writer

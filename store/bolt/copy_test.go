@@ -61,7 +61,7 @@ func number(t *testing.T, s store.Store, key string) (n string) {
 	return n
 }
 
-// slowly makes writes happen between the copied pieces.
+// slowly receives a copy, and calls between before each piece, so that the store can be written to meanwhile.
 type slowly struct {
 	bytes.Buffer
 	between func()
@@ -197,12 +197,12 @@ func TestReplace(t *testing.T) {
 	}
 	s, before := opened(t, path), opened(t, kept)
 	if number(t, s, "which")+number(t, s, "prepared") != "21" || number(t, before, "which")+number(t, before, "prepared") != "1" {
-		t.Errorf("the new one has %s, the one beside %s", number(t, s, "which"), number(t, before, "which"))
+		t.Errorf("the restored store has %s, and the old one has %s", number(t, s, "which"), number(t, before, "which"))
 	}
 	s.Close()
 	again, err := bolt.Replace(path, bytes.NewReader(backup(t, 3)), prepared)
 	if err != nil || again == kept {
-		t.Errorf("a second time: beside %s, %v", again, err)
+		t.Errorf("a second time: the old store was kept as %s (%v)", again, err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // mostDamages limits how many damaged rows are remembered. A file with more should be replaced.
 const mostDamages = 1000
 
-// damages remembers each damage once, and the functions to call about it.
+// damages remembers each damage once, and the functions to call for each.
 type damages struct {
 	mu    sync.Mutex
 	known []store.Damage
@@ -48,7 +48,7 @@ func (d *damages) over(in bucket, key []byte) {
 	d.known = slices.DeleteFunc(d.known, func(k store.Damage) bool { return k.Bucket == in.String() && k.Key == shownKey(key) })
 }
 
-// failed records the damage in an error, unless it is about a row.
+// failed records that a page can't be read, if an error says so. Errors about single rows are ignored.
 func (d *damages) failed(err error) {
 	var row *store.DamagedError
 	if errors.Is(err, store.ErrDamaged) && !errors.As(err, &row) {

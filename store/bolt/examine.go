@@ -72,8 +72,8 @@ const (
 	rowDamaged          // its checksum does not match
 )
 
-// mark returns the value under which a damaged row stays in its place: its checksum is inverted, so that reads fail
-// and the next examination recognizes it.
+// mark returns the value with which a damaged row stays in its place: the value's checksum is inverted, so that reads
+// fail and the next examination recognizes it.
 func mark(in bucket, key, stored []byte) []byte {
 	value := stored[:max(0, len(stored)-checksumSize)]
 	return binary.BigEndian.AppendUint32(value[:len(value):len(value)], ^checksum(in, key, value))
@@ -256,7 +256,7 @@ func (t *tree) page(id uint64, low, high []byte, depth int) error {
 	x.use[id] = pageReached
 	overflow := uint64(binary.LittleEndian.Uint32(body[12:]))
 	if stored := binary.LittleEndian.Uint64(body); stored != id || overflow >= x.meta.pages-id {
-		x.fault(t.in, "page %d says that it is page %d, with %d more", id, stored, overflow)
+		x.fault(t.in, "page %d says that it is page %d, followed by %d overflow pages", id, stored, overflow)
 		overflow = 0
 	}
 	for i := range overflow {
@@ -305,7 +305,7 @@ func (t *tree) elements(name string, page []byte, size uint64, low, high []byte,
 	for i := range count {
 		at := pageHeader + i*pageElement
 		if at+pageElement > uint64(len(page)) {
-			t.x.fault(t.in, "element %d of %s is not on it", i, name)
+			t.x.fault(t.in, "element %d of %s lies outside of it", i, name)
 			break
 		}
 		n := func(i uint64) uint64 { return uint64(binary.LittleEndian.Uint32(page[at+i:])) }
@@ -319,7 +319,7 @@ func (t *tree) elements(name string, page []byte, size uint64, low, high []byte,
 		}
 		data = end
 		if key == 0 || end > uint64(len(page)) {
-			t.x.faultOnce(faults, t.in, "element %d of %s is not on it", i, name)
+			t.x.faultOnce(faults, t.in, "element %d of %s lies outside of it", i, name)
 			continue
 		}
 		k := page[from : from+key]
@@ -337,7 +337,7 @@ func (t *tree) elements(name string, page []byte, size uint64, low, high []byte,
 		}
 	}
 	if want := size; want > 0 && data != want || want == 0 && (data+t.x.size-1)/t.x.size != uint64(len(page))/t.x.size {
-		t.x.faultOnce(faults, t.in, "%s is not as long as what is on it", name)
+		t.x.faultOnce(faults, t.in, "the length of %s does not match its contents", name)
 	}
 	for i, id := range below {
 		to := high
@@ -371,14 +371,14 @@ const (
 // free checks the list of free pages against the used pages: a used page in that list would be overwritten.
 func (x *examination) free() {
 	if x.meta.freelist == math.MaxUint64 {
-		return // the file has none
+		return // the file has no such list
 	}
 	wrong := func(format string, args ...any) {
 		x.faults = append(x.faults, pageFault{bucketEnd, "the list of free pages: " + fmt.Sprintf(format, args...)})
 	}
 	id := x.meta.freelist
 	if id < 2 || id >= x.meta.pages || x.use[id] != pageUnseen {
-		wrong("page %d is not its place", id)
+		wrong("it can't be on page %d", id)
 		return
 	}
 	head, err := x.read(id, 1, &x.leaf)
@@ -401,7 +401,7 @@ func (x *examination) free() {
 		count, at = binary.LittleEndian.Uint64(page[at:]), at+8
 	}
 	if count > uint64(len(page))/8 || at+8*count > uint64(len(page)) {
-		wrong("%d pages don't fit on it", count)
+		wrong("it can't hold %d pages", count)
 		return
 	}
 	for i := range overflow + 1 {
@@ -420,7 +420,7 @@ func (x *examination) free() {
 		x.use[n] = pageFree
 	}
 	if len(x.faults) > 0 {
-		return // the unreachable pages are below a damaged one
+		return // pages that were not reached are below a damaged page
 	}
 	for n := uint64(2); n < x.meta.pages; n++ {
 		if x.use[n] == pageUnseen {
@@ -430,7 +430,7 @@ func (x *examination) free() {
 	}
 }
 
-// An inspection pauses for inspectPause after a number of bytes, to leave disk and CPU to the store's callers.
+// An inspection pauses for inspectPause after each inspectStep bytes, to leave disk and CPU to the store's callers.
 const (
 	inspectPause = 2 * time.Millisecond
 	inspectStep  = 1 << 20

@@ -57,8 +57,8 @@ func TestFullDiskForOne(t *testing.T) {
 	})
 }
 
-// A closure that failed by itself also gets the error of a failed commit: what it read from the closures before it may
-// not be true.
+// A closure that failed by itself also gets the error of a failed commit, because it may have read writes of earlier
+// closures that are now lost.
 func TestOwnErrorBesideFailedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var file *os.File

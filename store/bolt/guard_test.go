@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// If a page of the file is overwritten with anything, reading the file ends, with an error if it can't be read: it
-// neither panics nor loops.
+// If a page of the file is overwritten with arbitrary bytes, reading the file neither panics nor runs forever. A page
+// that can't be read causes an error.
 func TestDamagedPages(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole.db")
 	fillPages(t, whole)

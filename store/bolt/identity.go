@@ -117,14 +117,14 @@ func (id *identity) moved(how string) error {
 	id.away.Store(true)
 	from := ""
 	if runtime.GOOS == "linux" {
-		from = fmt.Sprintf(", or, where the bot does not answer, cp /proc/%d/fd/%d FILE", os.Getpid(), id.file.Fd())
+		from = fmt.Sprintf(", or, if the bot does not answer, cp /proc/%d/fd/%d FILE", os.Getpid(), id.file.Fd())
 	}
 	return fmt.Errorf("%w: %s: %s. Nothing is written until that very file is back. If it can't be brought back, save what this process still holds: "+
-		"countersign backup FILE%s. Then stop it, move FILE to %s, and start again", store.ErrMoved, id.path, how, from, id.path)
+		"countersign backup FILE%s. Then stop this process, move FILE to %s, and start the bot again", store.ErrMoved, id.path, how, from, id.path)
 }
 
-// whole returns an error if the file was truncated. Reading a mapped part that is missing faults while bbolt holds
-// locks that every other transaction needs, so each transaction checks this first.
+// whole returns an error if the file was truncated. Each transaction calls it first, because reading a missing part of
+// the mapped file would cause a fault while bbolt holds locks that every other transaction needs.
 func (id *identity) whole() error {
 	least := id.size.Load() // read before Stat: a commit may grow the file meanwhile
 	info, err := id.stat()
@@ -132,7 +132,7 @@ func (id *identity) whole() error {
 		return id.unread(err)
 	}
 	if info.Size() < least {
-		return id.overwritten(fmt.Sprintf("it has %d bytes of at least %d", info.Size(), least))
+		return id.overwritten(fmt.Sprintf("it has %d bytes, and had at least %d", info.Size(), least))
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ import (
 // over bbolt (ledger_test.go), and bbolt alone writes the rows that the workflow wrote (replay_test.go), so that a
 // noisy machine slows all three. docs/figures.md describes each.
 
-// The rates of the best peer on this job, in jobs a second: one at a time, and 64 concurrently.
+// The rates of the best peer (see ADR 8) on this job, in jobs a second: one at a time, and 64 concurrently.
 const (
 	peerAlone = 371
 	peer64    = 943
@@ -36,7 +36,7 @@ func BenchmarkJobAlone(b *testing.B) { benchJobs(b, jobs{workers: 1, round: 200,
 
 func BenchmarkJob64(b *testing.B) { benchJobs(b, jobs{workers: 64, round: 640, peer: peer64}) }
 
-// BenchmarkJobReopened opens the file again for each part, on both sides, as a process that starts does.
+// BenchmarkJobReopened opens the file again for each part, on both sides, as a newly started process does.
 func BenchmarkJobReopened(b *testing.B) {
 	benchJobs(b, jobs{workers: 1, round: 50, peer: peerAlone, reopen: true})
 }

@@ -19,8 +19,8 @@ import (
 	"countersign/store/record"
 )
 
-// mostAtOpen is the largest file that is examined before use. That takes about a second for each GiB in the page
-// cache. A larger file is examined while it is in use, and at the next start if damage was found.
+// mostAtOpen is the largest file that is examined before use. The examination takes about a second for each GiB, if the
+// file is in the page cache. A larger file is examined while it is in use, and at the next start if damage was found.
 const mostAtOpen = 256 << 20
 
 // looked is the result of examining a file.
@@ -248,7 +248,7 @@ var derived = map[bucket]bool{
 // isIndex are the index buckets of records.
 var isIndex = map[bucket]bool{}
 
-// afterFault says what happened to the rows of a bucket with a damaged page.
+// afterFault describes what happened to the rows of a bucket with a damaged page.
 func (s *salvage) afterFault(in bucket) string {
 	if derived[in] || isIndex[in] {
 		return ". Each of its rows was read or rebuilt, or is listed as missing"

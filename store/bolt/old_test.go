@@ -161,14 +161,14 @@ func agedRecords(o old) {
 	o.put("timer_ref", "expire\x00\x01req_1\x00\x01", string(moment(nil, benchTime)))
 }
 
-// The last records of the chains that agedAudit puts, and the body of the only payload.
+// The hashes of the last records of the chains that agedAudit puts, and the body of the only payload.
 const (
 	oldHead    = "7687437e0695caa9c7ede23091ce71f24b8d8dfd2cb487c71150656cb1e3e82c"
 	oldAway    = "bf39f9e89ddd847c6a4782e1bb7f87edf73f7ad3e4eed3db67f15f9b8b7aedb2"
 	oldPayload = `{"amount":"<49.99>"}`
 )
 
-// agedAudit puts two chains as version 2 of the layout, and the program of that time, wrote them.
+// agedAudit puts two chains as the program wrote them when the layout had version 2.
 func agedAudit(o old) {
 	o.put("audit", "req_1\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01", `{"chain":"req_1","seq":1,"at":"2026-05-04T12:00:00.000001Z","kind":"proposed",`+
 		`"facts":{"tool":"issue_refund","":"","note":"<é>&\u2028\"\\"},`+

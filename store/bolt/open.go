@@ -51,7 +51,7 @@ const (
 const smallest = 16 << 10
 
 // Open opens the store in a file. It creates a missing file, readable only by its owner. It first upgrades a store of
-// an older version of the program, which that version can then no longer open.
+// an older version of the program; the older version can't open the upgraded store.
 func Open(path string, opts Options) (*Store, error) {
 	if opts.OpenFile == nil {
 		opts.OpenFile = os.OpenFile
@@ -169,7 +169,7 @@ func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	return db, file, err
 }
 
-// cutOff returns an error if a file has fewer pages than its last commit says, and nil where that can't be told.
+// cutOff returns an error if a file has fewer pages than its last commit says, and nil if that can't be determined.
 func cutOff(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -244,7 +244,7 @@ func sentence(path string, err error) error {
 	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch), errors.Is(err, berrors.ErrChecksum):
 		return fmt.Errorf("%w: %s is another kind of file, or damaged (%w). Name another file, or put a backup in its place", store.ErrForeign, path, err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("store: %s can't be opened for reading and writing: give its owner, and the directory's, to the user that runs this program (%w)", path, err)
+		return fmt.Errorf("store: %s can't be opened for reading and writing: make the user that runs this program the owner of the file and its directory (%w)", path, err)
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("store: %s is on a file system that is mounted read-only: name a file elsewhere (%w)", path, err)
 	case errors.Is(err, syscall.ENOSPC):

@@ -218,8 +218,8 @@ func overwrite(t *testing.T, path string, from, n int) {
 // A refusal by the operating system says what to do.
 func TestRefusalsOfTheSystem(t *testing.T) {
 	for errno, says := range map[syscall.Errno]string{
-		syscall.EACCES: "give its owner",
-		syscall.EPERM:  "give its owner",
+		syscall.EACCES: "the owner of the file and its directory",
+		syscall.EPERM:  "the owner of the file and its directory",
 		syscall.EROFS:  "mounted read-only",
 		syscall.EIO:    "if the disk fails, put a backup on another one",
 	} {

@@ -56,7 +56,7 @@ func (w *pageWalk) page(id uint64, depth int) error {
 	}
 	overflow := uint64(binary.LittleEndian.Uint32(head[12:]))
 	if stored := binary.LittleEndian.Uint64(head); stored != id || overflow >= w.pages-id {
-		return fmt.Errorf("page %d says that it is page %d, with %d more", id, stored, overflow)
+		return fmt.Errorf("page %d says that it is page %d, followed by %d overflow pages", id, stored, overflow)
 	}
 	for i := range overflow + 1 {
 		w.seen[id+i] = true
@@ -88,7 +88,7 @@ func (w *pageWalk) elements(name string, page []byte, depth int) error {
 		n := func(i int) uint64 { return uint64(binary.LittleEndian.Uint32(e[i:])) }
 		if flags == pageBranch {
 			if at+n(0)+n(4) > uint64(len(page)) {
-				return fmt.Errorf("element %d of %s is not on it", i, name)
+				return fmt.Errorf("element %d of %s lies outside of it", i, name)
 			}
 			if err := w.page(binary.LittleEndian.Uint64(e[8:]), depth+1); err != nil {
 				return err
@@ -97,7 +97,7 @@ func (w *pageWalk) elements(name string, page []byte, depth int) error {
 		}
 		from, end := at+n(4)+n(8), at+n(4)+n(8)+n(12)
 		if end > uint64(len(page)) || n(0) > leafBucket {
-			return fmt.Errorf("element %d of %s is not on it", i, name)
+			return fmt.Errorf("element %d of %s lies outside of it", i, name)
 		}
 		if n(0) == leafBucket {
 			if err := w.bucket(fmt.Sprintf("bucket %q", page[at+n(4):from]), page[from:end], depth); err != nil {

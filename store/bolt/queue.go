@@ -21,7 +21,7 @@ type job struct {
 	fn    func(store.Tx) error
 	done  chan struct{}
 	err   error
-	gone  bool // it panicked, with panic, or ended its goroutine
+	gone  bool // the closure panicked with the value panic, or ended its goroutine
 	panic any
 }
 

@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// Replace puts a copy of another store in the place of the store at a path, which no process may have open. prepare
-// gets the copy first, as an open store; if it fails, nothing is replaced. The old store is kept in the same
+// Replace replaces the store at a path with a copy of another store. No process may have the store at the path open.
+// prepare gets the copy first, as an open store; if it fails, nothing is replaced. The old store is kept in the same
 // directory under the returned name; empty: there was none. On file systems with hard links, the path always has one
 // complete store, the old or the new one.
 func Replace(path string, from io.Reader, prepare func(*Store) error) (kept string, err error) {

@@ -30,7 +30,7 @@ func written(t store.Tx) []rawPut {
 // recorder is a store that records the rows of each transaction.
 type recorder struct {
 	*Store
-	mu  sync.Mutex // guards all fields: the people in asked ask concurrently
+	mu  sync.Mutex // guards all fields: benchFixture.asked makes concurrent requests
 	all [][]rawPut
 }
 
@@ -72,7 +72,7 @@ func recordJobs(b testing.TB, n int) replay {
 	return out
 }
 
-// A whole job puts and deletes this many rows, in this many commits. Fewer are better: see ADR 8.
+// The maximum numbers of rows that a whole job puts or deletes, and of its commits. Fewer are better: see ADR 8.
 const (
 	jobRows    = 75
 	jobCommits = 4

@@ -91,7 +91,7 @@ func (r *rows) get(in bucket, key []byte) []byte {
 	return v
 }
 
-// fetch is get that returns damage as a *store.DamagedError.
+// fetch is like get, but returns damage as a *store.DamagedError.
 func (r *rows) fetch(in bucket, key []byte) ([]byte, error) {
 	stored, there := r.lookUp(in, key)
 	if !there {
@@ -305,7 +305,7 @@ func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 const mostStrays = 1 << 16
 
 // each iterates over rows in one direction. It calls damaged for rows whose checksum does not match, and skips them
-// if damaged returns: their keys are unreliable, and do not even mark the end of the prefix.
+// unless damaged panics. Their keys are unreliable: a damaged key without the prefix does not end the iteration.
 func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k []byte, d *store.DamagedError)) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		c := r.cursor(in)

@@ -35,7 +35,7 @@ func appended(tx store.Tx, chain string, n int) error {
 func TestHeadsAfterRemovedChains(t *testing.T) {
 	const chains, records = 40, 9
 	mine := errors.New("mine")
-	name := func(i int) string { return fmt.Sprintf("%c%02d", "ax"[i%2], i) } // before and after the one that stays
+	name := func(i int) string { return fmt.Sprintf("%c%02d", "ax"[i%2], i) } // sorts before or after "installation", the chain that stays
 	filled := func(t *testing.T) *Store {
 		s := opened(t)
 		err := s.Update(t.Context(), func(tx store.Tx) error {
@@ -177,7 +177,7 @@ func TestRemovedAndWrittenAnew(t *testing.T) {
 	}
 }
 
-// A commit makes the file grow while a beginning reader checks its size: the reader must not take it for truncated.
+// A commit makes the file grow while a new reader checks the file's size: the reader must not take it for truncated.
 func TestGrowsDuringALook(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "store.db"), Options{})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 func timerKindRef(kind store.TimerKind, ref string) []byte { return text(text(nil, string(kind)), ref) }
 
-// timerKey returns the key of a timer, given its row of timer_ref, which is its due time.
+// timerKey returns the key of a timer. due is the encoded due time: the value of the timer's row in timer_ref.
 func timerKey(kind store.TimerKind, due []byte, ref string) []byte {
 	return text(append(text(nil, string(kind)), due...), ref)
 }
@@ -48,7 +48,7 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 	return t.timers(store.AllShares, kind, time.Time{}, limit)
 }
 
-// timers lists timers of a kind, until a time if it is not zero.
+// timers lists the timers of a kind in some shares; if until is not zero, only those due by then.
 func (t reader) timers(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
 	var out []store.Timer
 	for k, v := range t.rows.sound(timers, text(nil, string(kind)), nil) {

@@ -110,7 +110,7 @@ func (t *table[T]) all(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T
 	return out, nil
 }
 
-// readable is all, but reports and skips records that can't be read.
+// readable is like all, but reports and skips records that can't be read.
 func (t *table[T]) readable(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 	var out []T
 	for _, id := range found {

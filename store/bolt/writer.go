@@ -27,7 +27,7 @@ type writer struct {
 	damage   *damages
 	wg       sync.WaitGroup
 	failure  atomic.Pointer[error] // why the store stopped
-	stopped  chan struct{}         // closed when it did
+	stopped  chan struct{}         // closed when the store stopped
 	made     time.Time             // when the writer was started
 	busy     atomic.Int64          // start of the current transaction, relative to made; 0: none
 	cut      bool                  // a fault of the file left a transaction that can't be ended
@@ -35,7 +35,7 @@ type writer struct {
 	// State of the writer's goroutine. If a closure ends the goroutine, a new one takes over.
 	rows      rows   // the current transaction, if any
 	batch     []*job // jobs whose closures have run in it
-	diskSpace int    // the number of jobs that it may still take
+	diskSpace int    // the number of jobs that the transaction may still take
 	apart     []*job // jobs that each get their own transaction
 }
 

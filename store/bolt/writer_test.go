@@ -104,7 +104,7 @@ func TestNothingWritten(t *testing.T) {
 	}
 }
 
-// A caller who gives up while waiting is removed from the queue at once, and the closure never runs.
+// A caller who gives up while waiting is removed from the queue immediately, and the closure never runs.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)

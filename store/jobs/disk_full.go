@@ -27,7 +27,8 @@ const (
 	probeBytes = 64 << 10 // bytes needed to continue
 )
 
-// Full returns since when the store's disk is full; zero: it is not, as far as known.
+// Full returns the time at which a write first found the disk full; zero: the disk has space, as far as the runner
+// knows.
 func (r *Runner) Full() time.Time {
 	r.diskSpace.mu.Lock()
 	defer r.diskSpace.mu.Unlock()
@@ -58,7 +59,7 @@ func (r *Runner) NoteFull(err error) {
 		return
 	}
 	d.logged = now
-	r.Log.Error("the disk is full: nothing is decided and nothing runs until there is space again. Free some; no restart is needed", "since", d.since, "error", err)
+	r.Log.Error("the disk is full: nothing is decided and nothing runs until there is space again. Free some space; no restart is needed", "since", d.since, "error", err)
 }
 
 // probeDisk tries to write when a probe is due.

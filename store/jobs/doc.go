@@ -4,13 +4,13 @@
 //
 // A Runner reads the due timers of each kind and passes them to the kind's Worker:
 //
-//   - At most Worker.Concurrency handlers of a kind run at once, one for each timer and one for each lane.
+//   - At most Worker.Concurrency handlers of a kind run simultaneously, one for each timer and one for each lane.
 //   - A handler's own transaction clears the timer or sets it again. A timer that is left unchanged is tried again
-//     later, with back-off. The failure of a lane's first timer holds the lane for a while, to keep the order. A
-//     requested delay holds it until the timer is handled. A new process takes up these holds.
+//     later, with back-off. If a lane's first timer fails, the lane's other timers wait for a while, to keep the order.
+//     If its handler requests a delay, they wait until the timer is handled. A new process continues these waits.
 //   - The Runner gives up on a handler that panics repeatedly, or meets a damaged record that can't be closed.
 //   - While the disk is full, no handler starts, and a probe detects when there is space again.
-//   - Setting the clock back does not delay timers that were due at once, if their kind is in Options.Soon.
+//   - Setting the clock back does not delay timers that were due immediately, if their kind is in Options.Soon.
 //
 // The package knows timers and workers, but not their purpose: functions in Options handle pauses, interruptions and
 // abandoned timers.

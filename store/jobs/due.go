@@ -19,7 +19,7 @@ func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerK
 	return due, next, err
 }
 
-// mostDue is how many due timers are read at once.
+// mostDue is how many due timers one read returns, besides those that wait in held lanes.
 const mostDue = 1024
 
 // fallen is like due, but skips no timers. Each kind is read every second, so a kind without due timers costs only one
@@ -51,7 +51,8 @@ func (r *Runner) fallen(
 }
 
 // watch finds timers that should run soon but are far ahead because the clock was set back. It looks once a second for
-// a minute after that, because a transaction may still use the old time, and continuously while there are such timers.
+// a minute after that, because a transaction may still use the old time. While it finds such timers, it looks at every
+// read.
 type watch struct {
 	searched time.Time
 	found    bool
@@ -60,8 +61,8 @@ type watch struct {
 func (w *watch) search() bool { return w.found || time.Since(w.searched) >= poll }
 
 const (
-	mostStranded = 1024        // timers read at once
-	inOrder      = time.Second // timers of one burst of deliveries differ by less
+	mostStranded = 1024        // timers that one search reads
+	inOrder      = time.Second // the timers of one burst of deliveries are set within this time
 )
 
 // stranded reads the timers that lie ahead only because the clock was set back.

@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// workerPool holds the workers of one kind: at most Worker.Concurrency at once, one for each timer and one for each
-// lane.
+// workerPool holds the workers of one kind: at most Worker.Concurrency simultaneously, one for each timer and one for
+// each lane.
 type workerPool struct {
 	runner *Runner
 	worker Worker
@@ -24,18 +24,18 @@ type workerPool struct {
 	mu     sync.Mutex
 	refs   map[string]bool
 	lanes  map[string]bool
-	held   map[string]store.Timer // lanes whose first timer failed; the others wait for it
+	held   map[string]store.Timer // by lane: its first timer, if that failed; the lane's other timers wait for it
 
-	blocked int          // due timers that wait behind those; more are read at once, so that others are not left out
-	shares  store.Shares // whose held lanes are taken up
+	blocked int          // due timers that wait in held lanes; as many more are read, so that other lanes are not left out
+	shares  store.Shares // those for which takeUp has held the lanes
 }
 
-// holds is how often a lane's first timer may fail before the others overtake it. For about ten seconds order matters
-// more than speed; after that, one failing timer must not block the lane.
+// holds is how often a lane's first timer may fail before the lane's other timers overtake it. For about ten seconds
+// order matters more than speed; after that, one failing timer must not block the lane.
 const holds = 7
 
-// takeUp holds the lanes of new shares whose first timer was put off by another process, so that the others do not
-// overtake it.
+// takeUp reads the timers of the shares that this process got since the last call. It holds each lane whose first timer
+// another process put off, so that the lane's other timers do not overtake it.
 func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.TimerKind) error {
 	gained := shares &^ p.shares
 	if p.shares &= shares; gained == 0 || p.worker.Yields {
@@ -56,8 +56,7 @@ func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.Time
 	return nil
 }
 
-// mostTakenUp bounds the timers that a new process reads for takeUp, and those that wait in held lanes and are read
-// beside the others.
+// mostTakenUp limits the timers that takeUp reads, and the timers of held lanes that are read in addition to mostDue.
 const mostTakenUp = 10_000
 
 // letGo ends the hold of timers that were cleared or set again.
@@ -88,8 +87,8 @@ func (p *workerPool) behind(due []store.Timer) (n int) {
 	return min(n, mostTakenUp)
 }
 
-// rest returns the time until the first held lane continues. A lane that is already due is being handled, or waits
-// for a free worker.
+// rest returns the time until the first held lane continues. It ignores lanes whose first timer is already due: that
+// timer is being handled, or waits for a free worker.
 func (p *workerPool) rest() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,11 +155,11 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) {
 		unhurried(ctx)
 	}
 	if stale || err != nil {
-		return // handled or put off since it was read, or read again soon
+		return // it was handled or put off since it was read; after an error it is read again soon
 	}
 	cause := p.runner.Around(ctx, t, p.guarded)
 	if errors.Is(cause, ErrKeep) || store.Refused(cause) || errors.Is(cause, store.ErrFenced) {
-		return // interrupted, not storable now, or another replica's: it is tried again later
+		return // interrupted, refused by the store, or another replica's timer: it is tried again later
 	}
 	err = cause
 	switch {
@@ -180,7 +179,7 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) {
 	}
 }
 
-// unhurried waits before retrying a timer that could not even be put off.
+// unhurried waits for a while, so that work whose failure could not be stored is not tried again immediately.
 func unhurried(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -226,7 +225,7 @@ func (p *workerPool) giveUp(ctx context.Context, t store.Timer, cause error) err
 	return p.runner.GiveUp(ctx, t)
 }
 
-// mend rewrites a timer whose other row is damaged.
+// mend rewrites a timer. One of the timer's two rows in the store is damaged.
 func (p *workerPool) mend(ctx context.Context, t store.Timer) {
 	err := p.runner.Update(ctx, "mend a timer", func(tx store.Tx, _ time.Time) error { return tx.SetTimer(t) })
 	if err != nil && ctx.Err() == nil {
@@ -259,7 +258,7 @@ func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) err
 	if told { // a requested delay, not worth a warning
 		level = slog.LevelDebug
 	}
-	p.runner.Log.Log(ctx, level, "will be tried again", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
+	p.runner.Log.Log(ctx, level, "a timer will be tried again", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
 	put, again := false, t
 	err := p.runner.Update(ctx, "put off", func(tx store.Tx, now time.Time) (err error) {
 		if again, put, err = Reread(tx, t); err != nil || !put {

@@ -26,8 +26,8 @@ type Worker struct {
 	Handle      Handler
 	Concurrency int
 	Yields      bool // a timer with a requested delay does not hold its lane
-	// Worth reports whether handling due timers can succeed; until then they stay due. Nil: always. After a change to
-	// true, call Wake.
+	// Worth reports whether handling due timers can succeed. While it returns false, they stay due. Nil: always true.
+	// When its result changes to true, call Wake.
 	Worth func() bool
 }
 
@@ -54,10 +54,10 @@ type Options struct {
 	Ready func() bool
 	// Around wraps the call of a handler. Nil: no wrapper.
 	Around func(ctx context.Context, t store.Timer, handle Handler) error
-	// Replica says which shares' timers this process handles. Nil: all of them, because the process is alone.
+	// Replica determines the shares whose timers this process handles. Nil: all of them, because the process is alone.
 	Replica store.Replica
-	// Gained is called with shares that this process got from another one, or has again after it was in doubt. It makes
-	// unfinished work in these shares due now. Nil: there is nothing to do.
+	// Gained is called with the shares that this process took over from another one, or has again after it may have
+	// lost them. It makes unfinished work in these shares due now. Nil: there is nothing to do.
 	Gained func(ctx context.Context, shares store.Shares) error
 	// GiveUp records that a timer can't be handled, and clears it. Its subject waits for a person.
 	GiveUp func(ctx context.Context, t store.Timer) error
@@ -166,7 +166,7 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 			r.cantRead(kind, err)
 			due, worth, err = nil, false, nil
 		}
-		if errors.Is(err, store.ErrUnavailable) { // it is read again soon
+		if errors.Is(err, store.ErrUnavailable) { // the timers are read again soon
 			r.cantReach(err)
 			due, worth, err = nil, false, nil
 		} else {
@@ -240,7 +240,8 @@ type torn struct {
 	away time.Time // when it was last logged that the database does not answer; zero: it answers
 }
 
-// workOff handles the timers read, until there may be new ones to read and a free worker for them.
+// workOff handles the timers that were read. It returns when there may be new ones to read and a worker is free for
+// them, or when sleep is over.
 func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *workerPool, due []store.Timer, sleep time.Duration) error {
 	alarm := time.NewTimer(min(sleep, pool.rest()))
 	defer alarm.Stop()

@@ -24,7 +24,7 @@ type fixture struct {
 	t       *testing.T
 	store   store.Store
 	start   time.Time
-	over    func(store.Store) store.Store // what the runner reads through; nil: the store
+	over    func(store.Store) store.Store // wraps the store for the runner; nil: no wrapper
 	mu      sync.Mutex
 	handled []string // "ref@seconds"
 }
@@ -80,7 +80,7 @@ func (f *fixture) note(ref string) {
 	f.handled = append(f.handled, fmt.Sprintf("%s@%.1f", ref, time.Since(f.start).Seconds()))
 }
 
-// set sets timers. Each is due as long after the start as its Due is after the zero time.
+// set sets timers. Their Due is relative: the zero time is the start.
 func (f *fixture) set(timers ...store.Timer) {
 	f.t.Helper()
 	err := f.store.Update(context.Background(), func(tx store.Tx) error {
@@ -136,7 +136,8 @@ type later time.Duration
 func (l later) Error() string        { return "later" }
 func (l later) After() time.Duration { return time.Duration(l) }
 
-// TestRequestedDelay holds the lane for as long as a handler asks for delays, in whichever process. Other lanes go on.
+// TestRequestedDelay holds a lane while the handler of its first timer asks for delays, also after a change of the
+// process. Other lanes continue.
 func TestRequestedDelay(t *testing.T) {
 	waits := func(timer store.Timer) error {
 		if timer.Ref == "a" && timer.Tries < 10 {
@@ -163,7 +164,7 @@ func (g gaining) Shares() store.Shares {
 	return store.AllShares
 }
 
-// TestHeldLaneOfAnotherReplica: a lane that another replica held is held by the one that gets its share.
+// TestHeldLaneOfAnotherReplica: a lane that one replica held stays held in the replica that gets its share.
 func TestHeldLaneOfAnotherReplica(t *testing.T) {
 	put := at("a", "lane", 5*time.Second)
 	put.Tries, put.PutOff = 1, time.Time{}.Add(time.Second)

@@ -7,11 +7,11 @@ import (
 	"countersign/store"
 )
 
-// watchShares takes up the work of shares that this process gets while it runs.
+// watchShares continues unfinished work in the shares that this process gets while it runs.
 func (r *Runner) watchShares(ctx context.Context) error {
 	var has store.Shares
 	if _, alone := r.Replica.(store.Alone); alone {
-		has = store.AllShares // what an earlier process left is taken up at the start
+		has = store.AllShares // the work that an earlier process left was taken over at the start
 	}
 	for {
 		changed := r.Replica.Changed()
@@ -26,7 +26,7 @@ func (r *Runner) watchShares(ctx context.Context) error {
 					continue
 				}
 			case errors.Is(err, store.ErrDamaged):
-				r.Log.Error("the unfinished work of an earlier process could not be taken over yet; it is taken over when its lease ends", "error", err)
+				r.Log.Error("the unfinished work of an earlier process could not be taken over yet; each run is taken over when its lease ends", "error", err)
 			case err != nil:
 				return err
 			}

@@ -110,7 +110,7 @@ func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 		}
 		return nil
 	})
-	// A handler may still report its result after its last transaction, so this is checked second.
+	// A handler may still report its result after its last transaction, so running handlers are checked second.
 	return idle && r.handling.Load() == 0, err
 }
 

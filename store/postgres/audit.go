@@ -28,7 +28,7 @@ func scanRecord(found pgx.Row) (a approvers.AuditRecord, err error) {
 	return a, nil
 }
 
-// sumOf reads a hash; one of another length becomes zero, which matches no record.
+// sumOf reads a hash. A value of the wrong length becomes the zero hash, which matches no record.
 func sumOf(b []byte) (s approvers.Sum) {
 	if len(b) == len(s) {
 		s = approvers.Sum(b)

@@ -17,7 +17,7 @@ import (
 // maxFaults limits the number of faults that one check reports.
 const maxFaults = 20
 
-// checkPage is how many rows are read at once.
+// checkPage is the number of rows that one query reads.
 const checkPage = 500
 
 // checker collects faults.

@@ -12,20 +12,20 @@ import (
 	"countersign/store"
 )
 
-// A commit whose answer was lost is looked up. Each connection has a row in the table connections, and the last
-// statement of each transaction that writes numbers the commit there (number_commit). After a loss, settle marks the
-// row as fenced, over another connection, and reads the number of the last commit:
+// A commit whose answer was lost is looked up. Each connection has a row in the table connections. A transaction that
+// writes ends with a call of number_commit, which counts the commits in that row. After a loss, settle marks the row as
+// fenced, over another connection, and reads the number of the last commit:
 //
 //   - If that is the number of the lost commit, the transaction was committed.
 //   - If it is lower, the transaction was not committed. It never will be, even if its statements are still on their
 //     way, because number_commit fails for a fenced connection.
 //   - If the row is locked, the transaction is still open, and settle ends its server process.
 //
-// PostgreSQL's own pg_xact_status is no substitute. It needs the transaction's id before the COMMIT is sent, which is
-// one round trip more. And after a crash the server assigns ids again that it had assigned before, so that it may
-// answer for another transaction.
+// PostgreSQL's own pg_xact_status can't replace this. It needs the transaction's id before the COMMIT is sent, which is
+// one round trip more. And after a crash, the server may assign the same id again, and would then answer for another
+// transaction.
 
-// connection identifies a connection among all that ever wrote.
+// connection identifies a connection among all connections that were ever made.
 type connection struct {
 	id      string
 	commits int64
@@ -55,7 +55,7 @@ const (
 )
 
 // settle finds out whether a commit that was not answered was carried out. It tries until the database answers, the
-// store is closed, or for ten minutes.
+// store is closed, or ten minutes have passed.
 func (s *Store) settle(ctx context.Context, lost *connection, cause error) (committed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"countersign/store/postgres"
 )
 
-// once cuts the first commit.
+// once returns a function that cuts the connection at the first commit.
 func once(how cutting) func(string) cutting {
 	var cut atomic.Bool
 	return func(statement string) cutting {

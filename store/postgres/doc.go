@@ -11,9 +11,9 @@
 //     to read next comes with the request (together.go).
 //   - A new record is assumed to be absent, because ids are random. If it is there, the insert fails, the
 //     transaction is rolled back, and the closure runs again and looks first.
-//   - A commit whose answer was lost is looked up over another connection (commit.go). Update returns once that is
-//     known. ErrCommitUnknown remains if the database can't be asked for ten minutes, or until Close.
-//   - A connection that is lost earlier costs one more run of the closure. While the database is away, calls fail with
+//   - A commit whose answer was lost is looked up over another connection (commit.go). Update returns once the outcome
+//     is known. It returns ErrCommitUnknown if the database can't be asked for ten minutes, or until Close.
+//   - If a connection is lost before the COMMIT, the closure runs again. While the database is away, calls fail with
 //     ErrUnavailable, and nothing is written; a full disk of the server is ErrFull. No restart is needed.
 //   - Hold keeps other processes away, with an advisory lock.
 //
@@ -22,9 +22,10 @@
 //
 // # The tables
 //
-// They are in one schema: countersign, or the search_path of the address. migrations/*.sql makes them and says what
-// each is for; docs/postgres.md describes them for administrators. Migrations are numbered and only go forward, under
-// an advisory lock (pressly/goose, which brings three small modules; tern would bring a dozen with its templates).
+// The tables are in one schema: countersign, or the search_path of the address. migrations/*.sql makes them and says
+// what each is for; docs/postgres.md describes them for administrators. Migrations are numbered and only go forward,
+// under an advisory lock (pressly/goose, which brings three small modules; tern would bring a dozen with its
+// templates).
 //
 // A guarded record has its id, its version, the record as JSON (store/record), and columns for lookups, order and due
 // times. The columns follow from the record, and Check compares them. born is the order of creation. The JSON is kept

@@ -15,8 +15,8 @@ UNION ALL SELECT id FROM requests WHERE conversation = $1
 UNION ALL SELECT id FROM executions WHERE conversation = $1
 UNION ALL SELECT e.id FROM elicitations e JOIN executions x ON x.id = e.execution WHERE x.conversation = $1`
 
-// EraseConversation deletes what belongs to others first, and the conversation's own row last, so that an interrupted
-// erasure can be repeated.
+// EraseConversation deletes each record after those that belong to it, and the conversation's own row last, so that an
+// interrupted erasure can be repeated.
 func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	c, err := t.Conversation(id)
 	switch {

@@ -68,9 +68,9 @@ func explain(err error) error {
 	case c == codeFenced:
 		return fmt.Errorf("%w (%w)", store.ErrFenced, err)
 	case c == codeDiskFull:
-		return fmt.Errorf("%w: the database server's disk: free some space (%w)", store.ErrFull, err)
+		return fmt.Errorf("%w. It is the disk of the database server: free some space there (%w)", store.ErrFull, err)
 	case c == codeReadOnly:
-		return fmt.Errorf("%w: the server only reads, as a standby does: connect to the primary (%w)", store.ErrUnavailable, err)
+		return fmt.Errorf("%w: the server is read-only, as a standby is; connect to the primary (%w)", store.ErrUnavailable, err)
 	case c == codeTimeout, c == codeLockTimeout:
 		return fmt.Errorf("%w: a statement took too long (%w)", store.ErrUnavailable, err)
 	case isContended(err):

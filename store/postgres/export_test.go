@@ -8,7 +8,7 @@ func (r *Replica) Freeze() {
 	<-r.done
 }
 
-// Thaw continues them.
+// Thaw starts the heartbeats again.
 func (r *Replica) Thaw() {
 	r.done = make(chan struct{})
 	var ctx context.Context

@@ -29,9 +29,9 @@ const (
 	usurped   = 5 * time.Second        // for how long another process may hold the lock before this one stops; commands hold it for less
 )
 
-// Hold keeps other processes that call it away from the database until Close. If another process holds the database
-// already, it returns store.ErrLocked with a sentence that names that process. If the connection is lost, the lock is
-// taken again as soon as the database answers; if another process was faster, the store stops.
+// Hold reserves the database for this process until Close: Hold of another process returns store.ErrLocked, with a
+// sentence that names the holder. If the connection is lost, the lock is taken again as soon as the database answers;
+// if another process was faster, the store stops.
 func (s *Store) Hold(ctx context.Context) error {
 	conn, err := s.lock(ctx)
 	if err != nil {

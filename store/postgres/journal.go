@@ -87,7 +87,7 @@ WHERE r.chain = $1 AND r.seq = $2`, []any{text(chain), number(seq)}, func(found 
 	return x, nil
 }
 
-// auditPage is how many rows EachAuditRow reads at once.
+// auditPage is the number of rows that EachAuditRow reads with one query.
 const auditPage = 500
 
 // EachAuditRow reads pages of records, each with the payloads in its range, including payloads without a record.

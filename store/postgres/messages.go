@@ -39,7 +39,7 @@ func (t *tx) PutMessage(m store.Message) error {
 		return err
 	}
 	if m.Seq == 0 || m.Seq > math.MaxInt64 {
-		return fmt.Errorf("store: a message of conversation %q can't have the seq %d: they count from 1", m.Conversation, m.Seq)
+		return fmt.Errorf("store: a message of conversation %q can't have the seq %d: a seq is at least 1", m.Conversation, m.Seq)
 	}
 	js, err := record.Append(nil, &m)
 	if err != nil {
@@ -94,8 +94,8 @@ func (t *tx) EraseRenderings(message string, below uint64) (int, error) {
 	return t.run.exec("DELETE FROM renderings WHERE message = $1 AND post < $2", text(message), number(below))
 }
 
-// exists reports whether a row exists that is written only once. Like table.write, it assumes that a row it has not
-// seen is absent. If that was wrong, the closure runs again and looks.
+// exists reports whether a row that is written only once is there already. Like table.write, it assumes that a row that
+// it has not seen is absent. If that was wrong, the closure runs again and looks.
 func (r *run) exists(k key, sql string, args ...any) (bool, error) {
 	if known, ok := r.known[k]; ok {
 		return known.value != nil, nil

@@ -76,7 +76,7 @@ func parse(url string) (*config, error) {
 		pool.MaxConns = poolSize
 	}
 	pool.AfterConnect = register
-	// A connection that was idle is not tried out, which would take a round trip: see run.query.
+	// An idle connection is not tested before it is used, because that would take a round trip: see run.query.
 	pool.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	return c, nil
 }
@@ -127,7 +127,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		return nil, c.sentence(err)
 	}
 	s := &Store{config: c, pool: pool, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
-	conn, err := s.acquire(ctx) // the first one shows what the user may do
+	conn, err := s.acquire(ctx) // opening the first connection shows what the user may do
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -136,7 +136,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// connect makes a connection of its own.
+// connect makes a connection outside of a pool.
 func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, c.pool.ConnConfig.Copy())
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// prepare looks at the server and the tables, and makes or changes them as the options say.
+// prepare looks at the server and the tables, and makes or changes the tables as the options say.
 func (c *config) prepare(ctx context.Context, opts Options) error {
 	found, err := c.look(ctx)
 	if err != nil {
@@ -175,7 +175,7 @@ func (c *config) prepare(ctx context.Context, opts Options) error {
 
 func (c *config) name() string { return name(c.pool.ConnConfig) }
 
-// looked is what a server has.
+// looked is what look found on the server.
 type looked struct {
 	version int64 // of the tables; 0: there are none
 	foreign bool  // there are other tables in the schema
@@ -201,9 +201,9 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	case server < oldest:
 		return found, fmt.Errorf("%w: %s is on PostgreSQL %d: version %d or newer is needed", ErrServer, c.name(), server, oldest)
 	case encoding != "UTF8":
-		return found, fmt.Errorf("%w: %s has the encoding %s: make one with the encoding UTF8", ErrServer, c.name(), encoding)
+		return found, fmt.Errorf("%w: %s has the encoding %s: make a database with the encoding UTF8", ErrServer, c.name(), encoding)
 	case standby:
-		return found, fmt.Errorf("%w: %s is a standby, which only reads: connect to the primary", store.ErrUnavailable, c.name())
+		return found, fmt.Errorf("%w: %s is a standby, which is read-only; connect to the primary", store.ErrUnavailable, c.name())
 	case !ours:
 		return looked{foreign: theirs}, nil
 	}
@@ -231,7 +231,7 @@ func (c *config) sentence(err error) error {
 	case "53300":
 		return fmt.Errorf("%w: %s has no connection left: raise max_connections there, or lower pool_max_conns in the address (%w)", store.ErrUnavailable, at, err)
 	case codeReadOnly:
-		return fmt.Errorf("%w: %s only reads, as a standby does: connect to the primary (%w)", store.ErrUnavailable, at, err)
+		return fmt.Errorf("%w: %s is read-only, as a standby is; connect to the primary (%w)", store.ErrUnavailable, at, err)
 	case "":
 		var dns *net.DNSError
 		switch {

@@ -20,15 +20,17 @@ import (
 // Claims and leases. Each replica has a row in the table replicas, and extends its lease there once a second (a
 // heartbeat). Each claim is a row in the table claims.
 //
-//   - A replica whose lease has passed, by the clock of the database, may be removed by any other. The same transaction
-//     takes the claims that it had. A replica that is still in the table therefore has its claims, however late it is.
-//   - A replica begins work only within its lease, by its own clock, counted from before the heartbeat was sent, and a
-//     little less than the database allows. When that time is over, the contexts of its work end. So it has stopped
-//     acting on others (Slack, a model, tools) before anybody takes over, unless it was stopped itself.
+//   - If the lease of a replica has passed, by the clock of the database, any other replica may remove it from the
+//     table and take its claims, in one transaction. So a replica that is in the table has its claims, however late its
+//     heartbeat is.
+//   - A replica begins work only within its lease. It measures the lease by its own clock, from before the heartbeat
+//     was sent, and as a little shorter than in the database. When that time is over, the contexts of its work end. So
+//     the replica has stopped acting on others (Slack, a model, tools) before another one takes over, unless its
+//     process was suspended.
 //   - Every transaction under a claim checks in the database that the claim has not moved (check_claim). It is
-//     serializable, and so is the transaction that takes claims. A transaction that checks the claim before it moves,
-//     and commits afterwards, counts for all others as one that came before the move. If the new owner has already read
-//     what that transaction changes, one of the two fails.
+//     serializable, and so is the transaction that takes claims. If a transaction checks the claim before the move and
+//     commits afterwards, all others see it as one that came before the move. If the new owner has already read what
+//     that transaction changes, one of the two fails.
 //   - Each replica knows all live replicas, in the same order, so it knows its portion of the claims. A replica with
 //     more gives some up: it begins no more work under such a claim, waits until its work there has ended, and then
 //     releases the claim.
@@ -37,7 +39,7 @@ import (
 type ReplicaOptions struct {
 	Name    string   // the machine and the process, for people
 	Version string   // of the program
-	Jobs    []string // names of claims beside those on the shares
+	Jobs    []string // names of the claims besides those on the shares
 	Log     *slog.Logger
 
 	Lease  time.Duration // how long after its last heartbeat others may take over
@@ -85,7 +87,7 @@ type holding struct {
 	claim    store.Claim
 	work     map[int]context.CancelCauseFunc // ends each piece of work under it
 	n        int
-	draining time.Time // since when it is given up; zero: it is not
+	draining time.Time // when the replica began to give it up; zero: it keeps it
 }
 
 // end ends the contexts of all work under a claim.
@@ -136,8 +138,8 @@ func (r *Replica) startable() (shares store.Shares) {
 	return shares
 }
 
-// leased reports whether the lease is valid by the replica's own clock. It must be valid by the monotonic and by the
-// wall clock: the first one stops while the machine sleeps, and the second one may be set.
+// leased reports whether the lease is valid by the replica's own clocks. It must be valid by the monotonic clock and by
+// the wall clock: the monotonic clock stops while the machine sleeps, and the wall clock may be set.
 func (r *Replica) leased() bool {
 	now := time.Now()
 	return now.Before(r.until) && now.Round(0).Before(r.until.Round(0))
@@ -150,7 +152,7 @@ func (r *Replica) Changed() <-chan struct{} {
 	return r.changed
 }
 
-// tell closes the channel of Changed if the shares have changed. The lock is held.
+// tell closes the channel of Changed if the shares have changed. The caller holds mu.
 func (r *Replica) tell() {
 	if now := r.startable(); now != r.shares {
 		r.shares = now
@@ -179,7 +181,7 @@ func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Contex
 	}, true
 }
 
-// fenced forgets claims that a transaction found to be those of another replica.
+// fenced forgets claims after a transaction found that another replica has them.
 func (s *Store) fenced(claims []store.Claim) {
 	r := s.replica.Load()
 	if r == nil {
@@ -195,7 +197,7 @@ func (s *Store) fenced(claims []store.Claim) {
 	r.tell()
 }
 
-// lose ends the work under a claim that the replica does not have any more. The lock is held.
+// lose ends the work under a claim that the replica does not have any more. The caller holds mu.
 func (r *Replica) lose(h *holding) {
 	delete(r.held, h.claim.Name)
 	h.end()
@@ -221,7 +223,7 @@ func (r *Replica) keep(ctx context.Context) {
 	}
 }
 
-// round sends a heartbeat, and then takes or gives up what it should.
+// round sends a heartbeat, and then takes or gives up claims, so that the replica has its portion.
 func (r *Replica) round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(r.opts.Lease/3, r.opts.Beat))
 	defer cancel()
@@ -263,7 +265,8 @@ func (r *Replica) round(ctx context.Context) error {
 	return nil
 }
 
-// connected makes sure that there is a connection. It is not one of the pool, whose connections may all be in use.
+// connected returns the connection for heartbeats, and makes it if there is none. It is not one of the pool's
+// connections, because those may all be in use.
 func (r *Replica) connected(ctx context.Context) (*pgx.Conn, error) {
 	if r.conn == nil {
 		conn, err := r.store.connect(ctx)
@@ -284,7 +287,7 @@ func (r *Replica) disconnect() {
 	}
 }
 
-// enlist adds the replica, with a new id, to those that live.
+// enlist adds the replica, with a new id, to the table replicas.
 func (r *Replica) enlist(ctx context.Context) error {
 	conn, err := r.connected(ctx)
 	if err != nil {
@@ -360,7 +363,7 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	return seen, conn.SendBatch(ctx, b).Close()
 }
 
-// adopt extends the lease of the replica's own clock, and takes over what the database says about its claims.
+// adopt extends the lease as measured by the replica's own clock, and sets its claims to those that the heartbeat read.
 func (r *Replica) adopt(seen beheld) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -109,7 +109,7 @@ func (r *run) query(queries ...queryable) error {
 			clear(r.byKey)
 			return nil
 		}
-		// A connection that was idle may be dead. Nothing was done over it, and nothing was read.
+		// A connection that was idle may be dead. Another one can replace it if nothing was done or read over it yet.
 		if isLost(err) && !r.answered && r.swap() {
 			continue
 		}
@@ -181,7 +181,7 @@ func (r *run) exec(sql string, args ...any) (n int, err error) {
 	return n, err
 }
 
-// returning is exec for a statement that returns a text of each row.
+// returning is like exec, for a statement that returns one text for each row. It returns these texts.
 func (r *run) returning(sql string, args ...any) (list []string, err error) {
 	r.forget()
 	err = r.query(rows(sql, args, func(found pgx.Rows) error {
@@ -193,8 +193,8 @@ func (r *run) returning(sql string, args ...any) (list []string, err error) {
 	return list, err
 }
 
-// put makes a write pending. It replaces the values of an earlier pending write to the same row; if that write creates
-// the record, it still does.
+// put makes a write pending. If a write to the same row is pending already, put only replaces its values, so a pending
+// write that creates the row still does.
 func (r *run) put(k key, create, change string, exists bool, args ...any) {
 	r.wrote = true
 	if w := r.byKey[k]; w != nil {

@@ -22,7 +22,7 @@ import (
 // server is started by the first test that needs it. COUNTERSIGN_TEST_POSTGRES names another one.
 var server struct {
 	once sync.Once
-	own  *pgserver.Server // nil: another one
+	own  *pgserver.Server // nil: the tests use another one
 	base string           // address of a database that can make others
 	err  error
 }

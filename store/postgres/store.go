@@ -25,7 +25,7 @@ type Store struct {
 	closed  bool
 	updates map[*time.Time]bool // when each transaction under way began
 	failure error               // why the store has stopped; nil: it has not
-	broken  chan struct{}       // closed when it has
+	broken  chan struct{}       // closed when the store has stopped
 	closing chan struct{}
 	running sync.WaitGroup
 	once    sync.Once
@@ -108,7 +108,7 @@ func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	return err
 }
 
-// outcome says what follows from one run of a closure.
+// outcome is the result of one run of a closure.
 type outcome int
 
 const (
@@ -118,7 +118,8 @@ const (
 	lost              // the connection was lost, and nothing is committed
 )
 
-// The maximum number of runs of a closure for each of these reasons, and the run from which on it runs alone.
+// The maximum number of runs of a closure for each of these reasons, and the number of the first run in which the
+// closure runs alone.
 const (
 	maxContended = 50
 	maxLost      = 3
@@ -202,7 +203,7 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 	return out, err
 }
 
-// judge says what follows from an error of a transaction that is not committed.
+// judge returns the outcome for an error of a transaction that is not committed, and the error for the caller.
 func (r *run) judge(err error) (outcome, error) {
 	switch {
 	case code(err) == codeUnique && !r.careful:

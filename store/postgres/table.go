@@ -18,7 +18,8 @@ type table[T any] struct {
 	id      func(*T) (id string, version *uint64)
 	columns []string
 	values  func(*T) []any
-	// also writes rows in other tables that follow from a change; old is nil for a new record. Nil: there are none.
+	// also writes rows in other tables that follow from a change; old is nil for a new record. If also is nil, there
+	// are no such rows.
 	also func(r *run, old, now *T)
 
 	selects, inserts, updates string

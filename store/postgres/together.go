@@ -86,7 +86,7 @@ func (r *run) lookUpRequest(id string) error {
 	return err
 }
 
-// noteOutbox keeps the lists of outbox messages as they are after a write.
+// noteOutbox updates the lists of outbox messages after a write.
 func noteOutbox(r *run, old, now *store.OutboxMessage) {
 	switch {
 	case old == nil:

@@ -61,5 +61,5 @@ func (s *Store) stopped(err error) {
 	}
 }
 
-// Holds reports whether the store is the one with an id.
+// Holds reports whether the store is the database with an id.
 func (s *Store) Holds(id string) bool { return id == s.config.id() }

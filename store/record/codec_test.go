@@ -233,7 +233,7 @@ func stable[T any](t *testing.T, b []byte) {
 	if err := Decode(written, &again); err != nil {
 		t.Fatalf("%s was read and written as %s, which was not read: %v", b, written, err)
 	}
-	if rewritten, err := Append(nil, &again); err != nil || len(rewritten) != len(written) { // facts come in any order
+	if rewritten, err := Append(nil, &again); err != nil || len(rewritten) != len(written) { // only the lengths: the facts, a map, are written in any order
 		t.Fatalf("%s was read and written as %s, and then as %s (%v)", b, written, rewritten, err)
 	}
 }

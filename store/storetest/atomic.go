@@ -61,7 +61,7 @@ func scribble(tx store.Tx) error {
 func forgetOne(tx store.Tx, before time.Time) error {
 	n, err := tx.PruneCounters(before, 1)
 	if err == nil && n != 1 {
-		err = fmt.Errorf("%d tallies are forgotten, want 1", n)
+		err = fmt.Errorf("%d counters are forgotten, want 1", n)
 	}
 	return err
 }

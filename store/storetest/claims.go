@@ -23,7 +23,7 @@ type Member struct {
 	store.Store
 	store.Replica
 	Freeze func() // stops its signs of life
-	Thaw   func() // continues them
+	Thaw   func() // starts them again
 	Leave  func()
 }
 
@@ -47,7 +47,7 @@ func RunClaims(t *testing.T, fresh func(t *testing.T) func(Joining) Member) {
 	}
 }
 
-// claimsHarness is the replicas of one test.
+// claimsHarness has the replicas of one test.
 type claimsHarness struct {
 	*testing.T
 	join    func(Joining) Member
@@ -95,7 +95,7 @@ func (h *claimsHarness) await(what string, is func() bool) {
 	}
 }
 
-// awaitPortions waits until replicas have all shares, and as many each as expected.
+// awaitPortions waits until the replicas together have all shares, and each has the expected number of them.
 func (h *claimsHarness) awaitPortions(members []Member, portions ...int) {
 	h.Helper()
 	h.await(fmt.Sprint("portions of ", portions), func() bool {
@@ -151,7 +151,7 @@ func (h *claimsHarness) watch(members ...Member) (end func()) {
 					if i == j {
 						continue
 					}
-					// If a has a share before and after b is seen with it, the share was not handed over.
+					// If replica a has a share before and after b is seen with it, the share was not handed over.
 					before, between := a.Shares(), b.Shares()
 					if both := before & between & a.Shares(); both != 0 {
 						h.Errorf("the replicas %d and %d both have the shares %064b", i, j, both)

@@ -317,7 +317,7 @@ func anyText(h *harness) {
 		n, err := tx.ForgetInbox(at(2), 100)
 		h.same("how many inbox rows are forgotten", n, len(texts))
 		counted, err2 := tx.PruneCounters(at(2), 100)
-		h.same("how many tallies are forgotten", counted, len(texts))
+		h.same("how many counters are forgotten", counted, len(texts))
 		return errors.Join(err, err2)
 	})
 	for i, id := range texts {

@@ -136,7 +136,7 @@ func neighbours(h *harness) {
 	})
 	h.update(func(tx store.Tx) error {
 		n, err := tx.PruneCounters(start.Add(time.Second), 10)
-		h.same("how many tallies are forgotten", n, 1)
+		h.same("how many counters are forgotten", n, 1)
 		return err
 	})
 }

@@ -82,7 +82,7 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 			return tx.AddCounter(store.Counter{Key: id, At: when, ID: third, N: n + 1})
 		})
 	case "uncount":
-		return step{fmt.Sprint("forget tallies ", when, n), func(tx store.Tx) (any, error) { return tx.PruneCounters(when, n) }}
+		return step{fmt.Sprint("forget counters ", when, n), func(tx store.Tx) (any, error) { return tx.PruneCounters(when, n) }}
 	case "grant":
 		tool := rapid.SampledFrom(append(names, "")).Draw(t, "tool")
 		return put("put grant of "+tool, func(tx store.Tx) error {

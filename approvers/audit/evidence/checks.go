@@ -149,9 +149,9 @@ func (s Story) shownCheck() check {
 		return check{OK: true, Text: "Nobody decided on a card."}
 	}
 	if decisions == 1 {
-		return check{OK: true, Text: "The one decision on a card was made on a version that is drawn below, which showed the digest that was decided on."}
+		return check{OK: true, Text: "The one decision on a card was made on a version that is drawn below and that showed the digest of the decided call."}
 	}
-	return check{OK: true, Text: fmt.Sprintf("Each of the %d decisions on a card was made on a version that is drawn below, which showed the digest that was decided on.", decisions)}
+	return check{OK: true, Text: fmt.Sprintf("Each of the %d decisions on a card was made on a version that is drawn below and that showed the digest of the decided call.", decisions)}
 }
 
 // sealChecks verifies the signed head. A record that no head covers yet is not a fault.
@@ -165,21 +165,21 @@ func (s Story) sealChecks() []check {
 	case len(out) > 0:
 		return out
 	case s.Seal.Head == 0:
-		return append(out, check{Open: true, Text: "This store has no signed heads, so nothing proves that the whole chain was not replaced."})
+		return append(out, check{Open: true, Text: "This store has no signed heads. Without them, a chain that was replaced as a whole is not detected."})
 	case s.Seal.Sealed == 0:
 		out = append(out, check{Open: true, Text: "No signed head covers the records yet: they are newer than " + head + ". While the bot runs, it seals what is new within seconds."})
 	case s.Seal.Sealed < n:
-		out = append(out, check{Open: true, Text: fmt.Sprintf("Signed %s covers %d of the %d records, which was proved for each; the others are newer than it.", head, s.Seal.Sealed, n)})
+		out = append(out, check{Open: true, Text: fmt.Sprintf("Signed %s covers %d of the %d records, as a proof for each of them shows; the others are newer than the head.", head, s.Seal.Sealed, n)})
 	default:
-		out = append(out, check{OK: true, Text: fmt.Sprintf("Signed %s covers every record, %d in all, which was proved for each (RFC 6962): the records have not changed since then.", head, n)})
+		out = append(out, check{OK: true, Text: fmt.Sprintf("Signed %s covers every record, %d in all, as a proof for each of them shows (RFC 6962): the records have not changed since then.", head, n)})
 	}
 	switch {
 	case s.Seal.Key == "":
-		out = append(out, check{Open: true, Text: "The head's signature was not checked with any key. Name the one that you trust with --key."})
+		out = append(out, check{Open: true, Text: "The head's signature was not checked with any key. Name the key that you trust with --key."})
 	case s.Seal.Named:
 		out = append(out, check{OK: true, Text: "The head is signed by the key that was named for this page."})
 	default:
-		out = append(out, check{OK: true, Text: "The head is signed by a key in the bot's own file. Compare it below with the key that you were told, and the head with one that is kept elsewhere."})
+		out = append(out, check{OK: true, Text: "The head is signed by a key in the bot's own file. Compare that key, which is shown below, with the key that you were told, and the head with a copy that is kept elsewhere."})
 	}
 	return out
 }

@@ -31,7 +31,7 @@ type step struct {
 	Text     string // the payload, if it is not a card
 	Note     string // in place of a missing payload
 	Card     *card
-	Key      bool // a record that is central to the story; the others are smaller
+	Key      bool // a record that is central to the story; the others are drawn smaller
 }
 
 // card is a posted version of a card.

@@ -69,7 +69,7 @@ func (s Story) who(id approvers.PersonID) string {
 	return id.User()
 }
 
-// user is who for a bare Slack user id, as in cards and addresses.
+// user returns the name of the person with the given Slack user id, or the id if the name is not known.
 func (s Story) user(id string) string {
 	for p, name := range s.Names {
 		if p.User() == id && name != "" {

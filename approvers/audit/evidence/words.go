@@ -67,7 +67,7 @@ func (s Story) sentence(e Entry) string {
 func (s Story) proposed(f map[string]string) string {
 	switch f["verdict"] {
 	case "error":
-		return "The model asked for " + f["tool"] + ", in a way that could not be taken; nobody was asked."
+		return "The model asked for " + f["tool"] + " with a call that could not be accepted; nobody was asked."
 	case string(approvers.Auto):
 		return "The model asked for " + f["tool"] + ": " + f["risk"] + " risk, which the policy lets run without asking."
 	case string(approvers.Observed):
@@ -98,7 +98,7 @@ func (s Story) escalated(f map[string]string) string {
 
 func messageEdited(f map[string]string) string {
 	if f["remark"] != "" {
-		return "An answer on the card was " + f["what"] + " in Slack afterwards; the card kept it, and said so."
+		return "An answer on the card was " + f["what"] + " in Slack afterwards; the card kept the answer and noted the change."
 	}
 	return "The message that asked for it was " + f["what"] + " in Slack after the agent had read it."
 }
@@ -209,8 +209,8 @@ func previewed(f map[string]string) string {
 // Sentence describes one record in words.
 func (s Story) Sentence(a approvers.AuditRecord) string { return s.sentence(Entry{AuditRecord: a}) }
 
-// Decision returns when the request was decided, or proposed if it was not, and in a few words who decided it and how
-// it ended.
+// Decision returns the time at which the request was last decided or closed, or was proposed if neither has happened,
+// and a few words: who decided the request, and how it ended.
 func (s Story) Decision() (at time.Time, words string) {
 	if len(s.Entries) == 0 {
 		return at, ""
@@ -222,7 +222,7 @@ func (s Story) Decision() (at time.Time, words string) {
 	case first.Facts["verdict"] == string(approvers.Ask):
 		who, how = "nobody yet", "waits for "+listed(first.Facts["stages"])
 	case first.Facts["verdict"] == "error":
-		how = "could not be taken"
+		how = "could not be accepted"
 	case first.Facts["grant"] != "":
 		who = "under a grant"
 	}

@@ -42,8 +42,8 @@ func CardQueueAt(r store.Reader, address string) (l CardQueue, err error) {
 	return l, json.Unmarshal(s.Value, &l)
 }
 
-// CardQueues finds pending requests that are shown nowhere and wait in no card queue, and requests and queues that do
-// not agree.
+// CardQueues finds pending requests that are shown nowhere and wait in no card queue, and requests whose card queues
+// disagree with them.
 func CardQueues(r store.Reader) error {
 	open, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {
@@ -54,7 +54,7 @@ func CardQueues(r store.Reader) error {
 	for _, req := range open {
 		if req.State != approvers.Pending {
 			if len(req.QueuedAt) > 0 {
-				faults = append(faults, fmt.Errorf("request %s is %s and still counted at %v", req.ID, req.State, req.QueuedAt))
+				faults = append(faults, fmt.Errorf("request %s is %s, but still names the card queues at %v", req.ID, req.State, req.QueuedAt))
 			}
 			continue
 		}
@@ -72,7 +72,7 @@ func CardQueues(r store.Reader) error {
 			shown = shown || slices.Contains(held, req.ID)
 		}
 		if !shown {
-			faults = append(faults, fmt.Errorf("request %s (%s) is shown nowhere and waits in no card queue; card queues %v, bundle %q", req.ID, req.Tool, req.QueuedAt, req.Bundle))
+			faults = append(faults, fmt.Errorf("request %s (%s) has no card, and does not wait in a card queue; its record names the card queues at %v and the bundle %q", req.ID, req.Tool, req.QueuedAt, req.Bundle))
 		}
 	}
 	for address, ids := range counts {
@@ -113,11 +113,11 @@ func cardQueueAddsUp(r store.Reader, address string, ids []string) error {
 		return nil
 	}
 	if len(open) == 0 {
-		return fmt.Errorf("%d wait at %s although no card is open there", len(held), address)
+		return fmt.Errorf("%d requests wait in the card queue at %s although no card is open there", len(held), address)
 	}
 	notices, err := r.OutboxMessagesOf(fmt.Sprint(address, " ", l.Round))
 	if err != nil || len(notices) == 0 {
-		return fmt.Errorf("%d wait at %s and nobody is told (%w)", len(held), address, err)
+		return fmt.Errorf("%d requests wait in the card queue at %s, but the queue has no notice (%w)", len(held), address, err)
 	}
 	return nil
 }

@@ -47,16 +47,16 @@ func grantAddsUp(r store.Reader, chain, id string) error {
 			return err
 		}
 		if e.Grant != id || strconv.Itoa(e.GrantUse) != a.Facts["use"] || e.State == approvers.ExecutionNone || e.Request != "" {
-			return fmt.Errorf("grant %s: execution %s is %s, use %d of grant %q, request %q", id, e.ID, e.State, e.GrantUse, e.Grant, e.Request)
+			return fmt.Errorf("grant %s: its history names execution %s (state %s, use %d of grant %q, request %q), which does not fit", id, e.ID, e.State, e.GrantUse, e.Grant, e.Request)
 		}
 		uses[e.ID] = true
 	}
 	if g.State != approvers.GrantOffered && g.By != "" && len(uses) != g.Uses-g.Left || g.Left < 0 || len(uses) > g.Uses {
-		return fmt.Errorf("grant %s, %s: %d runs, and %d of %d uses left", id, g.State, len(uses), g.Left, g.Uses)
+		return fmt.Errorf("grant %s is %s: its history has %d runs, and %d of %d uses are left", id, g.State, len(uses), g.Left, g.Uses)
 	}
 	_, err = r.Timer(store.TimerGrant, id)
 	if g.State.Open() != (err == nil) {
-		return fmt.Errorf("grant %s is %s, and its timer: %w", id, g.State, err)
+		return fmt.Errorf("grant %s is %s, which does not agree with its timer: %w", id, g.State, err)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func chains(r store.Reader) error {
 		}
 		faults = append(faults, approvers.VerifyChain(records))
 		if id != approvers.InstallationChain && records[0].Kind != firstRecord(id) {
-			faults = append(faults, fmt.Errorf("chain %s begins with %s", id, records[0].Kind))
+			faults = append(faults, fmt.Errorf("chain %s begins with a record of the kind %s", id, records[0].Kind))
 		}
 		erased, err := erasedOf(records)
 		faults = append(faults, err)

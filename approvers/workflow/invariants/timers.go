@@ -102,7 +102,7 @@ func timersNameSomething(r store.Reader) error {
 	for _, kind := range store.TimerKinds {
 		isAlive := alive[kind]
 		if isAlive == nil {
-			faults = append(faults, fmt.Errorf("no rule says when a timer %s may exist", kind))
+			faults = append(faults, fmt.Errorf("this package has no rule for timers of the kind %s", kind))
 			continue
 		}
 		timers, err := r.Timers(kind, most)
@@ -115,7 +115,7 @@ func timersNameSomething(r store.Reader) error {
 				return err
 			}
 			if !ok {
-				faults = append(faults, fmt.Errorf("a timer %s is left for %s, which is over", kind, t.Ref))
+				faults = append(faults, fmt.Errorf("a timer of the kind %s is left for %s, which is over", kind, t.Ref))
 			}
 			if err := inConversation(r, t); err != nil {
 				faults = append(faults, err)
@@ -189,7 +189,7 @@ func requestsHaveTimers(r store.Reader) error {
 			return err
 		}
 		if e.State != approvers.ExecutionNone || e.Digest != req.Digest {
-			faults = append(faults, fmt.Errorf("request %s is %s over an execution that is %s", req.ID, req.State, e.State))
+			faults = append(faults, fmt.Errorf("request %s is %s, but its execution is %s or has another digest", req.ID, req.State, e.State))
 		}
 	}
 	return errors.Join(faults...)

@@ -19,10 +19,10 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 		return err
 	}
 	if !turn.Ended() && conv.Turn != turn.ID {
-		fault("it is under way, and its conversation continues with %q", conv.Turn)
+		fault("it is under way, but its conversation names %q as the current turn", conv.Turn)
 	}
 	if turn.Ended() && conv.Turn == turn.ID {
-		fault("it has ended, and its conversation still waits for it")
+		fault("it has ended, but its conversation still names it as the current turn")
 	}
 	messages, err := r.Messages(conv.ID, 0)
 	if err != nil {
@@ -57,7 +57,7 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 		}
 	}
 	if turn.State == approvers.TurnWaiting && missing == 0 {
-		fault("every call has its result, and it does not continue")
+		fault("every call has its result, but the turn does not continue")
 	}
 	if turn.State == approvers.TurnQueued || turn.State == approvers.TurnThinking {
 		if _, err := r.Timer(store.TimerThink, turn.ID); err != nil {

@@ -10,8 +10,9 @@ import (
 	"countersign/store"
 )
 
-// Pause says whether everything is paused: no tool runs and no model is called. It survives a restart. People may
-// decide meanwhile, and deadlines pass as usual: a request that nobody decides is rejected, paused or not.
+// Pause records whether everything is paused: while it is, no tool runs and no model is called. The pause survives a
+// restart. People may decide meanwhile, and deadlines pass as usual: a request that nobody decides is rejected, paused
+// or not.
 type Pause struct {
 	On     bool               `json:"on"`
 	By     approvers.PersonID `json:"by"` // who changed it last

@@ -68,7 +68,7 @@ func (v *Reader) Grants(ctx context.Context, who approvers.PersonID) (out []List
 // ListedGrant is a grant in a list.
 type ListedGrant struct {
 	Grant        approvers.Grant
-	Conversation store.Conversation   // zero: it holds in all of the agent's
+	Conversation store.Conversation   // zero: the grant holds in all of the agent's conversations
 	Own          *store.OutboxMessage // the person's own message about it, as far as Slack shows one
 }
 

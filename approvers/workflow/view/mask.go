@@ -5,8 +5,8 @@ import (
 	"countersign/store"
 )
 
-// mask adds the arguments that the policy in force masks to those that a request and its call mask already. If it adds
-// any, it removes the preview, which may contain them. Both may be nil.
+// mask extends the lists of masked arguments of a request and its call by the arguments that the policy in force masks.
+// If a list grows, the preview is removed, because it may contain the values. r and c may be nil.
 func mask(p *approvers.Policy, r *approvers.Request, c *store.Call) {
 	agent := ""
 	if r != nil {

@@ -98,7 +98,7 @@ func (v *Reader) Turn(ctx context.Context, turn string) (Model, error) {
 	return m, err
 }
 
-// AddNamed adds what a button of the message names: a request or a grant. Anything else adds nothing.
+// AddNamed adds to the model the request or the grant that a button of the message names. Any other ref adds nothing.
 func (v *Reader) AddNamed(ctx context.Context, m *Model, ref string) error {
 	err := v.store.View(ctx, func(r store.Reader) error {
 		out := *m
@@ -265,7 +265,7 @@ func (m *Model) readSteps(r store.Reader, said map[int]string) error {
 	return nil
 }
 
-// readElicitation reads what a run asked.
+// readElicitation reads the question that a run asked.
 func (m *Model) readElicitation(r store.Reader, id string) error {
 	q, err := r.Elicitation(id)
 	if err != nil {

@@ -54,13 +54,14 @@ func readModelQuestion(r store.Reader, id string) (w PendingItem, err error) {
 	return w, err
 }
 
-// showsCall reports whether an outbox message of a turn shows a call: the call's step does, and the bundle of its
-// request.
+// showsCall reports whether an outbox message of a turn shows a call: the message of the call's step does, and the
+// bundle with the call's request.
 func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
 	return s.Step == c.Step && (s.Kind == store.OutboxStep || s.Kind == store.OutboxBundle && r != nil && r.Bundled() && s.Bundle == r.Bundle)
 }
 
-// PendingItems lists what waits for people, oldest first of each sort. It reports whether there is more than it lists.
+// PendingItems lists what waits for people, by sort, and the oldest first within each sort. more is set if there may be
+// items that it does not list.
 func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, more = nil, false

@@ -17,7 +17,7 @@ func (v *Reader) Absence(ctx context.Context, who approvers.PersonID) (a approve
 	return a, err
 }
 
-// StandsInFor lists current and future absences for which a person stands in.
+// StandsInFor lists the current and future absences in which the given person is the stand-in.
 func (v *Reader) StandsInFor(ctx context.Context, who approvers.PersonID) (list []approvers.Absence, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list = nil
@@ -56,16 +56,15 @@ func AwayAt(r store.Reader, now time.Time) (map[string]approvers.Absence, error)
 	return away, nil
 }
 
-// StageSnapshot is a request and the people who are away now, by Slack user id. The people of its stage are looked up
-// from it.
+// StageSnapshot is a request and the people who are away now, by Slack user id. It has what is needed to look up the
+// people of the request's stage.
 type StageSnapshot struct {
 	Request approvers.Request
 	Away    map[string]approvers.Absence
 	Policy  *approvers.Policy
 }
 
-// StageSnapshot reads the data for looking up a stage's people. It is empty if the
-// request is not pending.
+// StageSnapshot reads the data for looking up a stage's people. If the request is not pending, Away is nil.
 func (v *Reader) StageSnapshot(ctx context.Context, request string) (StageSnapshot, error) {
 	var out StageSnapshot
 	err := v.store.View(ctx, func(r store.Reader) error {

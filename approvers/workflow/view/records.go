@@ -50,11 +50,11 @@ func (v *Reader) Execution(ctx context.Context, id string) (e approvers.Executio
 	return e, err
 }
 
-// ErrNoResult says that a conversation has no such result to read.
-var ErrNoResult = errors.New("this conversation has no run of that id with a result; take the id from the note on what was cut")
+// ErrNoResult means that a conversation has no such result to read.
+var ErrNoResult = errors.New("this conversation has no run of that id with a result; take the id from the note that says what was cut")
 
-// WholeResult returns the complete result of a run. The model may have received only its beginning. A
-// conversation can read the results of its own runs only.
+// WholeResult returns the complete result of a run. The model may have received only its beginning. A conversation can
+// read the results of its own runs only.
 func (v *Reader) WholeResult(ctx context.Context, conversation, execution string) (result string, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		result = ""
@@ -100,7 +100,7 @@ func (v *Reader) Inbox(ctx context.Context, id string) (row store.Inbox, err err
 	return row, err
 }
 
-// Reception returns until when everything that people wrote was received, and what is being read.
+// Reception returns up to which time everything that people wrote was received, and which gap is being read.
 func (v *Reader) Reception(ctx context.Context) (out settings.Reception, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		out, _, err = settings.ReadReception(r)
@@ -163,7 +163,7 @@ func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err er
 	return runs, err
 }
 
-// Feedback returns the opinions of the answers of the policy's agents, by the agent's name.
+// Feedback returns people's opinions of the answers of each of the policy's agents, by the agent's name.
 func (v *Reader) Feedback(ctx context.Context) (map[string]settings.Feedback, error) {
 	out := map[string]settings.Feedback{}
 	err := v.store.View(ctx, func(r store.Reader) error {

@@ -9,16 +9,16 @@ import (
 	"countersign/store"
 )
 
-// Undelivered is what Slack prevents, other than cards: messages that it refuses wherever they could go, messages that
-// it would not delete, and deliveries that wait until it says who sent them. Each list is bounded, and begins with the
-// item that is due first.
+// Undelivered lists what Slack prevents, except for cards: messages that Slack refuses wherever they could be posted,
+// messages that Slack would not delete, and deliveries that wait until Slack tells who sent them. Each list is bounded,
+// and begins with the item that is due first.
 type Undelivered struct {
 	Refused   []RefusedMessage
 	Leftovers []LeftoverMessage
 	Deferred  Deferred
 }
 
-// RefusedMessage is an answer or a question that Slack refuses wherever it could go.
+// RefusedMessage is an answer or a question that Slack refuses wherever it could be posted.
 type RefusedMessage struct {
 	Message      store.OutboxMessage
 	Conversation store.Conversation // that it belongs to; zero: it was erased
@@ -32,7 +32,8 @@ type LeftoverMessage struct {
 	store.Leftover
 }
 
-// Deferred are the deliveries that wait because Slack does not say who sent them, and those behind them in their order.
+// Deferred counts the deliveries that wait because Slack does not tell who sent them, and the deliveries behind them
+// that must be handled in order.
 type Deferred struct {
 	Count int
 	Since time.Time // of the oldest
@@ -58,7 +59,7 @@ func (v *Reader) Undelivered(ctx context.Context) (u Undelivered, err error) {
 	return u, err
 }
 
-// timed returns the outbox messages of a kind of timer, with their timers.
+// timed calls do with each timer of a kind, and with the outbox message that the timer is for.
 func timed(r store.Reader, kind store.TimerKind, do func(store.Timer, store.OutboxMessage) error) error {
 	timers, err := r.Timers(kind, maxUndelivered)
 	if err != nil {

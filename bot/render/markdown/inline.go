@@ -75,7 +75,7 @@ func linked(words, url string, style *slack.RichTextSectionTextStyle) []slack.Ri
 		return literal(words+" ("+url+")", style)
 	}
 	var out []slack.RichTextSectionElement
-	tail := url[len(strings.TrimRight(url, ".,;:!?")):] // punctuation of the sentence
+	tail := url[len(strings.TrimRight(url, ".,;:!?")):] // punctuation that belongs to the sentence, not to the address
 	url = strings.TrimSuffix(url, tail)
 	if words != "" && words != url {
 		out = literal(words+" (", style)

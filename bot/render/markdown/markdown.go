@@ -198,7 +198,8 @@ func listPieces(lines []string) []Piece {
 	return mergeLists(out)
 }
 
-// listItem returns the list that an item would be alone, which begins with the item's number, and the item's text.
+// listItem returns the text of a list item, and a list for this item alone. An ordered list begins with the item's
+// number.
 func listItem(l string) (*slack.RichTextList, string) {
 	if m := numberLine.FindStringSubmatch(l); m != nil {
 		list := slack.NewRichTextList(slack.RTEListOrdered, min(len(m[1])/2, 8))
@@ -210,7 +211,7 @@ func listItem(l string) (*slack.RichTextList, string) {
 	return slack.NewRichTextList(slack.RTEListBullet, min(len(m[1])/2, 8)), m[2]
 }
 
-// mergeLists joins consecutive items of one kind and depth. A list that continues after a deeper one continues its
+// mergeLists joins consecutive items of one kind and depth. A list that goes on after a deeper list continues its
 // numbers, even if every item is written as "1.".
 func mergeLists(in []Piece) []Piece {
 	var out []Piece

@@ -2,5 +2,5 @@
 
 package cli
 
-// FreeSpace is not known here.
+// FreeSpace returns false: the free space is not known on this system.
 func FreeSpace(string) (uint64, bool) { return 0, false }

@@ -38,7 +38,8 @@ func CouldNot(format string, args ...any) error {
 	return &Error{ExitFailed, fmt.Errorf(format, args...)}
 }
 
-// Code is the exit code for an error. One without a code happened while the command ran: ExitFailed.
+// Code is the exit code for an error. An error without a code happened while the command ran; its exit code is
+// ExitFailed.
 func Code(err error) int {
 	var e *Error
 	switch {

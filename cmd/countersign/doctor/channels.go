@@ -11,7 +11,7 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// policyChannel is a channel that the policy names, and what for.
+// policyChannel is a channel that the policy names, with its uses.
 type policyChannel struct {
 	name  string // as the policy names it
 	uses  []string

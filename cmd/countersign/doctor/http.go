@@ -74,7 +74,7 @@ func (s statusError) Error() string {
 	return fmt.Sprintf("it answers %d %s", int(s), http.StatusText(int(s)))
 }
 
-// errChallenge says that an address does not repeat the challenge.
+// errChallenge is the error for an address that does not repeat the challenge.
 var errChallenge = errors.New("it does not return the challenge")
 
 // challenge sends an address a random value to repeat, in a request of the kind that comes to a path.

@@ -53,7 +53,7 @@ func (d *Doctor) people(ctx context.Context, e *installation.Examiner, p *approv
 // memberProblem is why a member of a role can't decide, and what to do.
 type memberProblem struct{ what, do string }
 
-// role says who of a role can decide.
+// role reports which people of a role can decide.
 func (d *Doctor) role(role approvers.Role, able map[approvers.PersonID]string, more bool, troubles []memberProblem, needed int) {
 	enough := more || len(able) >= max(needed, 1)
 	for _, t := range troubles {
@@ -142,7 +142,7 @@ func (g *slackRegister) person(ctx context.Context, user, of string, able map[ap
 	return checkAuthority(who, user+of, able), nil
 }
 
-// checkAuthority adds a person to able, or says why they can't decide.
+// checkAuthority adds a person to able, or returns why they can't decide.
 func checkAuthority(who approvers.Identity, named string, able map[approvers.PersonID]string) []memberProblem {
 	why := ""
 	switch {

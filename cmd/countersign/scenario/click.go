@@ -58,7 +58,8 @@ func (p *player) press(ctx context.Context, who workspaceclient.Client, message 
 	return p.settle(ctx)
 }
 
-// pressInDetails clicks a button in the modal that a card's Details… opens. If there is none, the element has no action.
+// pressInDetails clicks a button in the modal that a card's Details… opens. If there is no such button, the returned
+// element has no action.
 func (p *player) pressInDetails(ctx context.Context, do click) (workspaceclient.Element, error) {
 	who, open := p.as(do.who), do
 	open.label = "Details"
@@ -88,7 +89,7 @@ func (p *player) pressInDetails(ctx context.Context, do click) (workspaceclient.
 
 // button searches everything that a person can see for a button: the bot's direct messages, the threads of
 // conversations, and the person's channels, newest message first. It prefers a button of the current conversation. If
-// it finds none, the element has no action.
+// there is no such button, the returned element has no action.
 func (p *player) button(ctx context.Context, do click) (workspaceclient.Message, workspaceclient.Element, error) {
 	who := p.as(do.who)
 	channels, err := who.Channels(ctx)

@@ -51,7 +51,7 @@ func questionState(q approvers.ModelQuestion, outcome approvers.Outcome) string 
 	return fmt.Sprintf("the agent's question was not answered: %s", outcome)
 }
 
-// unasked says why a call ran without a request.
+// unasked describes why a call ran without a request.
 func unasked(r store.Reader, c store.Call) (string, error) {
 	if c.Execution == "" {
 		return "without asking", nil
@@ -76,7 +76,7 @@ func remarked(tool string, m approvers.Remark) string {
 	return who + verb + tool + ": " + oneLine(m.Text)
 }
 
-// progress says how far a stage is, and what follows it if the policy has changed meanwhile.
+// progress describes how far a stage is, and what follows it if the policy has changed meanwhile.
 func progress(req approvers.Request) string {
 	var notes []string
 	if quorum := req.CurrentStage().Quorum; quorum > 1 {
@@ -111,7 +111,7 @@ func verdict(about string, c store.Call, ran string) string {
 	return fmt.Sprintf("%s: %s: %s", c.Tool, c.Outcome, reasonIn(c.Result))
 }
 
-// decided says who decided a call, and its outcome.
+// decided describes who decided a call, and its outcome.
 func decided(c store.Call, req approvers.Request) string {
 	by := make([]string, 0, len(req.Decisions))
 	for _, d := range req.ValidApprovals() {

@@ -11,8 +11,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// fillIn fills in the form that a click opened and sends it. If the form can't be filled in, or shows a text in the
-// end, the text is added to the transcript.
+// fillIn fills in the form that a click opened and sends it. If the form can't be submitted, or is still open after it
+// was sent, its text is added to the transcript.
 func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.View) error {
 	who, form := p.as(do.who), views[len(views)-1]
 	if form.Submit == nil {
@@ -94,7 +94,7 @@ func (do click) values(form workspaceclient.View) (map[string]string, error) {
 	return values, nil
 }
 
-// fields are values that name their fields.
+// fields sets the values of a text that names their fields.
 func (do click) fields(form workspaceclient.View, values map[string]string) error {
 	if do.text == "" {
 		return nil

@@ -25,8 +25,8 @@ type Demo interface {
 	Store() store.Store
 	// WorkspaceURL is the address of the workspace's page.
 	WorkspaceURL() string
-	// Settled reports whether everything was delivered and handled, so that nothing happens before a timer falls due or a
-	// person acts. paused says that the bot is paused, and that the work in progress waits for the end of the pause.
+	// Settled reports whether everything was delivered and handled, so that nothing happens before a timer falls due or
+	// a person acts. paused is set if the bot is paused and the work in progress waits for the end of the pause.
 	Settled(ctx context.Context) (settled, paused bool, err error)
 
 	// Now is the time of the demo.

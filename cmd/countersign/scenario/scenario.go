@@ -47,12 +47,12 @@ import (
 //	It is DAY DATE TIME ZONE        time passes until then: "It is Monday 2026-12-21 09:00 Europe/Berlin"
 //	The bot restarts                a new process continues with the same store
 //	The bot will stop while TOOL runs   the next time that TOOL runs, with an unknown outcome for the next process; also: "…, after it acted"
-//	The bot is down for 2 hours     it is stopped meanwhile: everything that was due is done at once when it is back
+//	The bot is down for 2 hours     it is stopped meanwhile: everything that was due is done immediately when it is back
 //	The policy becomes FILE         the bot reloads this file
 //
 // The indented lines: the state and the outcome of each call, the agent's answers, and then other messages to people,
 // by person. "Teo is told: …" is the first line of a new direct message; "Countersign to Teo: …" is a message that only
-// Teo sees in that place. The card of a request for the role that it waits for is not listed, unless it is one card for
+// Teo sees in that place. A request's card for the role that the request waits for is not listed, unless the card shows
 // several requests.
 type Scenario struct {
 	Name    string

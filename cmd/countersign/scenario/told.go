@@ -38,7 +38,7 @@ func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error)
 	return lines, nil
 }
 
-// outboxMessage is the outbox message that a message shows. It has no kind if there is none.
+// outboxMessage is the outbox message that a message shows. If there is none, the result has no kind.
 func (p *player) outboxMessage(ctx context.Context, m workspaceclient.Message) (s store.OutboxMessage, err error) {
 	err = p.demo.Store().View(ctx, func(r store.Reader) error {
 		if s, err = r.OutboxMessageAt(m.Channel, m.TS); errors.Is(err, store.ErrNotFound) {

@@ -62,7 +62,7 @@ func findEmails(text string) []string {
 	return unique(emailInText.FindAllString(text, -1))
 }
 
-// withoutNames blanks text with digits that is not an amount.
+// withoutNames blanks order numbers, account numbers and e-mail addresses: their digits are not amounts.
 func withoutNames(text string) string {
 	for _, r := range []*pattern{orderID, orderNumber, userID, userNumber, emailInText} {
 		text = r.ReplaceAllString(text, " ")

@@ -49,7 +49,7 @@ func (d *responder) ordersIn(c done) []*order {
 	return list
 }
 
-// lookedUp reports whether this turn has a search with an argument.
+// lookedUp reports whether this turn has a search with this argument.
 func (d *responder) lookedUp(by arg) bool {
 	return slices.ContainsFunc(d.t.done, func(c done) bool {
 		return d.tools.kindOf(c.Name) == searchOrders && textArg("", value(c.args, by.name)).value == by.value

@@ -144,7 +144,7 @@ func (d *responder) handleVerbatim(w *request) {
 // mostNamed limits how many tools without rules an answer names.
 const mostNamed = 12
 
-// others says which other tools there are and how to call them; empty if there are none.
+// others returns a sentence that names the other tools and how to call them; empty if there are none.
 func (d *responder) others() string {
 	others := d.tools.withoutRules()
 	if len(others) == 0 {

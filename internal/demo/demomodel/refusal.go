@@ -63,7 +63,7 @@ var (
 	atMost      = re(`at most (\S+)`)
 )
 
-// refusal says why a call failed.
+// refusal returns sentences on why a call failed.
 func (d *responder) refusal(c done) string {
 	what, r := d.attempt(c), c.result
 	by, why := "", ""

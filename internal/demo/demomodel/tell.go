@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// report says how a call of this turn ended, and offers alternatives.
+// report adds how a call of this turn ended to the answer, and offers alternatives if the call failed.
 func (d *responder) report(w *request, i int) {
 	c := d.t.done[i]
 	d.told = append(d.told, d.outcome(w, c))
@@ -135,7 +135,7 @@ func plainValue(v any) string {
 	return string(data)
 }
 
-// changes says what an approver changed, and when.
+// changes returns a sentence on what an approver changed, and when.
 func changes(c done, when string) string {
 	by := c.result.changedBy
 	if by == "" {

@@ -19,7 +19,7 @@ type Fault struct {
 	Hang  bool          // send nothing until the client goes away
 
 	Cut         bool // break the connection in the middle of the answer
-	CutAfter    int  // with Cut: the number of pieces of a stream that are sent before it
+	CutAfter    int  // with Cut: the number of pieces of a stream that are sent before the break
 	StreamError bool // with Cut: send an error event instead of breaking the connection
 	CutQuietly  bool // with Cut: end the stream as if it were whole, as some proxies do
 
@@ -31,7 +31,7 @@ type Fault struct {
 	Tool               string // every call is for this tool
 }
 
-// apply changes the content of a finished reply. Sending faults are handled by the writer.
+// apply changes the content of a finished reply. The code that sends the reply handles the other faults.
 func (f Fault) apply(r Reply) Reply {
 	for i := range r.Calls {
 		if f.MalformedArguments {

@@ -19,7 +19,7 @@ type Reply struct {
 	Calls   []Call
 	Finish  string // tool_calls when there are calls and stop otherwise, unless given
 	Fault   Fault
-	// When, in a Script, limits the reply to requests that it accepts.
+	// When limits a reply of a Script to the requests that it accepts; nil accepts all.
 	When func(Request) bool
 }
 

@@ -105,8 +105,8 @@ func kindOf(kind string) string {
 	return "a string"
 }
 
-// parse checks the body and converts it to a Request. The caller checks the model after the parameters and before the
-// length.
+// parse checks the body and converts it to a Request. After that, the caller checks whether the model exists, and then
+// whether the prompt fits its context.
 func parse(data []byte) (Request, *apiError) {
 	var b body
 	if fault := decodeStrictly(data, &b, ""); fault != nil {

@@ -228,8 +228,8 @@ func TestMCPProgress(t *testing.T) {
 	}
 }
 
-// If the arguments name no sections, the requester is asked, if the client can: over elicitation in its older and its
-// newer form.
+// If the arguments name no sections and the client can ask, the requester is asked, through elicitation in its older
+// and its newer form.
 func TestMCPExportAsksForSections(t *testing.T) {
 	const call = `{"name":"export_customer_data","arguments":{"user_id":"USR-456"},"_meta":{"countersign/execution":"exec-1"}}`
 	for _, tt := range []struct {

@@ -73,7 +73,7 @@ func (s *State) mayRefund(a RefundArgs) (*Order, error) {
 	return o, nil
 }
 
-// RefundPreview says what a refund would do.
+// RefundPreview describes what a refund would do.
 type RefundPreview struct {
 	Message  string `json:"message"`
 	Refused  string `json:"refused,omitempty"` // why it would be refused
@@ -84,7 +84,7 @@ type RefundPreview struct {
 	After    Amount `json:"refundable_after"`
 }
 
-// PreviewRefund says what a refund with these arguments would do, or why it would be refused. It changes nothing.
+// PreviewRefund describes what a refund with these arguments would do, or why it would be refused. It changes nothing.
 func (s *Shop) PreviewRefund(ctx context.Context, a RefundArgs) (RefundPreview, error) {
 	return read(ctx, s, func(state *State) (RefundPreview, error) {
 		o, err := state.mayRefund(a)

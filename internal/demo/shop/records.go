@@ -71,7 +71,7 @@ type Order struct {
 	Items     []Item    `json:"items"`
 	Currency  string    `json:"currency"`
 	Total     Amount    `json:"total"` // after discounts
-	Paid      Amount    `json:"paid"`  // ever taken; refunds don't lower it
+	Paid      Amount    `json:"paid"`  // all payments; refunds don't lower it
 	Refunded  Amount    `json:"refunded"`
 	Discount  int       `json:"discount_percent,omitempty"`
 	Address   string    `json:"shipping_address"`

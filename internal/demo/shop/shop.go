@@ -19,7 +19,7 @@ type Shop struct {
 	mu    sync.Mutex
 	saved []byte // the state as JSON: every change works on a copy of it
 	state State
-	file  os.FileInfo // as it was when saved was read from it or written to it; nil: nothing is known of it
+	file  os.FileInfo // the file when saved was last read from it or written to it; nil: not known
 }
 
 // New returns a new shop in memory.

@@ -91,7 +91,7 @@ func arguments[A any](name string, raw json.RawMessage) (A, error) {
 func schemaOf(name string) json.RawMessage {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(schemasJSON, &all); err != nil || all[name] == nil {
-		panic("shop: schemas.json has no schema of " + name) // embedded, and held by a test
+		panic("shop: schemas.json has no schema of " + name) // the file is embedded, and a test checks that it has every tool
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, all[name]); err != nil {

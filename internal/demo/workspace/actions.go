@@ -97,7 +97,7 @@ func (s *Server) choice(p *personCall, u *user, where acted, target blockkit.Pla
 	if !ok {
 		return nil, refuse("invalid_value")
 	}
-	if target.Kind() == "overflow" { // which has no state
+	if target.Kind() == "overflow" { // an overflow menu has no state
 		return state, nil
 	}
 	if where.view != nil {

@@ -23,7 +23,7 @@ type method struct {
 	scope string // needed; alternatives are separated by |
 	tier  tier
 	app   bool // requires the app-level token instead of the bot's
-	open  bool // runs without the lock (it takes it itself) and without a token
+	open  bool // runs without a token, and takes the lock itself
 }
 
 // call is one call of a method.

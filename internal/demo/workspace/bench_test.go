@@ -13,7 +13,7 @@ func BenchmarkMessageToEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkClickToAck measures the time from a click to the person's answer, with an app that acknowledges at once.
+// BenchmarkClickToAck measures the time from a click to the person's answer, with an app that acknowledges immediately.
 func BenchmarkClickToAck(b *testing.B) {
 	w := newHarness(b)
 	ts := w.postButton("C0001")

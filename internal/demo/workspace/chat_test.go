@@ -287,8 +287,8 @@ func TestEditsReachTheApp(t *testing.T) {
 	}
 }
 
-// A thread outlives its parent: the app gets the deletion of the parent as a change to a tombstone, and the deletion of
-// the tombstone with that of the last reply.
+// A thread outlives its parent. When the parent is deleted, the app gets a change to a tombstone. When the last reply
+// is deleted, it also gets the deletion of the tombstone.
 func TestTheDeletionOfAThread(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -127,7 +127,7 @@ func (s *Server) shortcutPayload(p *personCall) (json.RawMessage, string, *apiEr
 		delete(out, "container")
 		out["type"], out["message_ts"] = "message_action", m.TS
 	}
-	delete(out, "api_app_id") // Slack sends it with every other interaction
+	delete(out, "api_app_id") // Slack sends this field with all interactions except shortcuts
 	out["callback_id"], out["trigger_id"], out["action_ts"] = callback, trigger, s.nextTS()
 	return wire.Encode(out), trigger, nil
 }

@@ -32,12 +32,12 @@ type Config struct {
 
 	// AckTimeout is how long the app may take to acknowledge (Slack: 3 s).
 	AckTimeout time.Duration
-	// RetryDelays are the waits before an unacknowledged event is sent again (Slack: nearly at once, one minute, five
+	// RetryDelays are the waits before an unacknowledged event is sent again (Slack: almost none, one minute, five
 	// minutes).
 	RetryDelays []time.Duration
 	// TriggerTTL is the lifetime of a trigger_id (Slack: 3 s).
 	TriggerTTL time.Duration
-	// PingInterval is the time between two pings on a socket; one is sent at once.
+	// PingInterval is the time between two pings on a socket. The first ping is sent immediately.
 	PingInterval time.Duration
 	// StatusTTL is how long an assistant status is shown (Slack: 2 minutes).
 	StatusTTL time.Duration
@@ -45,7 +45,7 @@ type Config struct {
 	// document the time.
 	StreamIdle time.Duration
 
-	// Mishaps returns the fault of each delivery attempt; nil: none. It must return at once, and must not call the
+	// Mishaps returns the fault of each delivery attempt; nil: none. It must return immediately, and must not call the
 	// workspace.
 	Mishaps func(delivery.Attempt) delivery.Mishap
 

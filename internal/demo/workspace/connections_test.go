@@ -168,7 +168,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 }
 
-// An unreachable app: people get an error at once, and an event arrives when the app is back.
+// An unreachable app: people get an error immediately, and an event arrives when the app is back.
 func TestNobodyListens(t *testing.T) {
 	b := newHarness(t, func(c *Config) { c.RetryDelays = []time.Duration{0, 300 * time.Millisecond} })
 	app := b.serveApp(t)

@@ -138,8 +138,8 @@ func (s *Server) viewResponseURLs(p *personCall, u *user, v *view) []object {
 	return out
 }
 
-// submitted applies the app's answer: nothing closes the view, errors keep it open, update and push show another view,
-// clear closes the whole stack.
+// submitted applies the app's answer: an empty answer closes the view, errors keep it open, update and push show
+// another view, clear closes the whole stack.
 func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) {
 	decoded, _ := wire.Decode(answer)
 	body, isObject := decoded.(object)

@@ -28,7 +28,7 @@ type message struct {
 	EphemeralTo string `json:"-"`
 
 	profile object  // of the app that wrote it
-	earlier earlier // what pages may still show
+	earlier earlier // earlier versions that pages may still show
 }
 
 // allBlocks returns the blocks of the message and of its attachments.

@@ -26,7 +26,7 @@ func DemoSeed() Seed {
 		App: SeedApp{
 			ID: "A0001", BotID: "B0001", BotUser: "U0BOT", Name: "Countersign",
 			BotTokens: []string{DemoBotToken}, AppTokens: []string{DemoAppToken}, SigningSecret: DemoSigningSecret,
-			// As countersign manifest has them.
+			// The scopes that countersign manifest requests.
 			Scopes: []string{
 				"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands", "dnd:read", "files:read", "files:write",
 				"groups:history", "groups:read", "im:history", "im:read", "im:write", "mpim:history", "mpim:read", "usergroups:read",

@@ -94,8 +94,8 @@ func (s *Server) Close() error {
 	return s.saver.close()
 }
 
-// Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them. Those
-// that wait to be sent again after a fault are not counted.
+// Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them.
+// Deliveries that wait to be sent again after a fault are not counted.
 func (s *Server) Delivered() (sent int, all bool) {
 	sent, pending := s.hub.Delivered()
 	return sent, pending == 0

@@ -498,7 +498,7 @@ func TestUntouchedInputs(t *testing.T) {
 	}
 }
 
-// Outside of input blocks a choice is sent at once, with its own field and the state of the view.
+// Outside of input blocks a choice is sent immediately, with its own field and the state of the view.
 func TestChoicesInAModal(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

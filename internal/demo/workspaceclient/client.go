@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// Client is one person. The zero Client is http.DefaultClient.
+// Client is one person.
 type Client struct {
-	Base string // the workspace's URL
-	User string // a user id or name
-	HTTP *http.Client
+	Base string       // the workspace's URL
+	User string       // a user id or name
+	HTTP *http.Client // nil: http.DefaultClient
 }
 
 // Refusal is an error answered by the workspace, with Slack's code.

@@ -34,7 +34,8 @@ type Server struct {
 	pid      int
 }
 
-// Find returns the directory of PostgreSQL's programs. If there is none, it fails the test in CI and skips it elsewhere.
+// Find returns the directory of PostgreSQL's programs. If there is none, Find fails the test in CI, and skips it
+// elsewhere.
 func Find(t testing.TB) string {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is valid
@@ -53,7 +54,7 @@ func Start(bin string, settings ...string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{bin: bin, dir: dir, Password: "correct horse", settings: settings}
-	if os.Getuid() == 0 { // which PostgreSQL refuses
+	if os.Getuid() == 0 { // PostgreSQL refuses to run as root
 		if s.as, err = another(); err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ CREATE TABLE replicas (
 -- The owners of the shares, and of the jobs that exist only once. epoch increases each time a claim gets an owner.
 CREATE TABLE claims (
     name  text COLLATE "C" PRIMARY KEY,
-    owner text NOT NULL, -- a replica; one that is not in replicas, or an empty text: nobody
+    owner text NOT NULL, -- a replica's id; empty, or an id that is not in replicas: nobody
     epoch bigint NOT NULL
 ) WITH (fillfactor = 20);
 

@@ -17,7 +17,7 @@ const (
 	anywhere = onMessage | onModal | onHome
 )
 
-// blockRule says where a block is allowed, which fields it has and how they are checked. Without a check, any fields
+// blockRule defines where a block is allowed, which fields it has and how they are checked. Without a check, any fields
 // are accepted. A kind without a rule is refused, such as file, which only Slack itself posts.
 type blockRule struct {
 	on     surface

@@ -18,7 +18,7 @@ const (
 	inContextActions
 )
 
-// elementRule says where an element is allowed, which fields it has and how they are checked.
+// elementRule defines where an element is allowed, which fields it has and how they are checked.
 type elementRule struct {
 	in     place
 	fields []string

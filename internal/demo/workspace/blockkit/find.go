@@ -44,7 +44,7 @@ func WithElements(blocks []any) []any {
 }
 
 // Find returns the element that an action names. Two blocks may have elements with the same action_id; blockID then
-// says which one.
+// selects one.
 func Find(blocks []any, actionID, blockID string) (Placed, bool) {
 	for _, p := range Interactive(blocks) {
 		if p.Element["action_id"] == actionID && (blockID == "" || p.BlockID == blockID) {

@@ -31,7 +31,7 @@ func Incomplete(blocks []any, state State) map[string]string {
 	return out
 }
 
-// entered returns what is wrong with a value, or "".
+// entered returns the message about an invalid value, or "".
 func entered(e object, kind string, value any, optional bool) string {
 	list, isList := value.([]any)
 	if value == nil || value == "" || (isList && len(list) == 0) {

@@ -25,7 +25,7 @@ var ErrNoAnswer = errors.New("the app did not respond")
 // App receives deliveries in place of sockets and request URLs. A test can implement it to simulate the network between
 // Slack and the app, and decide which deliveries are late, lost or repeated.
 type App interface {
-	// Event receives an event. The workspace waits for it: it must return at once, and must not call the workspace.
+	// Event receives an event. The workspace waits for Event: it must return immediately, and must not call the workspace.
 	Event(payload json.RawMessage)
 	// Ask receives an interaction or a slash command (kind is "interactive" or "slash_commands"), and returns the
 	// content of the acknowledgement; nil: none. After an error the person sees that the app did not respond.
@@ -153,7 +153,7 @@ func (h *Hub) Connected() bool {
 	return len(h.sockets) > 0
 }
 
-// Use changes the URLs of deliveries; empty URLs switch to sockets. Queued events are sent at once.
+// Use changes the URLs of deliveries; empty URLs switch to sockets. Queued events are sent immediately.
 func (h *Hub) Use(urls RequestURLs) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

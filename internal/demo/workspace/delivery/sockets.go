@@ -54,8 +54,8 @@ func (h *Hub) Drop() {
 	}
 }
 
-// Disconnect asks every socket to close, with Slack's reason, and closes it: after a warning ten seconds later, else at
-// once.
+// Disconnect asks every socket to close, with Slack's reason, and closes it: after a warning ten seconds later,
+// otherwise immediately.
 func (h *Hub) Disconnect(reason string) { h.disconnect(reason, h.snapshot()) }
 
 // Refresh asks the oldest socket to reconnect.
@@ -107,7 +107,7 @@ func (h *Hub) add(k *socket, hello object) bool {
 	return true
 }
 
-// remove unregisters a socket. Its unacknowledged envelopes fail at once: events are sent again, and waiting people
+// remove unregisters a socket. Its unacknowledged envelopes fail immediately: events are sent again, and waiting people
 // get an error.
 func (h *Hub) remove(k *socket) {
 	defer h.running.Done()
@@ -186,7 +186,7 @@ func (k *socket) close() {
 	})
 }
 
-// write sends frames and pings until the socket is closed. The first ping is sent at once: clients give up if none
+// write sends frames and pings until the socket is closed. The first ping is sent immediately: clients give up if none
 // comes within their first window.
 func (k *socket) write(every time.Duration) {
 	defer k.done.Done()

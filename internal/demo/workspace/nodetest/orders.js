@@ -14,7 +14,7 @@ module.exports = (client, options) => ({
     return pages;
   },
 
-  // timed calls a method and says how long that took, the client's own waits for 429 included.
+  // timed calls a method and returns how long that took, the client's own waits for 429 included.
   async timed({ method, ...args }) {
     const began = performance.now();
     const result = await client.apiCall(method, args);

@@ -79,7 +79,7 @@ export function inWords(error, app = 'The app') {
     command_in_thread: 'Slash commands don’t work inside threads. Write it in the channel or in a DM.',
     unknown_command: 'No app here knows this command.',
     unknown_shortcut: 'No app here offers this shortcut.',
-    invalid_app_response: `${app} answered with something that Slack would refuse. The workspace’s log says what.`,
+    invalid_app_response: `${app} answered with something that Slack would refuse. The reason is in the workspace’s log.`,
     is_archived: 'This channel is archived: it can be read, but nothing can be said in it.',
     already_reacted: 'This emoji is already there.',
     user_is_bot: 'This is a bot: one can’t look through its eyes.',

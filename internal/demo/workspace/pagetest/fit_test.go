@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// cards matches the names of the golden files of cards, and decides the content of those that wait for a decision: they
-// have its buttons.
+// cards matches the names of the golden files of cards. decides matches the content of the cards that wait for a
+// decision, by their buttons.
 var (
 	cards   = regexp.MustCompile(`^(card_|bundle_|again_card|tool_preview_|reader_|unknown)`)
 	decides = regexp.MustCompile(`"action_id": "(approve|reject|take_back|did_not)`)

@@ -18,8 +18,8 @@ import (
 )
 
 // TestEverySurface sends every golden file of the bot (messages, forms and Homes) to the workspace, which must accept
-// it, and looks at it on the page, which must draw all of it. COUNTERSIGN_SCREENSHOTS keeps pictures of each, and
-// COUNTERSIGN_SURFACES names them.
+// it, and looks at it on the page, which must draw all of it. COUNTERSIGN_SCREENSHOTS keeps pictures of each.
+// COUNTERSIGN_SURFACES limits the test to the golden files whose names match this regular expression.
 func TestEverySurface(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	pattern, err := regexp.Compile(os.Getenv("COUNTERSIGN_SURFACES"))

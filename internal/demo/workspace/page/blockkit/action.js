@@ -33,7 +33,7 @@ export async function act(surface, block, element, value, control) {
   }
 }
 
-// changed stores a new value. Outside of an input block, or with dispatch_action, it is sent to the app at once.
+// changed stores a new value. Outside of an input block, or with dispatch_action, it is sent to the app immediately.
 export function changed(surface, block, element, value, control) {
   surface.form?.set(block, element, value);
   if (block.type !== 'input' || block.dispatch_action) return act(surface, block, element, value, control);

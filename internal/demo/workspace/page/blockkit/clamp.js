@@ -1,4 +1,4 @@
-// Long texts are folded, with a button to unfold them. An unfolded text stays so when the message is redrawn.
+// Long texts are folded, with a button to unfold them. An unfolded text stays unfolded when the message is redrawn.
 
 import { h } from '../widgets/dom.js';
 

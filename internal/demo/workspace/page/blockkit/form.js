@@ -37,7 +37,7 @@ export class Form {
   }
 
   // unsent returns the values of input blocks that the workspace does not have yet. A click comes with the state of all
-  // inputs, so these are sent before it.
+  // inputs, so the unsent values are sent before the click.
   unsent(blocks) {
     const out = [];
     for (const { block, element } of fields(blocks)) {

@@ -29,7 +29,7 @@ export function drawSelect(element, block, surface, labelling) {
     for (const option of options) labels.set(option.value, option.text);
     return options;
   };
-  // The texts of options in the element itself are known at once.
+  // The texts of options in the element itself are known without a search.
   if (source !== externalOptions) for (const option of source(element, block, surface, '')) labels.set(option.value, option.text);
 
   return createSelect({

@@ -102,7 +102,7 @@ export class Composer {
     const text = this.field.value;
     const { files } = this.attachments;
     if (!text.trim() && !files.length) return;
-    if (this.sending) { // it goes as soon as what is on its way has arrived
+    if (this.sending) { // this message is sent when the one before has arrived
       this.again = true;
       return;
     }

@@ -45,7 +45,7 @@ export class Modals {
     const other = this.shown !== view.id;
     this.signature = signature;
     this.shown = view.id;
-    if (other) this.problem = ''; // it was about the view before
+    if (other) this.problem = ''; // the problem was about the view before
     if (!this.forms.has(view.id)) this.forms.set(view.id, new Form((block) => this.mended(block)));
     const form = this.forms.get(view.id);
     if (view.errors && JSON.stringify(view.errors) !== form.told) this.tell(form, view.errors);

@@ -44,8 +44,8 @@ function exchange(old, made) {
   const inside = old.contains(document.activeElement);
   old.replaceWith(made);
   restore(made);
-  // If the focused element is gone (such as the buttons of a decided card), the message gets the focus, so that it does
-  // not go back to the top of the page.
+  // If the focused element is gone (such as the buttons of a decided card), the message gets the focus; otherwise the
+  // focus would go back to the top of the page.
   if (inside && !made.contains(document.activeElement)) made.querySelector('[tabindex]')?.focus({ preventScroll: true });
   return made;
 }
