@@ -1,7 +1,9 @@
 package approvers
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -10,64 +12,106 @@ import (
 // card, or of each element if card is a list. Everything below a secret is secret too. "*" means all arguments.
 
 // SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly": true,
-// or "format": "password".
+// or "format": "password". The schema comes from the tool's source, so it may refer to itself, and describe more paths
+// than can be listed. The longest paths of such a schema are not followed: what is below them counts as secret.
 func SecretPaths(schema json.RawMessage) []string {
 	var root any
-	if json.Unmarshal(schema, &root) != nil {
+	if json.Unmarshal(schema, &root) != nil || !anyWithin(root, marked) {
 		return nil
 	}
-	w := schemaWalk{root: root}
-	w.walk(root, nil, 0)
+	w := schemaWalk{root: root, steps: []schemaStep{{schema: root}}}
+	for w.taken < len(w.steps) {
+		w.step()
+	}
 	slices.Sort(w.found)
 	return slices.Compact(w.found)
 }
 
-// schemaWalk collects the secret paths of a schema.
+// marked reports whether a schema is marked as secret.
+func marked(s map[string]any) bool {
+	return s["x-secret"] == true || s["writeOnly"] == true || s["format"] == "password"
+}
+
+// anyWithin reports whether a schema, or one that is written in it, is so.
+func anyWithin(schema any, is func(map[string]any) bool) bool {
+	switch s := schema.(type) {
+	case map[string]any:
+		if is(s) {
+			return true
+		}
+		for _, sub := range s {
+			if anyWithin(sub, is) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(s, func(sub any) bool { return anyWithin(sub, is) })
+	}
+	return false
+}
+
+// schemaWalk collects the secret paths of a schema, the shortest first.
 type schemaWalk struct {
 	root  any
+	steps []schemaStep // the schemas to look at
+	taken int          // how many of them were looked at
 	found []string
 }
 
-// maxSchemaDepth limits the walk through a recursive schema. Secrets that a schema marks deeper than this are not
-// found.
-const maxSchemaDepth = 32
+// schemaStep is a schema within another one, with the path of the arguments that it describes.
+type schemaStep struct {
+	schema any
+	path   []string
+	depth  int
+}
 
-func (w *schemaWalk) walk(schema any, path []string, depth int) {
-	s, ok := schema.(map[string]any)
+// The walk follows so many schemas, and goes so deep. What is left counts as secret if it is marked, or refers to another
+// schema.
+const (
+	maxSchemaSteps = 5000
+	maxSchemaDepth = 100
+)
+
+// step looks at the next schema, and appends those within it.
+func (w *schemaWalk) step() {
+	at := w.steps[w.taken]
+	w.taken++
+	s, ok := at.schema.(map[string]any)
 	if !ok {
 		return
 	}
-	if s["x-secret"] == true || s["writeOnly"] == true || s["format"] == "password" {
-		if at := strings.Join(path, "."); at == "" {
-			w.found = append(w.found, "*")
-		} else {
-			w.found = append(w.found, at)
-		}
+	last := len(w.steps) > maxSchemaSteps || at.depth == maxSchemaDepth
+	if marked(s) || last && anyWithin(s, func(s map[string]any) bool { return marked(s) || s["$ref"] != nil }) {
+		w.found = append(w.found, cmp.Or(strings.Join(at.path, "."), "*"))
+	}
+	if marked(s) || last {
 		return
 	}
-	if depth == maxSchemaDepth {
-		return
+	within := func(sub any, name ...string) {
+		if _, ok := sub.(map[string]any); ok {
+			w.steps = append(w.steps, schemaStep{sub, append(slices.Clip(at.path), name...), at.depth + 1})
+		}
 	}
 	if ref, ok := s["$ref"].(string); ok {
-		w.walk(w.at(ref), path, depth+1)
+		within(w.at(ref))
 	}
 	for _, key := range []string{"properties", "dependentSchemas"} {
 		members, _ := s[key].(map[string]any)
-		for name, sub := range members {
+		for _, name := range slices.Sorted(maps.Keys(members)) {
 			if key == "properties" {
-				w.walk(sub, append(slices.Clip(path), name), depth+1)
+				within(members[name], name)
 			} else {
-				w.walk(sub, path, depth+1)
+				within(members[name])
 			}
 		}
 	}
 	for _, key := range []string{"items", "additionalProperties", "contains", "if", "then", "else", "not"} {
-		w.walk(s[key], path, depth+1)
+		within(s[key])
 	}
 	for _, key := range []string{"allOf", "anyOf", "oneOf", "prefixItems"} {
 		list, _ := s[key].([]any)
 		for _, sub := range list {
-			w.walk(sub, path, depth+1)
+			within(sub)
 		}
 	}
 }

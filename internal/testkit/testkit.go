@@ -6,10 +6,18 @@ package testkit
 import (
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 	"testing"
 )
+
+// Tests allocate memory as serve does, and collect it as rarely.
+func init() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+}
 
 // long is set once a test runs in its long form.
 var long atomic.Bool
