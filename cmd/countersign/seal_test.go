@@ -193,7 +193,7 @@ func TestHeadsInAChannel(t *testing.T) {
 	if found, said := audit.verifyAt(early); found {
 		t.Errorf("a store that is re-created with the key must look right without the channel, or this test shows little:\n%s", said)
 	}
-	if found, said := audit.verifyAt(early, copied); !found || !strings.Contains(said, "has another one") {
+	if found, said := audit.verifyAt(early, copied); !found || !strings.Contains(said, "has another head with this number") {
 		t.Errorf("the history was re-created:\n%s", said)
 	}
 }
