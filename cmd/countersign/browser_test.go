@@ -294,7 +294,7 @@ func TestBrowserPause(t *testing.T) {
 	b.shot("pause-5-approved-not-started")
 
 	b.become("U0003", "U0BOT")
-	b.sees(inMessages, "Everything is paused")
+	b.sees(inMessages, "Everything has been paused")
 	b.shot("pause-6-director")
 	b.click("button", "Resume")
 	b.press("confirm-accept")
