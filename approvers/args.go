@@ -124,7 +124,7 @@ func readNumber(text string, exact bool) (float64, error) {
 	want, ok := new(big.Rat).SetString(text)
 	got, ok2 := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64))
 	if !ok || !ok2 || want.Cmp(got) != 0 {
-		return 0, fmt.Errorf("%w: the number %.40s can't be held exactly, and the policy's rules or preview compute with this tool's arguments", ErrArgs, text)
+		return 0, fmt.Errorf("%w: the number %.40s would be rounded, and this tool's policy (its rules or preview) needs exact numbers", ErrArgs, text)
 	}
 	return f, nil
 }

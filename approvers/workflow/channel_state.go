@@ -223,7 +223,8 @@ func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 // mostLeft bounds how many waiting items of each kind are moved.
 const mostLeft = 2000
 
-// leaveOtherChannels moves waiting items other than requests.
+// leaveOtherChannels does the same as leaveChannel for what waits besides requests: runs with an unknown outcome, the
+// model's questions, and tools' questions. It moves their messages out of the lost channel.
 func (t channelsTx) leaveOtherChannels(name string) error {
 	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion, store.TimerElicit} {
 		timers, err := t.Timers(kind, mostLeft)

@@ -128,9 +128,9 @@ func mixedWords(s string) []string {
 // twins are letters of other alphabets that look like Latin ones.
 const twins = "аеорсухѕіјһԁԛԝӏАВЕКМНОРСТХУІЅЈԌԚԜ" + "οραικνυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
 
-// disguised returns a test for words of another alphabet that look Latin, such as раураӏ. If a text has more words with
-// unmistakable letters of that alphabet than Latin words, it is written in that language, and such words may be
-// ordinary.
+// disguised returns a test for words of at least two letters, all of them Cyrillic or Greek letters that look Latin,
+// such as раураӏ. Such words are normal in a Russian or Greek text. So if more words of s have a Cyrillic or Greek
+// letter that does not look Latin than are Latin words, the test finds none.
 func disguised(s string) func(word string) bool {
 	own := func(r rune) bool {
 		return (unicode.Is(unicode.Cyrillic, r) || unicode.Is(unicode.Greek, r)) && !strings.ContainsRune(twins, r)

@@ -17,8 +17,8 @@
 //
 // It never reads more of a payload than it needs to tell the kinds of requests apart, never stores or repeats a
 // delivery, and never decides what a delivery means. The handler recognises copies of a delivery: Slack delivers again
-// if it got no acknowledgement. Of the other packages it knows only the contract of the store, for the kinds of
-// deliveries.
+// if it got no acknowledgement. Of this module's packages, this one imports only store, and uses only its names for the
+// kinds of deliveries (store.InboxKind).
 //
 // Read transport.go first. socket_mode.go uses connection.go, connections.go and lanes.go; http.go uses request.go,
 // replays.go, senders.go and gate.go.

@@ -203,7 +203,7 @@ func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t cli
 	c.press(ctx, who, t, deed{user: who.User, does: t.ActionID, ref: ref})
 }
 
-// press clicks, and records the deed if it was acknowledged.
+// press clicks the button t. If the click is acknowledged, press records it as the deed d.
 func (c *killHarness) press(ctx context.Context, who workspaceclient.Client, t clickable, d deed) bool {
 	c.wake("click")
 	answer, err := c.post(ctx, who, "/actions", map[string]string{"channel": t.Channel, "ts": t.TS, "action_id": t.ActionID, "block_id": t.BlockID, "value": t.Value})

@@ -261,7 +261,8 @@ func byAll(ra *race) map[string]bool {
 	return out
 }
 
-// ephemeralReplies counts the people of a card who came too late. They are told, once for each time.
+// ephemeralReplies counts in late, for each person, the clicks on a card that came too late. The bot must answer each
+// of them with one ephemeral message, which nothingLeft checks.
 func (r *raceHarness) ephemeralReplies(ra *race) error {
 	return r.store.View(r.Context(), func(s store.Reader) error {
 		for _, q := range ra.requests {

@@ -17,11 +17,11 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// CEL counts the steps of an evaluation after each function, when the result already exists: a text of 60 KB joined
-// with itself at each character is 3.6 GB before anything is counted. So each function whose work is not fixed is paid
-// for before the call, by the size of its input and its result. The content of a list or object is paid for when it is
-// made. So no value is larger than the whole budget, and traversing a value, even for an error's text, takes bounded
-// time.
+// CEL counts the steps of an evaluation after each function, when the result already exists: a text of 60 KB, split
+// into characters and joined with itself as the separator, is 3.6 GB before anything is counted. So each function whose
+// work is not fixed is paid for before the call, by the size of its input and its result. The content of a list or
+// object is paid for when it is made. So no value is larger than the whole budget, and traversing a value, even for an
+// error's text, takes bounded time.
 
 // conditionWork limits the bytes that one evaluation may read and create: 64 times the largest arguments.
 const conditionWork = 4 << 20
