@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -213,6 +214,7 @@ const maxGrowth = 128 << 20
 // watchMemory samples the heap until the returned function is called.
 func watchMemory(t *testing.T) (stop func()) {
 	t.Helper()
+	was := debug.SetGCPercent(100) // so that little of what is sampled is garbage
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -235,6 +237,7 @@ func watchMemory(t *testing.T) (stop func()) {
 	return func() {
 		close(end)
 		<-ended
+		debug.SetGCPercent(was)
 		t.Logf("the heap grew by %d MiB at most", (most-before)>>20)
 		if most > before+maxGrowth {
 			t.Errorf("the heap grew by %d MiB", (most-before)>>20)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/bot"
 	"countersign/internal/testkit"
 )
 
@@ -40,7 +41,10 @@ func TestRefreshedSockets(t *testing.T) {
 				b.ok(b.ws.Disconnect("refresh_requested"))
 			}
 		})
-		b.within(15*time.Minute, "everything is handled", b.idle)
+		b.pass(10 * time.Second) // the sockets are open again
+		b.within(15*time.Minute, "everything is handled", func() bool {
+			return bot.Reception{Bot: b.bot.bot}.Recorded() && b.idle()
+		})
 		for n, thread := range c.threads {
 			messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
 			b.ok(err)
