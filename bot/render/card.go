@@ -84,9 +84,13 @@ func riskLine(r approvers.Request) *RichText {
 	return Say(sign + " ").Strong(words)
 }
 
-// decidedCard draws what a request was about, who decided, and how it ended.
+// decidedCard draws what a request was about, who asked, who decided, and how it ended.
 func (v View) decidedCard(p *BlockBuilder, r approvers.Request) {
-	p.Para(Say(endSign[r.State]+" ").Strong(whatHappens(r.Preview, r.Tool)), v.ending(r).also(v.aftermath(r)))
+	what := Say(endSign[r.State] + " ").Strong(whatHappens(r.Preview, r.Tool))
+	if r.Facts.Asker != "" {
+		what.Say(", asked by ").Person(r.Facts.Asker, r.Facts.AskerName)
+	}
+	p.Para(what, v.ending(r).also(v.aftermath(r)))
 	value := v.token(r.ID)
 	row := []slack.BlockElement{button(ActArguments, "Details…", value, slack.StyleDefault)}
 	if r.State == approvers.Approved {
