@@ -63,7 +63,7 @@
 //
 // Begin with workflow.go: the groups, the transaction and its parts. Then follow a call: receive_message, think, draft,
 // propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, operator, absence), apply, claim, stop,
-// finish, unknown. Timers are in jobs, deadlines, remind and reevaluate; what Slack shows in outbox, delivery, repost,
-// leftover, bundle, card_queue, channel_state and home; questions in model_question and elicit. The rest concerns the
-// whole store: pause, interrupt, seal, retain, erase, restore, damage, moved.
+// finish, unknown. Timers are in jobs, deadlines and reevaluate; what Slack shows in outbox, delivery, repost, leftover,
+// refused, bundle, card_queue, channel_state and home; what people are asked besides approvals in questions. The rest
+// concerns the whole store: pause, interrupt, seal, retain, erase, restore, damage, moved.
 package workflow
