@@ -260,13 +260,13 @@ func TestBoundedAnswers(t *testing.T) {
 	defer slow.Close()
 	defer close(release)
 	resp, err := local(t, Options{Timeout: 50 * time.Millisecond}).Get(slow.URL)
-	if err != nil {
-		t.Fatal(err)
+	if err == nil { // on a busy machine not even the header came in time
+		_, err = io.ReadAll(resp.Body)
+		resp.Body.Close()
 	}
-	if _, err := io.ReadAll(resp.Body); err == nil || Sentence(err) != "there was no answer in time" {
+	if err == nil || Sentence(err) != "there was no answer in time" {
 		t.Errorf("%v", err)
 	}
-	resp.Body.Close()
 }
 
 func TestSentences(t *testing.T) {

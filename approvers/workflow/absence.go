@@ -244,8 +244,12 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 }
 
 // pendingRequest reads the request that a timer names, and checks that it is unchanged since the look-up of its people.
-// If the request is not pending, it clears the timer and returns no request.
+// If the request is not pending, it clears the timer and returns no request. If the timer was set again during the
+// look-up, for example because a person left, it returns no request either: the look-up is repeated.
 func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapshot) (approvers.Request, error) {
+	if _, still, err := jobs.Reread(t, timer); err != nil || !still {
+		return approvers.Request{}, err
+	}
 	r, err := t.Request(timer.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && r.State != approvers.Pending {
 		return approvers.Request{}, t.ClearTimer(timer.Kind, timer.Ref)

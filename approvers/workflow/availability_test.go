@@ -341,6 +341,23 @@ func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: "req_none"}, snapshot, people))
 }
 
+// TestSomebodyLeavesWhileThePeopleAreLookedUp checks that a look-up that does not know of an absence yet does not end the
+// one that was scheduled because of the absence.
+func TestSomebodyLeavesWhileThePeopleAreLookedUp(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":40}`)
+	timer := h.timers(store.TimerAvailability)[r.ID]
+	snapshot, people, err := h.company(h.ctx(), r.ID)
+	h.ok(err)
+	h.clock.pass(time.Millisecond)
+	h.away(lead, time.Hour)
+	h.ok(h.depart(h.ctx(), h.timers(store.TimerAway)[string(lead.ID)]))
+	h.ok(h.People.ResolveAvailability(h.ctx(), timer, snapshot, people))
+	if now := h.timers(store.TimerAvailability)[r.ID]; !now.Due.After(timer.Due) {
+		t.Errorf("the look-up is not repeated: %+v, was %+v", now, timer)
+	}
+}
+
 func (h *harness) withdraw(request string) {
 	h.t.Helper()
 	_, err := h.Requests.Withdraw(h.ctx(), h.clickOn(alice, "", request))

@@ -33,7 +33,9 @@ func TestTurns(t *testing.T) {
 		for range 2 { // a second look-up tells nobody again
 			snapshot, err := h.Views.StageSnapshot(h.ctx(), r.ID)
 			h.ok(err)
-			h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: r.ID}, snapshot, present))
+			timer := store.Timer{Kind: store.TimerAvailability, Ref: r.ID, Due: h.clock.Now()}
+			h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return tx.SetTimer(timer) }))
+			h.ok(h.People.ResolveAvailability(h.ctx(), timer, snapshot, present))
 		}
 	}
 	resolve(lead)

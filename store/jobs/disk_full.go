@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -78,7 +77,7 @@ func (r *Runner) probeDisk(ctx context.Context) error {
 	}
 	for _, size := range []int{probeBytes, 0} { // the second write frees the space within the file
 		if err := r.writeProbe(ctx, size); err != nil {
-			if errors.Is(err, store.ErrFull) {
+			if store.Refused(err) { // full as before, or the file is moved to another disk
 				return nil
 			}
 			return err

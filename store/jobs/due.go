@@ -22,8 +22,8 @@ func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerK
 // mostDue is how many due timers one read returns, besides those that wait in held lanes.
 const mostDue = 1024
 
-// fallen is like due, but skips no timers. Each kind is read every second, so a kind without due timers costs only one
-// read of the index.
+// fallen is like due, but skips no timers. Each kind is read often, so a kind without due timers costs only one read of
+// the index.
 func (r *Runner) fallen(
 	reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int,
 ) (due []store.Timer, next time.Time, err error) {

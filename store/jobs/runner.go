@@ -96,7 +96,7 @@ func New(o Options) *Runner {
 // A worker is woken when a timer of its kind is set, and sleeps until the next one is due. It sleeps at most this long:
 const (
 	poll = time.Second      // while timers can become ready without a wake-up: see quiet
-	idle = 30 * time.Second // otherwise; it would repair a wake-up that was lost
+	idle = 10 * time.Second // otherwise; it would repair a wake-up that was lost
 )
 
 // Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry, and only kinds
@@ -146,7 +146,7 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 	for {
 		var due []store.Timer
 		var next time.Time
-		shares, worth := r.Replica.Shares(), worker.isWorth()
+		shares, worth, asked := r.Replica.Shares(), worker.isWorth(), r.Now()
 		err := r.Store.View(ctx, func(reader store.Reader) error {
 			if err := pool.takeUp(reader, shares, kind); err != nil {
 				return err
@@ -175,12 +175,12 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 		if err != nil {
 			return err
 		}
-		sleep, ahead := poll, next.Sub(r.Now())
-		if worth && len(due) == 0 && r.quiet() && (next.IsZero() || ahead > 0) {
+		sleep, ahead := poll, len(due) == 0 && next.After(asked)
+		if worth && len(due) == 0 && r.quiet() && (next.IsZero() || ahead) {
 			sleep = idle
 		}
-		if len(due) == 0 && ahead > 0 {
-			sleep = min(sleep, ahead)
+		if ahead {
+			sleep = min(sleep, max(0, next.Sub(r.Now())))
 		}
 		if err := r.workOff(ctx, kind, &pool, due, sleep); err != nil {
 			return err
