@@ -32,7 +32,8 @@ import (
 // in the store and against the heads. The waits of commits are measured with and without retention in turn, so that a
 // noisy machine shows in both.
 //
-// It uses 30 requests, twice; COUNTERSIGN_RETAINED=1000 uses that many.
+// It uses 30 requests, twice; COUNTERSIGN_RETAINED=1000 uses that many, and then compares the waits. Fewer requests give
+// too few waits for a 99th percentile.
 func TestRetentionUnderLoad(t *testing.T) {
 	requests, times := testkit.Size(t, "COUNTERSIGN_RETAINED", 30), 2
 	a := openArchive(t)
@@ -69,10 +70,12 @@ func TestRetentionUnderLoad(t *testing.T) {
 	longest := time.Duration(a.longest.Load())
 	t.Logf("requests=%d times=%d erased=%+v commits=%d wait p99=%s max=%s; without retention commits=%d p99=%s max=%s; p99 × %.1f; longest transaction of retention=%s; in %s",
 		requests, times, erased, len(with), ms(p99), ms(most), len(without), ms(base99), ms(base), float64(p99)/float64(max(base99, 1)), ms(longest), time.Since(began).Round(time.Second))
-	if p99 > 100*time.Millisecond && p99 > 5*base99 {
+	if requests >= manyRetained && p99 > 100*time.Millisecond && p99 > 5*base99 {
 		t.Errorf("commits wait up to %s for retention at p99, and %s without it; the figure to reach is 100 ms", ms(p99), ms(base99))
 	}
 }
+
+const manyRetained = 1000
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond)) }
 
