@@ -146,11 +146,11 @@ func (r *refuser) RoundTrip(req *http.Request) (*http.Response, error) {
 		body, req.Body = string(raw), io.NopCloser(bytes.NewReader(raw))
 	}
 	r.mu.Lock()
-	code := ""
-	if r.answer != nil {
-		code = r.answer(path.Base(req.URL.Path), body)
-	}
+	answer, code := r.answer, ""
 	r.mu.Unlock()
+	if answer != nil {
+		code = answer(path.Base(req.URL.Path), body)
+	}
 	if code == "" {
 		return http.DefaultTransport.RoundTrip(req)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"countersign/approvers"
@@ -70,6 +71,7 @@ type Permissions struct {
 	api     *slackapi.Client
 	log     *slog.Logger
 	changed chan struct{} // signals that Slack's latest answer names other scopes than the previous one
+	retries atomic.Int64  // how often refused cards, answers and questions were tried again
 }
 
 func newPermissions(c Config) *Permissions {
@@ -147,6 +149,19 @@ func (p *Permissions) examine(ctx context.Context) {
 
 // retryUnreached tries refused cards, answers and questions again, because the cause may be gone.
 func (p *Permissions) retryUnreached(ctx context.Context) {
+	p.retries.Add(1)
+	p.retry(ctx)
+}
+
+// refused is called after a refusal was recorded. before is the number of retries when the refused call began. If there
+// was a retry since then, the cause may have gone during the call, so everything refused is tried again.
+func (p *Permissions) refused(ctx context.Context, before int64) {
+	if p.retries.Load() != before {
+		p.retry(ctx)
+	}
+}
+
+func (p *Permissions) retry(ctx context.Context) {
 	if err := p.outbox.RetryUnreached(ctx); err != nil && ctx.Err() == nil {
 		p.log.Warn("refused cards, answers and questions could not be tried again", "error", err)
 	}

@@ -21,6 +21,7 @@ import (
 // Show makes Slack show the current state of an outbox message. It returns transient errors, and the scheduler retries.
 // If Slack refuses permanently, the message is marked unreachable, and shown elsewhere if that helps.
 func (b *Bot) Show(ctx context.Context, t store.Timer) error {
+	retries := b.Permissions.retries.Load()
 	vm, err := b.Views.Message(ctx, t.Ref)
 	if err == nil {
 		vm, err = b.drafted(ctx, vm)
@@ -61,6 +62,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 			return asked
 		}
 		err = b.Outbox.Unreachable(ctx, s.ID, slackapi.Explain(err), lost)
+		b.Permissions.refused(ctx, retries)
 	}
 	if err == nil {
 		b.unconfirmed.recorded(s.ID)

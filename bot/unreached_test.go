@@ -107,6 +107,26 @@ func TestCardThatReachedNobody(t *testing.T) {
 	}
 }
 
+// If the cause goes away during the call that is refused, the card is tried again: nothing else would show it.
+func TestCauseGoesDuringTheRefusal(t *testing.T) {
+	slack := &refuser{}
+	h := newHarness(t, func(h *harness) {
+		h.http = &http.Client{Transport: slack}
+		leadsByDM(h)
+	})
+	refuses := refusesCards("missing_scope")
+	slack.refuse(func(method, body string) string {
+		code := refuses(method, body)
+		if code != "" {
+			slack.refuse(nil)
+			h.bot.Permissions.retryUnreached(context.Background())
+		}
+		return code
+	})
+	h.says("sam", "#support", refundCall)
+	h.finds("teo", "U0BOT", "", "Waits for Team Lead")
+}
+
 // If a lead is above those who can't see the card, the lead is asked immediately, and reads why.
 func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	slack := &refuser{}
