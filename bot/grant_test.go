@@ -134,6 +134,7 @@ func TestGrantsCommand(t *testing.T) {
 	h.answered("sam", "#general", "No calls may run without asking")
 	h.commands("sam", "#support", "grants")
 	h.answered("sam", "#support", "issue_refund in #support: allowed by <@U0002> (Team Lead), 2 of 2 left.")
+	h.quiet() // Teo's own message about the grant is recorded, so the answer can link to it
 	h.commands("teo", "#general", "grants")
 	h.answered("teo", "#general", "issue_refund in #support", "Take it back here")
 	h.commands("kenji", "#general", "grants")
