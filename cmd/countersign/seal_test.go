@@ -152,9 +152,15 @@ func TestHeadsInAChannel(t *testing.T) {
 	}
 	wants := func(n int) { // it also waits until the head is recorded: the time until the next one runs from there
 		t.Helper()
+		var all []store.OutboxMessage
+		defer func() {
+			if t.Failed() {
+				t.Logf("%d heads are in the channel, by %s; their message is %+v", len(heads()), h.clock.now(), all)
+			}
+		}()
 		teo.wait("a head in the channel", func(ctx context.Context) (recorded bool, err error) {
-			err = h.store.View(ctx, func(r store.Reader) error {
-				all, err := r.OutboxMessagesOf("heads")
+			err = h.store.View(ctx, func(r store.Reader) (err error) {
+				all, err = r.OutboxMessagesOf("heads")
 				recorded = len(all) == 1 && all[0].State == store.OutboxShown && len(heads()) == n
 				return err
 			})
