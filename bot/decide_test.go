@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -191,7 +192,15 @@ func TestFailsClosedWithoutIdentity(t *testing.T) {
 // If two people click at the same time, one wins, and the other is told who it was.
 func TestTwoClickers(t *testing.T) {
 	t.Parallel()
+	clicked := make(chan struct{})
+	slack := &refuser{answer: func(method, _ string) string {
+		if method == "chat.update" { // the card has its buttons until both have clicked
+			<-clicked
+		}
+		return ""
+	}}
 	h := newHarness(t, func(h *harness) {
+		h.http = &http.Client{Transport: slack}
 		h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: "U0001"})
 	})
 	h.says("sam", "#support", refundCall)
@@ -201,6 +210,7 @@ func TestTwoClickers(t *testing.T) {
 		both.Go(func() { h.clicks(user, "#support-approvals", card, render.ActApprove) })
 	}
 	both.Wait()
+	close(clicked)
 	h.finds("teo", "#support-approvals", "", "It ran")
 	h.until("the other is told", func() bool {
 		told := 0
