@@ -177,6 +177,7 @@ func TestFailsClosedWithoutIdentity(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet() // the bot has looked up who can be reached
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultServerError, Method: "users.info", Times: clickTries + 1}); err != nil {
 		t.Fatal(err)
 	}
