@@ -38,6 +38,8 @@ type Config struct {
 	Log    *slog.Logger
 	Now    func() time.Time // nil: time.Now
 	HTTP   *http.Client     // nil: a client with a timeout. The sockets use the client's proxy
+	// Share returns the number of processes that share Slack's rate limits. Nil: this is the only one.
+	Share func() int
 	// Unlimited disables Slack's published rate limits, for a local workspace. The bot then waits only after Slack refuses
 	// a call.
 	Unlimited bool
@@ -90,7 +92,7 @@ func New(c Config) *Bot {
 	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
 	b := &Bot{Config: c, refused: newRefusedBySlack(c), Permissions: newPermissions(c)}
 	b.api = slackapi.New(slackapi.Options{
-		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Count: c.Count, Log: c.Log,
+		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Share: c.Share, Count: c.Count, Log: c.Log,
 		Recovered: func() {
 			b.transport.Retry()
 			b.Wake()

@@ -120,7 +120,7 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	b.replaced.clicked(s.Message.ID, i.ResponseURL, d.at)
 	action := render.ActionOf(a.ActionID)
 	if _, form := render.FormTitles[action]; form {
-		return formClick{b, d, action, r, s, func(v slack.ModalViewRequest) error { return b.fill(ctx, d.id, v) }}.open(ctx)
+		return formClick{b, d, action, r, s, func(v slack.ModalViewRequest) error { return b.fill(ctx, d.id, d.at, v) }}.open(ctx)
 	}
 	return b.act(ctx, d, r, s, action, c)
 }

@@ -36,6 +36,9 @@ func formOf(i interaction) (string, bool) {
 // openWait is the time limit for opening a loading view. The click's trigger expires after three seconds.
 const openWait = 4 * time.Second
 
+// openAgain is the pause before a loading view that another replica opens is tried again.
+const openAgain = 200 * time.Millisecond
+
 // forms tracks loading views, by inbox id.
 type forms struct {
 	mu   sync.Mutex
@@ -102,8 +105,9 @@ func formRefusal(err error) string {
 	return cmp.Or(code, "no such method")
 }
 
-// fill replaces the loading view of a click with the form. If Slack refuses the form, fill shows the refusal instead.
-func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) error {
+// fill replaces the loading view of a click, made at the given time, with the form. If Slack refuses the form, fill
+// shows the refusal instead.
+func (b *Bot) fill(ctx context.Context, id string, at time.Time, v slack.ModalViewRequest) error {
 	b.forms.mu.Lock()
 	o := b.forms.open[id]
 	b.forms.mu.Unlock()
@@ -118,11 +122,23 @@ func (b *Bot) fill(ctx context.Context, id string, v slack.ModalViewRequest) err
 			return fmt.Errorf("%w: %w", errNoForm, o.err)
 		}
 	}
-	if err := showForm(b, v, func(v slack.ModalViewRequest) error {
-		v.ExternalID = render.ExternalID(id)
-		_, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", "")
-		return err
-	}); err != nil {
+	show := func() error {
+		return showForm(b, v, func(v slack.ModalViewRequest) error {
+			v.ExternalID = render.ExternalID(id)
+			_, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", "")
+			return err
+		})
+	}
+	err := show()
+	if elsewhere := o == nil && b.Share != nil && b.Share() > 1; elsewhere { // another replica opens the loading view
+		for errors.Is(err, errNoForm) && b.Now().Sub(at) < openWait {
+			if stopped := slackapi.Sleep(ctx, openAgain); stopped != nil {
+				return stopped
+			}
+			err = show()
+		}
+	}
+	if err != nil {
 		return err
 	}
 	b.forms.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // When several processes ("replicas") work on one store, each piece of pending work has one of them as its owner. Work
@@ -86,10 +87,41 @@ type Replica interface {
 	Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool)
 	// Changed returns a channel that is closed when Shares changes.
 	Changed() <-chan struct{}
+	// Since returns when the replica got a share that it has, by its own clock; ok is false if it does not have it.
+	Since(share int) (since time.Time, ok bool)
+	// Alive returns how many replicas work on the store, at least 1.
+	Alive() int
+	// Tell sends a notice to the other replicas. It does not wait for them, and a notice may be lost.
+	Tell(n Notice)
+	// Notices returns the notices of the other replicas.
+	Notices() <-chan Notice
+}
+
+// Notice says what a replica has just committed, so that the others need not wait until they look.
+type Notice struct {
+	Timers map[TimerKind]Shares `json:"timers,omitempty"` // the shares in which timers of a kind were set
+	News   []string             `json:"news,omitempty"`   // what else happened, in the words of the sender
+}
+
+// Merge adds another notice.
+func (n *Notice) Merge(other Notice) {
+	if n.Timers == nil && len(other.Timers) > 0 {
+		n.Timers = map[TimerKind]Shares{}
+	}
+	for kind, shares := range other.Timers {
+		n.Timers[kind] |= shares
+	}
+	n.News = append(n.News, other.News...)
 }
 
 // Alone is the only process on its store. It has every claim, and they need not be checked.
 type Alone struct{}
+
+// IsAlone reports whether a process is the only one on its store.
+func IsAlone(r Replica) bool {
+	_, alone := r.(Alone)
+	return alone
+}
 
 // Shares returns all shares.
 func (Alone) Shares() Shares { return AllShares }
@@ -101,3 +133,15 @@ func (Alone) Enter(ctx context.Context, _ string) (inner context.Context, leave 
 
 // Changed returns a channel that is never closed.
 func (Alone) Changed() <-chan struct{} { return nil }
+
+// Since returns the zero time: the process has had every share since it started.
+func (Alone) Since(int) (since time.Time, ok bool) { return time.Time{}, true }
+
+// Alive returns 1.
+func (Alone) Alive() int { return 1 }
+
+// Tell does nothing.
+func (Alone) Tell(Notice) {}
+
+// Notices returns a channel that nothing is sent on.
+func (Alone) Notices() <-chan Notice { return nil }

@@ -2,8 +2,12 @@ package workflow
 
 import (
 	"context"
+	"strings"
 	"sync"
+	"time"
 
+	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
@@ -110,6 +114,16 @@ func (h *runningHandlers) has(what handled) bool {
 	return false
 }
 
+// working returns what the handlers work on.
+func (h *runningHandlers) working() (all []handled) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, w := range h.under {
+		all = append(all, w.handled)
+	}
+	return all
+}
+
 // interruptAll interrupts all handlers.
 func (h *runningHandlers) interruptAll() {
 	h.mu.Lock()
@@ -128,4 +142,123 @@ func (h *runningHandlers) interrupt(what map[handled]bool) {
 			w.interrupt(ErrStopped)
 		}
 	}
+}
+
+// Work that a transaction of one replica ends may be under way in another one. The news of the transaction ends it there
+// immediately. News may be lost, so each replica also looks once a second.
+const (
+	newsPaused  = "paused"
+	newsStopped = "stopped "  // and the kind and the ref of the handler's timer
+	newsReplied = "replied "  // and the id of an elicitation
+	lookAgain   = time.Second // between two looks
+)
+
+// news returns what other replicas must know of the transaction.
+func (t *tx) news() (news []string) {
+	if t.pausesAll {
+		news = append(news, newsPaused)
+	}
+	for what := range t.interrupts {
+		news = append(news, newsStopped+string(what.kind)+" "+what.ref)
+	}
+	for _, id := range t.replied {
+		news = append(news, newsReplied+id)
+	}
+	return news
+}
+
+// hear ends the work that a transaction of another replica has ended.
+func (w *core) hear(news []string) {
+	stopped := map[handled]bool{}
+	for _, n := range news {
+		if n == newsPaused {
+			w.running.interruptAll()
+		}
+		if id, ok := strings.CutPrefix(n, newsReplied); ok {
+			w.elicitations.end(id)
+		}
+		if what, ok := strings.CutPrefix(n, newsStopped); ok {
+			kind, ref, _ := strings.Cut(what, " ")
+			stopped[handled{store.TimerKind(kind), ref}] = true
+		}
+	}
+	w.running.interrupt(stopped)
+}
+
+// watchOthers looks for work of this replica that another one has ended.
+func (w *core) watchOthers(ctx context.Context) error {
+	if store.IsAlone(w.Replica) {
+		return nil
+	}
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for pauses := 0; ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		working, waiting := w.running.working(), w.elicitations.waiting()
+		if len(working)+len(waiting) == 0 {
+			continue
+		}
+		var news []string
+		err := w.Store.View(ctx, func(r store.Reader) (err error) {
+			p, _, err := settings.ReadPause(r)
+			if err != nil {
+				return err
+			}
+			news, err = ended(r, working, waiting)
+			if p.On && p.Round != pauses {
+				news, pauses = append(news, newsPaused), p.Round
+			}
+			return err
+		})
+		if err == nil { // otherwise it looks again
+			w.hear(news)
+		}
+	}
+}
+
+// ended returns the news of what has ended, of the work of handlers and the elicitations that runs wait for.
+func ended(r store.Reader, working []handled, waiting []string) (news []string, err error) {
+	for _, what := range working {
+		over, err := isStoppedIn(r, what)
+		if store.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if over {
+			news = append(news, newsStopped+string(what.kind)+" "+what.ref)
+		}
+	}
+	for _, id := range waiting {
+		q, err := r.Elicitation(id)
+		if store.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err == nil && q.State != approvers.ElicitationOpen {
+			news = append(news, newsReplied+id)
+		}
+	}
+	return news, nil
+}
+
+// isStoppedIn reports whether somebody has stopped what a handler works on.
+func isStoppedIn(r store.Reader, what handled) (bool, error) {
+	switch what.kind {
+	case store.TimerThink:
+		turn, err := r.Turn(what.ref)
+		return turn.State == approvers.TurnStopped, err
+	case store.TimerRun:
+		e, err := r.Execution(what.ref)
+		if err != nil {
+			return false, err
+		}
+		turn, err := r.Turn(e.Turn)
+		return turn.Stopping != "" && turn.State == approvers.TurnWaiting, err
+	case store.TimerPreview:
+		request, err := r.Request(what.ref)
+		return request.State != approvers.Pending, err
+	}
+	return false, nil
 }

@@ -37,6 +37,7 @@ func (w *core) newRunner() *jobs.Runner {
 		Ready:   func() bool { return !w.file.away() },
 		Replica: w.Replica,
 		Gained:  func(ctx context.Context, shares store.Shares) error { return (&Runs{w}).Recover(ctx, shares) },
+		Hear:    w.hear,
 		Around:  w.handle,
 		GiveUp:  w.giveUp,
 	})
@@ -64,7 +65,7 @@ func (w *Workflow) Workers() map[store.TimerKind]jobs.Worker {
 func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Worker) error {
 	all := w.Workers()
 	maps.Copy(all, workers)
-	return w.jobs.Run(ctx, all, w.WatchPlace)
+	return w.jobs.Run(ctx, all, w.WatchPlace, w.watchOthers)
 }
 
 // handle calls a timer's handler with a context that a pause or a stop can interrupt. If the handler reads a damaged

@@ -27,9 +27,21 @@ func (t outboxTx) add(s store.OutboxMessage) error {
 	return t.showNow(s)
 }
 
-// Made reports whether this process created an outbox message. A message of another process may have been posted
-// without a record of it.
-func (w *Outbox) Made(s store.OutboxMessage) bool { return s.Process == w.owner }
+// Made reports whether no other process can have posted an outbox message. Another process may have posted it without a
+// record of it, if that process had the message's share after the message was created.
+func (w *Outbox) Made(s store.OutboxMessage) bool {
+	if store.IsAlone(w.Replica) {
+		return s.Process == w.owner
+	}
+	since, ok := w.Replica.Since(store.Timer{Kind: s.Rank.Timer(), Ref: s.ID, Lane: s.To}.Share())
+	if s.Process != w.owner {
+		since = since.Add(clocksDiffer)
+	}
+	return ok && s.CreatedAt.After(since)
+}
+
+// clocksDiffer is by how much the clocks of replicas may differ.
+const clocksDiffer = time.Minute
 
 // refresh identifies what a transaction has scheduled to be shown again: an outbox message, all outbox messages of a
 // ref, those of one kind and step, or those of a bundle. Later changes in the same transaction are shown with it.

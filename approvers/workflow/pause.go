@@ -96,7 +96,9 @@ func (t pausesTx) setPause(p settings.Pause) error {
 		return err
 	}
 	if t.pausesAll = p.On; !p.On {
-		t.wakes[store.TimerThink], t.wakes[store.TimerRun], t.wakes[store.TimerPreview] = true, true, true
+		for kind := range pausedKinds {
+			t.wakes[kind] = store.AllShares
+		}
 	}
 	if p.On {
 		if err := t.questions.cancelAll(whyPaused); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -191,6 +192,13 @@ func (w *elicitationsUnderWay) begin(id string) (over <-chan struct{}, ok bool) 
 	return done, true
 }
 
+// waiting returns the elicitations that runs wait for.
+func (w *elicitationsUnderWay) waiting() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.by))
+}
+
 // end ends the wait of the named elicitations, if a run waits for them.
 func (w *elicitationsUnderWay) end(ids ...string) {
 	w.mu.Lock()
@@ -328,7 +336,7 @@ func (w *Questions) reply(ctx context.Context, what string, c Click, action func
 		if err != nil {
 			return nil, err
 		}
-		if q.State == approvers.ElicitationOpen && q.Owner != w.owner { // nobody waits for it, because its process has stopped
+		if q.State == approvers.ElicitationOpen && q.Owner != w.owner && store.IsAlone(w.Replica) { // nobody waits for it, because its process has stopped
 			cancelled := q.Cancel(whyStopped, t.now)
 			if err := t.questions.endElicitation(q, cancelled); err != nil {
 				return nil, err

@@ -178,6 +178,9 @@ func New(c Config) *Workflow {
 	if c.Admits == nil {
 		c.Admits = func(json.RawMessage, json.RawMessage) error { return nil }
 	}
+	if c.Replica == nil {
+		c.Replica = store.Alone{}
+	}
 	if c.Crashes == nil {
 		c.Crashes = noCrashes{}
 	}
@@ -197,11 +200,11 @@ type tx struct {
 	w          *core
 	now        time.Time
 	policy     *approvers.Policy
-	wakes      map[store.TimerKind]bool // kinds that got a timer
-	events     []Event                  // events of the transaction, reported after the commit
-	pausesAll  bool                     // this transaction pauses everything
-	interrupts map[handled]bool         // the handlers that this transaction interrupts
-	log        []note                   // log lines, written after the commit
+	wakes      map[store.TimerKind]store.Shares // the shares in which timers of a kind were set
+	events     []Event                          // events of the transaction, reported after the commit
+	pausesAll  bool                             // this transaction pauses everything
+	interrupts map[handled]bool                 // the handlers that this transaction interrupts
+	log        []note                           // log lines, written after the commit
 
 	denials map[denial]int // denied attempts, with the number of each kind so far
 	replied []string       // elicitations that ended; the runs that wait for them are woken after the commit
@@ -214,9 +217,9 @@ func (t *tx) deciding() approvers.DecisionContext {
 	return approvers.DecisionContext{Policy: t.policy, Now: t.now}
 }
 
-// SetTimer also records the timer's kind, so that its worker is woken after the commit.
+// SetTimer also records the timer's kind and share, so that its worker is woken after the commit.
 func (t *tx) SetTimer(timer store.Timer) error {
-	t.wakes[timer.Kind] = true
+	t.wakes[timer.Kind] = t.wakes[timer.Kind].With(timer.Share())
 	return t.Tx.SetTimer(timer)
 }
 
@@ -227,7 +230,7 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 	err := w.Store.Update(ctx, func(s store.Tx) error {
 		t = &tx{
 			Tx: s, w: w, now: w.now(), policy: w.Policy(),
-			wakes: map[store.TimerKind]bool{}, refreshed: map[refresh]bool{}, interrupts: map[handled]bool{}, denials: map[denial]int{},
+			wakes: map[store.TimerKind]store.Shares{}, refreshed: map[refresh]bool{}, interrupts: map[handled]bool{}, denials: map[denial]int{},
 		}
 		t.parts = newParts(t)
 		if err := fn(t); err != nil {
@@ -250,7 +253,7 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 	w.running.interrupt(t.interrupts)
 	w.elicitations.end(t.replied...)
 	w.denials.came(t.denials)
-	w.jobs.Notify(t.wakes)
+	w.jobs.Notify(t.wakes, t.news()...)
 	w.tell(t.events)
 	for _, n := range t.log {
 		w.Log.Log(ctx, n.level, n.text, n.facts...)

@@ -16,6 +16,7 @@ type Options struct {
 	AppToken  string       // xapp-…, for Socket Mode
 	URL       string       // base of the Web API; empty: Slack's
 	HTTP      *http.Client // nil: a client with a timeout
+	Share     func() int   // the number of processes that share Slack's limits; nil: one
 	Unlimited bool         // do not apply Slack's published limits; a limit that Slack enforces is learned from its refusals
 	Count     func(Call)   // is called after each call; may be nil
 	Recovered func()       // is called when Slack answers again after an outage; may be nil

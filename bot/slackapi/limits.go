@@ -15,6 +15,8 @@ type quota interface {
 	take(at time.Time)
 	// spacing returns the time between two calls that wait in a row.
 	spacing(p Priority) time.Duration
+	// share sets the number of processes that share the limit. Each uses its part of it.
+	share(n int)
 }
 
 // bucket allows a short burst of calls, then one call per interval.
@@ -35,9 +37,15 @@ func (b *bucket) take(at time.Time) { b.paid = latest(b.paid, at).Add(b.every) }
 
 func (b *bucket) spacing(Priority) time.Duration { return b.every }
 
+// share leaves a burst of two calls, so that a single call never waits.
+func (b *bucket) share(n int) {
+	b.every, b.burst = postEvery*time.Duration(n), max(postBurst/n, 2)
+}
+
 // window allows a number of calls in any minute.
 type window struct {
-	most  int
+	limit int         // Slack's
+	most  int         // this process's part of it
 	calls []time.Time // in order
 	kept  []time.Time // when each reserved call was reserved, in order
 }
@@ -87,6 +95,8 @@ func (w *window) take(at time.Time) {
 	i, _ := slices.BinarySearchFunc(w.calls, at, time.Time.Compare)
 	w.calls = slices.Insert(w.calls, i, at)
 }
+
+func (w *window) share(n int) { w.most = max(w.limit/n, 1) }
 
 func (w *window) spacing(p Priority) time.Duration { return minute / time.Duration(w.allowed(p)) }
 
@@ -195,14 +205,15 @@ var limits = map[string]int{
 	"assistant.threads.setStatus":  600,
 }
 
-// published returns the limit that Slack publishes for the key of a callLimit, or nil if it publishes none.
+// published returns the limit that Slack publishes for the key of a callLimit, as it is for one process, or nil if Slack
+// publishes none.
 func published(key string) quota {
 	method, _, channel := strings.Cut(key, " ")
 	if channel {
 		return &bucket{every: postEvery, burst: postBurst}
 	}
 	if most, known := limits[method]; known {
-		return &window{most: most}
+		return &window{limit: most, most: most}
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ type rateLimiter struct {
 	log      *slog.Logger
 	breaker  circuitBreaker
 	mu       sync.Mutex
+	share    func() int            // the number of processes that share Slack's limits
+	sharedBy int                   // the latest result of share
 	limits   map[string]*callLimit // by method, and by method and channel
 	refused  string                // the channel in which a post was refused last
 	refusals time.Time             // the end of that refusal
@@ -34,7 +36,10 @@ type rateLimiter struct {
 func newRateLimiter(o Options) *rateLimiter {
 	l := &rateLimiter{
 		next: o.HTTP.Transport, path: "/", limited: !o.Unlimited, count: o.Count, log: o.Log,
-		breaker: circuitBreaker{log: o.Log, back: o.Recovered}, limits: map[string]*callLimit{},
+		breaker: circuitBreaker{log: o.Log, back: o.Recovered}, share: o.Share, sharedBy: 1, limits: map[string]*callLimit{},
+	}
+	if l.share == nil {
+		l.share = func() int { return 1 }
 	}
 	if l.next == nil {
 		l.next = http.DefaultTransport
@@ -174,6 +179,7 @@ func (l *rateLimiter) take(method, channel string, e CallPriority) (time.Duratio
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
+	l.divide()
 	applicable := l.limitsOf(method, channel)
 	changes, counted := l.limitFor(changing).meter.(*window)
 	if e.WillChange && creating[method] && counted && !changes.room(now, PriorityLast) {
@@ -243,10 +249,31 @@ func (l *rateLimiter) limitFor(key string) *callLimit {
 	}
 	p := &callLimit{key: key}
 	if l.limited {
-		p.meter = published(key)
+		l.meter(p)
 	}
 	l.limits[key] = p
 	return p
+}
+
+// meter sets the published limit of calls of one kind. The caller holds l.mu.
+func (l *rateLimiter) meter(p *callLimit) {
+	if p.meter = published(p.key); p.meter != nil {
+		p.meter.share(l.sharedBy)
+	}
+}
+
+// divide adapts the limits when the number of processes that share them has changed. The caller holds l.mu.
+func (l *rateLimiter) divide() {
+	n := max(l.share(), 1)
+	if n == l.sharedBy {
+		return
+	}
+	l.sharedBy = n
+	for _, p := range l.limits {
+		if p.meter != nil {
+			p.meter.share(n)
+		}
+	}
 }
 
 // hold stops the calls of a method for as long as Slack asked. For posts Slack does not say whether the refusal
@@ -268,7 +295,7 @@ func (l *rateLimiter) hold(method, channel string, wait time.Duration) {
 		held.until = latest(held.until, until)
 	}
 	if p.meter == nil { // Slack does apply its limits
-		p.meter = published(p.key)
+		l.meter(p)
 	}
 	if b, ok := p.meter.(*bucket); ok { // Slack counted more calls than the bot did
 		b.paid = latest(b.paid, until.Add(time.Duration(b.burst-1)*b.every))

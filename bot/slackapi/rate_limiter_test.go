@@ -249,6 +249,48 @@ func TestSharesOfAMinute(t *testing.T) {
 	})
 }
 
+// Processes that share Slack's limits use a part each, from the moment when their number changes. A single call does not
+// wait.
+func TestSharedLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		processes := 1
+		g.gov.share = func() int { return processes }
+		posts := func(channel string) (n int) { // in a minute
+			for end := time.Now().Add(time.Minute); ; n++ {
+				g.insistOnPost(PriorityFirst, channel, "x")
+				if time.Now().After(end) {
+					return n
+				}
+			}
+		}
+		if n := posts("C1"); n < 60 || n > 66 {
+			t.Errorf("alone: %d posts a minute", n)
+		}
+		processes = 3
+		time.Sleep(time.Minute)
+		if err := g.post(PriorityNormal, "C2", "x"); err != nil {
+			t.Errorf("a single post: %v", err)
+		}
+		if n := posts("C3"); n < 20 || n > 24 {
+			t.Errorf("one of three: %d posts a minute", n)
+		}
+		for len(g.made("chat.update")) < 16 {
+			if err := g.update(PriorityFirst); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.wantPutOff(g.update(PriorityFirst), 50*time.Second, 62*time.Second)
+		processes = 1
+		time.Sleep(2 * time.Minute)
+		for n := range 50 {
+			if err := g.update(PriorityFirst); err != nil {
+				t.Fatalf("alone again, update %d: %v", n, err)
+			}
+		}
+	})
+}
+
 // After Slack refuses a post, nothing is posted in that channel before the time that Slack names. Once Slack refuses a
 // second channel too, nothing is posted in any channel.
 func TestRetryAfter(t *testing.T) {

@@ -67,7 +67,7 @@ func openForCheck(ctx context.Context, env config.Env) (doctor.Store, error) {
 	if env.Store.Backend == config.Postgres {
 		return openExisting(ctx, env)
 	}
-	return openBolt(env.Store.Path) // the doctor has looked for the file
+	return opened(openStore(env.Store.Path)) // the doctor has looked for the file
 }
 
 // askRefusals asks the running bot what Slack refuses in its workspace.

@@ -24,6 +24,7 @@ import (
 	"countersign/internal/demo/workspace"
 	"countersign/internal/testkit"
 	"countersign/store"
+	"countersign/store/postgres"
 )
 
 // witnessEnv turns the test binary into the bot of the kill campaign. Its value is a witnessConfig.
@@ -34,13 +35,15 @@ type witnessConfig struct {
 	Base   string // of the workspace and the model
 	Policy string
 	Store  string
-	Seen   string // file of what tools saw: "TOOL EXECUTION" lines, synced
-	Heard  string // file of deliveries: which click became which inbox row
-	Shop   string // address of the sample shop's tools, which the bot has in place of the campaign's
-	Server string // address where a server offers the campaign's tools, which live on when the bot is killed; empty: they are the bot's own
-	Listen string // address for Slack's requests; empty: Socket Mode
-	Slow   time.Duration
-	Doom   killPoint
+	// Crashes is the file with the work of this process. Each replica has its own.
+	Crashes string
+	Seen    string // file of what tools saw: "TOOL EXECUTION" lines, synced
+	Heard   string // file of deliveries: which click became which inbox row
+	Shop    string // address of the sample shop's tools, which the bot has in place of the campaign's
+	Server  string // address where a server offers the campaign's tools, which live on when the bot is killed; empty: they are the bot's own
+	Listen  string // address for Slack's requests; empty: Socket Mode
+	Slow    time.Duration
+	Doom    killPoint
 }
 
 // killPoint is a point at which a process kills itself when it reaches it for the nth time. The zero value is none.
@@ -104,7 +107,7 @@ func witnessRun(ctx context.Context, conf string) error {
 	if err != nil {
 		return err
 	}
-	db, err := openStore(c.Store)
+	db, err := openWitnessed(ctx, c.Store, true)
 	if err != nil {
 		return err
 	}
@@ -116,7 +119,12 @@ func witnessRun(ctx context.Context, conf string) error {
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: c.Base + "/api/", unlimited: true,
 		model: agent.Model{BaseURL: c.Base + "/v1", Key: "witness", Name: "countersign-scripted"}, policies: policies,
-		store: overheard{db, heard, end}, tools: tools, log: log, crashes: openCrashes(c.Store+".crashes", log),
+		store: overheard{db, heard, end}, tools: tools, log: log, crashes: openCrashes(c.Crashes, log),
+	}
+	if database, ok := db.(*postgres.Store); ok {
+		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{Name: replicaName(), Jobs: oneReplicaJobs, Log: log}); err != nil {
+			return err
+		}
 	}
 	defer s.crashes.stop()
 	if c.Listen != "" {
@@ -153,6 +161,18 @@ func witnessRun(ctx context.Context, conf string) error {
 		err = closed
 	}
 	return err
+}
+
+// openWitnessed opens the store of the campaign: a file, or a database.
+func openWitnessed(ctx context.Context, at string, shared bool) (openedStore, error) {
+	if !strings.HasPrefix(at, "postgres:") {
+		return opened(openStore(at))
+	}
+	db, err := postgres.Open(ctx, at, postgres.Options{Create: true})
+	if err != nil {
+		return nil, err
+	}
+	return db, db.Hold(ctx, shared)
 }
 
 // awaitHandled waits until every delivery that the bot acknowledged is handled.
@@ -226,6 +246,10 @@ func actor(path string) (func(tool, key string) error, error) {
 	return func(tool, key string) error {
 		mu.Lock()
 		defer mu.Unlock()
+		if err := syscall.Flock(int(seen.Fd()), syscall.LOCK_EX); err != nil { // replicas use the same file
+			return err
+		}
+		defer syscall.Flock(int(seen.Fd()), syscall.LOCK_UN) //nolint:errcheck // the process ends if this fails
 		if tool == toolOnce {
 			done, err := os.ReadFile(path)
 			if err != nil || strings.Contains(string(done), tool+" "+key+"\n") {

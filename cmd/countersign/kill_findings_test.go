@@ -73,11 +73,11 @@ func (c *killHarness) findings() figures {
 			v.stops[turn]++
 		}
 	}
-	db, err := openStore(c.conf.Store)
+	ctx := context.Background()
+	db, err := openWitnessed(ctx, c.conf.Store, false)
 	if err != nil {
 		c.Fatal(err)
 	}
-	ctx := context.Background()
 	err = db.View(ctx, func(r store.Reader) error {
 		for _, a := range c.asks {
 			v.conversation(r, a)

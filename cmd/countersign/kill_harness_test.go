@@ -53,6 +53,8 @@ type killHarness struct {
 	// faulty is set if errors in the bot's log are expected.
 	faulty  bool
 	refused atomic.Int64 // acts that were not acknowledged
+	others  int          // how many replicas there are besides the bot
+	started atomic.Int64 // replicas so far
 
 	mu    sync.Mutex
 	last  bool // people begin nothing new
@@ -120,6 +122,7 @@ type process struct {
 	// admin is the address of /readyz and /metrics, known once the bot is up.
 	admin   string
 	handled chan struct{} // closed when it has handled all that it acknowledged, if it was asked
+	tools   atomic.Int32  // runs of tools that have begun
 	gone    chan struct{} // closed when it has ended
 	err     error
 }
@@ -128,7 +131,10 @@ type process struct {
 func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...string) *process {
 	c.Helper()
 	its := c.conf
-	its.Doom = killPoint
+	its.Doom, its.Crashes = killPoint, c.conf.Store+".crashes"
+	if c.others > 0 {
+		its.Crashes = filepath.Join(c.dir, fmt.Sprintf("crashes%d", c.started.Add(1)))
+	}
 	conf, err := json.Marshal(its)
 	if err != nil {
 		c.Fatal(err)
@@ -166,6 +172,7 @@ func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...s
 			case strings.HasPrefix(lines.Text(), "admin "):
 				p.admin = strings.TrimPrefix(lines.Text(), "admin ")
 			case strings.HasPrefix(lines.Text(), "tool "):
+				p.tools.Add(1)
 				c.wake("tool")
 			}
 		}

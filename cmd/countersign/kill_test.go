@@ -148,6 +148,10 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	}
 	bringDown(ctx)
 	bot := c.start(ctx, killPoint{})
+	var others []*process
+	for range c.others {
+		others = append(others, c.start(ctx, killPoint{}))
+	}
 	c.mu.Lock()
 	c.last = true
 	c.mu.Unlock()
@@ -159,8 +163,10 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 		c.Fatalf("%v\nwhat the bot said last:\n%s", err, c.tail())
 	}
 	c.awaitHandled(bot)
-	if err := bot.end(syscall.SIGTERM); err != nil {
-		c.Errorf("the bot, asked to stop, ended with: %v\n%s", err, c.tail())
+	for _, p := range append(others, bot) {
+		if err := p.end(syscall.SIGTERM); err != nil {
+			c.Errorf("the bot, asked to stop, ended with: %v\n%s", err, c.tail())
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"math/bits"
 	"net/http"
 	"strconv"
 	"time"
@@ -324,6 +325,15 @@ func (m *metrics) watchStall(s store.Store) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_store_transaction_seconds", Help: "Age in seconds of the current write transaction, while nothing else can be written; 0 if there is none.",
 	}, func() float64 { return w.Stalled().Seconds() }))
+}
+
+// watchReplicas adds metrics of the processes that work on the store.
+func (m *metrics) watchReplicas(r store.Replica) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_replicas", Help: "Processes that work on the store, as this one knows; 1 with a store in a file.",
+	}, func() float64 { return float64(r.Alive()) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_shares", Help: "Shares of the pending work that this process has, out of 64. All processes together have 64, except for seconds after one of them ends.",
+	}, func() float64 { return float64(bits.OnesCount64(uint64(r.Shares()))) }))
 }
 
 // watchDamage adds a metric of the damaged rows.

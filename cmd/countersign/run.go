@@ -31,6 +31,7 @@ type setup struct {
 	stopWait                     time.Duration // wait for running tools at shutdown; default 15 s, negative: none
 	policies                     *policies
 	store                        store.Store
+	replica                      store.Replica // nil: this process is alone on the store
 	tools                        *catalog.Catalog
 	admin                        net.Listener      // nil: no admin address
 	control                      *control.Listener // nil: no control socket
@@ -69,14 +70,15 @@ type parts struct {
 // assemble connects the layers. It makes no network calls.
 func (s setup) assemble() parts {
 	m := newMetrics(s.store, s.tools.Policy)
-	conf := workflow.Config{Store: s.store, Policy: s.tools.Policy, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits}
+	m.watchReplicas(s.ownReplica())
+	conf := workflow.Config{Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits}
 	if s.crashes != nil {
 		conf.Crashes = s.crashes
 	}
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: bot.Use(wf), Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
-		HTTP: s.http, Unlimited: s.unlimited, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
+		HTTP: s.http, Unlimited: s.unlimited, Share: s.ownReplica().Alive, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
 	})
 	m.watchSlack(s.store, b.Ready)
 	m.watchPause(wf)
@@ -160,7 +162,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			letGo()
 		}
 	}()
-	if err := p.workflow.Runs.Recover(ctx, store.AllShares); err != nil {
+	if err := s.recover(ctx, p); err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped before it started
 		}
@@ -186,9 +188,11 @@ func (s setup) run(ctx context.Context, p parts) error {
 	g.Go(func() error { return p.bot.Keep(ctx) })
 	g.Go(func() error { return s.policies.watch(ctx, p.workflow) })
 	g.Go(func() error { return inspect(ctx, s.store, s.log) })
-	g.Go(func() error { return forget(ctx, p.workflow, p.metrics, s.log) })
+	g.Go(func() error {
+		return s.inOneReplica(ctx, upkeepJob, func(ctx context.Context) error { return forget(ctx, p.workflow, p.metrics, s.log) })
+	})
 	if p.sealer != nil {
-		g.Go(func() error { return p.sealer.Run(ctx) })
+		g.Go(func() error { return s.inOneReplica(ctx, sealingJob, p.sealer.Run) })
 	}
 	if s.admin != nil {
 		h := admin(append([]probe{
@@ -232,7 +236,10 @@ func (s setup) run(ctx context.Context, p parts) error {
 		s.log.Warn("a tool was still running when the process ended; the next start determines the outcome")
 	}
 	if p.sealer != nil {
-		p.sealer.Finish(late)
+		if own, leave, ok := s.ownReplica().Enter(late, sealingJob); ok {
+			p.sealer.Finish(own)
+			leave()
+		}
 	}
 	if w, ok := s.store.(watchable); ok && err == nil && w.Failure() != nil { // the last head
 		return s.unknown(w.Failure())
@@ -241,6 +248,51 @@ func (s setup) run(ctx context.Context, p parts) error {
 		return cli.CouldNot("the bot has stopped: %w", err)
 	}
 	return err
+}
+
+// Jobs that one replica at a time does, besides the shares of the timers.
+const (
+	sealingJob = "sealing" // seals the history
+	upkeepJob  = "upkeep"  // drops old deliveries, and erases what is beyond the policy's retention
+)
+
+var oneReplicaJobs = []string{sealingJob, upkeepJob}
+
+// ownReplica returns this process among those that work on the store.
+func (s setup) ownReplica() store.Replica {
+	if s.replica == nil {
+		return store.Alone{}
+	}
+	return s.replica
+}
+
+// recover takes over what an earlier process left. Among several replicas, each does this for the shares that it gets.
+func (s setup) recover(ctx context.Context, p parts) error {
+	if !store.IsAlone(s.ownReplica()) {
+		return nil
+	}
+	return p.workflow.Runs.Recover(ctx, store.AllShares)
+}
+
+// claimAgain is the time between two attempts to get the claim on a job.
+const claimAgain = time.Second
+
+// inOneReplica does a job while this replica has the claim on it, until ctx ends or the job fails.
+func (s setup) inOneReplica(ctx context.Context, job string, work func(context.Context) error) error {
+	for {
+		if own, leave, ok := s.ownReplica().Enter(ctx, job); ok {
+			err := work(own)
+			leave()
+			if ctx.Err() != nil || err != nil && !errors.Is(err, store.ErrFenced) && own.Err() == nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(claimAgain):
+		}
+	}
 }
 
 // unknown returns the error of a process that ends because the store's content is unknown. It does not wait for running

@@ -84,13 +84,13 @@ func serve(cmd *cobra.Command) error {
 // openToServe opens the store of serve, which makes one if there is none.
 func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (openedStore, error) {
 	if env.Store.Backend == config.Postgres {
-		return openDatabase(ctx, env.Store, postgres.Options{Create: true, Migrate: env.Store.Migrate})
+		return opened(openDatabase(ctx, env.Store, postgres.Options{Create: true, Migrate: env.Store.Migrate}, true))
 	}
 	if err := audit.MayCreate(env.Store.Path, env.Audit.Heads); err != nil {
 		return nil, err
 	}
 	atStart.compact(ctx, env.Store.Path, log)
-	return openBolt(env.Store.Path)
+	return opened(openStore(env.Store.Path))
 }
 
 // listeners are the open listeners of serve.
@@ -140,6 +140,11 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 	if file, ok := db.(*bolt.Store); ok {
 		file.OnReturn(func() error { return audit.StillNewest(env.Store.Path, env.Audit.Heads, db) })
 	}
+	if database, ok := db.(*postgres.Store); ok {
+		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{Name: replicaName(), Version: version(), Jobs: oneReplicaJobs, Log: log}); err != nil {
+			return databaseError(err)
+		}
+	}
 	s.crashes = openCrashes(env.Store.Path+".crashes", log)
 	defer s.crashes.stop()
 	p := s.assemble()
@@ -150,6 +155,15 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 		"transport", string(env.Transport), "admin", l.admin.Addr().String(), "control", env.Control,
 		"gated", strings.Join(gated(policies.tools.Policy(), policies.tools.Registry), ", "))
 	return s.run(ctx, p)
+}
+
+// replicaName names this process for people: by its machine and its number there.
+func replicaName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
 // gated lists the tools whose calls wait for approval whatever their arguments are.

@@ -22,30 +22,29 @@ type openedStore interface {
 // openExisting opens the store of a command, which never makes one.
 func openExisting(ctx context.Context, env config.Env) (openedStore, error) {
 	if env.Store.Backend == config.Postgres {
-		return openDatabase(ctx, env.Store, postgres.Options{})
+		return opened(openDatabase(ctx, env.Store, postgres.Options{}, false))
 	}
 	if err := mustExist(env.Store.Path, env.Audit.Heads); err != nil {
 		return nil, err
 	}
-	return openBolt(env.Store.Path)
+	return opened(openStore(env.Store.Path))
 }
 
-// openBolt is openStore, but on an error it returns a nil interface, not an interface with a nil pointer.
-func openBolt(path string) (openedStore, error) {
-	db, err := openStore(path)
+// opened returns an open store as an interface: nil after an error, not an interface with a nil pointer.
+func opened[S openedStore](db S, err error) (openedStore, error) {
 	if err != nil {
 		return nil, err
 	}
 	return db, nil
 }
 
-// openDatabase opens a database and holds it. Its errors say what to do.
-func openDatabase(ctx context.Context, s config.Store, opts postgres.Options) (openedStore, error) {
+// openDatabase opens a database and holds it: alone, or together with replicas. Its errors say what to do.
+func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, shared bool) (*postgres.Store, error) {
 	db, err := postgres.Open(ctx, s.URL.Reveal(), opts)
 	if err != nil {
 		return nil, databaseError(err)
 	}
-	if err := db.Hold(ctx); err != nil {
+	if err := db.Hold(ctx, shared); err != nil {
 		return nil, errors.Join(databaseError(err), db.Close())
 	}
 	return db, nil

@@ -21,6 +21,7 @@ import (
 	"countersign/config"
 	"countersign/internal/control"
 	"countersign/store"
+	"countersign/store/postgres"
 )
 
 // task is an operation of a command on the store. The command runs it itself if nobody holds the store; otherwise the
@@ -68,7 +69,7 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 		if err == nil {
 			w := taskEnv{
 				store: db, who: operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, rests: true, hurry: func(time.Duration) {},
-				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) }, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(env, db) },
+				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) }, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(env, db, nil) },
 			}
 			return errors.Join(t.run(ctx, w, o), db.Close())
 		}
@@ -79,6 +80,9 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 		if !errors.Is(asked, control.ErrNobody) {
 			return asked
 		}
+		if env.Store.Backend == config.Postgres { // the replicas are on other machines
+			return t.beside(ctx, env, o, in, out)
+		}
 		if time.Now().After(end) {
 			return cli.CouldNot("%w. It does not answer at %s either: set COUNTERSIGN_CONTROL as serve has it", err, env.Control)
 		}
@@ -88,6 +92,20 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// beside runs the task on a database on which replicas work.
+func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
+	db, err := openDatabase(ctx, env.Store, postgres.Options{}, true)
+	if err != nil {
+		return err
+	}
+	local := func() (*workflow.Workflow, error) { return localWorkflow(env, db, db.Visit()) }
+	w := taskEnv{
+		store: db, who: operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, hurry: func(time.Duration) {},
+		workflow: local, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(env, db, db.Visit()) },
+	}
+	return errors.Join(t.run(ctx, w, o), db.Close())
 }
 
 // heldFor is how long a command waits for a store whose holder does not answer.
@@ -134,7 +152,7 @@ func operator(uid int) approvers.PersonID {
 
 // workflowAfter returns a workflow on the store of a stopped bot. Its interrupted runs can be listed and reported.
 func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workflow.Workflow, error) {
-	wf, err := localWorkflow(env, db)
+	wf, err := localWorkflow(env, db, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -144,24 +162,23 @@ func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workfl
 	return wf, nil
 }
 
-// workflowWithoutPolicy returns a workflow on a store that nobody else holds, for use without a valid policy. Nobody
-// has a role then.
-func workflowWithoutPolicy(env config.Env, db store.Store) (*workflow.Workflow, error) {
-	wf, err := localWorkflow(env, db)
+// workflowWithoutPolicy returns a workflow for use without a valid policy. Nobody has a role then.
+func workflowWithoutPolicy(env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
+	wf, err := localWorkflow(env, db, r)
 	if cli.Code(err) != cli.ExitUsage {
 		return wf, err
 	}
 	noPolicy := func() *approvers.Policy { return new(approvers.Policy) }
-	return workflow.New(workflow.Config{Store: db, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
+	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
 }
 
-// localWorkflow returns a workflow on a store that nobody else holds.
-func localWorkflow(env config.Env, db store.Store) (*workflow.Workflow, error) {
+// localWorkflow returns a workflow of this process. If r is nil, nobody else may hold the store.
+func localWorkflow(env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	policy, tools, err := readPolicy(env.Policy)
 	if err != nil {
 		return nil, err
 	}
-	return workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: logger(slog.LevelError)}), nil
+	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: logger(slog.LevelError)}), nil
 }
 
 // handler is a task that the running bot finds by its name.

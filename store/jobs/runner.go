@@ -37,7 +37,7 @@ func (w Worker) isWorth() bool { return w.Worth == nil || w.Worth() }
 // next read as due.
 var ErrKeep = errors.New("jobs: the timer stays as it is")
 
-// Options configures a Runner. Awake, Ready, Around, Replica and Gained may be nil.
+// Options configures a Runner. Awake, Ready, Around, Replica, Gained and Hear may be nil.
 type Options struct {
 	Store store.Store
 	Log   *slog.Logger
@@ -59,6 +59,8 @@ type Options struct {
 	// Gained is called with the shares that this process took over from another one, or has again after it may have
 	// lost them. It makes unfinished work in these shares due now. Nil: there is nothing to do.
 	Gained func(ctx context.Context, shares store.Shares) error
+	// Hear is called with the news of other replicas. Nil: there is nothing to do.
+	Hear func(news []string)
 	// GiveUp records that a timer can't be handled, and clears it. Its subject waits for a person.
 	GiveUp func(ctx context.Context, t store.Timer) error
 }
@@ -84,6 +86,9 @@ func New(o Options) *Runner {
 	if o.Gained == nil {
 		o.Gained = func(context.Context, store.Shares) error { return nil }
 	}
+	if o.Hear == nil {
+		o.Hear = func([]string) {}
+	}
 	if o.Ready == nil {
 		o.Ready = func() bool { return true }
 	}
@@ -100,10 +105,10 @@ const (
 )
 
 // Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry, and only kinds
-// of Options.Kinds: nothing would wake a worker of another kind. beside runs alongside; nil: nothing does. Each
+// of Options.Kinds: nothing would wake a worker of another kind. The functions of beside run alongside. Each
 // goroutine has the labels scheduler (the kind) and ref (the timer's Ref), so that profiles and goroutine dumps show
 // what is running.
-func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, beside func(context.Context) error) error {
+func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, beside ...func(context.Context) error) error {
 	for kind := range workers {
 		if !slices.Contains(r.Kinds, kind) {
 			return fmt.Errorf("jobs: there is a worker for timers of the kind %q, which is not one of the runner's kinds", kind)
@@ -122,8 +127,9 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 	}
 	g.Go(func() error { return r.watchShares(ctx) })
 	g.Go(func() error { return r.watchClock(ctx) })
-	if beside != nil {
-		g.Go(func() error { return beside(ctx) })
+	g.Go(func() error { return r.hear(ctx) })
+	for _, f := range beside {
+		g.Go(func() error { return f(ctx) })
 	}
 	err := g.Wait()
 	if doubt := context.Cause(ctx); errors.Is(doubt, store.ErrCommitUnknown) {
@@ -191,9 +197,8 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 // quiet reports whether nothing but a wake-up and the passing of time makes timers ready: no other replica sets timers
 // of this one, and the clock was not set recently.
 func (r *Runner) quiet() bool {
-	_, alone := r.Replica.(store.Alone)
 	set := r.clockSet.Load()
-	return alone && (set == nil || time.Since(*set) > time.Minute)
+	return store.IsAlone(r.Replica) && (set == nil || time.Since(*set) > time.Minute)
 }
 
 // sayAgain is the minimum time between repeated log messages.

@@ -63,7 +63,7 @@ func (f *fixture) run(t *testing.T, o jobs.Options, handle func(store.Timer) err
 				return err
 			}
 			return f.clear(ctx, timer)
-		}}}, nil)
+		}}})
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("run: %v", err)
 		}
@@ -243,7 +243,7 @@ func TestNotReady(t *testing.T) {
 // TestUnknownKind: a worker is refused if its kind is not one of the runner's kinds, because nothing would wake it.
 func TestUnknownKind(t *testing.T) {
 	r := jobs.New(jobs.Options{Kinds: []store.TimerKind{store.TimerRun}})
-	err := r.Run(t.Context(), map[store.TimerKind]jobs.Worker{store.TimerRun: {}, store.TimerThink: {}}, nil)
+	err := r.Run(t.Context(), map[store.TimerKind]jobs.Worker{store.TimerRun: {}, store.TimerThink: {}})
 	if err == nil || !strings.Contains(err.Error(), `"think"`) {
 		t.Errorf("got %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 // watchShares continues unfinished work in the shares that this process gets while it runs.
 func (r *Runner) watchShares(ctx context.Context) error {
 	var has store.Shares
-	if _, alone := r.Replica.(store.Alone); alone {
+	if store.IsAlone(r.Replica) {
 		has = store.AllShares // the work that an earlier process left was taken over at the start
 	}
 	for {

@@ -19,13 +19,47 @@ func newWakeups(kinds []store.TimerKind) wakeups {
 	return w
 }
 
-// Notify wakes the workers of the kinds that got a timer.
-func (r *Runner) Notify(kinds map[store.TimerKind]bool) {
-	for k := range kinds {
-		select {
-		case r.wakeups[k] <- struct{}{}:
-		default: // already signaled
+// Notify wakes the workers of the kinds that got a timer, here and in the replicas that have its share. news goes to
+// Options.Hear of the other replicas.
+func (r *Runner) Notify(timers map[store.TimerKind]store.Shares, news ...string) {
+	own := r.Replica.Shares()
+	told := store.Notice{News: news}
+	for kind, shares := range timers {
+		if shares&own != 0 {
+			r.wake(kind)
 		}
+		if others := shares &^ own; others != 0 {
+			told.Merge(store.Notice{Timers: map[store.TimerKind]store.Shares{kind: others}})
+		}
+	}
+	if len(told.Timers) > 0 || len(told.News) > 0 {
+		r.Replica.Tell(told)
+	}
+}
+
+// hear wakes workers when another replica has set timers.
+func (r *Runner) hear(ctx context.Context) error {
+	for {
+		select {
+		case n := <-r.Replica.Notices():
+			own := r.Replica.Shares()
+			for kind, shares := range n.Timers {
+				if shares&own != 0 {
+					r.wake(kind)
+				}
+			}
+			r.Hear(n.News)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// wake wakes the worker of a kind.
+func (r *Runner) wake(kind store.TimerKind) {
+	select {
+	case r.wakeups[kind] <- struct{}{}:
+	default: // already signaled, or there is no such worker
 	}
 }
 
@@ -33,7 +67,7 @@ func (r *Runner) Notify(kinds map[store.TimerKind]bool) {
 // notice within a second.
 func (r *Runner) Wake() {
 	for kind := range r.wakeups {
-		r.Notify(map[store.TimerKind]bool{kind: true})
+		r.wake(kind)
 	}
 }
 
@@ -51,13 +85,13 @@ func (r *Runner) watchClock(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		now := r.Now().Round(0).Sub(clock) - time.Since(began)
-		if (now - offset).Abs() > setBy {
+		before := offset
+		offset = r.Now().Round(0).Sub(clock) - time.Since(began)
+		if (offset - before).Abs() > setBy {
 			at := time.Now()
 			r.clockSet.Store(&at)
 			r.Wake()
 		}
-		offset = now
 		if err := r.probeDisk(ctx); err != nil {
 			return err
 		}

@@ -5,13 +5,14 @@ import "context"
 // Freeze ends the heartbeats, as if the process were stopped.
 func (r *Replica) Freeze() {
 	r.stop()
-	<-r.done
+	r.work.Wait()
 }
 
 // Thaw starts the heartbeats again.
-func (r *Replica) Thaw() {
-	r.done = make(chan struct{})
-	var ctx context.Context
-	ctx, r.stop = context.WithCancel(context.Background())
-	go r.keep(ctx)
+func (r *Replica) Thaw() { r.start() }
+
+// Exec executes a statement outside of the store's transactions.
+func (s *Store) Exec(ctx context.Context, sql string) error {
+	_, err := s.pool.Exec(ctx, sql)
+	return err
 }

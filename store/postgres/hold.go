@@ -12,11 +12,13 @@ import (
 	"countersign/store"
 )
 
-// hold keeps a connection with the advisory lock that keeps other processes away from a database.
+// hold keeps a connection with an advisory lock on a database. Replicas share the lock. Whoever needs the database at
+// rest has it alone.
 type hold struct {
-	store *Store
-	stop  context.CancelFunc
-	wg    sync.WaitGroup
+	store  *Store
+	shared bool
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
 }
 
 // holdClass is the first half of our advisory lock's key, and distinguishes it from locks of other programs. The second
@@ -29,16 +31,16 @@ const (
 	usurped   = 5 * time.Second        // for how long another process may hold the lock before this one stops; commands hold it for less
 )
 
-// Hold reserves the database for this process until Close: Hold of another process returns store.ErrLocked, with a
-// sentence that names the holder. If the connection is lost, the lock is taken again as soon as the database answers;
-// if another process was faster, the store stops.
-func (s *Store) Hold(ctx context.Context) error {
-	conn, err := s.lock(ctx)
+// Hold reserves the database until Close. Unless shared is set, no other process can hold it: their Hold returns
+// store.ErrLocked, with a sentence that names the holder. Processes with shared hold it together. If the connection is
+// lost, the lock is taken again as soon as the database answers; if another process was faster, the store stops.
+func (s *Store) Hold(ctx context.Context, shared bool) error {
+	conn, err := s.lock(ctx, shared)
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	h := &hold{store: s, stop: stop}
+	h := &hold{store: s, shared: shared, stop: stop}
 	h.wg.Go(func() { h.keep(ctx, conn) })
 	s.hold = h
 	return nil
@@ -58,7 +60,7 @@ func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
 		var other time.Time // when another process was first seen with the lock
 		for {
 			var err error
-			if conn, err = h.store.lock(ctx); err == nil {
+			if conn, err = h.store.lock(ctx, h.shared); err == nil {
 				break
 			}
 			switch {
@@ -93,14 +95,18 @@ func (h *hold) end() {
 }
 
 // lock makes a connection that has the lock.
-func (s *Store) lock(ctx context.Context) (*pgx.Conn, error) {
+func (s *Store) lock(ctx context.Context, shared bool) (*pgx.Conn, error) {
+	try := "pg_try_advisory_lock"
+	if shared {
+		try = "pg_try_advisory_lock_shared"
+	}
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for end := time.Now().Add(lingering); ; pause(20 * time.Millisecond) {
 		var held bool
-		err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, to_regnamespace($2)::oid::int)", holdClass, s.config.schema).Scan(&held)
+		err = conn.QueryRow(ctx, "SELECT "+try+"($1, to_regnamespace($2)::oid::int)", holdClass, s.config.schema).Scan(&held)
 		if err == nil && held {
 			return conn, nil
 		}
@@ -122,5 +128,5 @@ WHERE l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHER
 	if err == nil {
 		who = fmt.Sprintf("%s on %s (process %s of the server)", program, address, pid)
 	}
-	return nil, fmt.Errorf("%w: %s is held by %s. Stop it first, or name another database. One process at a time works on a database", store.ErrLocked, s.config.name(), who)
+	return nil, fmt.Errorf("%w: %s is held by %s. Stop it first, or name another database", store.ErrLocked, s.config.name(), who)
 }

@@ -95,7 +95,7 @@ func TestModel(t *testing.T) {
 func TestModelSteps(t *testing.T) {
 	t.Parallel()
 	elsewhere := map[string]string{ // methods that are not steps of the protocol
-		"Shares": "", "Changed": "", "startable": "", "leased": "", "tell": "", "String": "", "connected": "", "disconnect": "", "portion": "",
+		"Shares": "", "Changed": "", "Since": "", "Alive": "", "start": "", "startable": "", "leased": "", "tell": "", "String": "", "connected": "", "disconnect": "", "portion": "",
 		"keep": "calls round", "round": "calls beat, adopt, giveUp and take", "forget": "loses all", "Leave": "loses all, and gives up all",
 	}
 	text, err := os.ReadFile("claims.pml")

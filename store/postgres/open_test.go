@@ -151,17 +151,17 @@ func TestHold(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
 	first, second := open(t, at(name)), open(t, at(name))
-	if err := first.Hold(t.Context()); err != nil {
+	if err := first.Hold(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	err := second.Hold(t.Context())
+	err := second.Hold(t.Context(), false)
 	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "held by countersign on") {
 		t.Errorf("got error %v, want ErrLocked and the holder", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Hold(t.Context()); err != nil {
+	if err := second.Hold(t.Context(), false); err != nil {
 		t.Errorf("after the first was closed: %v", err)
 	}
 }
@@ -243,7 +243,7 @@ func TestGrants(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if err := s.Hold(t.Context()); err != nil {
+	if err := s.Hold(t.Context(), false); err != nil {
 		t.Error(err)
 	}
 	a := approvers.AuditRecord{Chain: "q", Kind: approvers.AuditProposed}.Link(approvers.AuditRecord{})
@@ -329,7 +329,7 @@ func TestHoldLost(t *testing.T) {
 	name := empty(t)
 	p, through := through(t, name)
 	first, second := open(t, through), open(t, at(name))
-	if err := first.Hold(t.Context()); err != nil {
+	if err := first.Hold(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	holder := func() (pid int) { // the server's process that has the lock; 0: none has
@@ -351,12 +351,12 @@ func TestHoldLost(t *testing.T) {
 			t.Fatal("the lock was not taken again")
 		}
 	}
-	if err := second.Hold(t.Context()); !errors.Is(err, store.ErrLocked) {
+	if err := second.Hold(t.Context(), false); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("got error %v, want ErrLocked", err)
 	}
 	p.listener.Close() // the first can't come back
 	p.cutAll()
-	for end := time.Now().Add(time.Minute); second.Hold(t.Context()) != nil; {
+	for end := time.Now().Add(time.Minute); second.Hold(t.Context(), false) != nil; {
 		if time.Now().After(end) {
 			t.Fatal("the lock of the lost connection stays")
 		}

@@ -65,8 +65,10 @@ type Replica struct {
 	opts  ReplicaOptions
 	names []string // of all claims
 
+	notices *notices
+
 	stop context.CancelFunc
-	done chan struct{}
+	work sync.WaitGroup // the replica's goroutines
 	once sync.Once
 
 	mu      sync.Mutex
@@ -76,6 +78,7 @@ type Replica struct {
 	held    map[string]*holding
 	shares  store.Shares
 	changed chan struct{}
+	alive   int // replicas at the last heartbeat
 
 	conn *pgx.Conn // of the heartbeat; nil: none
 }
@@ -85,6 +88,7 @@ var _ store.Replica = (*Replica)(nil)
 // holding is a claim of this replica.
 type holding struct {
 	claim    store.Claim
+	since    time.Time                       // when the replica got it
 	work     map[int]context.CancelCauseFunc // ends each piece of work under it
 	n        int
 	draining time.Time // when the replica began to give it up; zero: it keeps it
@@ -105,7 +109,7 @@ func (s *Store) Join(ctx context.Context, o ReplicaOptions) (*Replica, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Replica{store: s, opts: o, names: slices.Clone(o.Jobs), done: make(chan struct{}), held: map[string]*holding{}, changed: make(chan struct{})}
+	r := &Replica{store: s, opts: o, names: slices.Clone(o.Jobs), notices: newNotices(), alive: 1, held: map[string]*holding{}, changed: make(chan struct{})}
 	for share := range store.ShareCount {
 		r.names = append(r.names, store.ShareClaim(share))
 	}
@@ -113,10 +117,18 @@ func (s *Store) Join(ctx context.Context, o ReplicaOptions) (*Replica, error) {
 		r.disconnect()
 		return nil, s.config.sentence(err)
 	}
-	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go r.keep(ctx)
+	r.start()
 	s.replica.Store(r)
 	return r, nil
+}
+
+// start starts the heartbeats and the exchange of notices.
+func (r *Replica) start() {
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(context.Background())
+	r.work.Go(func() { r.keep(ctx) })
+	r.work.Go(func() { r.notify(ctx) })
+	r.work.Go(func() { r.listen(ctx) })
 }
 
 // Shares returns the shares whose work may begin now.
@@ -150,6 +162,24 @@ func (r *Replica) Changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed
+}
+
+// Since returns when the replica got a share that it has.
+func (r *Replica) Since(share int) (since time.Time, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.held[store.ShareClaim(share)]
+	if h == nil {
+		return time.Time{}, false
+	}
+	return h.since, true
+}
+
+// Alive returns how many replicas were alive at the last heartbeat.
+func (r *Replica) Alive() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.alive
 }
 
 // tell closes the channel of Changed if the shares have changed. The caller holds mu.
@@ -205,7 +235,6 @@ func (r *Replica) lose(h *holding) {
 
 // keep sends heartbeats until the replica leaves.
 func (r *Replica) keep(ctx context.Context) {
-	defer close(r.done)
 	tick := time.NewTicker(r.opts.Beat)
 	defer tick.Stop()
 	failed := false
@@ -367,6 +396,7 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 func (r *Replica) adopt(seen beheld) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.alive = max(len(seen.alive), 1)
 	r.until = seen.sent.Add(r.opts.Lease - r.opts.Margin)
 	if r.over != nil {
 		r.over.Stop()
@@ -381,7 +411,7 @@ func (r *Replica) adopt(seen beheld) {
 			h = nil
 		}
 		if h == nil {
-			r.held[c.Name] = &holding{claim: c, work: map[int]context.CancelCauseFunc{}}
+			r.held[c.Name] = &holding{claim: c, since: time.Now(), work: map[int]context.CancelCauseFunc{}}
 		}
 	}
 	for name, h := range r.held {
@@ -485,7 +515,7 @@ WHERE EXISTS (SELECT FROM replicas WHERE id = $1) AND name = ANY(ARRAY(
 func (r *Replica) Leave() {
 	r.once.Do(func() {
 		r.stop()
-		<-r.done
+		r.work.Wait()
 		r.forget()
 		ctx, cancel := context.WithTimeout(context.Background(), lingering)
 		defer cancel()
@@ -504,3 +534,22 @@ func (r *Replica) Leave() {
 }
 
 func (r *Replica) String() string { return fmt.Sprintf("replica %s", r.opts.Name) }
+
+// Visit returns this process as one that works on the database beside the replicas, such as a command: it has no shares,
+// and tells the replicas what it has committed.
+func (s *Store) Visit() store.Replica { return visitor{s} }
+
+// visitor is a process without claims.
+type visitor struct{ store *Store }
+
+func (visitor) Shares() store.Shares                 { return 0 }
+func (visitor) Changed() <-chan struct{}             { return nil }
+func (visitor) Since(int) (since time.Time, ok bool) { return time.Time{}, false }
+func (visitor) Alive() int                           { return 1 }
+func (visitor) Notices() <-chan store.Notice         { return nil }
+func (visitor) Enter(context.Context, string) (inner context.Context, leave func(), ok bool) {
+	return nil, nil, false
+}
+
+// Tell sends a notice before it returns, because the process may end soon.
+func (v visitor) Tell(n store.Notice) { _ = v.store.notify(context.Background(), "", n) }

@@ -116,7 +116,7 @@ func work(t *testing.T, url string, o postgres.ReplicaOptions, handle func(ctx c
 	wg.Go(func() {
 		err := r.Run(ctx, map[store.TimerKind]jobs.Worker{store.TimerRun: {Concurrency: 16, Handle: func(ctx context.Context, timer store.Timer) error {
 			return handle(ctx, w.store, timer)
-		}}}, nil)
+		}}})
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", o.Name, err)
 		}
@@ -242,4 +242,70 @@ func TestReplicasShareWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A notice reaches every other replica of the schema, and not its sender. One that is too long for PostgreSQL arrives in
+// parts. After the connection is lost, notices arrive again.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	url := at(empty(t))
+	o := postgres.ReplicaOptions{Lease: time.Minute}
+	admin, a := join(t, url, o)
+	_, b := join(t, url, o)
+	_, c := join(t, url, o)
+	got := map[*postgres.Replica]*store.Notice{a: {}, b: {}, c: {}}
+	receive := func(r *postgres.Replica) bool {
+		select {
+		case n := <-r.Notices():
+			got[r].Merge(n)
+			return true
+		case <-time.After(10 * time.Millisecond):
+			return false
+		}
+	}
+	await := func(what string, tell, is func() bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); !is(); {
+			if time.Now().After(end) {
+				t.Fatalf("after 30 s: not %s", what)
+			}
+			tell()
+			receive(a)
+			receive(b)
+			receive(c)
+		}
+	}
+	// LISTEN may not have begun yet, so the first notice is repeated.
+	hello := func(from *postgres.Replica) func() bool {
+		return func() bool { from.Tell(store.Notice{News: []string{"hello"}}); return true }
+	}
+	await("all hear", hello(a), func() bool { return len(got[b].News) > 0 && len(got[c].News) > 0 })
+	await("the first hears", hello(b), func() bool { return len(got[a].News) > 0 })
+	for receive(a) || receive(b) || receive(c) {
+	}
+	for _, n := range got {
+		*n = store.Notice{}
+	}
+	var long store.Notice
+	long.Timers = map[store.TimerKind]store.Shares{store.TimerRun: 5}
+	for i := range 500 {
+		long.News = append(long.News, fmt.Sprintf("%060d", i))
+	}
+	b.Tell(long)
+	await("the long one has arrived", func() bool { return true }, func() bool { return len(got[a].News) >= 500 && len(got[c].News) >= 500 })
+	for _, r := range []*postgres.Replica{a, c} {
+		if !slices.Equal(got[r].News, long.News) || got[r].Timers[store.TimerRun] != 5 {
+			t.Errorf("%d news, in the shares %d", len(got[r].News), got[r].Timers[store.TimerRun])
+		}
+	}
+	if len(got[b].News) != 0 {
+		t.Error("the sender got its own notice")
+	}
+	if err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %' AND datname = current_database()"); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range got {
+		*n = store.Notice{}
+	}
+	await("they hear again", hello(a), func() bool { return len(got[b].News) > 0 && len(got[c].News) > 0 })
 }

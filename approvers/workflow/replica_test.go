@@ -1,0 +1,161 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+	"countersign/store/jobs"
+)
+
+// peer is one of two replicas in one process. The first one has all shares.
+type peer struct {
+	store.Alone
+	shares store.Shares
+	since  time.Time
+	got    chan store.Notice
+	other  *peer // nil: notices are lost
+}
+
+func (p *peer) Shares() store.Shares                 { return p.shares }
+func (p *peer) Since(int) (since time.Time, ok bool) { return p.since, p.shares != 0 }
+func (p *peer) Alive() int                           { return 2 }
+func (p *peer) Notices() <-chan store.Notice         { return p.got }
+func (p *peer) Tell(n store.Notice) {
+	if p.other != nil {
+		p.other.got <- n
+	}
+}
+
+// inTwoReplicas calls fn with the workflow of a replica that works, and with that of another one. Both use one store.
+func inTwoReplicas(t *testing.T, noticesLost bool, fn func(t *testing.T, w *workingHarness, second *workflow.Workflow)) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
+		first, other := &peer{shares: store.AllShares, since: time.Now(), got: make(chan store.Notice, 100)}, &peer{got: make(chan store.Notice, 100)}
+		if !noticesLost {
+			first.other, other.other = other, first
+		}
+		conf := workflow.Config{Store: w.store, Policy: w.policy.Load, Tools: w.tools, Log: slog.New(slog.DiscardHandler), Replica: first}
+		w.Workflow = workflow.New(conf)
+		conf.Replica = other
+		fn(t, w, workflow.New(conf))
+	})
+}
+
+// clickIn has a replica receive a click.
+func clickIn(w *workingHarness, replica *workflow.Workflow, c workflow.Click) workflow.Click {
+	c.At = w.clock.Now()
+	_, err := replica.Intake.Receive(w.ctx(), store.Inbox{ID: c.Inbox, Kind: store.InboxInteraction, ReceivedAt: c.At, Payload: []byte("{}")}, "")
+	w.ok(err)
+	return c
+}
+
+// What one replica ends stops in the other one: at once with a notice, and within two seconds without.
+func TestAnotherReplicaEndsTheWork(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		inTwoReplicas(t, lost, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
+			w.propose(w.sayIn("1.1", alice, "please").Turn, `search_orders {}`)
+			thinking := w.sayIn("2.1", alice, "think").Turn
+			var l log
+			until := func(ctx context.Context, what string) error {
+				select {
+				case <-ctx.Done():
+					l.add("%s: %v", what, context.Cause(ctx))
+					return ctx.Err()
+				case <-time.After(time.Minute):
+					return errors.New("nobody stopped it")
+				}
+			}
+			w.work(map[store.TimerKind]jobs.Worker{
+				store.TimerThink: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
+					if _, err := w.Turns.Begin(ctx, timer.Ref); err != nil {
+						return err
+					}
+					return until(ctx, "thought")
+				}},
+				store.TimerRun: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
+					e, run, err := w.Runs.Claim(ctx, timer.Ref)
+					if err != nil || !run {
+						return err
+					}
+					_ = until(ctx, "ran")
+					return w.Runs.PutBack(context.WithoutCancel(ctx), e.ID)
+				}},
+			})
+			w.pass(5 * time.Second)
+			within := 2 * time.Second
+			if !lost {
+				within = 0
+			}
+			w.ok(second.Turns.StopBy(w.ctx(), clickIn(w, second, workflow.Click{Who: alice, Turn: thinking, Inbox: "stop"})))
+			w.pass(within)
+			synctest.Wait()
+			if got := l.String(); got != "thought: "+workflow.ErrStopped.Error() {
+				t.Errorf("notices lost: %v; after the stop: %q", lost, got)
+			}
+			l.lines = nil
+			w.ok(second.Pauses.Pause(w.ctx(), lead.ID, "an incident"))
+			w.pass(within)
+			synctest.Wait()
+			if got := l.String(); got != "ran: "+workflow.ErrPaused.Error() {
+				t.Errorf("notices lost: %v; after the pause: %q", lost, got)
+			}
+		})
+	}
+}
+
+// The answer to a tool's question reaches the run in another replica.
+func TestAnotherReplicaTakesTheAnswer(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		inTwoReplicas(t, lost, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
+			call := w.propose(w.sayIn("1.1", alice, "please").Turn, `search_orders {}`)[0]
+			var answer approvers.Elicitation
+			w.work(map[store.TimerKind]jobs.Worker{store.TimerRun: {Concurrency: 1, Handle: func(ctx context.Context, timer store.Timer) error {
+				e, run, err := w.Runs.Claim(ctx, timer.Ref)
+				if err != nil || !run {
+					return err
+				}
+				if answer, err = w.Questions.Elicit(ctx, e.ID, trip, func() string { return "it was not waited for" }); err != nil {
+					return err
+				}
+				return w.Runs.Finish(ctx, e.ID, true, "done")
+			}}})
+			w.pass(time.Second)
+			q := w.elicitations(call.Execution)[0]
+			c := clickIn(w, second, workflow.Click{Who: alice, Elicitation: q.ID, Inbox: "answer"})
+			w.ok(second.Questions.Respond(w.ctx(), c, []byte(`{"city":"Bern"}`)))
+			w.pass(2 * time.Second)
+			if answer.State != approvers.ElicitationAccepted || string(answer.Values) != `{"city":"Bern"}` {
+				t.Errorf("notices lost: %v; the run was told %s %s", lost, answer.State, answer.Values)
+			}
+			w.wantOutcome(call.ID, approvers.OutcomeExecuted)
+		})
+	}
+}
+
+// A message of another replica is posted without a search, unless it may be older than the share that it is in.
+func TestMadeAmongReplicas(t *testing.T) {
+	inTwoReplicas(t, false, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
+		got := time.Now()
+		for name, tt := range map[string]struct {
+			made  store.OutboxMessage
+			doubt bool
+		}{
+			"of another one, before the takeover": {store.OutboxMessage{Process: "proc_x", CreatedAt: got.Add(-time.Second)}, true},
+			"of another one, with a clock ahead":  {store.OutboxMessage{Process: "proc_x", CreatedAt: got.Add(30 * time.Second)}, true},
+			"of another one, after the takeover":  {store.OutboxMessage{Process: "proc_x", CreatedAt: got.Add(2 * time.Minute)}, false},
+		} {
+			if w.Outbox.Made(tt.made) == tt.doubt {
+				t.Errorf("%s: made=%v", name, !tt.doubt)
+			}
+		}
+		if second.Outbox.Made(store.OutboxMessage{CreatedAt: got.Add(time.Hour)}) {
+			t.Error("a replica without the share takes a message for its own")
+		}
+	})
+}

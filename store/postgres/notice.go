@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"countersign/store"
+)
+
+// Replicas tell each other what they have committed with NOTIFY. A notice is sent after its transaction, because a
+// transaction that notifies takes a lock that all notifying transactions of the server share, until its commit is on
+// disk. So a notice may be lost, and whoever needs it also looks in the database.
+
+// notices are the notices to and from the other replicas.
+type notices struct {
+	mu       sync.Mutex
+	unsent   store.Notice
+	more     chan struct{}     // signals that there is something to send
+	received chan store.Notice // of the others
+}
+
+func newNotices() *notices {
+	return &notices{more: make(chan struct{}, 1), received: make(chan store.Notice, 64)}
+}
+
+// sent is a notice as it is sent.
+type sent struct {
+	From   string       `json:"from"` // the replica's id
+	Notice store.Notice `json:"notice"`
+}
+
+const (
+	mostNotice   = 7900 // bytes of a payload; PostgreSQL refuses 8000
+	mostUnsent   = 1000 // news that wait to be sent; what is beyond is lost
+	notifyWithin = 2 * time.Second
+	listenAgain  = time.Second // after the connection was lost
+)
+
+// Tell sends a notice to the other replicas.
+func (r *Replica) Tell(n store.Notice) {
+	r.notices.mu.Lock()
+	if len(r.notices.unsent.News) > mostUnsent {
+		n.News = nil
+	}
+	r.notices.unsent.Merge(n)
+	r.notices.mu.Unlock()
+	select {
+	case r.notices.more <- struct{}{}:
+	default: // already signaled
+	}
+}
+
+// Notices returns the notices of the other replicas.
+func (r *Replica) Notices() <-chan store.Notice { return r.notices.received }
+
+// channel names the channel of a schema's notices. Channels belong to the database.
+func (c *config) channel() string {
+	return fmt.Sprintf("countersign_%x", sha256.Sum256([]byte(c.schema)))[:40]
+}
+
+// notify sends what Tell got, until ctx ends. What is told while a notice is on its way goes into the next one.
+func (r *Replica) notify(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.notices.more:
+		}
+		r.notices.mu.Lock()
+		n := r.notices.unsent
+		r.notices.unsent = store.Notice{}
+		r.notices.mu.Unlock()
+		r.mu.Lock()
+		from := r.id
+		r.mu.Unlock()
+		if err := r.store.notify(ctx, from, n); err != nil {
+			r.opts.Log.Debug("other replicas could not be notified; they notice within a second", "error", err)
+		}
+	}
+}
+
+// notify sends a notice.
+func (s *Store) notify(ctx context.Context, from string, n store.Notice) error {
+	ctx, cancel := context.WithTimeout(ctx, notifyWithin)
+	defer cancel()
+	for _, payload := range payloads(from, n) {
+		if _, err := s.pool.Exec(ctx, "SELECT pg_notify($1, $2)", s.config.channel(), payload); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// payloads divides a notice into payloads that PostgreSQL accepts.
+func payloads(from string, n store.Notice) (list []string) {
+	raw, err := json.Marshal(sent{from, n})
+	switch {
+	case err != nil: // a notice has only texts and numbers
+	case len(raw) <= mostNotice:
+		return []string{string(raw)}
+	case len(n.News) > 1:
+		half := len(n.News) / 2
+		return append(payloads(from, store.Notice{Timers: n.Timers, News: n.News[:half]}), payloads(from, store.Notice{News: n.News[half:]})...)
+	}
+	return nil
+}
+
+// listen receives the notices of the other replicas until ctx ends.
+func (r *Replica) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := r.listenOnce(ctx); err != nil && ctx.Err() == nil {
+			r.opts.Log.Debug("notices of other replicas are not received; this replica looks every second", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(listenAgain):
+		}
+	}
+}
+
+// listenOnce receives notices until its connection is lost.
+func (r *Replica) listenOnce(ctx context.Context) error {
+	conn, err := r.store.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lingering)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN "+r.store.config.channel()); err != nil {
+		return err
+	}
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		var got sent
+		if err := json.Unmarshal([]byte(n.Payload), &got); err != nil {
+			return errors.Join(errors.New("a notice can't be read"), err)
+		}
+		r.mu.Lock()
+		own := got.From == r.id
+		r.mu.Unlock()
+		if own {
+			continue
+		}
+		select {
+		case r.notices.received <- got.Notice:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
