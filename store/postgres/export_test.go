@@ -15,3 +15,11 @@ func (r *Replica) Thaw() {
 	ctx, r.stop = context.WithCancel(context.Background())
 	go r.keep(ctx)
 }
+
+// CopiedTables are the tables that a copy of a store has.
+func CopiedTables() (tables []string) {
+	for _, p := range parts {
+		tables = append(tables, p.tables...)
+	}
+	return tables
+}
