@@ -71,8 +71,8 @@ type Copied struct {
 }
 
 // CopyRows copies every row, reads all of them again from the copy, and compares. progress is called after each row,
-// with the number of rows of its part so far.
-func CopyRows(ctx context.Context, from Contents, to Filling, progress func(Copied)) ([]Copied, error) {
+// with the number of rows of its part so far, and done when all are copied and not yet compared.
+func CopyRows(ctx context.Context, from Contents, to Filling, progress func(Copied), done func()) error {
 	var want, got tally
 	err := from.EachRow(ctx, func(row Row) error {
 		if row.Audit.Damaged || row.Part == PartAudit && row.Audit.Record == nil {
@@ -82,16 +82,17 @@ func CopyRows(ctx context.Context, from Contents, to Filling, progress func(Copi
 		return to.Put(ctx, row)
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
+	done()
 	err = to.EachRow(ctx, func(row Row) error {
 		got.add(row)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the copy can't be read again: %w", err)
+		return fmt.Errorf("the copy can't be read again: %w", err)
 	}
-	return want.parts, want.differs(got)
+	return want.differs(got)
 }
 
 // tally counts the rows of each part, and has a hash over them.

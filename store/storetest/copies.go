@@ -37,8 +37,7 @@ func RunCopies(t *testing.T, from, to Backend) {
 func copied(h *harness, s store.Store, to Backend, see func(store.Reader) []string) *harness {
 	h.Helper()
 	open, err := to.New(h.T)(h.Context(), func(f store.Filling) error {
-		_, err := store.CopyRows(h.Context(), s.(store.Contents), f, func(store.Copied) {})
-		return err
+		return store.CopyRows(h.Context(), s.(store.Contents), f, func(store.Copied) {}, func() {})
 	})
 	if err != nil {
 		h.Fatalf("copy: %v", err)
@@ -171,8 +170,7 @@ func interrupted(h *harness, to Backend) {
 	copyUntil := func(stop error) func(f store.Filling) error {
 		return func(f store.Filling) error {
 			rows = 0
-			_, err := store.CopyRows(h.Context(), stopping{h.store.(store.Contents), stop}, f, func(store.Copied) { rows++ })
-			return err
+			return store.CopyRows(h.Context(), stopping{h.store.(store.Contents), stop}, f, func(store.Copied) { rows++ }, func() {})
 		}
 	}
 	target := to.New(h.T)
@@ -226,8 +224,7 @@ func differing(h *harness, to Backend) {
 		},
 	} {
 		_, err := to.New(h.T)(h.Context(), func(f store.Filling) error {
-			_, err := store.CopyRows(h.Context(), h.store.(store.Contents), changing{f, change}, func(store.Copied) {})
-			return err
+			return store.CopyRows(h.Context(), h.store.(store.Contents), changing{f, change}, func(store.Copied) {}, func() {})
 		})
 		if err == nil {
 			h.Errorf("%s, and the copy is accepted", name)
