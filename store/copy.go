@@ -180,3 +180,12 @@ func (row Row) Clone() Row {
 func (row Row) Size() int {
 	return 100 + len(row.Record) + len(row.Data) + len(row.Head.Note) + len(row.Audit.Record) + len(row.Audit.Payload)
 }
+
+// Relocatable is a backend whose data can be put at another place without its knowledge: a database that is restored
+// from a dump, or copied.
+type Relocatable interface {
+	// Relocated reports whether that has happened since the store was made, or since Settle.
+	Relocated(ctx context.Context) (bool, error)
+	// Settle says that the place is right now.
+	Settle(ctx context.Context) error
+}

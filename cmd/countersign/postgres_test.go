@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"maps"
+	"os"
 	"testing"
 	"time"
 
@@ -50,7 +50,10 @@ type databaseCommandKey struct{}
 //	database block TABLE       nothing can be written to the table; reading works
 //	database blocked           waits until a program waits for that
 //	database unblock           ends it, and waits until no other program is connected
-//	database sql STATEMENT     runs a statement
+//	database dump FILE         writes a dump of the database postgres
+//	database make NAME         makes an empty database, and sets $NAME to its address
+//	database restore FILE NAME [OPTION…]
+//	                           restores a dump in a database
 func databaseCommand(ts *testscript.TestScript, _ bool, args []string) {
 	d := ts.Value(databaseCommandKey{}).(*scriptDatabase)
 	ctx := context.Background()
@@ -89,10 +92,22 @@ func databaseCommand(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 		until(d.blocker, "NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid())")
 		ts.Check(d.blocker.Close(ctx))
-	case "sql":
-		conn := connected()
-		_, err := conn.Exec(ctx, args[1])
-		ts.Check(errors.Join(err, conn.Close(ctx)))
+	case "dump":
+		dump, err := d.server.Tool("pg_dump", "--format=custom", "--schema=countersign", "postgres").Output()
+		ts.Check(err)
+		ts.Check(os.WriteFile(ts.MkAbs(args[1]), dump, 0o600))
+	case "make":
+		ts.Check(d.server.Tool("createdb", "--encoding=UTF8", "--template=template0", args[1]).Run())
+		ts.Setenv(args[1], d.server.TCP(args[1]))
+	case "restore":
+		dump, err := os.Open(ts.MkAbs(args[1]))
+		ts.Check(err)
+		defer dump.Close()
+		cmd := d.server.Tool("pg_restore", append([]string{"--exit-on-error", "--dbname=" + args[2]}, args[3:]...)...)
+		cmd.Stdin = dump
+		if said, err := cmd.CombinedOutput(); err != nil {
+			ts.Fatalf("pg_restore: %v: %s", err, said)
+		}
 	default:
 		ts.Fatalf("the database can't %s", args[0])
 	}

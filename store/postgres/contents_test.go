@@ -51,7 +51,7 @@ func TestCopyToFile(t *testing.T) { storetest.RunCopies(t, inDatabase, inFile) }
 // Each table is copied, or has nothing that a copy needs.
 func TestEveryTableIsCopied(t *testing.T) {
 	t.Parallel()
-	known := append(postgres.CopiedTables(), "migrations", "connections", "replicas", "claims")
+	known := append(postgres.CopiedTables(), "migrations", "connections", "replicas", "claims", "origin")
 	conn, err := pgx.Connect(t.Context(), at(empty(t)))
 	if err != nil {
 		t.Fatal(err)
