@@ -172,7 +172,7 @@ func (c *storeCopy) carry() error {
 		switch {
 		case err == nil && bytes.Equal(there, text):
 			continue
-		case err == nil && !(file.longer && bytes.HasPrefix(text, there)):
+		case err == nil && (!file.longer || !bytes.HasPrefix(text, there)):
 			return cli.Misused("%s is not %s of %s, and has another content than %s: move it away, and keep it", file.to, file.what, c.from, file.from)
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return cli.CouldNot("%s can't be read: %w", file.what, err)

@@ -8,9 +8,9 @@ CREATE TABLE origin (
 );
 
 -- current_place names the cluster, the database and the table origin. The number of the table changes when it is made
--- again, as pg_restore --clean does.
+-- again, as pg_restore --clean does. It runs with the rights of its owner, so that every user gets the same answer.
 -- +goose StatementBegin
-CREATE FUNCTION current_place(origin_table oid) RETURNS text LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION current_place(origin_table oid) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
     cluster text := '';
 BEGIN
