@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
 	"net/url"
 	"path/filepath"
@@ -40,7 +41,7 @@ func (r *envReader) read() Env {
 		e.HistoryTokens = r.historyTokens(v.HistoryTokens)
 	}
 	if r.command.readsStore() {
-		e.Store = r.store(v.Store)
+		e.Store = r.store("COUNTERSIGN_STORE", v.Store)
 		e.Control = r.control(v.Control, e.Store)
 		e.Audit = r.audit(e.Store)
 	}
@@ -54,12 +55,11 @@ func (r *envReader) read() Env {
 
 // store reads bolt:PATH or postgres://…. An invalid value is not repeated in the error: a database's address may contain
 // a password.
-func (r *envReader) store(text string) Store {
-	const name = "COUNTERSIGN_STORE"
+func (r *envReader) store(name, text string) Store {
 	backend, path, found := strings.Cut(text, ":")
 	switch {
 	case backend == "postgres" || backend == "postgresql":
-		return r.database(text)
+		return r.database(name, text)
 	case !found:
 		r.wrong(name, "does not say which kind of store it is", "write bolt:PATH, such as bolt:countersign.db, or postgres://USER@HOST/DATABASE")
 	case backend != "bolt":
@@ -72,6 +72,18 @@ func (r *envReader) store(text string) Store {
 		return Store{Backend: Bolt, Path: filepath.Clean(path)}
 	}
 	return Store{}
+}
+
+// ReadStore reads a store that a command's flag names as COUNTERSIGN_STORE would, and says where the files of its seal
+// are.
+func ReadStore(flag, text string) (Store, Audit, error) {
+	v, err := readVariables()
+	if err != nil {
+		return Store{}, Audit{}, fmt.Errorf("environment: %w", err)
+	}
+	r := envReader{command: Offline, variables: v}
+	s := r.store(flag, text)
+	return s, r.audit(s), r.problems.Err()
 }
 
 // besideDatabase begins the names of the files that belong to a store in a database: the control socket, the key, the
@@ -89,8 +101,8 @@ func (s Store) migrate() string {
 }
 
 // database reads the address of a database. It does not connect to the database.
-func (r *envReader) database(text string) Store {
-	const name, hint = "COUNTERSIGN_STORE", "write postgres://USER@HOST/DATABASE, and put the password in PGPASSWORD or in a file that PGPASSFILE names"
+func (r *envReader) database(name, text string) Store {
+	const hint = "write postgres://USER@HOST/DATABASE, and put the password in PGPASSWORD or in a file that PGPASSFILE names"
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:

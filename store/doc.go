@@ -22,4 +22,7 @@
 //     must stop and restart from the stored state.
 //
 // Times are stored in UTC to the microsecond.
+//
+// A backend also lists its rows in a form that every other backend can read (Contents, Filling), so that a store can be
+// copied from one backend to another with its versions, its order of creation and its whole history (CopyRows).
 package store

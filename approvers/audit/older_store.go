@@ -11,24 +11,37 @@ import (
 	"countersign/store"
 )
 
-// OlderStore is the error of a store that lacks the newest of the heads kept beside it: it was replaced by an old copy
-// or another store. The bot would repeat runs that the store does not know.
+// OlderStore is the error of a store that lacks the newest of the heads kept beside it, or that was restored from a
+// dump: it was replaced by an old copy or another store. The bot would repeat runs that the store does not know.
 type OlderStore struct {
 	store, file string         // paths
-	Number      uint64         // number of the newest head that the store lacks
+	database    bool           // the store is a database
+	Number      uint64         // number of the newest head that the store lacks; 0: a restored or copied database that lacks none
 	Head        approvers.Head // that head; zero: only its beginning was written
 	Hash        approvers.Sum  // over the text of that head
 	last        uint64         // the number of the store's last head; 0: it has none
 }
 
 func (o *OlderStore) Error() string {
-	return o.What() + ". Nothing runs, and nothing is accepted from Slack, until an operator does one of the following. Is this the wrong file? Stop the bot, and put the right file back; " +
+	const until = ". Nothing runs, and nothing is accepted from Slack, until an operator does one of the following. "
+	if o.database {
+		text := o.What() + until + "Is this the wrong database, or is there a newer backup? Stop the bot, and put the right one in place; or name it with COUNTERSIGN_STORE. " +
+			"Is everything that it lacks lost, or unknown? Stop the bot, and close everything that could act twice: countersign restore --database"
+		if o.Number == 0 {
+			text += ". Is it certain that no bot has worked on the original since? Stop the bot, and say so: countersign restore --database --nothing-lost --reason WHY"
+		}
+		return text
+	}
+	return o.What() + until + "Is this the wrong file? Stop the bot, and put the right file back; " +
 		"or name the right files with COUNTERSIGN_STORE and COUNTERSIGN_AUDIT_HEADS. Is there a newer backup? Stop the bot, and restore it: countersign restore FILE. " +
 		fmt.Sprintf("Is everything that this store lacks lost for good? Accept the loss, which closes everything that could act twice: countersign audit accept-loss --head %d --reason WHY", o.Number)
 }
 
 // What describes the difference, without the advice of Error.
 func (o *OlderStore) What() string {
+	if o.Number == 0 {
+		return o.store + " was restored from a dump, or copied from another database, and what happened in the original since then is unknown"
+	}
 	kept := fmt.Sprintf("the signed heads in %s end with head %d", o.file, o.Number)
 	if o.Head.Number > 0 {
 		kept += fmt.Sprintf(" over %s, of %s", count(int(o.Head.Size), "record"), moment(o.Head.At))
@@ -43,8 +56,26 @@ func (o *OlderStore) What() string {
 }
 
 // FindOlder compares a store with the file of heads that is kept beside it, or elsewhere on this machine. It returns
-// nil if the store has the newest of these heads.
+// nil if the store has the newest of these heads, and is not a restored or copied database.
 func FindOlder(ctx context.Context, path string, heads string, s store.Store) (*OlderStore, error) {
+	older, err := olderThanHeads(ctx, path, heads, s)
+	place, database := s.(store.Relocatable)
+	if err != nil || !database {
+		return older, err
+	}
+	if older != nil {
+		older.database = true
+		return older, nil
+	}
+	relocated, err := place.Relocated(ctx)
+	if err != nil || !relocated {
+		return nil, err
+	}
+	return &OlderStore{store: path, database: true}, nil
+}
+
+// olderThanHeads returns nil if the store has the newest of the heads in a file.
+func olderThanHeads(ctx context.Context, path string, heads string, s store.Store) (*OlderStore, error) {
 	if heads == "" {
 		return nil, nil
 	}
@@ -52,7 +83,7 @@ func FindOlder(ctx context.Context, path string, heads string, s store.Store) (*
 	var ahead *aheadError
 	switch {
 	case errors.As(err, &ahead):
-		return &OlderStore{path, heads, ahead.number, ahead.head, ahead.hash, ahead.last}, nil
+		return &OlderStore{store: path, file: heads, Number: ahead.number, Head: ahead.head, Hash: ahead.hash, last: ahead.last}, nil
 	case err != nil:
 		return nil, fmt.Errorf("whether %s is older than the signed heads in %s is unknown: %w. Make that file readable for the user that runs the bot, "+
 			"or name the right file with COUNTERSIGN_AUDIT_HEADS", path, heads, err)

@@ -13,8 +13,8 @@ import (
 // Restoration describes how a store came to lack its latest changes.
 type Restoration struct {
 	Who    approvers.PersonID // the operator
-	Backup string             // name of the backup file, for the record
-	Hash   string             // SHA-256 of the file in hex
+	Backup string             // name of the backup file, or address of the restored database, for the record
+	Hash   string             // SHA-256 of the file in hex; empty for a database
 	Taken  time.Time          // when the backup was made: the store has the state of that time
 	Loss   *Loss              // nil: the store was restored from a backup. Otherwise it was found to be older than its signed heads
 }
@@ -68,7 +68,10 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 			facts["signed"], facts["head_sha256"] = l.At.UTC().Format(time.RFC3339), l.Hash
 			body = map[string]string{"reason": l.Reason}
 		} else {
-			facts["backup"], facts["sha256"] = x.Backup, x.Hash
+			facts["backup"] = x.Backup
+		}
+		if x.Hash != "" {
+			facts["sha256"] = x.Hash
 		}
 		for name, n := range closed {
 			facts[name] = strconv.Itoa(n)
@@ -77,6 +80,15 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 			return err
 		}
 		return t.audit(approvers.InstallationChain, approvers.AuditRestored, x.Who, facts, body)
+	})
+}
+
+// NothingLost records that an operator vouches for a restored or copied database: no bot has worked on the original
+// since. Nothing is closed.
+func (w *History) NothingLost(ctx context.Context, who approvers.PersonID, database, reason string) error {
+	return w.update(ctx, "restore", func(t *tx) error {
+		facts := map[string]string{"backup": database, "lost": "nothing"}
+		return t.audit(approvers.InstallationChain, approvers.AuditRestored, who, facts, map[string]string{"reason": reason})
 	})
 }
 

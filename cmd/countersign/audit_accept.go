@@ -58,6 +58,8 @@ func acceptLoss(ctx context.Context, w taskEnv, o acceptOptions) error {
 		return err
 	case older == nil:
 		return cli.AnswerNo("there is no loss to accept: the store has the newest of the signed heads that are kept for it")
+	case older.Number == 0:
+		return cli.AnswerNo("%w", older)
 	case older.Number != o.Head:
 		return cli.AnswerNo("%s: name that head, not %d", older.What(), o.Head)
 	}
@@ -77,6 +79,9 @@ func acceptLoss(ctx context.Context, w taskEnv, o acceptOptions) error {
 	}
 	if err != nil {
 		return cli.CouldNot("the open requests and runs in the store can't be closed; try again: %w", err)
+	}
+	if err := settle(ctx, w.store); err != nil {
+		return err
 	}
 	fmt.Fprintf(w.out, "Accepted as %s: %s. The store has %s\n", w.who, older.What(), c.what())
 	if err := headsAside(w.out, w.audit.Heads, ""); err != nil {

@@ -104,7 +104,12 @@ func (o *verifyOptions) trust() error {
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
 	}
-	keys, err := audit.ReadKeyFile(env.Audit.Key)
+	return o.trustFile(env.Audit.Key)
+}
+
+// trustFile uses the keys of a key file, if there is one.
+func (o *verifyOptions) trustFile(path string) error {
+	keys, err := audit.ReadKeyFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

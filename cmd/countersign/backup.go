@@ -134,15 +134,20 @@ type copied struct {
 
 // check verifies a copy as far as possible without other files, and counts its content.
 func (c *copied) check(ctx context.Context, s store.Store) error {
+	var o verifyOptions
+	if err := o.trust(); err != nil {
+		return err
+	}
+	return c.checkWith(ctx, s, o)
+}
+
+// checkWith is check with other keys than those of the environment.
+func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) error {
 	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
 		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", theFirst(damaged))
 	}
 	if err := s.Check(ctx); err != nil {
 		return cli.CouldNot("the copy has faults: %w", err)
-	}
-	var o verifyOptions
-	if err := o.trust(); err != nil {
-		return err
 	}
 	if err := verifyAudit(ctx, io.Discard, s, o, audit.KeptHeads{}); err != nil {
 		return fmt.Errorf("the copy's history: %w", err)

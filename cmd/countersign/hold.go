@@ -31,11 +31,15 @@ var whileHeld = map[string]bool{
 // control socket until an operator has accepted the loss. The bot then uses the returned listeners.
 func hold(ctx context.Context, env config.Env, policies *policies, db openedStore, l listeners, log *slog.Logger) (listeners, error) {
 	for {
-		older, err := audit.FindOlder(ctx, env.Store.Path, env.Audit.Heads, db)
+		older, err := audit.FindOlder(ctx, shownStore(env.Store), env.Audit.Heads, db)
 		if older == nil || err != nil {
 			return l, err
 		}
-		log.Error("the store is older than its signed heads, so the bot does not start", "why", older, "admin", l.admin.Addr().String(), "control", env.Control)
+		what := "the store is older than its signed heads"
+		if older.Number == 0 {
+			what = "the database was restored or copied"
+		}
+		log.Error(what+", so the bot does not start", "why", older, "admin", l.admin.Addr().String(), "control", env.Control)
 		if err := holdOnce(ctx, older, env, policies, db, l, log); err != nil || ctx.Err() != nil {
 			return l, err
 		}

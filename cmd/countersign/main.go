@@ -12,7 +12,7 @@
 //	audit               audit.go (list, export, evidence, pace), audit_verify.go, audit_erase.go, audit_accept.go;
 //	                    seal.go (audit key)
 //	backup, restore     backup.go, restore.go
-//	store               store.go
+//	store               store.go (compact), store_copy.go, store_postgres.go (migrate)
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"maps"
+	"os"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"countersign/internal/testkit/pgserver"
@@ -13,31 +17,98 @@ import (
 // and the errors when something is wrong.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	bin := pgserver.Find(t)
 	commands := maps.Clone(scriptCommands)
-	// database stop|kill|start
-	commands["database"] = func(ts *testscript.TestScript, _ bool, args []string) {
-		switch args[0] {
-		case "stop":
-			server.Stop()
-		case "kill":
-			server.Kill()
-		case "start":
-			ts.Check(server.Run())
-		default:
-			ts.Fatalf("the database can't %s", args[0])
-		}
-	}
+	commands["database"] = databaseCommand
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/postgres", Cmds: commands, RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
+			server, err := pgserver.Start(bin, "fsync=off")
+			if err != nil {
+				return err
+			}
+			env.Defer(server.Remove)
+			env.Values[databaseCommandKey{}] = &scriptDatabase{server: server}
 			env.Setenv("DATABASE", server.TCP("postgres"))
 			env.Setenv("SOCKET", server.URL("postgres"))
 			return nil
 		},
 	})
+}
+
+// scriptDatabase is the server of a script.
+type scriptDatabase struct {
+	server  *pgserver.Server
+	blocker *pgx.Conn // has the lock of "database block"
+}
+
+type databaseCommandKey struct{}
+
+// databaseCommand is one of:
+//
+//	database stop|kill|start   the server
+//	database block TABLE       nothing can be written to the table; reading works
+//	database blocked           waits until a program waits for that
+//	database unblock           ends it, and waits until no other program is connected
+//	database dump FILE         writes a dump of the database postgres
+//	database make NAME         makes an empty database, and sets $NAME to its address
+//	database restore FILE NAME [OPTION…]
+//	                           restores a dump in a database
+func databaseCommand(ts *testscript.TestScript, _ bool, args []string) {
+	d := ts.Value(databaseCommandKey{}).(*scriptDatabase)
+	ctx := context.Background()
+	connected := func() *pgx.Conn {
+		conn, err := pgx.Connect(ctx, d.server.URL("postgres"))
+		ts.Check(err)
+		return conn
+	}
+	until := func(conn *pgx.Conn, condition string) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			var is bool
+			ts.Check(conn.QueryRow(ctx, "SELECT "+condition).Scan(&is))
+			if is {
+				return
+			}
+			if time.Now().After(end) {
+				ts.Fatalf("it does not become true that %s", condition)
+			}
+		}
+	}
+	switch args[0] {
+	case "stop":
+		d.server.Stop()
+	case "kill":
+		d.server.Kill()
+	case "start":
+		ts.Check(d.server.Run())
+	case "block":
+		d.blocker = connected()
+		_, err := d.blocker.Exec(ctx, "BEGIN; LOCK TABLE countersign."+args[1]+" IN SHARE MODE")
+		ts.Check(err)
+	case "blocked":
+		until(d.blocker, "EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+	case "unblock":
+		_, err := d.blocker.Exec(ctx, "ROLLBACK")
+		ts.Check(err)
+		until(d.blocker, "NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid())")
+		ts.Check(d.blocker.Close(ctx))
+	case "dump":
+		dump, err := d.server.Tool("pg_dump", "--format=custom", "--schema=countersign", "postgres").Output()
+		ts.Check(err)
+		ts.Check(os.WriteFile(ts.MkAbs(args[1]), dump, 0o600))
+	case "make":
+		ts.Check(d.server.Tool("createdb", "--encoding=UTF8", "--template=template0", args[1]).Run())
+		ts.Setenv(args[1], d.server.TCP(args[1]))
+	case "restore":
+		dump, err := os.Open(ts.MkAbs(args[1]))
+		ts.Check(err)
+		defer dump.Close()
+		cmd := d.server.Tool("pg_restore", append([]string{"--exit-on-error", "--dbname=" + args[2]}, args[3:]...)...)
+		cmd.Stdin = dump
+		if said, err := cmd.CombinedOutput(); err != nil {
+			ts.Fatalf("pg_restore: %v: %s", err, said)
+		}
+	default:
+		ts.Fatalf("the database can't %s", args[0])
+	}
 }

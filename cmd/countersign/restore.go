@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/approvers"
+	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
@@ -25,21 +26,130 @@ import (
 )
 
 func restoreCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "restore FILE",
+	var o databaseOptions
+	cmd := &cobra.Command{
+		Use:   "restore FILE | restore --database",
 		Short: "Puts a backup in the place of the store, while no bot runs",
 		Long: `Checks the backup, closes everything in it that could act, and puts it where COUNTERSIGN_STORE says. What was there stays beside it.
 
 What happened after the backup was made is unknown. Therefore requests that were open in it are voided, runs in progress get an unknown outcome, turns stop, and grants
 end: a call that was decided and run since then is never decided and run again. People are told by their cards and threads when the bot starts.
 
-The file of signed heads is also renamed and kept, because it proves what was there. If heads are sent to other places as well, the next ones continue from the backup.`,
-		Example: `  countersign restore /var/backups/countersign-2026-03-02.db`,
-		Args:    cli.Args(1, 1),
+The file of signed heads is also renamed and kept, because it proves what was there. If heads are sent to other places as well, the next ones continue from the backup.
+
+A PostgreSQL database is restored with its own tools. Then countersign restore --database does the rest in it, before the bot starts: it checks the database and closes
+everything that could act. With --nothing-lost nothing is closed: use it only if no bot has worked on the original since the dump was begun, as in a planned move.`,
+		Example: `  countersign restore /var/backups/countersign-2026-03-02.db
+  countersign restore --database`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.database {
+				return cli.NoArgs(cmd, args)
+			}
+			return cli.Args(1, 1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.database:
+				return restoreDatabase(cmd.Context(), cmd.OutOrStdout(), o)
+			case o.nothingLost || o.reason != "":
+				return cli.Misused("--nothing-lost and --reason belong to --database")
+			}
 			return restore(cmd.Context(), cmd.OutOrStdout(), args[0])
 		},
 	}
+	cmd.Flags().BoolVar(&o.database, "database", false, "the database was restored: close in it what could act")
+	cmd.Flags().BoolVar(&o.nothingLost, "nothing-lost", false, "with --database: no bot has worked on the original since, so close nothing")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "with --nothing-lost: why, for the history")
+	return cmd
+}
+
+// databaseOptions are those of restore --database.
+type databaseOptions struct {
+	database, nothingLost bool
+	reason                string
+}
+
+// restoreDatabase closes everything in a restored database that could act.
+func restoreDatabase(ctx context.Context, out io.Writer, o databaseOptions) error {
+	env, err := config.ReadEnv(config.Offline)
+	if err != nil {
+		return cli.Misused("the environment can't be used:\n%w", err)
+	}
+	if env.Store.Backend != config.Postgres {
+		return cli.Misused("%s is a file: restore a backup of it, with countersign restore FILE", env.Store)
+	}
+	if o.nothingLost {
+		if err := checkReason(&o.reason); err != nil {
+			return err
+		}
+	}
+	db, err := openExisting(ctx, env)
+	if err != nil {
+		return err
+	}
+	return errors.Join(restoreIn(ctx, out, env, db, o), db.Close())
+}
+
+func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Store, o databaseOptions) error {
+	older, err := audit.FindOlder(ctx, shownStore(env.Store), env.Audit.Heads, db)
+	if err != nil {
+		return err
+	}
+	lacks := older != nil && older.Number > 0
+	switch {
+	case o.nothingLost && lacks:
+		return cli.AnswerNo("something is lost: %s", older.What())
+	case o.nothingLost && older == nil:
+		return cli.AnswerNo("the database was not restored from a dump, and has the newest of the signed heads that are kept for it: just start the bot")
+	}
+	var c copied
+	if err := c.check(ctx, db); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	wf, err := localWorkflow(env, db)
+	if err != nil {
+		return err
+	}
+	who := operator(os.Geteuid())
+	if o.nothingLost {
+		if err := errors.Join(wf.History.NothingLost(ctx, who, env.Store.String(), o.reason), settle(ctx, db)); err != nil {
+			return cli.CouldNot("it can't be recorded; try again: %w", err)
+		}
+		fmt.Fprintf(out, "Recorded as %s. Nothing is closed; the bot continues with %s, which has %s\n", who, env.Store, c.what())
+		return nil
+	}
+	unseen, err := wf.Views.Unseen(ctx)
+	if err == nil {
+		err = wf.History.Restored(ctx, workflow.Restoration{Who: who, Backup: env.Store.String(), Taken: c.last})
+	}
+	if err := errors.Join(err, settle(ctx, db)); err != nil {
+		return cli.CouldNot("the open requests and runs in the database can't be closed; try again: %w", err)
+	}
+	fmt.Fprintf(out, "%s was restored, and has %s\n", env.Store, c.what())
+	if lacks {
+		if err := headsAside(out, env.Audit.Heads, ""); err != nil {
+			return err
+		}
+	}
+	printUnseen(out, unseen)
+	fmt.Fprintln(out, "Everything open in it is closed. When the bot starts, people are told; have them check what happened since.")
+	return nil
+}
+
+// settle records that a restored database is in use where it is.
+func settle(ctx context.Context, s store.Store) error {
+	if place, ok := s.(store.Relocatable); ok {
+		return place.Settle(ctx)
+	}
+	return nil
+}
+
+// shownStore names a store in sentences.
+func shownStore(s config.Store) string {
+	if s.Backend == config.Postgres {
+		return s.String()
+	}
+	return s.Path
 }
 
 func restore(ctx context.Context, out io.Writer, path string) error {
@@ -47,7 +157,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
 	}
-	if err := onlyFile(env.Store, "restore it with pg_restore"); err != nil {
+	if err := onlyFile(env.Store, "restore it with pg_restore, and then run countersign restore --database"); err != nil {
 		return err
 	}
 	if sameFile(path, env.Store.Path) {

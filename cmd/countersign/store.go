@@ -30,7 +30,7 @@ func storeCommand() *cobra.Command {
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(storeCompactCommand(), storeMigrateCommand())
+	cmd.AddCommand(storeCompactCommand(), storeCopyCommand(), storeMigrateCommand())
 	return cmd
 }
 

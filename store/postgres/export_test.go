@@ -16,3 +16,11 @@ func (s *Store) Exec(ctx context.Context, sql string) error {
 	_, err := s.pool.Exec(ctx, sql)
 	return err
 }
+
+// CopiedTables are the tables that a copy of a store has.
+func CopiedTables() (tables []string) {
+	for _, p := range parts {
+		tables = append(tables, p.tables...)
+	}
+	return tables
+}

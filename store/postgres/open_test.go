@@ -246,6 +246,21 @@ func TestGrants(t *testing.T) {
 	if err := s.Hold(t.Context(), false); err != nil {
 		t.Error(err)
 	}
+	err = s.Fill(t.Context(), func(f store.Filling) error {
+		return f.Put(t.Context(), store.Row{Part: store.PartTurns, Record: []byte(`{"id":"copied","version":1}`)})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if is, err := s.Relocated(t.Context()); err != nil || !is {
+		t.Errorf("the database was copied from a template, and that is not noticed: %v", err)
+	}
+	if err := errors.Join(s.Settle(t.Context()), execIn(name, "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")); err != nil {
+		t.Error(err)
+	}
+	if is, err := s.Relocated(t.Context()); err != nil || is {
+		t.Errorf("the database is where it was, and counts as copied: %v", err)
+	}
 	a := approvers.AuditRecord{Chain: "q", Kind: approvers.AuditProposed}.Link(approvers.AuditRecord{})
 	for what, do := range map[string]func(store.Tx) error{
 		"records": func(tx store.Tx) error {

@@ -126,6 +126,11 @@ func (s *Server) Run() error {
 	}
 }
 
+// Tool returns a command that runs one of PostgreSQL's programs, such as pg_dump, as the superuser.
+func (s *Server) Tool(program string, args ...string) *exec.Cmd {
+	return s.command(program, append([]string{"-h", s.dir, "-p", strconv.Itoa(s.Port), "-U", "postgres"}, args...)...)
+}
+
 // Kill ends the server as a crash would: data that is not in its log on disk is lost.
 func (s *Server) Kill() { s.signal(syscall.SIGQUIT) }
 

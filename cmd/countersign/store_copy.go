@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
+	"countersign/store"
+	"countersign/store/bolt"
+	"countersign/store/postgres"
+)
+
+func storeCopyCommand() *cobra.Command {
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "copy --from STORE --to STORE",
+		Short: "Copies everything into another store, such as a database, while no bot runs",
+		Long: `Copies a store from a file into a PostgreSQL database, or back. STORE is written as in COUNTERSIGN_STORE. Everything is copied: requests, runs, timers, messages, the whole
+history with its signed heads, settings and grants. The key that signs the history, and the file of signed heads, are copied to where a bot on the new store looks for them.
+
+No bot may use either store. The new store must be empty: a file that does not exist, or a database without rows. The original is checked first. The copy is read again,
+compared with the original row by row, and checked. Only then it becomes a store. If the command is stopped or fails before that, there is no new store; run it again.
+
+The original stays as it is. Never let bots work on both: each would run what waits.`,
+		Example: `  countersign store copy --from bolt:countersign.db --to postgres://countersign@db.example.com/countersign
+  countersign store copy --from postgres://countersign@db.example.com/countersign --to bolt:countersign.db`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c := storeCopy{out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr()}
+			if err := c.parse(from, to); err != nil {
+				return err
+			}
+			return c.run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "the store to copy")
+	cmd.Flags().StringVar(&to, "to", "", "the new store")
+	return cmd
+}
+
+// storeCopy copies a store.
+type storeCopy struct {
+	from, to           config.Store
+	fromAudit, toAudit config.Audit
+	out, progress      io.Writer
+}
+
+func (c *storeCopy) parse(from, to string) (err error) {
+	if from == "" || to == "" {
+		return cli.Misused("name both stores, such as --from bolt:countersign.db --to postgres://HOST/DATABASE")
+	}
+	var wrong error
+	c.from, c.fromAudit, err = config.ReadStore("--from", from)
+	c.to, c.toAudit, wrong = config.ReadStore("--to", to)
+	if err := errors.Join(err, wrong); err != nil {
+		return cli.Misused("a store can't be used:\n%w", err)
+	}
+	if c.from.Backend == c.to.Backend && (storeID(c.from, c.from.Path) == storeID(c.to, c.to.Path) || c.from.Backend == config.Bolt && sameFile(c.from.Path, c.to.Path)) {
+		return cli.Misused("--from and --to name the same store")
+	}
+	return nil
+}
+
+func (c *storeCopy) run(ctx context.Context) error {
+	db, err := openExisting(ctx, config.Env{Store: c.from, Audit: c.fromAudit})
+	if err != nil {
+		return fmt.Errorf("nothing was copied: %w", err)
+	}
+	var what copied
+	err = c.fill(ctx, func(f store.Filling) error {
+		if err := c.check(ctx, db, &what); err != nil {
+			return err
+		}
+		if err := c.carry(); err != nil {
+			return err
+		}
+		return c.copyRows(ctx, db, f)
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		return c.failed(ctx, err)
+	}
+	fmt.Fprintf(c.out, "%s is copied to %s, and compared row by row: %s\n", c.from, c.to, what.what())
+	c.where("The key that signs the history is", c.fromAudit.Key, c.toAudit.Key)
+	c.where("The signed heads are", c.fromAudit.Heads, c.toAudit.Heads)
+	fmt.Fprintf(c.out, "Start the bot with COUNTERSIGN_STORE set to the new store. Never start it on %s again after that: it would run what the other bot has run.\n", c.from)
+	return nil
+}
+
+// fill makes the new store. Nobody else uses it meanwhile.
+func (c *storeCopy) fill(ctx context.Context, fill func(store.Filling) error) error {
+	if c.to.Backend == config.Bolt {
+		return bolt.Fill(ctx, c.to.Path, fill)
+	}
+	db, err := postgres.Open(ctx, c.to.URL.Reveal(), postgres.Options{Create: true})
+	if err != nil {
+		return databaseError(err)
+	}
+	if err := db.Hold(ctx); err != nil {
+		return errors.Join(databaseError(err), db.Close())
+	}
+	return errors.Join(db.Fill(ctx, fill), db.Close())
+}
+
+// check verifies the original, so that no fault is copied.
+func (c *storeCopy) check(ctx context.Context, db store.Store, what *copied) error {
+	fmt.Fprintf(c.progress, "checking %s\n", c.from)
+	older, err := audit.FindOlder(ctx, c.from.String(), c.fromAudit.Heads, db)
+	if err != nil {
+		return err
+	}
+	if older != nil {
+		return cli.AnswerNo("%w", older)
+	}
+	var o verifyOptions
+	if err := o.trustFile(c.fromAudit.Key); err != nil {
+		return err
+	}
+	return what.checkWith(ctx, db, o)
+}
+
+// progressEvery is the number of rows of a part between two lines of progress.
+const progressEvery = 20000
+
+func (c *storeCopy) copyRows(ctx context.Context, db store.Store, to store.Filling) error {
+	var last store.Copied
+	told := func() {
+		if last.Rows > 0 {
+			fmt.Fprintf(c.progress, "copied %d %s\n", last.Rows, last.Part)
+		}
+	}
+	return store.CopyRows(ctx, db.(store.Contents), to, func(now store.Copied) {
+		if last.Part != now.Part || last.Rows%progressEvery == 0 {
+			told()
+		}
+		last = now
+	}, func() {
+		told()
+		fmt.Fprintln(c.progress, "comparing the copy")
+	})
+}
+
+// carry copies the key and the file of signed heads to where a bot on the new store looks for them. This comes first:
+// with the heads, no bot begins on a new store that is still empty.
+func (c *storeCopy) carry() error {
+	for _, file := range []struct {
+		what, from, to string
+		longer         bool // a file with the beginning of the other is an earlier version of it
+	}{
+		{"the key that signs the history", c.fromAudit.Key, c.toAudit.Key, false},
+		{"the file of signed heads", c.fromAudit.Heads, c.toAudit.Heads, true},
+	} {
+		if file.from == "" || file.to == "" || file.from == file.to {
+			continue
+		}
+		text, err := os.ReadFile(file.from)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return cli.CouldNot("%s can't be read: %w", file.what, err)
+		}
+		there, err := os.ReadFile(file.to)
+		switch {
+		case err == nil && bytes.Equal(there, text):
+			continue
+		case err == nil && (!file.longer || !bytes.HasPrefix(text, there)):
+			return cli.Misused("%s is not %s of %s, and has another content than %s: move it away, and keep it", file.to, file.what, c.from, file.from)
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return cli.CouldNot("%s can't be read: %w", file.what, err)
+		}
+		err = cli.WholeFile(file.to, func(f *os.File) error {
+			_, err := f.Write(text)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// where says where a file of the new store is.
+func (c *storeCopy) where(what, from, to string) {
+	if from != to && to != "" {
+		if _, err := os.Stat(to); err == nil {
+			fmt.Fprintf(c.out, "%s %s\n", what, to)
+		}
+	}
+}
+
+// failed adds an exit code to an error, and says what there is now.
+func (c *storeCopy) failed(ctx context.Context, err error) error {
+	var coded *cli.Error
+	switch {
+	case ctx.Err() != nil:
+		return cli.CouldNot("nothing was copied: this was stopped. Run it again")
+	case errors.Is(err, store.ErrCommitUnknown):
+		return cli.CouldNot("whether the copy is complete is unknown. Run this again: it says that %s is not empty if the copy is complete: %w", c.to, err)
+	case errors.Is(err, fs.ErrExist):
+		return cli.Misused("nothing was copied: %s already exists; name another file, or move it away", c.to.Path)
+	case errors.Is(err, postgres.ErrNotEmpty):
+		return cli.Misused("nothing was copied: %w", err)
+	case errors.As(err, &coded):
+		return fmt.Errorf("nothing was copied: %w", err)
+	}
+	return cli.CouldNot("nothing was copied: %w", err)
+}

@@ -1,0 +1,362 @@
+package bolt
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"countersign/store"
+	"countersign/store/record"
+)
+
+// partBuckets says how a part of a store is copied: see store.Contents.
+type partBuckets struct {
+	part store.Part
+	in   []bucket // that have the part's rows; indexes follow from them
+	each func(r *rows, fn func(store.Row) error) error
+	put  func(t *tx, row store.Row) error
+}
+
+var parts = []partBuckets{
+	tablePart(store.PartConversations, conversationTable, true),
+	recordPart(store.PartMessages, messages, func(m *store.Message) []byte { return number(text(nil, m.Conversation), m.Seq) }),
+	tablePart(store.PartTurns, turnTable, false),
+	tablePart(store.PartCalls, callTable, true),
+	tablePart(store.PartRequests, requestTable, false),
+	tablePart(store.PartExecutions, executionTable, false),
+	tablePart(store.PartElicitations, elicitationTable, true),
+	{store.PartFiles, []bucket{files, fileData}, eachFile, putFile},
+	{store.PartTimers, []bucket{timers, timerRef}, eachTimer, putTimer},
+	tablePart(store.PartInbox, inboxTable, false),
+	tablePart(store.PartOutboxMessages, outboxTable, true),
+	recordPart(store.PartRenderings, renderings, func(x *store.Rendering) []byte { return number(text(nil, x.OutboxMessage), x.Post) }),
+	tablePart(store.PartSettings, settingTable, false),
+	{store.PartCounters, []bucket{counters, counterTime}, eachCounter, func(t *tx, row store.Row) error { return t.AddCounter(row.Counter) }},
+	tablePart(store.PartGrants, grantTable, true),
+	tablePart(store.PartAbsences, absenceTable, false),
+	{store.PartHeads, []bucket{auditHeads}, eachHead, putHead},
+	{store.PartAudit, []bucket{audit, auditPayloads}, eachAudit, putAudit},
+	{store.PartJournal, []bucket{auditJournal}, eachJournal, putJournal},
+}
+
+// EachRow calls fn with every row of the store.
+func (s *Store) EachRow(ctx context.Context, fn func(store.Row) error) error {
+	return s.View(ctx, func(r store.Reader) error {
+		for _, p := range parts {
+			err := p.each(r.(*reader).rows, func(row store.Row) error {
+				row.Part = p.part
+				return errors.Join(ctx.Err(), fn(row))
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// tablePart copies guarded records: by id, or in the order of creation.
+func tablePart[T any](part store.Part, t *table[T], byBirth bool) partBuckets {
+	return partBuckets{part, []bucket{t.in}, func(r *rows, fn func(store.Row) error) error {
+		type one struct {
+			birth uint64
+			id    string
+		}
+		var all []one
+		for id, v := range r.scan(t.in, nil, nil) {
+			h, js, err := cutHeader(v)
+			switch {
+			case err != nil:
+				err = damagedRow(t.in, id, err.Error())
+			case byBirth:
+				all = append(all, one{h.birth, string(id)})
+			default:
+				err = fn(store.Row{Record: js})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		slices.SortStableFunc(all, func(a, b one) int { // in the order of ids before
+			switch {
+			case a.birth < b.birth:
+				return -1
+			case a.birth > b.birth:
+				return 1
+			}
+			return 0
+		})
+		for _, x := range all {
+			_, js, err := cutHeader(r.get(t.in, []byte(x.id)))
+			if err == nil {
+				err = fn(store.Row{Record: js})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(x *tx, row store.Row) error { return t.putCopy(x.rows, row.Record) }}
+}
+
+// putCopy writes a new record as it was in another store, with its version.
+func (t *table[T]) putCopy(r *rows, js []byte) error {
+	var rec T
+	if err := record.Decode(js, &rec); err != nil {
+		return err
+	}
+	id, version := t.id(&rec)
+	if err := keyable(t.name+"'s id", id); err != nil {
+		return err
+	}
+	if r.get(t.in, []byte(id)) != nil {
+		return fmt.Errorf("%s %q comes twice: %w", t.name, id, store.ErrConflict)
+	}
+	h := header{version: *version}
+	if t.indexes != nil {
+		var err error
+		if h.birth, err = r.birth(t.in); err != nil {
+			return err
+		}
+		h.index = t.index(&rec, h.birth)
+	}
+	if err := r.set(t.in, []byte(id), nil, append(h.append(nil), js...)); err != nil {
+		return err
+	}
+	return reindex(r, []byte(id), header{}, h)
+}
+
+// recordPart copies records without a version.
+func recordPart[T any](part store.Part, in bucket, key func(*T) []byte) partBuckets {
+	return partBuckets{part, []bucket{in}, func(r *rows, fn func(store.Row) error) error {
+		for _, js := range r.scan(in, nil, nil) {
+			if err := fn(store.Row{Record: js}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(t *tx, row store.Row) error {
+		var rec T
+		if err := record.Decode(row.Record, &rec); err != nil {
+			return err
+		}
+		return t.rows.set(in, key(&rec), nil, row.Record)
+	}}
+}
+
+func eachFile(r *rows, fn func(store.Row) error) error {
+	for k, js := range r.scan(files, nil, nil) {
+		if err := fn(store.Row{Record: js, Data: r.get(fileData, k)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putFile(t *tx, row store.Row) error {
+	var f store.File
+	if err := record.Decode(row.Record, &f); err != nil {
+		return err
+	}
+	if err := f.Holds(row.Data); err != nil {
+		return err
+	}
+	key := fileKey(f.Execution, f.Index)
+	return errors.Join(t.rows.set(fileData, key, nil, row.Data), t.rows.set(files, key, nil, row.Record))
+}
+
+func eachTimer(r *rows, fn func(store.Row) error) error {
+	for _, js := range r.scan(timers, nil, nil) {
+		var timer store.Timer
+		if err := record.Decode(js, &timer); err != nil {
+			return err
+		}
+		js, err := record.Append(nil, &timer) // not every backend keeps a timer's JSON
+		if err == nil {
+			err = fn(store.Row{Record: js})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putTimer(t *tx, row store.Row) error {
+	var timer store.Timer
+	if err := record.Decode(row.Record, &timer); err != nil {
+		return err
+	}
+	return t.SetTimer(timer)
+}
+
+func eachCounter(r *rows, fn func(store.Row) error) error {
+	for k, n := range r.scan(counters, nil, nil) {
+		key, at, id, ok := cutCounter(k)
+		if !ok || len(n) != 8 {
+			return damagedRow(counters, k, "it is not a counter")
+		}
+		if err := fn(store.Row{Counter: store.Counter{Key: key, At: readMoment(at), ID: id, N: int(binary.BigEndian.Uint64(n))}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eachHead(r *rows, fn func(store.Row) error) error {
+	for k, v := range r.scan(auditHeads, nil, nil) {
+		if err := fn(store.Row{Head: headOf(k, v)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putHead(t *tx, row store.Row) error {
+	return t.rows.set(auditHeads, number(nil, row.Head.Number), nil, append(number(nil, row.Head.Size), row.Head.Note...))
+}
+
+func eachAudit(r *rows, fn func(store.Row) error) error {
+	for k, v := range r.scan(audit, nil, nil) {
+		x := auditRow(k, v)
+		x.Payload = r.get(auditPayloads, k)
+		if err := fn(store.Row{Audit: x}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putAudit(t *tx, row store.Row) error {
+	x := row.Audit
+	key := number(text(nil, x.Chain), x.Seq)
+	value := append(append(number(nil, x.Leaf), x.Sum[:]...), x.Record...)
+	if err := t.rows.set(audit, key, nil, value); err != nil || x.Payload == nil {
+		return err
+	}
+	return t.rows.set(auditPayloads, key, nil, x.Payload)
+}
+
+func eachJournal(r *rows, fn func(store.Row) error) error {
+	for k, v := range r.scan(auditJournal, nil, nil) {
+		if err := fn(store.Row{Entry: entryOf(k, v)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putJournal(t *tx, row store.Row) error {
+	e := row.Entry
+	return t.rows.set(auditJournal, number(nil, e.Leaf), nil, append(number(text(nil, e.Chain), e.Seq), e.Sum[:]...))
+}
+
+// filling is a new store while it is filled.
+type filling struct {
+	*Store
+	batch []store.Row
+	room  int
+}
+
+// fillRoom is the number of bytes of rows that one transaction writes.
+const fillRoom = 4 << 20
+
+// Put writes a row, with others in one transaction.
+func (f *filling) Put(ctx context.Context, row store.Row) error {
+	f.batch = append(f.batch, row.Clone())
+	if f.room -= row.Size(); f.room > 0 {
+		return nil
+	}
+	return f.flush(ctx)
+}
+
+func (f *filling) flush(ctx context.Context) error {
+	f.room = fillRoom
+	if len(f.batch) == 0 {
+		return nil
+	}
+	err := f.Update(ctx, func(t store.Tx) error {
+		for _, row := range f.batch {
+			p := slices.IndexFunc(parts, func(p partBuckets) bool { return p.part == row.Part })
+			if p < 0 {
+				return fmt.Errorf("store: this program does not know the part %q", row.Part)
+			}
+			if err := parts[p].put(t.(*tx), row); err != nil {
+				return fmt.Errorf("%s: %w", row.Part, err)
+			}
+		}
+		return nil
+	})
+	f.batch = nil
+	return err
+}
+
+// EachRow reads everything that was put.
+func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
+	if err := f.flush(ctx); err != nil {
+		return err
+	}
+	return f.Store.EachRow(ctx, fn)
+}
+
+// fillSuffix is the end of the name of a store that is being filled.
+const fillSuffix = ".copying"
+
+// Fill makes a new store at a path, which fill fills. The path has a file only when the store is complete, checked and
+// durable. If the process is killed, the next Fill of the path begins again. An existing file is never replaced: the
+// error is fs.ErrExist.
+func Fill(ctx context.Context, path string, fill func(store.Filling) error) (err error) {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+		}
+		return err
+	}
+	temp := path + fillSuffix
+	release, err := hold(temp) // another process may be filling it
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(release(), removeIfThere(temp)); err != nil {
+		return sentence(temp, err)
+	}
+	s, err := Open(temp, Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, removeIfThere(temp)) }()
+	f := &filling{Store: s, room: fillRoom}
+	err = fill(f)
+	if err == nil {
+		err = f.flush(ctx)
+	}
+	if err == nil {
+		err = s.Check(ctx)
+	}
+	if err := errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	whole, err := os.Stat(temp)
+	if err != nil {
+		return sentence(temp, err)
+	}
+	if err := publish(temp, path); err != nil {
+		return sentence(path, err)
+	}
+	if now, err := os.Stat(path); err != nil || !os.SameFile(now, whole) {
+		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Each bucket is copied, follows from others, or has what nothing reads.
+func TestEveryBucketIsCopied(t *testing.T) {
+	known := map[bucket]bool{setAside: true}
+	for _, p := range parts {
+		for _, in := range p.in {
+			known[in] = true
+		}
+	}
+	for b := range allBuckets {
+		if !known[b] && !isIndex[b] {
+			t.Errorf("the bucket %s is not copied: add it to parts (contents.go)", b)
+		}
+	}
+}
+
+// What a killed process has left is removed. A copy under way is not disturbed.
+func TestFillAgain(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "store.db")
+	one := func(f store.Filling) error {
+		return f.Put(t.Context(), store.Row{Part: store.PartTurns, Record: []byte(`{"id":"one","version":7}`)})
+	}
+	var kept []byte
+	errKilled := errors.New("killed")
+	err := Fill(t.Context(), path, func(f store.Filling) (err error) {
+		if err := errors.Join(one(f), f.EachRow(t.Context(), func(store.Row) error { return nil })); err != nil {
+			return err
+		}
+		if err := Fill(t.Context(), path, one); !errors.Is(err, store.ErrLocked) {
+			t.Errorf("a second copy at the same time: %v", err)
+		}
+		kept, err = os.ReadFile(path + fillSuffix)
+		return errors.Join(err, errKilled)
+	})
+	if !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	for name, left := range map[string][]byte{"part of a store": kept, "something else": []byte("something else")} {
+		if err := os.WriteFile(path+fillSuffix, left, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Fill(t.Context(), path, one); err != nil {
+			t.Fatalf("after %s was left: %v", name, err)
+		}
+		if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+			t.Errorf("after %s was left: the directory has %v, %v", name, files, err)
+		}
+		if err := Fill(t.Context(), path, one); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("a store was replaced: %v", err)
+		}
+		s, err := Open(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var turn approvers.Turn
+		err = s.View(context.Background(), func(r store.Reader) (err error) { turn, err = r.Turn("one"); return err })
+		if err != nil || turn.Version != 7 {
+			t.Errorf("the copy has %+v, %v", turn, err)
+		}
+		if err := errors.Join(s.Close(), os.Remove(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

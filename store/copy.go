@@ -1,0 +1,191 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+
+	"countersign/approvers"
+)
+
+// Part is one kind of rows in a copy of a store.
+type Part string
+
+// The parts of a store, in the order in which they are copied. The claims and the connections of processes are not
+// copied.
+const (
+	PartConversations  Part = "conversations"
+	PartMessages       Part = "messages"
+	PartTurns          Part = "turns"
+	PartCalls          Part = "calls"
+	PartRequests       Part = "requests"
+	PartExecutions     Part = "executions"
+	PartElicitations   Part = "elicitations"
+	PartFiles          Part = "files"
+	PartTimers         Part = "timers"
+	PartInbox          Part = "inbox"
+	PartOutboxMessages Part = "outbox messages"
+	PartRenderings     Part = "renderings"
+	PartSettings       Part = "settings"
+	PartCounters       Part = "counters"
+	PartGrants         Part = "grants"
+	PartAbsences       Part = "absences"
+	PartHeads          Part = "signed heads"
+	PartAudit          Part = "audit records"
+	PartJournal        Part = "journal"
+)
+
+// Row is one row of a store in a form that every backend reads and writes.
+type Row struct {
+	Part    Part
+	Record  []byte                 // a record as JSON (package record), with its version; nil for counters and the audit
+	Data    []byte                 // the bytes of a file
+	Counter Counter                // for PartCounters
+	Head    Head                   // for PartHeads
+	Audit   approvers.AuditRow     // for PartAudit, with its payload
+	Entry   approvers.JournalEntry // for PartJournal
+}
+
+// Contents is a store that can be copied.
+type Contents interface {
+	// EachRow calls fn with every row of one snapshot, in the order of the parts. Within a part the order is that of the
+	// creation if a list of the contract has that order, else that of the keys, and so the same in every backend. A
+	// row's bytes are valid until fn returns. A damaged row is an error.
+	EachRow(ctx context.Context, fn func(Row) error) error
+}
+
+// Filling is a new store while it is filled. It becomes a store that others can open when it is complete.
+type Filling interface {
+	Contents
+	// Put writes the next row. Rows come in the order of EachRow.
+	Put(ctx context.Context, row Row) error
+}
+
+// Copied is the number of rows of a part.
+type Copied struct {
+	Part Part
+	Rows int
+}
+
+// CopyRows copies every row, reads all of them again from the copy, and compares. progress is called after each row,
+// with the number of rows of its part so far, and done when all are copied and not yet compared.
+func CopyRows(ctx context.Context, from Contents, to Filling, progress func(Copied), done func()) error {
+	var want, got tally
+	err := from.EachRow(ctx, func(row Row) error {
+		if row.Audit.Damaged || row.Part == PartAudit && row.Audit.Record == nil {
+			return fmt.Errorf("%w: record %d of audit chain %q can't be copied", ErrDamaged, row.Audit.Seq, row.Audit.Chain)
+		}
+		progress(want.add(row))
+		return to.Put(ctx, row)
+	})
+	if err != nil {
+		return err
+	}
+	done()
+	err = to.EachRow(ctx, func(row Row) error {
+		got.add(row)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("the copy can't be read again: %w", err)
+	}
+	return want.differs(got)
+}
+
+// tally counts the rows of each part, and has a hash over them.
+type tally struct {
+	parts []Copied
+	sums  []hash.Hash
+}
+
+// add adds a row, and returns the count of its part.
+func (t *tally) add(row Row) Copied {
+	last := len(t.parts) - 1
+	if last < 0 || t.parts[last].Part != row.Part {
+		t.parts, t.sums, last = append(t.parts, Copied{Part: row.Part}), append(t.sums, sha256.New()), last+1
+	}
+	t.parts[last].Rows++
+	t.sums[last].Write(row.bytes())
+	return t.parts[last]
+}
+
+// differs returns an error that names the first part in which a copy differs.
+func (t *tally) differs(from tally) error {
+	for i, part := range t.parts {
+		switch {
+		case i >= len(from.parts) || from.parts[i].Part != part.Part:
+			return fmt.Errorf("store: the copy lacks all %s", part.Part)
+		case from.parts[i].Rows != part.Rows:
+			return fmt.Errorf("store: the copy has %d %s instead of %d", from.parts[i].Rows, part.Part, part.Rows)
+		case !bytes.Equal(from.sums[i].Sum(nil), t.sums[i].Sum(nil)):
+			return fmt.Errorf("store: the %s of the copy differ from the original", part.Part)
+		}
+	}
+	if len(from.parts) > len(t.parts) {
+		return fmt.Errorf("store: the copy has more %s", from.parts[len(t.parts)].Part)
+	}
+	return nil
+}
+
+// bytes returns everything in a row, so that different rows have different bytes.
+func (row Row) bytes() (b []byte) {
+	text := func(s string) {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(s))), s...)
+	}
+	numbers := func(list ...uint64) {
+		for _, n := range list {
+			b = binary.BigEndian.AppendUint64(b, n)
+		}
+	}
+	text(string(row.Part))
+	text(string(row.Record))
+	text(string(row.Data))
+	switch row.Part {
+	case PartCounters:
+		text(row.Counter.Key)
+		text(row.Counter.ID)
+		numbers(uint64(row.Counter.At.UnixMicro()), uint64(row.Counter.N))
+	case PartHeads:
+		numbers(row.Head.Number, row.Head.Size)
+		text(row.Head.Note)
+	case PartAudit:
+		x := row.Audit
+		text(x.Chain)
+		numbers(x.Seq, x.Leaf)
+		b = append(b, x.Sum[:]...)
+		text(string(x.Record))
+		text(string(x.Payload))
+		if x.Payload != nil {
+			b = append(b, 1)
+		}
+	case PartJournal:
+		text(row.Entry.Chain)
+		numbers(row.Entry.Leaf, row.Entry.Seq)
+		b = append(b, row.Entry.Sum[:]...)
+	}
+	return b
+}
+
+// Clone returns a row that stays valid.
+func (row Row) Clone() Row {
+	row.Record, row.Data = bytes.Clone(row.Record), bytes.Clone(row.Data)
+	row.Audit.Record, row.Audit.Payload = bytes.Clone(row.Audit.Record), bytes.Clone(row.Audit.Payload)
+	return row
+}
+
+// Size returns about how many bytes a row has.
+func (row Row) Size() int {
+	return 100 + len(row.Record) + len(row.Data) + len(row.Head.Note) + len(row.Audit.Record) + len(row.Audit.Payload)
+}
+
+// Relocatable is a backend whose data can be put at another place without its knowledge: a database that is restored
+// from a dump, or copied.
+type Relocatable interface {
+	// Relocated reports whether that has happened since the store was made, or since Settle.
+	Relocated(ctx context.Context) (bool, error)
+	// Settle says that the place is right now.
+	Settle(ctx context.Context) error
+}

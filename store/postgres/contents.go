@@ -1,0 +1,418 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/approvers"
+	"countersign/store"
+	"countersign/store/record"
+)
+
+// partTables says how a part of a store is copied: see store.Contents.
+type partTables struct {
+	part   store.Part
+	tables []string // that have the part's rows
+	each   func(c *contents, fn func(store.Row) error) error
+	put    func(f *filling, row store.Row) error
+}
+
+var parts = []partTables{
+	tablePart(store.PartConversations, conversationTable, "born"),
+	recordPart(store.PartMessages, "messages", []string{"conversation", "seq"}, func(m *store.Message) []any { return []any{text(m.Conversation), number(m.Seq)} }),
+	tablePart(store.PartTurns, turnTable, "id"),
+	tablePart(store.PartCalls, callTable, "born"),
+	tablePart(store.PartRequests, requestTable, "id"),
+	tablePart(store.PartExecutions, executionTable, "id"),
+	tablePart(store.PartElicitations, elicitationTable, "born"),
+	{store.PartFiles, []string{"files"}, eachFile, putFile},
+	{store.PartTimers, []string{"timers"}, eachTimer, putTimer},
+	tablePart(store.PartInbox, inboxTable, "id"),
+	tablePart(store.PartOutboxMessages, outboxTable, "born"),
+	recordPart(store.PartRenderings, "renderings", []string{"message", "post"}, func(x *store.Rendering) []any { return []any{text(x.OutboxMessage), number(x.Post)} }),
+	tablePart(store.PartSettings, settingTable, "id"),
+	{store.PartCounters, []string{"counters"}, eachCounter, putCounter},
+	tablePart(store.PartGrants, grantTable, "born"),
+	tablePart(store.PartAbsences, absenceTable, "id"),
+	{store.PartHeads, []string{"audit_heads"}, eachHead, putHead},
+	{store.PartAudit, []string{"audit_records", "audit_payloads"}, eachAudit, putAudit},
+	{store.PartJournal, []string{"audit_journal"}, eachJournal, putJournal},
+}
+
+// contents reads every row in one transaction. Unlike other reads, the rows are streamed: they need not fit in memory.
+type contents struct {
+	reader
+	ctx context.Context
+}
+
+// patiently lets the statements of a transaction take as long as they need, and lets them read whole tables.
+const patiently = "SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true), set_config('enable_seqscan', 'on', true)"
+
+func (c *contents) begin() error {
+	return c.run.query(func(b *pgx.Batch) { b.Queue(patiently) })
+}
+
+// stream calls scan for each row of a query.
+func (c *contents) stream(sql string, scan func(pgx.Rows) error) error {
+	found, err := c.run.conn.Query(c.ctx, sql)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	for found.Next() {
+		if err := scan(found); err != nil {
+			return err
+		}
+	}
+	return found.Err()
+}
+
+// EachRow calls fn with every row of the store.
+func (s *Store) EachRow(ctx context.Context, fn func(store.Row) error) error {
+	return s.View(ctx, func(r store.Reader) error {
+		c := &contents{r.(reader), ctx}
+		if err := c.begin(); err != nil {
+			return err
+		}
+		return c.eachRow(fn)
+	})
+}
+
+func (c *contents) eachRow(fn func(store.Row) error) error {
+	for _, p := range parts {
+		err := p.each(c, func(row store.Row) error {
+			row.Part = p.part
+			return errors.Join(c.ctx.Err(), fn(row))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tablePart copies guarded records in the order of a column.
+func tablePart[T any](part store.Part, t *table[T], order string) partTables {
+	tables := []string{t.in}
+	if part == store.PartRequests {
+		tables = append(tables, "request_people")
+	}
+	return partTables{part, tables, func(c *contents, fn func(store.Row) error) error {
+		return c.stream(t.selects+" ORDER BY "+order, func(found pgx.Rows) error {
+			var row store.Row
+			if err := found.Scan(&row.Record); err != nil {
+				return err
+			}
+			return fn(row)
+		})
+	}, func(f *filling, row store.Row) error {
+		rec, err := t.decode(row.Record)
+		if err != nil {
+			return err
+		}
+		id, version := t.id(&rec)
+		if err := keyable(t.name+"'s id", id); err != nil {
+			return err
+		}
+		if q, ok := any(&rec).(*approvers.Request); ok {
+			people := slices.Clone(q.People())
+			slices.Sort(people)
+			for _, p := range slices.Compact(people) {
+				f.add("request_people", []string{"person", "created_at", "request"}, text(p), moment(q.CreatedAt), text(q.ID))
+			}
+		}
+		f.add(t.in, append([]string{"id", "version", "record"}, t.columns...), append([]any{text(id), number(*version), row.Record}, t.values(&rec)...)...)
+		return nil
+	}}
+}
+
+// recordPart copies records without a version, in the order of their keys.
+func recordPart[T any](part store.Part, in string, columns []string, key func(*T) []any) partTables {
+	return partTables{part, []string{in}, func(c *contents, fn func(store.Row) error) error {
+		return c.stream(fmt.Sprintf("SELECT record FROM %s ORDER BY %s", in, strings.Join(columns, ", ")), func(found pgx.Rows) error {
+			var row store.Row
+			if err := found.Scan(&row.Record); err != nil {
+				return err
+			}
+			return fn(row)
+		})
+	}, func(f *filling, row store.Row) error {
+		var rec T
+		if err := record.Decode(row.Record, &rec); err != nil {
+			return err
+		}
+		f.add(in, append(slices.Clone(columns), "record"), append(key(&rec), row.Record)...)
+		return nil
+	}}
+}
+
+func eachFile(c *contents, fn func(store.Row) error) error {
+	return c.stream("SELECT record, data FROM files ORDER BY execution, index", func(found pgx.Rows) error {
+		var row store.Row
+		if err := found.Scan(&row.Record, &row.Data); err != nil {
+			return err
+		}
+		return fn(row)
+	})
+}
+
+func putFile(f *filling, row store.Row) error {
+	var rec store.File
+	if err := record.Decode(row.Record, &rec); err != nil {
+		return err
+	}
+	if err := rec.Holds(row.Data); err != nil {
+		return err
+	}
+	f.add("files", []string{"execution", "index", "record", "data"}, text(rec.Execution), int64(rec.Index), row.Record, bytea(row.Data))
+	return nil
+}
+
+// bytea returns bytes that are not null.
+func bytea(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func eachTimer(c *contents, fn func(store.Row) error) error {
+	return c.stream(selectTimers+"ORDER BY kind, due, ref", func(found pgx.Rows) error {
+		timer, err := scanTimer(found)
+		if err != nil {
+			return err
+		}
+		js, err := record.Append(nil, &timer)
+		if err != nil {
+			return err
+		}
+		return fn(store.Row{Record: js})
+	})
+}
+
+func putTimer(f *filling, row store.Row) error {
+	var t store.Timer
+	if err := record.Decode(row.Record, &t); err != nil {
+		return err
+	}
+	f.add("timers", []string{"kind", "ref", "due", "lane", "affinity", "tries", "put_off"},
+		text(t.Kind), text(t.Ref), moment(t.Due), text(t.Lane), text(t.Affinity), int64(t.Tries), orNull(t.PutOff))
+	return nil
+}
+
+func eachCounter(c *contents, fn func(store.Row) error) error {
+	return c.stream("SELECT key, at, id, n FROM counters ORDER BY key, at, id", func(found pgx.Rows) error {
+		var x store.Counter
+		var n int64
+		if err := found.Scan(&x.Key, &x.At, &x.ID, &n); err != nil {
+			return err
+		}
+		x.Key, x.At, x.ID, x.N = readText(x.Key), x.At.UTC(), readText(x.ID), int(n)
+		return fn(store.Row{Counter: x})
+	})
+}
+
+func putCounter(f *filling, row store.Row) error {
+	x := row.Counter
+	f.add("counters", []string{"key", "at", "id", "n"}, text(x.Key), moment(x.At), text(x.ID), int64(x.N))
+	return nil
+}
+
+func eachHead(c *contents, fn func(store.Row) error) error {
+	return c.stream("SELECT number, size, note FROM audit_heads ORDER BY number", func(found pgx.Rows) error {
+		var number, size int64
+		var note []byte
+		if err := found.Scan(&number, &size, &note); err != nil {
+			return err
+		}
+		return fn(store.Row{Head: store.Head{Number: uint64(number), Size: uint64(size), Note: string(note)}})
+	})
+}
+
+func putHead(f *filling, row store.Row) error {
+	f.sealed = row.Head.Size
+	f.add("audit_heads", []string{"number", "size", "note"}, number(row.Head.Number), number(row.Head.Size), []byte(row.Head.Note))
+	return nil
+}
+
+func eachAudit(c *contents, fn func(store.Row) error) error {
+	return c.EachAuditRow(func(x approvers.AuditRow) error { return fn(store.Row{Audit: x}) })
+}
+
+func putAudit(f *filling, row store.Row) error {
+	x := row.Audit
+	a, err := approvers.ParseAuditRecord(x.Record)
+	if err != nil {
+		return fmt.Errorf("%w: record %d of chain %q: %w", store.ErrDamaged, x.Seq, x.Chain, err)
+	}
+	chain, seq := text(x.Chain), number(x.Seq)
+	f.add("audit_records", []string{"chain", "seq", "at", "kind", "actor", "sum", "record"}, chain, seq, moment(a.At), text(a.Kind), text(a.Actor), x.Sum[:], x.Record)
+	if x.Payload != nil {
+		f.add("audit_payloads", []string{"chain", "seq", "payload"}, chain, seq, x.Payload)
+	}
+	return nil
+}
+
+func eachJournal(c *contents, fn func(store.Row) error) error {
+	leaf := uint64(0)
+	return c.stream("SELECT chain, seq, sum FROM audit_journal ORDER BY leaf NULLS LAST, position", func(found pgx.Rows) error {
+		var chain string
+		var seq int64
+		var sum []byte
+		if err := found.Scan(&chain, &seq, &sum); err != nil {
+			return err
+		}
+		leaf++
+		return fn(store.Row{Entry: approvers.JournalEntry{Leaf: leaf - 1, Chain: readText(chain), Seq: uint64(seq), Sum: sumOf(sum)}})
+	})
+}
+
+// putJournal gives an entry its leaf if a head covers it. The heads were copied before.
+func putJournal(f *filling, row store.Row) error {
+	var leaf any
+	if row.Entry.Leaf < f.sealed {
+		leaf = number(row.Entry.Leaf)
+	}
+	f.add("audit_journal", []string{"leaf", "chain", "seq", "sum"}, leaf, text(row.Entry.Chain), number(row.Entry.Seq), row.Entry.Sum[:])
+	return nil
+}
+
+// filling is an empty database while it is filled, in one transaction.
+type filling struct {
+	contents
+	batches []*batch // of the rows that were not sent yet
+	room    int
+	sealed  uint64 // number of journal entries that the heads cover
+}
+
+// batch is rows of one table.
+type batch struct {
+	table   string
+	columns []string
+	rows    [][]any
+}
+
+// fillRoom is the number of bytes of rows that are sent together.
+const fillRoom = 4 << 20
+
+func (f *filling) add(table string, columns []string, values ...any) {
+	i := slices.IndexFunc(f.batches, func(b *batch) bool { return b.table == table })
+	if i < 0 {
+		i = len(f.batches)
+		f.batches = append(f.batches, &batch{table: table, columns: columns})
+	}
+	f.batches[i].rows = append(f.batches[i].rows, values)
+}
+
+// Put sends a row, with others in one COPY for each table.
+func (f *filling) Put(_ context.Context, row store.Row) error {
+	p := slices.IndexFunc(parts, func(p partTables) bool { return p.part == row.Part })
+	if p < 0 {
+		return fmt.Errorf("store: this program does not know the part %q", row.Part)
+	}
+	row = row.Clone()
+	if err := parts[p].put(f, row); err != nil {
+		return fmt.Errorf("%s: %w", row.Part, err)
+	}
+	if f.room -= row.Size(); f.room > 0 {
+		return nil
+	}
+	return f.flush()
+}
+
+func (f *filling) flush() error {
+	f.room = fillRoom
+	f.run.wrote = true
+	for _, b := range f.batches {
+		if _, err := f.run.conn.CopyFrom(f.ctx, pgx.Identifier{b.table}, b.columns, pgx.CopyFromRows(b.rows)); err != nil {
+			return f.failed(fmt.Errorf("write to %s: %w", b.table, err))
+		}
+	}
+	f.batches = nil
+	return nil
+}
+
+// EachRow reads everything that was put.
+func (f *filling) EachRow(_ context.Context, fn func(store.Row) error) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	return f.eachRow(fn)
+}
+
+// failed adds what to do to an error of the database.
+func (f *filling) failed(err error) error {
+	if f.run.conn.Conn().IsClosed() {
+		err = lostError{err}
+	}
+	return explain(err)
+}
+
+// ErrNotEmpty says that a database has rows, so that it can't be filled.
+var ErrNotEmpty = errors.New("store: the database is not empty")
+
+// Fill fills an empty database in one transaction: the database stays empty until the copy is complete and checked. If
+// the process or the connection ends before that, the server undoes everything. A database with rows is ErrNotEmpty.
+// The caller holds the database.
+func (s *Store) Fill(ctx context.Context, fill func(store.Filling) error) error {
+	if !s.enter() {
+		return store.ErrClosed
+	}
+	defer s.running.Done()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	r := newRun(context.WithoutCancel(ctx), s, conn, beginFill)
+	f := &filling{contents: contents{reader{r}, ctx}, room: fillRoom}
+	defer func() {
+		if !r.ended {
+			r.rollback()
+		}
+		r.conn.Release()
+	}()
+	if err := f.begin(); err != nil {
+		return explain(err)
+	}
+	if err := f.mustBeEmpty(); err != nil {
+		return err
+	}
+	if err := fill(f); err != nil {
+		return err
+	}
+	if err := f.flush(); err != nil {
+		return err
+	}
+	if err := check(ctx, f.reader); err != nil {
+		return err
+	}
+	if out, err := r.commit(); err != nil || out != done {
+		return fmt.Errorf("the copy is not committed; run the command again: %w", explain(err))
+	}
+	return nil
+}
+
+// beginFill begins the transaction of Fill. It reads what it has written itself, and the caller keeps others away.
+const beginFill = "begin isolation level repeatable read"
+
+// mustBeEmpty returns ErrNotEmpty if a table has rows.
+func (f *filling) mustBeEmpty() error {
+	for _, p := range parts {
+		for _, table := range p.tables {
+			there := false
+			err := f.run.query(row("SELECT EXISTS (SELECT FROM "+table+")", nil, func(found pgx.Row) error { return found.Scan(&there) }))
+			if err != nil {
+				return explain(err)
+			}
+			if there {
+				return fmt.Errorf("%w: the schema %s of %s has %s. Name another database, or another schema with search_path in the address", ErrNotEmpty, f.run.store.config.schema, f.run.store.config.name(), p.part)
+			}
+		}
+	}
+	return nil
+}

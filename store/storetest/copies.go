@@ -1,0 +1,247 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// Filler fills a new store with what fill puts there, and returns its opener. If fill fails, there is no new store, and
+// the next call begins again.
+type Filler func(ctx context.Context, fill func(store.Filling) error) (Opener, error)
+
+// Backend is a backend whose stores can be copied.
+type Backend struct {
+	Fresh func(t *testing.T) Opener // of an empty store
+	New   func(t *testing.T) Filler // of a store that does not exist yet
+}
+
+// RunCopies tests that a copy from one backend to the other, and from there back, has everything that the original has.
+func RunCopies(t *testing.T, from, to Backend) {
+	runAll(t, from.Fresh, map[string]func(*harness){
+		"copies of random stores":    func(h *harness) { copiesOfModels(h, from, to) },
+		"copies of whole records":    func(h *harness) { copiesOfWhole(h, from, to) },
+		"a copy that is interrupted": func(h *harness) { interrupted(h, to) },
+		"a copy that differs":        func(h *harness) { differing(h, to) },
+	})
+}
+
+// copied returns a copy of a store, which has everything that a list or a single read returns.
+func copied(h *harness, s store.Store, to Backend, see func(store.Reader) []string) *harness {
+	h.Helper()
+	open, err := to.New(h.T)(h.Context(), func(f store.Filling) error {
+		return store.CopyRows(h.Context(), s.(store.Contents), f, func(store.Copied) {}, func() {})
+	})
+	if err != nil {
+		h.Fatalf("copy: %v", err)
+	}
+	c := newHarness(h.T, open, false)
+	var want, got []string
+	if err := s.View(h.Context(), func(r store.Reader) error { want = see(r); return nil }); err != nil {
+		h.Fatal(err)
+	}
+	c.view(func(r store.Reader) error { got = see(r); return nil })
+	if diff := cmp.Diff(want, got); diff != "" {
+		h.Fatalf("the copy differs (-original +copy):\n%s", diff)
+	}
+	if diff := cmp.Diff(allRows(h, s), allRows(h, c.store)); diff != "" {
+		h.Fatalf("the rows of the copy differ (-original +copy):\n%s", diff)
+	}
+	return c
+}
+
+// allRows returns every row of a store.
+func allRows(h *harness, s store.Store) (rows []store.Row) {
+	h.Helper()
+	err := s.(store.Contents).EachRow(h.Context(), func(row store.Row) error {
+		rows = append(rows, row.Clone())
+		return nil
+	})
+	if err != nil {
+		h.Fatalf("each row: %v", err)
+	}
+	return rows
+}
+
+// copiesOfModels copies stores that random transactions have filled, and goes on with the copy of the copy.
+func copiesOfModels(h *harness, from, to Backend) {
+	rapid.Check(h.T, func(t *rapid.T) {
+		h := newHarness(h.T, from.Fresh(h.T), false)
+		defer func() { h.leave() }()
+		m := newMemory()
+		for range 2 {
+			for range rapid.IntRange(5, 15).Draw(t, "transactions") {
+				steps := rapid.SliceOfN(rapid.Custom(drawStep), 1, 8).Draw(t, "steps")
+				run := func(tx store.Tx) error {
+					for _, s := range steps {
+						_, _ = s.run(tx) // a refused step changes nothing
+					}
+					return nil
+				}
+				_ = run(m)
+				h.update(run)
+			}
+			there := copied(h, h.store, to, everything)
+			back := copied(there, there.store, from, everything)
+			there.leave()
+			h.leave()
+			h = back
+			h.view(func(r store.Reader) error { differ(t, everything(r), everything(m)); return nil })
+		}
+	})
+}
+
+// copiesOfWhole copies records with every field set, and several of those that are listed in the order of creation.
+func copiesOfWhole(h *harness, from, to Backend) {
+	h.update(func(tx store.Tx) error {
+		file, data := fill[store.File](false), []byte{0, 255, 1}
+		timer := fill[store.Timer](false)
+		errs := []error{
+			tx.PutConversation(fill[store.Conversation](false)), tx.PutMessage(fill[store.Message](false)), tx.PutTurn(fill[approvers.Turn](false)),
+			tx.PutCall(fill[store.Call](false)), tx.PutRequest(fill[approvers.Request](false)), tx.PutExecution(fill[approvers.Execution](false)),
+			tx.PutElicitation(fill[approvers.Elicitation](false)), tx.PutFile(file.Of(data), data), tx.SetTimer(timer), tx.PutInbox(fill[store.Inbox](false)),
+			tx.PutOutboxMessage(fill[store.OutboxMessage](false)), tx.PutRendering(fill[store.Rendering](false)), tx.PutSetting(fill[store.Setting](false)),
+			tx.AddCounter(fill[store.Counter](false)), tx.PutGrant(fill[approvers.Grant](false)), tx.PutAbsence(fill[approvers.Absence](false)),
+		}
+		for i := range 30 { // ids fall, so that the order of creation is not that of ids
+			id := fmt.Sprintf("%02d\x00\x01 ü", 30-i)
+			errs = append(errs,
+				tx.PutConversation(store.Conversation{ID: id, Place: "place", LastAt: at(i)}),
+				tx.PutCall(store.Call{ID: id, Turn: "turn"}),
+				tx.PutElicitation(approvers.Elicitation{ID: id, Execution: "execution"}),
+				tx.PutOutboxMessage(store.OutboxMessage{ID: id, Ref: "ref", Channel: "C", TS: "1"}),
+				tx.PutGrant(approvers.Grant{ID: id, Tool: "tool", State: approvers.GrantLive}),
+				tx.PutRequest(approvers.Request{ID: id, State: approvers.Pending, CreatedAt: at(-i)}),
+			)
+		}
+		return errors.Join(errs...)
+	})
+	see := func(r store.Reader) (out []string) {
+		note := func(name string, v any, err error) { out = append(out, told(name, v, err)) }
+		place, err := r.ConversationAt("place")
+		note("place", place, err)
+		calls, err := r.Calls("turn")
+		note("calls", calls, err)
+		asked, err := r.Elicitations("execution")
+		note("elicitations", asked, err)
+		shown, err := r.OutboxMessagesOf("ref")
+		note("outbox messages", shown, err)
+		last, err := r.OutboxMessageAt("C", "1")
+		note("outbox message", last, err)
+		grants, err := r.OpenGrants("tool")
+		note("grants", grants, err)
+		open, err := r.OpenRequests(store.RequestCursor{}, 100)
+		note("open requests", open, err)
+		of, err := r.RequestsOf(fill[approvers.Request](false).People()[0], store.RequestCursor{}, 100)
+		note("requests of a person", of, err)
+		recent, err := r.ConversationsSince(at(0), 100)
+		note("conversations", recent, err)
+		files, err := r.Files(fill[store.File](false).Execution)
+		note("files", files, err)
+		return out
+	}
+	there := copied(h, h.store, to, see)
+	back := copied(there, there.store, from, see)
+	there.leave()
+	back.leave()
+}
+
+var errStopped = errors.New("stopped")
+
+// interrupted: a copy that does not end leaves nothing, and the next one begins again. A store that has something is
+// never filled.
+func interrupted(h *harness, to Backend) {
+	h.update(func(tx store.Tx) error {
+		for i := range 50 {
+			if err := tx.PutTurn(approvers.Turn{ID: fmt.Sprint("t", i)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	rows := 0
+	copyUntil := func(stop error) func(f store.Filling) error {
+		return func(f store.Filling) error {
+			rows = 0
+			return store.CopyRows(h.Context(), stopping{h.store.(store.Contents), stop}, f, func(store.Copied) { rows++ }, func() {})
+		}
+	}
+	target := to.New(h.T)
+	if _, err := target(h.Context(), copyUntil(errStopped)); !errors.Is(err, errStopped) || rows != 25 {
+		h.Fatalf("the interrupted copy ended after %d rows with %v", rows, err)
+	}
+	open, err := target(h.Context(), copyUntil(nil))
+	if err != nil || rows != 50 {
+		h.Fatalf("the second copy ended after %d rows with %v", rows, err)
+	}
+	c := newHarness(h.T, open, false)
+	if n := len(allRows(h, c.store)); n != 50 {
+		h.Errorf("the copy has %d rows", n)
+	}
+	c.leave()
+	if _, err := target(h.Context(), copyUntil(nil)); err == nil {
+		h.Error("a store was filled twice")
+	}
+}
+
+// stopping is a store whose rows end with an error in the middle.
+type stopping struct {
+	store.Contents
+	err error // nil: they don't
+}
+
+func (s stopping) EachRow(ctx context.Context, fn func(store.Row) error) error {
+	n := 0
+	return s.Contents.EachRow(ctx, func(row store.Row) error {
+		if n++; s.err != nil && n > 25 {
+			return s.err
+		}
+		return fn(row)
+	})
+}
+
+// differing: CopyRows notices a copy that lacks a row or has another one.
+func differing(h *harness, to Backend) {
+	h.update(func(tx store.Tx) error {
+		return errors.Join(tx.PutTurn(approvers.Turn{ID: "a"}), tx.PutTurn(approvers.Turn{ID: "b"}), tx.PutMessage(store.Message{Conversation: "c", Seq: 1}),
+			tx.AddCounter(store.Counter{Key: "k", At: start, ID: "i", N: 2}))
+	})
+	for name, change := range map[string]func(store.Row) (store.Row, bool){
+		"a row is missing":  func(row store.Row) (store.Row, bool) { return row, row.Part != store.PartTurns },
+		"a part is missing": func(row store.Row) (store.Row, bool) { return row, row.Part != store.PartMessages },
+		"a row is another": func(row store.Row) (store.Row, bool) {
+			if row.Part == store.PartCounters {
+				row.Counter.N++
+			}
+			return row, true
+		},
+	} {
+		_, err := to.New(h.T)(h.Context(), func(f store.Filling) error {
+			return store.CopyRows(h.Context(), h.store.(store.Contents), changing{f, change}, func(store.Copied) {}, func() {})
+		})
+		if err == nil {
+			h.Errorf("%s, and the copy is accepted", name)
+		}
+	}
+}
+
+// changing puts other rows than it is given.
+type changing struct {
+	store.Filling
+	change func(store.Row) (changed store.Row, keep bool)
+}
+
+func (c changing) Put(ctx context.Context, row store.Row) error {
+	row, keep := c.change(row)
+	if !keep {
+		return nil
+	}
+	return c.Filling.Put(ctx, row)
+}
