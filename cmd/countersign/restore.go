@@ -106,7 +106,7 @@ func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Stor
 	if err := c.check(ctx, db); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	wf, err := localWorkflow(env, db)
+	wf, err := localWorkflow(env, db, nil)
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func (c *storeCopy) fill(ctx context.Context, fill func(store.Filling) error) er
 	if err != nil {
 		return databaseError(err)
 	}
-	if err := db.Hold(ctx); err != nil {
+	if err := db.Hold(ctx, false); err != nil {
 		return errors.Join(databaseError(err), db.Close())
 	}
 	return errors.Join(db.Fill(ctx, fill), db.Close())
