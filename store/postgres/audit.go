@@ -152,23 +152,19 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 		t.run.lists.chains[a.Chain] = append(list, a)
 	}
 	if payload != nil {
-		t.run.always(key{"audit_payloads", a.Chain, seq}, "INSERT INTO audit_payloads (chain, seq, payload) VALUES ($1, $2, $3) ON CONFLICT (chain, seq) DO UPDATE SET payload = excluded.payload",
+		t.run.always(key{"audit_payloads", a.Chain, seq}, "INSERT INTO audit_payloads (chain, seq, payload) VALUES ($1, $2, $3)",
 			chain, seq, body)
 	}
 	return nil
 }
 
 func (t *tx) ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error) {
-	sql, args := "DELETE FROM audit_payloads WHERE chain = $1 RETURNING seq", []any{text(chain)}
-	if len(only) > 0 {
-		numbers := make([]int64, len(only))
-		for i, n := range only {
-			numbers[i] = number(n)
-		}
-		sql, args = "DELETE FROM audit_payloads WHERE chain = $1 AND seq = ANY($2) RETURNING seq", append(args, numbers)
+	var numbers []int64 // nil: all of them
+	for _, n := range only {
+		numbers = append(numbers, number(n))
 	}
 	t.run.wrote = true
-	err = t.run.query(rows(sql, args, func(found pgx.Rows) error {
+	err = t.run.query(rows("SELECT erase_payloads($1, $2)", []any{text(chain), numbers}, func(found pgx.Rows) error {
 		var seq int64
 		err := found.Scan(&seq)
 		seqs = append(seqs, uint64(seq))
@@ -178,8 +174,10 @@ func (t *tx) ErasePayloads(chain string, only ...uint64) (seqs []uint64, err err
 	return seqs, err
 }
 
-func (t *tx) PruneChain(chain string) (int, error) {
-	return t.run.exec("WITH payloads AS (DELETE FROM audit_payloads WHERE chain = $1) DELETE FROM audit_records WHERE chain = $1", text(chain))
+func (t *tx) PruneChain(chain string) (records int, err error) {
+	t.run.forget()
+	err = t.run.query(row("SELECT prune_chain($1)", []any{text(chain)}, func(found pgx.Row) error { return found.Scan(&records) }))
+	return records, err
 }
 
 func (t reader) LastHead() (store.Head, error) {
@@ -221,17 +219,13 @@ func (t *tx) PutHead(h store.Head) error {
 		return fmt.Errorf("the last signed head is number %d over %d records; number %d over %d does not follow it: %w", last.Number, last.Size, h.Number, h.Size, store.ErrConflict)
 	}
 	want, there := number(h.Size-last.Size), int64(0)
-	const unsealed = "SELECT position FROM audit_journal WHERE leaf IS NULL ORDER BY position"
-	err = t.run.query(row("SELECT count(*) FROM ("+unsealed+" LIMIT $1) x", []any{want}, func(found pgx.Row) error { return found.Scan(&there) }))
-	if err != nil {
+	const unsealed = "SELECT count(*) FROM (SELECT FROM audit_journal WHERE leaf IS NULL ORDER BY position LIMIT $1) x"
+	if err := t.run.query(row(unsealed, []any{want}, func(found pgx.Row) error { return found.Scan(&there) })); err != nil {
 		return err
 	}
 	if there < want {
 		return fmt.Errorf("store: head %d covers %d records, but there are fewer", h.Number, h.Size)
 	}
-	k := key{"audit_heads", "", number(h.Number)}
-	t.run.always(key{"audit_leaves", "", number(h.Number)}, "UPDATE audit_journal j SET leaf = x.leaf FROM"+
-		" (SELECT position, $1::bigint - 1 + row_number() OVER (ORDER BY position) AS leaf FROM ("+unsealed+" LIMIT $2) y) x WHERE j.position = x.position", number(last.Size), want)
-	t.run.always(k, "INSERT INTO audit_heads (number, size, note) VALUES ($1, $2, $3)", number(h.Number), number(h.Size), []byte(h.Note))
+	t.run.always(key{"audit_heads", "", number(h.Number)}, "SELECT append_head($1, $2, $3)", number(h.Number), number(h.Size), []byte(h.Note))
 	return nil
 }

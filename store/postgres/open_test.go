@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -82,7 +85,7 @@ func TestOpenWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.User = url.User(role)
-	tryOpen(t, u.String(), postgres.ErrAccess, role, "docs/postgres.md")
+	tryOpen(t, u.String(), postgres.ErrAccess, "GRANT USAGE ON SCHEMA countersign TO "+role+"; GRANT SELECT, INSERT, UPDATE, DELETE ON countersign.absences, ", "docs/postgres.md")
 }
 
 func TestVersions(t *testing.T) {
@@ -211,81 +214,216 @@ func TestCheckFindsFaults(t *testing.T) {
 	}
 }
 
-// The grants of docs/postgres.md are enough for the bot, and don't let it rewrite its history.
-func TestGrants(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../docs/postgres.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, block, _ := strings.Cut(string(page), "```sql\nCREATE ROLE")
-	block, _, found := strings.Cut("CREATE ROLE"+block, "```")
-	if !found {
-		t.Fatal("docs/postgres.md has no grants")
-	}
-	name := database(t, template)
-	role := strings.Replace(name, "test", "bot", 1)
-	if err := execIn(name, strings.ReplaceAll(block, "countersign_bot", role)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(execIn(name, "DROP OWNED BY "+role), admin("DROP ROLE "+role)); err != nil {
-			t.Error(err)
-		}
+// history is a store with a sealed chain q and the chain of the installation.
+func history(t *testing.T, s *postgres.Store) {
+	t.Helper()
+	payload := approvers.AuditPayload{Chain: "q", Seq: 1}
+	a := approvers.AuditRecord{Chain: "q", Kind: approvers.AuditProposed, PayloadHash: approvers.SumOf(payload.Bytes()).String()}.Link(approvers.AuditRecord{})
+	b := approvers.AuditRecord{Chain: approvers.InstallationChain, Kind: approvers.AuditPaused}.Link(approvers.AuditRecord{})
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		return errors.Join(tx.AppendAudit(a, &payload), tx.AppendAudit(b, nil), tx.PutHead(store.Head{Number: 1, Size: 2}), tx.AppendAudit(b.Link(b), nil))
 	})
-	u, err := url.Parse(at(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.User = url.User(role)
-	s, err := postgres.Open(t.Context(), u.String(), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+}
+
+// The server refuses the bot's role every change of the history and of the tables, and what the functions for the
+// exceptions refuse.
+func TestRoleCannotChangeHistory(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	s := open(t, asBot(name))
 	if err := s.Hold(t.Context()); err != nil {
 		t.Error(err)
 	}
-	a := approvers.AuditRecord{Chain: "q", Kind: approvers.AuditProposed}.Link(approvers.AuditRecord{})
-	for what, do := range map[string]func(store.Tx) error{
-		"records": func(tx store.Tx) error {
-			return errors.Join(tx.PutRequest(approvers.Request{ID: "q", Conversation: "c"}), tx.PutConversation(store.Conversation{ID: "c"}),
-				tx.PutOutboxMessage(store.OutboxMessage{ID: "s"}), tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "q"}), tx.PutGrant(approvers.Grant{ID: "g"}))
-		},
-		"history": func(tx store.Tx) error {
-			if err := tx.AppendAudit(a, nil); err != nil {
-				return err
-			}
-			return tx.PutHead(store.Head{Number: 1, Size: 1})
-		},
-	} {
-		if err := s.Update(t.Context(), do); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	for what, do := range map[string]func(store.Tx) error{
-		"erasing": func(tx store.Tx) error { _, err := tx.EraseConversation("c", 100); return err },
-		"pruning": func(tx store.Tx) error { _, err := tx.PruneChain("q"); return err },
-	} {
-		if err := s.Update(t.Context(), do); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if err := s.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
-	conn, err := pgx.Connect(t.Context(), u.String())
+	history(t, s)
+	conn, err := pgx.Connect(t.Context(), asBot(name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	for _, forbidden := range []string{
-		"UPDATE countersign.audit_records SET record = ''", "UPDATE countersign.audit_heads SET size = 0", "DELETE FROM countersign.audit_heads",
-		"DELETE FROM countersign.audit_journal", "UPDATE countersign.audit_journal SET seq = 7", "DROP TABLE countersign.requests", "DELETE FROM countersign.migrations",
-	} {
-		if _, err := conn.Exec(t.Context(), forbidden); err == nil || !strings.Contains(err.Error(), "42501") {
-			t.Errorf("%s: got error %v, want one that says that the right is missing", forbidden, err)
+	forbidden := []string{
+		"INSERT INTO audit_heads VALUES (2, 3, '')", "INSERT INTO audit_journal (leaf, chain, seq, sum) VALUES (2, 'q', 2, '')",
+		"INSERT INTO audit_journal (position, chain, seq, sum) OVERRIDING SYSTEM VALUE VALUES (-1, 'q', 2, '')", "DELETE FROM migrations", "UPDATE migrations SET version_id = 1",
+		"DROP TABLE requests", "DROP SCHEMA countersign CASCADE", "CREATE TABLE audit (id int)", "DROP FUNCTION prune_chain",
+		"CREATE OR REPLACE FUNCTION prune_chain(of_chain text) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", "ALTER FUNCTION prune_chain SECURITY INVOKER",
+	}
+	for _, table := range []string{"audit_records", "audit_payloads", "audit_journal", "audit_heads"} {
+		forbidden = append(forbidden, "UPDATE "+table+" SET "+map[string]string{"audit_payloads": "payload = ''", "audit_heads": "size = 9"}[table]+map[string]string{"audit_records": "sum = ''", "audit_journal": "leaf = 9"}[table],
+			"DELETE FROM "+table, "TRUNCATE "+table, "DROP TABLE "+table+" CASCADE", "ALTER TABLE "+table+" ADD COLUMN x int", "ALTER TABLE "+table+" RENAME TO old",
+			"CREATE TRIGGER x BEFORE INSERT ON "+table+" EXECUTE FUNCTION suppress_redundant_updates_trigger()", "CREATE RULE x AS ON INSERT TO "+table+" DO INSTEAD NOTHING")
+	}
+	for _, statement := range forbidden {
+		var refused *pgconn.PgError
+		if _, err := conn.Exec(t.Context(), "SET search_path = countersign; "+statement); !errors.As(err, &refused) || refused.Code != "42501" {
+			t.Errorf("%s: got error %v, want one that says that the right is missing", statement, err)
 		}
+	}
+	for statement, want := range map[string]string{
+		"SELECT prune_chain('installation')":  "never deleted",
+		"SELECT append_head(1, 3, '')":        "does not follow",
+		"SELECT append_head(3, 3, '')":        "does not follow",
+		"SELECT append_head(2, 2, '')":        "does not follow",
+		"SELECT append_head(2, 4, '')":        "there are fewer",
+		"SELECT append_head(null, null, '')":  "null",
+		"SELECT append_head(2, 9000000, 'x')": "there are fewer",
+	} {
+		if _, err := conn.Exec(t.Context(), "SET search_path = countersign; "+statement); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got error %v, want one that says %q", statement, err, want)
+		}
+	}
+	// Tables of the role itself do not come before those of the history.
+	if _, err := conn.Exec(t.Context(), "SET search_path = countersign; CREATE TEMPORARY TABLE audit_records (LIKE countersign.audit_records); SELECT prune_chain('q')"); err != nil {
+		t.Error(err)
+	}
+	err = s.View(t.Context(), func(r store.Reader) error {
+		if list, err := r.Audit("q"); err != nil || len(list) != 0 {
+			t.Errorf("the chain is not deleted: %v, %v", list, err)
+		}
+		head, err := r.LastHead()
+		if head.Size != 2 {
+			t.Errorf("the last head is %v", head)
+		}
+		return err
+	})
+	if err := errors.Join(err, s.Check(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+// A role with too few rights is told the statements that grant what is missing, and of rights beyond what is needed it
+// is told how to take them away.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	rights := func() postgres.Rights {
+		t.Helper()
+		r, err := postgres.ReadRights(t.Context(), asBot(name))
+		if err != nil && !errors.Is(err, postgres.ErrAccess) {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if s := open(t, asBot(name)); s.Rights().Excess() != "" {
+		t.Errorf("with the documented grants: %s", s.Rights().Excess())
+	}
+	for revoke, want := range map[string]string{
+		"USAGE ON SCHEMA countersign":                                 "GRANT USAGE ON SCHEMA countersign TO ROLE;",
+		"SELECT ON countersign.migrations":                            "GRANT SELECT ON countersign.migrations TO ROLE;",
+		"UPDATE, DELETE ON countersign.requests":                      "GRANT UPDATE, DELETE ON countersign.requests TO ROLE;",
+		"INSERT (seq) ON countersign.audit_journal":                   "GRANT INSERT (chain, seq, sum) ON countersign.audit_journal TO ROLE;",
+		"EXECUTE ON FUNCTION countersign.erase_payloads":              "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA countersign TO ROLE;",
+		"SELECT, INSERT, UPDATE, DELETE ON countersign.audit_records": "GRANT SELECT, INSERT ON countersign.audit_records TO ROLE;",
+	} {
+		want = strings.ReplaceAll(want, "ROLE", role)
+		if err := execIn(name, "REVOKE "+revoke+" FROM "+role); err != nil {
+			t.Fatal(err)
+		}
+		tryOpen(t, asBot(name), postgres.ErrAccess, "the role "+role+" lacks rights in the database "+name, "run: "+want, "docs/postgres.md")
+		if err := execIn(name, want); err != nil {
+			t.Fatal(err)
+		}
+		if err := rights().Missing(); err != nil {
+			t.Errorf("after %s: %v", want, err)
+		}
+	}
+	for grant, want := range map[string]string{
+		"DELETE, TRUNCATE, TRIGGER ON countersign.audit_records": "REVOKE DELETE, TRIGGER, TRUNCATE ON countersign.audit_records FROM ROLE;",
+		"UPDATE (leaf) ON countersign.audit_journal":             "REVOKE UPDATE ON countersign.audit_journal FROM ROLE;",
+		"INSERT ON countersign.audit_heads":                      "REVOKE INSERT ON countersign.audit_heads FROM ROLE;",
+		"INSERT, UPDATE ON countersign.migrations":               "REVOKE INSERT, UPDATE ON countersign.migrations FROM ROLE;",
+		"CREATE ON SCHEMA countersign":                           "REVOKE CREATE ON SCHEMA countersign FROM ROLE;",
+	} {
+		want = strings.ReplaceAll(want, "ROLE", role)
+		if err := execIn(name, "GRANT "+grant+" TO "+role); err != nil {
+			t.Fatal(err)
+		}
+		r := open(t, asBot(name)).Rights()
+		if !strings.Contains(r.Excess(), "the role "+role+" may do more than it needs in the database "+name) || !strings.HasSuffix(r.Remedy(), "run: "+want) {
+			t.Errorf("after GRANT %s: %s: %s; want %s", grant, r.Excess(), r.Remedy(), want)
+		}
+		if err := execIn(name, want); err != nil {
+			t.Fatal(err)
+		}
+		if r := rights(); r.Excess() != "" || r.Missing() != nil {
+			t.Errorf("after %s: %s, %v", want, r.Excess(), r.Missing())
+		}
+	}
+	// INSERT for all columns includes the columns that are allowed, so taking it away leaves too little.
+	if err := execIn(name, "GRANT INSERT ON countersign.audit_journal TO "+role); err != nil {
+		t.Fatal(err)
+	}
+	if r := rights(); !strings.HasSuffix(r.Remedy(), "run: REVOKE INSERT ON countersign.audit_journal FROM "+role+"; GRANT INSERT (chain, seq, sum) ON countersign.audit_journal TO "+role+";") {
+		t.Errorf("after GRANT INSERT: %s", r.Remedy())
+	}
+	if err := execIn(name, "REVOKE INSERT ON countersign.audit_journal FROM "+role); err != nil {
+		t.Fatal(err)
+	}
+	if r := rights(); r.Missing() == nil {
+		t.Error("INSERT is missing, and that is not reported")
+	}
+	if r := open(t, at(name)).Rights(); !strings.Contains(r.Excess(), "is a superuser") || !strings.Contains(r.Remedy(), "a role of its own") {
+		t.Errorf("the administrator: %s: %s", r.Excess(), r.Remedy())
+	}
+	if err := execIn(name, "ALTER TABLE countersign.audit_heads OWNER TO "+role); err != nil {
+		t.Fatal(err)
+	}
+	if r := rights(); !strings.Contains(r.Excess(), "owns the tables") {
+		t.Errorf("the owner: %s", r.Excess())
+	}
+	// Only the owner changes the tables.
+	if err := execIn(name, "DELETE FROM countersign.migrations WHERE version_id = (SELECT max(version_id) FROM countersign.migrations)"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := postgres.Migrate(t.Context(), asBot(name), false); !errors.Is(err, postgres.ErrAccess) || !strings.Contains(err.Error(), "store migrate as their owner") {
+		t.Errorf("migrating as the bot's role: got error %v", err)
+	}
+}
+
+// A role with the rights that earlier versions documented keeps working after the upgrade, and can't change the history
+// any more.
+func TestUpgradeOfRole(t *testing.T) {
+	t.Parallel()
+	name := database(t, "template0")
+	config, err := pgx.ParseConfig(at(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.RuntimeParams["search_path"] = "countersign"
+	db := stdlib.OpenDB(*config)
+	defer db.Close()
+	old, err := goose.NewProvider(goose.DialectPostgres, db, os.DirFS("migrations"), goose.WithTableName("migrations"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := execIn(name, "CREATE SCHEMA countersign"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.UpTo(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	err = execIn(name, strings.ReplaceAll(`SET search_path = countersign;
+GRANT USAGE ON SCHEMA countersign TO ROLE;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA countersign TO ROLE;
+REVOKE INSERT, UPDATE, DELETE ON migrations FROM ROLE;
+REVOKE UPDATE ON audit_records, audit_heads FROM ROLE;
+REVOKE DELETE ON audit_journal, audit_heads FROM ROLE;
+REVOKE UPDATE ON audit_journal FROM ROLE;
+GRANT UPDATE (leaf) ON audit_journal TO ROLE;`, "ROLE", role))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := postgres.Migrate(t.Context(), at(name), false); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, asBot(name))
+	if excess := s.Rights().Excess(); excess != "" {
+		t.Errorf("%s: %s", excess, s.Rights().Remedy())
+	}
+	history(t, s)
+	if err := s.Update(t.Context(), func(tx store.Tx) error { _, err := tx.PruneChain("q"); return err }); err != nil {
+		t.Error(err)
 	}
 }
 

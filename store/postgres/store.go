@@ -19,6 +19,7 @@ import (
 // Store is an open database. It is safe for concurrent use.
 type Store struct {
 	config  *config
+	rights  Rights // of its role
 	pool    *pgxpool.Pool
 	gate    sync.RWMutex // locked for writing by a transaction that was retried too often, so that no other one of this process conflicts with it
 	mu      sync.Mutex   // guards the fields up to failure, and calls of running.Add
