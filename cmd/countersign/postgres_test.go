@@ -2,6 +2,8 @@ package main
 
 import (
 	"maps"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -32,12 +34,33 @@ func TestPostgres(t *testing.T) {
 			ts.Fatalf("the database can't %s", args[0])
 		}
 	}
+	// sql DATABASE STATEMENTS
+	commands["sql"] = func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(server.SQL(args[0], args[1])) }
+	grants := documentedGrants(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/postgres", Cmds: commands, RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("DATABASE", server.TCP("postgres"))
 			env.Setenv("SOCKET", server.URL("postgres"))
+			env.Setenv("TWO", server.URL("two"))
+			env.Setenv("GRANTS", grants)
 			return nil
 		},
 	})
+}
+
+// documentedGrants returns the statements of docs/postgres.md that give the bot's role its rights.
+func documentedGrants(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(page), "`grants.sql` has:")
+	_, block, _ := strings.Cut(after, "```sql\n")
+	block, _, found := strings.Cut(block, "```")
+	if !found {
+		t.Fatal("docs/postgres.md has no grants")
+	}
+	return block
 }
