@@ -19,6 +19,7 @@ import (
 	"countersign/approvers"
 	"countersign/store"
 	"countersign/store/postgres"
+	"countersign/store/record"
 )
 
 // tryOpen opens a database that can't be opened. The error has all words, and never the password.
@@ -169,6 +170,20 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// A commit is durable when it is answered, even if the server's default is not to wait for that.
+func TestCommitsAreDurable(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	for set, want := range map[string]string{"off": "on", "local": "local", "remote_apply": "remote_apply"} {
+		if err := admin("ALTER DATABASE " + name + " SET synchronous_commit = " + set); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := open(t, asBot(name)).Shown(t.Context(), "synchronous_commit"); err != nil || got != want {
+			t.Errorf("the database has synchronous_commit = %s: a transaction has %s (%v), want %s", set, got, err, want)
+		}
+	}
+}
+
 // The check compares columns with records, and the history with itself.
 func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
@@ -193,7 +208,7 @@ func TestCheckFindsFaults(t *testing.T) {
 		{"UPDATE requests SET version = 7", "UPDATE requests SET version = 1", "version"},
 		{"DELETE FROM request_people", "INSERT INTO request_people VALUES ('T/U', '0001-01-01 00:00:00Z', 'q')", "is missing"},
 		{"INSERT INTO request_people VALUES ('T/V', '0001-01-01 00:00:00Z', 'q')", "DELETE FROM request_people WHERE person = 'T/V'", "not in the request"},
-		{"UPDATE messages SET seq = 2", "UPDATE messages SET seq = 1", "holds the record"},
+		{"UPDATE messages SET seq = 2", "UPDATE messages SET seq = 1", "checksum"},
 		{"UPDATE audit_records SET sum = substr(sum, 2) || '\\x00' WHERE seq = 2", "", "audit"},
 	} {
 		if err := execIn(name, "SET search_path = countersign; "+damage.do); err != nil {
@@ -211,6 +226,136 @@ func TestCheckFindsFaults(t *testing.T) {
 		if err := s.Check(t.Context()); err != nil {
 			t.Errorf("after %s: %v", damage.undo, err)
 		}
+	}
+}
+
+// A record that was changed by anything but the bot is never read as valid. Everything else stays readable, and the
+// record can be written again after it was set aside.
+func TestDamagedRecords(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	s := open(t, asBot(name))
+	var told []store.Damage
+	s.OnDamage(func(x store.Damage) { told = append(told, x) })
+	history(t, s)
+	begun := time.Now()
+	file := store.File{Execution: "e", Index: 0}.Of([]byte("data"))
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		var all error
+		for _, id := range []string{"a", "b", "c"} {
+			q := approvers.Request{ID: id, State: approvers.Pending, Conversation: "c", Tool: "issue_refund", CreatedAt: begun}
+			q.Facts.Requesters = []approvers.PersonID{"T/U"}
+			all = errors.Join(all, tx.PutRequest(q), tx.PutCall(store.Call{ID: id, Turn: "t"}), tx.PutOutboxMessage(store.OutboxMessage{ID: id, Ref: "r"}))
+		}
+		return errors.Join(all, tx.PutMessage(store.Message{Conversation: "c", Seq: 1}), tx.PutMessage(store.Message{Conversation: "c", Seq: 2}),
+			tx.PutRendering(store.Rendering{OutboxMessage: "a", Post: 1}), tx.PutFile(file, []byte("data")), tx.PutSetting(store.Setting{Key: store.SettingPause}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Check(t.Context()), s.Inspect(t.Context())); err != nil || len(told) > 0 {
+		t.Fatalf("%v, %v", err, told)
+	}
+	for _, statement := range []string{
+		"UPDATE requests SET record = replace(record::text, 'issue_refund', 'send_email')::json WHERE id = 'a'",
+		"UPDATE requests SET record = (SELECT record FROM requests WHERE id = 'c'), checksum = (SELECT checksum FROM requests WHERE id = 'c') WHERE id = 'b'",
+		"UPDATE calls SET checksum = '' WHERE id = 'b'",
+		"UPDATE outbox_messages SET record = record::jsonb::json WHERE id = 'b'",
+		"UPDATE messages SET seq = 3 WHERE seq = 1",
+		"UPDATE renderings SET record = '{}'",
+		"UPDATE files SET data = 'other'",
+		"UPDATE settings SET record = '{\"value\": 1}'",
+		"UPDATE audit_records SET record = replace(encode(record, 'escape'), 'proposed', 'approved')::bytea WHERE chain = 'q'",
+		"UPDATE audit_payloads SET payload = 'other'",
+	} {
+		if err := execIn(name, "SET search_path = countersign; "+statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	torn := func(what string, err error, bucket, id string) {
+		t.Helper()
+		var row *store.DamagedError
+		if !errors.As(err, &row) || row.Bucket != bucket || !strings.HasPrefix(row.Key, id) {
+			t.Errorf("%s: got error %v, want that %s %s is damaged", what, err, bucket, id)
+		}
+	}
+	// All in one transaction: damage does not end it.
+	err = s.Update(t.Context(), func(tx store.Tx) error {
+		_, err := tx.Request("a")
+		torn("a changed record", err, "requests", "a")
+		_, err = tx.Request("b")
+		torn("a moved record", err, "requests", "b")
+		torn("a write", tx.PutRequest(approvers.Request{ID: "a", Version: 1}), "requests", "a")
+		if q, err := tx.Request("c"); err != nil || q.ID != "c" {
+			t.Errorf("an undamaged record: %v, %v", q.ID, err)
+		}
+		for limit := 1; limit < 4; limit++ {
+			list, err := tx.OpenRequests(store.RequestCursor{}, limit)
+			of, err2 := tx.RequestsOf("T/U", store.RequestCursor{}, limit)
+			if err := errors.Join(err, err2); err != nil || len(list) != 1 || list[0].ID != "c" || len(of) != 1 || of[0].ID != "c" {
+				t.Errorf("the list of up to %d requests: %v, %v, %v", limit, list, of, err)
+			}
+		}
+		_, err = tx.Calls("t")
+		torn("a list that must be complete", err, "calls", "b")
+		if list, err := tx.OutboxMessagesOf("r"); err != nil || len(list) != 2 {
+			t.Errorf("a list of independent records: %v, %v", list, err)
+		}
+		_, err = tx.Messages("c", 0)
+		torn("a message", err, "messages", "c 3")
+		_, err = tx.Rendering("a", 1)
+		torn("a rendering", err, "renderings", "a 1")
+		_, err = tx.FileData("e", 0)
+		torn("a file", err, "files", "e 0")
+		_, err = tx.Setting(store.SettingPause)
+		torn("a setting", err, "settings", "")
+		_, err = tx.AuditPayload("q", 1)
+		torn("a payload", err, "audit_payloads", "q 1")
+		list, err := tx.Audit("q")
+		torn("a record of the history", err, "audit", "q 1")
+		head, err := tx.AuditHead("q")
+		if err != nil || len(list) != 0 || head.Seq != 1 {
+			t.Errorf("the damaged chain: %v, head %v, %v", list, head, err)
+		}
+		a := approvers.AuditRecord{Chain: "q", Kind: approvers.AuditDamaged}.Link(head)
+		return tx.AppendAudit(a, nil) // it goes on
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	// After it was set aside, the record can be written again.
+	err = s.Update(t.Context(), func(tx store.Tx) error {
+		of, done, err := tx.(store.SetAside).SetAside("requests", "a")
+		if !done || err != nil || len(of) != 1 || of[0] != "c" {
+			t.Errorf("set aside: %v, %v, %v", of, done, err)
+		}
+		if _, done, err := tx.(store.SetAside).SetAside("requests", "c"); done || err != nil {
+			t.Errorf("an undamaged record was set aside: %v, %v", done, err)
+		}
+		return tx.PutRequest(approvers.Request{ID: "a", State: approvers.Voided})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	found := len(told)
+	if err := s.Inspect(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(s.Damage()) != 9 || found < 9 {
+		t.Errorf("damage: %v", s.Damage())
+	}
+	for _, x := range s.Damage() {
+		name := x.Key
+		if x.Seq > 0 && x.ID == "q" {
+			name = "chain q: record 1 was changed"
+		}
+		if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("the check does not name %v: %v", x, err)
+		}
+	}
+	other := open(t, asBot(name)) // finds all of it by itself
+	if err := other.Inspect(t.Context()); err != nil || len(other.Damage()) != 9 {
+		t.Errorf("an inspection finds %v, %v", other.Damage(), err)
 	}
 }
 
@@ -414,10 +559,28 @@ GRANT UPDATE (leaf) ON audit_journal TO ROLE;`, "ROLE", role))
 	if err != nil {
 		t.Fatal(err)
 	}
+	for table, columns := range map[string]string{"settings": "id, version", "messages": "conversation, seq"} {
+		js, err := record.Append(nil, &store.Setting{Key: "ä", Version: 1})
+		if table == "messages" {
+			js, err = record.Append(nil, &store.Message{Conversation: "ä", Seq: 1, Text: "\U0001f980"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), "INSERT INTO "+table+" ("+columns+", record) VALUES ('ä', 1, $1)", string(js)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if _, err := postgres.Migrate(t.Context(), at(name), false); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, asBot(name))
+	if err := s.Inspect(t.Context()); err != nil || len(s.Damage()) > 0 {
+		t.Errorf("after the upgrade: %v, %v", s.Damage(), err)
+	}
+	if err := s.View(t.Context(), func(r store.Reader) error { _, err := r.Setting("ä"); return err }); err != nil {
+		t.Error(err)
+	}
 	if excess := s.Rights().Excess(); excess != "" {
 		t.Errorf("%s: %s", excess, s.Rights().Remedy())
 	}
