@@ -15,34 +15,38 @@ import (
 // and the errors when something is wrong.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	bin := pgserver.Find(t)
+	server := func(ts *testscript.TestScript) *pgserver.Server { return ts.Value("server").(*pgserver.Server) }
 	commands := maps.Clone(scriptCommands)
 	// database stop|kill|start
 	commands["database"] = func(ts *testscript.TestScript, _ bool, args []string) {
 		switch args[0] {
 		case "stop":
-			server.Stop()
+			server(ts).Stop()
 		case "kill":
-			server.Kill()
+			server(ts).Kill()
 		case "start":
-			ts.Check(server.Run())
+			ts.Check(server(ts).Run())
 		default:
 			ts.Fatalf("the database can't %s", args[0])
 		}
 	}
 	// sql DATABASE STATEMENTS
-	commands["sql"] = func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(server.SQL(args[0], args[1])) }
+	commands["sql"] = func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(server(ts).SQL(args[0], args[1])) }
 	grants := documentedGrants(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/postgres", Cmds: commands, RequireExplicitExec: true,
-		Setup: func(env *testscript.Env) error {
+		Setup: func(env *testscript.Env) error { // each script has a server of its own
+			server, err := pgserver.Start(bin, "fsync=off")
+			if err != nil {
+				return err
+			}
+			env.Defer(server.Remove)
+			env.Values["server"] = server
 			env.Setenv("DATABASE", server.TCP("postgres"))
 			env.Setenv("SOCKET", server.URL("postgres"))
 			env.Setenv("TWO", server.URL("two"))
+			env.Setenv("DAMAGED", server.URL("damaged"))
 			env.Setenv("GRANTS", grants)
 			return nil
 		},
