@@ -59,7 +59,7 @@ func (r *run) note(err error) *store.DamagedError {
 // unlessDamaged notes damage, and returns any other error.
 func (r *run) unlessDamaged(err error) error {
 	if r.note(err) != nil {
-		return nil
+		return nil //nolint:nilerr // it is noted
 	}
 	return err
 }

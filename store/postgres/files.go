@@ -30,7 +30,7 @@ func (t reader) FileData(execution string, index int) (data []byte, err error) {
 	}
 	if wrong := list[0].Holds(data); wrong != nil {
 		damaged := &store.DamagedError{Damage: store.Damage{Bucket: fileTable.in, Key: fmt.Sprintf("%s %d", execution, index), Why: wrong.Error()}}
-		t.run.note(damaged)
+		_ = t.run.note(damaged)
 		return nil, damaged
 	}
 	return data, nil
