@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 )
 
 // Damage is a row, or a part of the file, that does not match what was written.
@@ -40,6 +42,59 @@ type Inspected interface {
 	// OnDamage registers a function that is called with all damage, found earlier or later. fn must not use the
 	// store.
 	OnDamage(fn func(Damage))
+}
+
+// mostDamages limits how many damaged rows are remembered. A store with more should be replaced.
+const mostDamages = 1000
+
+// Damages is what a backend knows of its damage: it remembers each damage once, and calls functions for each. The zero
+// value is ready for use.
+type Damages struct {
+	mu    sync.Mutex
+	known []Damage
+	tell  []func(Damage)
+}
+
+// Found records damage.
+func (d *Damages) Found(x Damage) {
+	d.mu.Lock()
+	if len(d.known) == mostDamages || slices.ContainsFunc(d.known, func(k Damage) bool {
+		return k.Bucket == x.Bucket && k.Key == x.Key && (k.Key != "" || k.Why == x.Why)
+	}) {
+		d.mu.Unlock()
+		return
+	}
+	d.known = append(d.known, x)
+	tell := slices.Clone(d.tell)
+	d.mu.Unlock()
+	for _, fn := range tell {
+		fn(x)
+	}
+}
+
+// Over forgets the damage of a row once it is resolved.
+func (d *Damages) Over(bucket, key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known = slices.DeleteFunc(d.known, func(k Damage) bool { return k.Bucket == bucket && k.Key == key })
+}
+
+// Damage lists known, unresolved damage.
+func (d *Damages) Damage() []Damage {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.known)
+}
+
+// OnDamage registers a function that is called with all damage, found earlier or later.
+func (d *Damages) OnDamage(fn func(Damage)) {
+	d.mu.Lock()
+	known := slices.Clone(d.known)
+	d.tell = append(d.tell, fn)
+	d.mu.Unlock()
+	for _, x := range known {
+		fn(x)
+	}
 }
 
 // DamageOf lists what is damaged in a store, and what was repaired since it was opened. Both are empty if the backend

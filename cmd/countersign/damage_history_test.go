@@ -106,6 +106,12 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 				t.Errorf("audit verify: %v\n%s", err, out.String())
 			}
 
+			out.Reset()
+			err = storeCheckTask.run(t.Context(), taskEnv{store: db, out: &out}, none{})
+			if cli.Code(err) != cli.ExitNo || strings.Count(out.String(), "audit, row ") != len(damaged) || !strings.Contains(out.String(), "repaired: file") {
+				t.Errorf("store check: %v\n%s", err, out.String())
+			}
+
 			var want []string
 			for _, chain := range []string{"req_A", "req_B", "req_C"} {
 				for n := 1; n <= 3; n++ {

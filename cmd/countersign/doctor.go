@@ -33,7 +33,7 @@ Exit codes: 0 nothing is missing · 1 something is missing or wrong · 2 the env
 Slack or the model refuses a token · 3 Slack, the model or the store can't be reached.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, AskBot: askRefusals}
+			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, AskBot: askRefusals}
 			if !asJSON {
 				d.Out = cmd.OutOrStdout()
 			}

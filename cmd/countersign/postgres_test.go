@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,11 @@ func TestPostgres(t *testing.T) {
 	bin := pgserver.Find(t)
 	commands := maps.Clone(scriptCommands)
 	commands["database"] = databaseCommand
+	// sql DATABASE STATEMENTS
+	commands["sql"] = func(ts *testscript.TestScript, _ bool, args []string) {
+		ts.Check(ts.Value(databaseCommandKey{}).(*scriptDatabase).server.SQL(args[0], args[1]))
+	}
+	grants := documentedGrants(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/postgres", Cmds: commands, RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
@@ -31,6 +37,9 @@ func TestPostgres(t *testing.T) {
 			env.Values[databaseCommandKey{}] = &scriptDatabase{server: server}
 			env.Setenv("DATABASE", server.TCP("postgres"))
 			env.Setenv("SOCKET", server.URL("postgres"))
+			env.Setenv("TWO", server.URL("two"))
+			env.Setenv("DAMAGED", server.URL("damaged"))
+			env.Setenv("GRANTS", grants)
 			return nil
 		},
 	})
@@ -111,4 +120,20 @@ func databaseCommand(ts *testscript.TestScript, _ bool, args []string) {
 	default:
 		ts.Fatalf("the database can't %s", args[0])
 	}
+}
+
+// documentedGrants returns the statements of docs/postgres.md that give the bot's role its rights.
+func documentedGrants(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(page), "`grants.sql` has:")
+	_, block, _ := strings.Cut(after, "```sql\n")
+	block, _, found := strings.Cut(block, "```")
+	if !found {
+		t.Fatal("docs/postgres.md has no grants")
+	}
+	return block
 }

@@ -84,7 +84,14 @@ func serve(cmd *cobra.Command) error {
 // openToServe opens the store of serve, which makes one if there is none.
 func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (openedStore, error) {
 	if env.Store.Backend == config.Postgres {
-		return opened(openDatabase(ctx, env.Store, postgres.Options{Create: true, Migrate: env.Store.Migrate}, true))
+		db, err := openDatabase(ctx, env.Store, postgres.Options{Create: true, Migrate: env.Store.Migrate}, true)
+		if err != nil {
+			return nil, err
+		}
+		if excess := db.Rights().Excess(); excess != "" {
+			log.Warn("the database's role may do more than the bot needs", "what", excess, "do", db.Rights().Remedy())
+		}
+		return db, nil
 	}
 	if err := audit.MayCreate(env.Store.Path, env.Audit.Heads); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,13 +29,67 @@ func storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
 		Short: "The file or the database that holds everything",
-		Long:  `Works on the store that COUNTERSIGN_STORE names, while no bot runs. docs/operate.md tells when to do what.`,
+		Long:  `Works on the store that COUNTERSIGN_STORE names. docs/operate.md tells when to do what.`,
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(storeCompactCommand(), storeCopyCommand(), storeMigrateCommand())
+	cmd.AddCommand(storeCheckCommand(), storeCompactCommand(), storeCopyCommand(), storeMigrateCommand())
 	return cmd
 }
+
+func storeCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Reads the whole store, and lists what is damaged",
+		Long: `Reads everything in the store, and lists each damaged row. Everything that needs such a row fails, and everything else continues. While the bot runs, the bot
+reads it, at a pace that does not slow it down. Without a bot, the command also compares the rows with each other.
+
+Exit codes: 0 nothing is damaged · 1 something is damaged.`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return storeCheckTask.do(cmd.Context(), none{}, nil, cmd.OutOrStdout())
+		},
+	}
+}
+
+// storeCheckTask lists what is damaged in the store.
+var storeCheckTask = task[none]{"store check", true, func(ctx context.Context, w taskEnv, _ none) error {
+	if in, ok := w.store.(store.Inspected); ok {
+		if err := in.Inspect(ctx); err != nil {
+			return err
+		}
+	}
+	var check error
+	if w.rests {
+		check = w.store.Check(ctx)
+	}
+	if ctx.Err() != nil || store.Refused(check) {
+		return cmp.Or(ctx.Err(), check)
+	}
+	var lines []string
+	damaged, mended := store.DamageOf(w.store)
+	for _, x := range damaged {
+		lines = append(lines, visible.Line(x.String()))
+	}
+	if check != nil {
+		for line := range strings.SplitSeq(strings.TrimPrefix(check.Error(), "store: the check found faults: "), "\n") {
+			if line = visible.Line(line); !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	for _, x := range mended {
+		fmt.Fprintf(w.out, "repaired: %s\n", visible.Line(x.String()))
+	}
+	for _, line := range lines {
+		fmt.Fprintln(w.out, line)
+	}
+	if len(lines) > 0 {
+		return cli.AnswerNo("the store has %s: docs/operate.md says what to do", cli.Count(len(lines), "fault"))
+	}
+	fmt.Fprintln(w.out, "nothing is damaged")
+	return nil
+}}
 
 func storeCompactCommand() *cobra.Command {
 	return &cobra.Command{

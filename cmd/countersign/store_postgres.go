@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,15 @@ func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, sh
 	return db, nil
 }
 
+// excessRights says what the role of the database's address may do beyond what the bot needs, and how to take it away.
+func excessRights(ctx context.Context, env config.Env) (what, do string, err error) {
+	r, err := postgres.ReadRights(ctx, env.Store.URL.Reveal())
+	if err := cmp.Or(err, r.Missing()); err != nil {
+		return "", "", databaseError(err)
+	}
+	return r.Excess(), r.Remedy(), nil
+}
+
 // databaseError adds exit codes to the errors of opening a database.
 func databaseError(err error) error {
 	for _, configured := range []error{
@@ -84,7 +94,7 @@ func storeMigrateCommand() *cobra.Command {
 		Use:   "migrate",
 		Short: "Makes or updates the tables in a PostgreSQL database",
 		Long: `Makes the tables that this version of the program needs in an empty database, or updates older tables. Each step is a transaction; a step that fails changes nothing.
-serve does this itself in an empty database, and with COUNTERSIGN_MIGRATE=auto in every database. docs/postgres.md lists the rights that it needs.`,
+serve does this itself in an empty database, and with COUNTERSIGN_MIGRATE=auto in every database. It needs the role that owns the tables: docs/postgres.md.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			env, err := config.ReadEnv(config.Offline)

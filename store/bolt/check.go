@@ -24,10 +24,11 @@ func (s *Store) Check(ctx context.Context) error {
 	}
 	return s.View(ctx, func(r store.Reader) error {
 		c := &checker{ctx: ctx, rows: r.(*reader).rows}
-		c.rows.damage = &damages{tell: []func(store.Damage){func(x store.Damage) {
-			s.damage.found(x)
+		c.rows.damage = &damages{}
+		c.rows.damage.OnDamage(func(x store.Damage) {
+			s.damage.Found(x)
 			c.fault("%v", x)
-		}}}
+		})
 		checkTable(c, conversationTable)
 		checkTable(c, turnTable)
 		checkTable(c, callTable)

@@ -462,12 +462,12 @@ func (s *Store) Inspect(ctx context.Context) error {
 	}
 	x.row = func(in bucket, k, _ []byte, state rowState) {
 		if state != rowSound {
-			s.damage.found(damagedRow(in, k, whyChecksum).Damage)
+			s.damage.Found(damagedRow(in, k, whyChecksum).Damage)
 		}
 	}
 	err = Guard(x.all)
 	for _, f := range x.faults {
-		s.damage.found(store.Damage{Bucket: f.bucket(), Why: f.why + ". Start the program again: it mends what can be mended"})
+		s.damage.Found(store.Damage{Bucket: f.bucket(), Why: f.why + ". Start the program again: it mends what can be mended"})
 	}
 	if errors.Is(err, store.ErrDamaged) {
 		s.damage.failed(err)

@@ -113,7 +113,7 @@ func Open(path string, opts Options) (*Store, error) {
 	}
 	s := newStore(db, file, id, opts.Rehearse)
 	for _, x := range found.damage {
-		s.damage.found(x)
+		s.damage.Found(x)
 	}
 	return s, nil
 }

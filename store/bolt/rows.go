@@ -133,7 +133,7 @@ func (r *rows) value(in bucket, k, stored []byte) ([]byte, *store.DamagedError) 
 // note records a damaged row.
 func (r *rows) note(damaged *store.DamagedError) {
 	if r.damage != nil {
-		r.damage.found(damaged.Damage)
+		r.damage.Found(damaged.Damage)
 	}
 }
 

@@ -13,19 +13,29 @@ import (
 	"countersign/store"
 )
 
-const selectRecords = "SELECT sum, record FROM audit_records WHERE chain = $1 "
+const selectRecords = "SELECT chain, seq, sum, record FROM audit_records WHERE chain = $1 "
 
-// scanRecord reads a record with its stored hash. It does not check the hash against the bytes; verification does.
-func scanRecord(found pgx.Row) (a approvers.AuditRecord, err error) {
+// scanRecord reads a record and its place. The error of a record that does not match its hash or its place is a
+// *store.DamagedError. Whether it follows the record before it is for verification.
+func scanRecord(found pgx.Row) (chain string, seq int64, a approvers.AuditRecord, err error) {
 	var sum, bytes []byte
-	if err := found.Scan(&sum, &bytes); err != nil {
-		return a, err
+	if err := found.Scan(&chain, &seq, &sum, &bytes); err != nil {
+		return chain, seq, a, err
 	}
-	if a, err = approvers.ParseAuditRecord(bytes); err != nil {
-		return a, fmt.Errorf("%w: %w", store.ErrDamaged, err)
+	x := store.Damage{Bucket: "audit", Key: fmt.Sprintf("%s %d", readText(chain), seq), ID: readText(chain), Seq: uint64(seq), Why: "it does not match its hash"}
+	a, err = approvers.ParseAuditRecord(bytes)
+	switch {
+	case approvers.SumOf(bytes) != sumOf(sum):
+		return chain, seq, a, &store.DamagedError{Damage: x}
+	case err != nil:
+		x.Why = "it can't be decoded: " + err.Error()
+		return chain, seq, a, &store.DamagedError{Damage: x}
+	case a.Chain != x.ID || a.Seq != x.Seq:
+		x.Why = fmt.Sprintf("it holds record %d of chain %s", a.Seq, a.Chain)
+		return chain, seq, a, &store.DamagedError{Damage: x}
 	}
 	a.Hash = sumOf(sum).String()
-	return a, nil
+	return chain, seq, a, nil
 }
 
 // sumOf reads a hash. A value of the wrong length becomes the zero hash, which matches no record.
@@ -42,7 +52,14 @@ func (t reader) Audit(chain string) ([]approvers.AuditRecord, error) {
 			return nil, err
 		}
 	}
-	return slices.Clone(t.run.lists.chains[chain]), t.run.failure
+	list, torn := slices.Clone(t.run.lists.chains[chain]), t.run.lists.torn[chain]
+	switch {
+	case t.run.failure != nil:
+		return nil, t.run.failure
+	case len(torn) == 1:
+		return list, torn[0]
+	}
+	return list, errors.Join(torn...)
 }
 
 func (t reader) AuditHead(chain string) (approvers.AuditRecord, error) {
@@ -59,22 +76,49 @@ func chainKey(chain string) key { return key{table: "audit_records", id: chain} 
 func (t reader) lookUpHead(chain string) queryable {
 	t.run.known[chainKey(chain)] = known{value: approvers.AuditRecord{}}
 	return row(selectRecords+"ORDER BY seq DESC LIMIT 1", []any{text(chain)}, func(found pgx.Row) error {
-		a, err := scanRecord(found)
-		if err == nil {
-			t.run.known[chainKey(chain)] = known{value: a}
+		_, _, a, err := scanRecord(found)
+		if damaged := t.run.note(err); damaged != nil {
+			t.run.known[chainKey(chain)] = known{damaged: damaged}
+			return nil //nolint:nilerr // it is an error for those who need the record
 		}
+		t.run.known[chainKey(chain)] = known{value: a}
 		return err
 	})
 }
 
 // head returns a chain's last record; zero if the chain does not exist.
-func (t reader) head(chain string) (approvers.AuditRecord, error) {
+func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	if _, ok := t.run.known[chainKey(chain)]; !ok {
 		if err := t.run.query(t.lookUpHead(chain)); err != nil {
-			return approvers.AuditRecord{}, err
+			return head, err
 		}
 	}
-	return t.run.known[chainKey(chain)].value.(approvers.AuditRecord), t.run.failure
+	k := t.run.known[chainKey(chain)]
+	if k.damaged != nil {
+		if head, err = t.headOfJournal(k.damaged); err != nil {
+			return head, err
+		}
+		k = known{value: head}
+		t.run.known[chainKey(chain)] = k
+	}
+	return k.value.(approvers.AuditRecord), t.run.failure
+}
+
+// headOfJournal returns the place and the hash of a damaged last record as the journal has them, so that the chain can
+// go on. All else of it stays zero.
+func (t reader) headOfJournal(damaged *store.DamagedError) (head approvers.AuditRecord, err error) {
+	var seq int64
+	var sum []byte
+	err = t.run.query(row("SELECT seq, sum FROM audit_journal WHERE chain = $1 ORDER BY position DESC LIMIT 1", []any{text(damaged.ID)}, func(found pgx.Row) error {
+		return found.Scan(&seq, &sum)
+	}))
+	if err != nil {
+		return head, err
+	}
+	if uint64(seq) != damaged.Seq || len(sum) != len(approvers.Sum{}) {
+		return head, damaged
+	}
+	return approvers.AuditRecord{Chain: damaged.ID, Seq: damaged.Seq, Hash: sumOf(sum).String()}, nil
 }
 
 func (t reader) AuditChains(after string, limit int) (chains []string, err error) {
@@ -98,18 +142,29 @@ SELECT chain FROM chains WHERE chain IS NOT NULL LIMIT $2`, []any{text(after), l
 }
 
 func (t reader) AuditPayload(chain string, seq uint64) (p approvers.AuditPayload, err error) {
-	var body []byte
-	err = t.run.query(row("SELECT payload FROM audit_payloads WHERE chain = $1 AND seq = $2", []any{text(chain), number(seq)}, func(found pgx.Row) error {
-		return found.Scan(&body)
-	}))
+	var body, record []byte
+	err = t.run.query(row("SELECT p.payload, r.record FROM audit_payloads p LEFT JOIN audit_records r USING (chain, seq) WHERE p.chain = $1 AND p.seq = $2",
+		[]any{text(chain), number(seq)}, func(found pgx.Row) error { return found.Scan(&body, &record) }))
 	switch {
 	case err != nil:
 		return p, err
 	case body == nil:
 		return p, fmt.Errorf("payload of audit record %d of chain %q: %w", seq, chain, store.ErrNotFound)
 	}
+	p, err = payloadOf(chain, seq, body, record)
+	_ = t.run.note(err)
+	return p, err
+}
+
+// payloadOf reads a payload. The error of one that does not match its record is a *store.DamagedError.
+func payloadOf(chain string, seq uint64, body, record []byte) (p approvers.AuditPayload, err error) {
+	x := store.Damage{Bucket: "audit_payloads", Key: fmt.Sprintf("%s %d", chain, seq), ID: chain, Seq: seq, Why: "it does not match the hash in its record"}
+	if a, err := approvers.ParseAuditRecord(record); err != nil || !approvers.SumOf(body).Is(a.PayloadHash) {
+		return p, &store.DamagedError{Damage: x}
+	}
 	if p, err = approvers.ParseAuditPayload(chain, seq, body); err != nil {
-		return p, fmt.Errorf("%w: payload of audit record %d of chain %q: %w", store.ErrDamaged, seq, chain, err)
+		x.Why = "it can't be decoded: " + err.Error()
+		return p, &store.DamagedError{Damage: x}
 	}
 	return p, nil
 }
@@ -152,23 +207,19 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 		t.run.lists.chains[a.Chain] = append(list, a)
 	}
 	if payload != nil {
-		t.run.always(key{"audit_payloads", a.Chain, seq}, "INSERT INTO audit_payloads (chain, seq, payload) VALUES ($1, $2, $3) ON CONFLICT (chain, seq) DO UPDATE SET payload = excluded.payload",
+		t.run.always(key{"audit_payloads", a.Chain, seq}, "INSERT INTO audit_payloads (chain, seq, payload) VALUES ($1, $2, $3)",
 			chain, seq, body)
 	}
 	return nil
 }
 
 func (t *tx) ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error) {
-	sql, args := "DELETE FROM audit_payloads WHERE chain = $1 RETURNING seq", []any{text(chain)}
-	if len(only) > 0 {
-		numbers := make([]int64, len(only))
-		for i, n := range only {
-			numbers[i] = number(n)
-		}
-		sql, args = "DELETE FROM audit_payloads WHERE chain = $1 AND seq = ANY($2) RETURNING seq", append(args, numbers)
+	var numbers []int64 // nil: all of them
+	for _, n := range only {
+		numbers = append(numbers, number(n))
 	}
 	t.run.wrote = true
-	err = t.run.query(rows(sql, args, func(found pgx.Rows) error {
+	err = t.run.query(rows("SELECT erase_payloads($1, $2)", []any{text(chain), numbers}, func(found pgx.Rows) error {
 		var seq int64
 		err := found.Scan(&seq)
 		seqs = append(seqs, uint64(seq))
@@ -178,8 +229,10 @@ func (t *tx) ErasePayloads(chain string, only ...uint64) (seqs []uint64, err err
 	return seqs, err
 }
 
-func (t *tx) PruneChain(chain string) (int, error) {
-	return t.run.exec("WITH payloads AS (DELETE FROM audit_payloads WHERE chain = $1) DELETE FROM audit_records WHERE chain = $1", text(chain))
+func (t *tx) PruneChain(chain string) (records int, err error) {
+	t.run.forget()
+	err = t.run.query(row("SELECT prune_chain($1)", []any{text(chain)}, func(found pgx.Row) error { return found.Scan(&records) }))
+	return records, err
 }
 
 func (t reader) LastHead() (store.Head, error) {
@@ -221,17 +274,13 @@ func (t *tx) PutHead(h store.Head) error {
 		return fmt.Errorf("the last signed head is number %d over %d records; number %d over %d does not follow it: %w", last.Number, last.Size, h.Number, h.Size, store.ErrConflict)
 	}
 	want, there := number(h.Size-last.Size), int64(0)
-	const unsealed = "SELECT position FROM audit_journal WHERE leaf IS NULL ORDER BY position"
-	err = t.run.query(row("SELECT count(*) FROM ("+unsealed+" LIMIT $1) x", []any{want}, func(found pgx.Row) error { return found.Scan(&there) }))
-	if err != nil {
+	const unsealed = "SELECT count(*) FROM (SELECT FROM audit_journal WHERE leaf IS NULL ORDER BY position LIMIT $1) x"
+	if err := t.run.query(row(unsealed, []any{want}, func(found pgx.Row) error { return found.Scan(&there) })); err != nil {
 		return err
 	}
 	if there < want {
 		return fmt.Errorf("store: head %d covers %d records, but there are fewer", h.Number, h.Size)
 	}
-	k := key{"audit_heads", "", number(h.Number)}
-	t.run.always(key{"audit_leaves", "", number(h.Number)}, "UPDATE audit_journal j SET leaf = x.leaf FROM"+
-		" (SELECT position, $1::bigint - 1 + row_number() OVER (ORDER BY position) AS leaf FROM ("+unsealed+" LIMIT $2) y) x WHERE j.position = x.position", number(last.Size), want)
-	t.run.always(k, "INSERT INTO audit_heads (number, size, note) VALUES ($1, $2, $3)", number(h.Number), number(h.Size), []byte(h.Note))
+	t.run.always(key{"audit_heads", "", number(h.Number)}, "SELECT append_head($1, $2, $3)", number(h.Number), number(h.Size), []byte(h.Note))
 	return nil
 }

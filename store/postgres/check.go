@@ -11,7 +11,6 @@ import (
 
 	"countersign/approvers"
 	"countersign/store"
-	"countersign/store/record"
 )
 
 // maxFaults limits the number of faults that one check reports.
@@ -51,10 +50,10 @@ func check(ctx context.Context, r reader) error {
 		func() error { return checkTable(c, grantTable) },
 		func() error { return checkTable(c, absenceTable) },
 		func() error {
-			return checkRecords(c, "messages", "conversation", "seq", func(m *store.Message) (string, int64) { return m.Conversation, number(m.Seq) })
+			return checkRecords(c, messageTable, func(m *store.Message) (string, int64) { return m.Conversation, number(m.Seq) })
 		},
 		func() error {
-			return checkRecords(c, "renderings", "message", "post", func(x *store.Rendering) (string, int64) { return x.OutboxMessage, number(x.Post) })
+			return checkRecords(c, renderingTable, func(x *store.Rendering) (string, int64) { return x.OutboxMessage, number(x.Post) })
 		},
 		c.files, c.people, c.audit,
 	} {
@@ -73,7 +72,7 @@ func check(ctx context.Context, r reader) error {
 
 // checkTable compares the columns of each row with its record.
 func checkTable[T any](c *checker, t *table[T]) error {
-	columns := "id, version, record"
+	columns := "id, version, checksum, record"
 	for _, column := range t.columns {
 		columns += fmt.Sprintf(", %q", column)
 	}
@@ -82,26 +81,26 @@ func checkTable[T any](c *checker, t *table[T]) error {
 		n := 0
 		err := c.reader.run.query(rows(fmt.Sprintf("SELECT %s FROM %s WHERE id > $1 ORDER BY id LIMIT $2", columns, t.in), []any{after, checkPage}, func(found pgx.Rows) error {
 			n++
-			into := make([]any, 3+len(t.columns))
-			var js []byte
+			into := make([]any, 4+len(t.columns))
+			var sum, js []byte
 			var version int64
-			into[0], into[1], into[2] = &after, &version, &js
+			into[0], into[1], into[2], into[3] = &after, &version, &sum, &js
 			for i := range t.columns {
-				into[3+i] = new(any)
+				into[4+i] = new(any)
 			}
 			if err := found.Scan(into...); err != nil {
 				return err
 			}
-			rec, err := t.decode(js)
-			if err != nil {
-				c.fault("%s %q: %w", t.name, readText(after), err)
-				return nil
+			rec, err := decodeRow[T](store.Damage{Bucket: t.in, Key: readText(after), ID: readText(after)}, after, sum, js)
+			if damaged := c.reader.run.note(err); damaged != nil {
+				c.fault("%v", damaged.Damage)
+				return nil //nolint:nilerr // it is a fault that was found
 			}
 			if id, v := t.id(&rec); text(id) != after || number(*v) != version {
 				c.fault("%s %q: its record is %q at version %d, the column says %d", t.name, readText(after), id, *v, version)
 			}
 			for i, want := range t.values(&rec) {
-				if got := *into[3+i].(*any); !sameValue(got, want) {
+				if got := *into[4+i].(*any); !sameValue(got, want) {
 					c.fault("%s %q: its column %s is %v, and by the record it should be %v", t.name, readText(after), t.columns[i], got, want)
 				}
 			}
@@ -126,24 +125,21 @@ func sameValue(got, want any) bool {
 }
 
 // checkRecords verifies that each record without a version is stored under its own key.
-func checkRecords[T any](c *checker, in, text1, number1 string, keyOf func(*T) (string, int64)) error {
+func checkRecords[T any](c *checker, t numberedTable[T], keyOf func(*T) (string, int64)) error {
 	after, n := "", int64(-1)
 	for {
 		count := 0
-		err := c.reader.run.query(rows(fmt.Sprintf("SELECT %s, %s, record FROM %s WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2 LIMIT $3", text1, number1, in, text1, number1),
-			[]any{after, n, checkPage}, func(found pgx.Rows) error {
+		err := c.reader.run.query(rows(fmt.Sprintf("%s WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2 LIMIT $3", t.selects(), t.id, t.n),
+			[]any{after, n, checkPage}, func(found pgx.Rows) (err error) {
 				count++
-				var js []byte
-				if err := found.Scan(&after, &n, &js); err != nil {
-					return err
-				}
 				var rec T
-				if err := record.Decode(js, &rec); err != nil {
-					c.fault("%s %q %d: %w", in, readText(after), n, err)
-				} else if id, i := keyOf(&rec); text(id) != after || i != n {
-					c.fault("%s %q %d holds the record of %q %d", in, readText(after), n, id, i)
+				after, n, rec, err = t.scan(found)
+				if damaged := c.reader.run.note(err); damaged != nil {
+					c.fault("%v", damaged.Damage)
+				} else if id, i := keyOf(&rec); err == nil && (text(id) != after || i != n) {
+					c.fault("%s %q %d holds the record of %q %d", t.in, readText(after), n, id, i)
 				}
-				return nil
+				return c.reader.run.unlessDamaged(err)
 			}))
 		if err != nil {
 			return err
@@ -161,7 +157,7 @@ func (c *checker) files() error {
 		index     int64
 	}
 	var all []one
-	err := checkRecords(c, "files", "execution", "index", func(f *store.File) (string, int64) {
+	err := checkRecords(c, fileTable, func(f *store.File) (string, int64) {
 		all = append(all, one{f.Execution, int64(f.Index)})
 		return f.Execution, int64(f.Index)
 	})
@@ -169,21 +165,10 @@ func (c *checker) files() error {
 		if err != nil {
 			return err
 		}
-		var list []store.File
-		var data []byte
-		if list, err = c.reader.Files(x.execution); err != nil {
-			return err
-		}
-		if data, err = c.reader.FileData(x.execution, int(x.index)); err != nil {
-			return err
-		}
-		for _, f := range list {
-			if int64(f.Index) != x.index {
-				continue
-			}
-			if wrong := f.Holds(data); wrong != nil {
-				c.fault("files: %w", wrong)
-			}
+		if _, wrong := c.reader.FileData(x.execution, int(x.index)); errors.Is(wrong, store.ErrDamaged) {
+			c.fault("files: %w", wrong)
+		} else {
+			err = wrong
 		}
 	}
 	return err
@@ -193,9 +178,12 @@ func (c *checker) files() error {
 func (c *checker) people() error {
 	after := ""
 	for {
-		page, err := requestTable.list(c.reader.run, "WHERE id > $1 ORDER BY id LIMIT $2", after, checkPage)
+		page, err := requestTable.readable(c.reader.run, "WHERE id > $1 ORDER BY id LIMIT $2", after, checkPage)
 		if err != nil {
 			return err
+		}
+		if len(page) == 0 {
+			break
 		}
 		var ids []string
 		want := map[string]bool{}
@@ -221,9 +209,6 @@ func (c *checker) people() error {
 		}
 		for row := range want {
 			c.fault("request_people: %s is missing", row)
-		}
-		if len(page) < checkPage {
-			break
 		}
 		after = ids[len(ids)-1]
 	}

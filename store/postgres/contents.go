@@ -24,7 +24,7 @@ type partTables struct {
 
 var parts = []partTables{
 	tablePart(store.PartConversations, conversationTable, "born"),
-	recordPart(store.PartMessages, "messages", []string{"conversation", "seq"}, func(m *store.Message) []any { return []any{text(m.Conversation), number(m.Seq)} }),
+	recordPart(store.PartMessages, "messages", []string{"conversation", "seq"}, func(m *store.Message) (string, int64) { return text(m.Conversation), number(m.Seq) }),
 	tablePart(store.PartTurns, turnTable, "id"),
 	tablePart(store.PartCalls, callTable, "born"),
 	tablePart(store.PartRequests, requestTable, "id"),
@@ -34,7 +34,7 @@ var parts = []partTables{
 	{store.PartTimers, []string{"timers"}, eachTimer, putTimer},
 	tablePart(store.PartInbox, inboxTable, "id"),
 	tablePart(store.PartOutboxMessages, outboxTable, "born"),
-	recordPart(store.PartRenderings, "renderings", []string{"message", "post"}, func(x *store.Rendering) []any { return []any{text(x.OutboxMessage), number(x.Post)} }),
+	recordPart(store.PartRenderings, "renderings", []string{"message", "post"}, func(x *store.Rendering) (string, int64) { return text(x.OutboxMessage), number(x.Post) }),
 	tablePart(store.PartSettings, settingTable, "id"),
 	{store.PartCounters, []string{"counters"}, eachCounter, putCounter},
 	tablePart(store.PartGrants, grantTable, "born"),
@@ -104,11 +104,11 @@ func tablePart[T any](part store.Part, t *table[T], order string) partTables {
 	}
 	return partTables{part, tables, func(c *contents, fn func(store.Row) error) error {
 		return c.stream(t.selects+" ORDER BY "+order, func(found pgx.Rows) error {
-			var row store.Row
-			if err := found.Scan(&row.Record); err != nil {
+			_, _, js, err := t.scan(found)
+			if err != nil {
 				return err
 			}
-			return fn(row)
+			return fn(store.Row{Record: js})
 		})
 	}, func(f *filling, row store.Row) error {
 		rec, err := t.decode(row.Record)
@@ -126,17 +126,25 @@ func tablePart[T any](part store.Part, t *table[T], order string) partTables {
 				f.add("request_people", []string{"person", "created_at", "request"}, text(p), moment(q.CreatedAt), text(q.ID))
 			}
 		}
-		f.add(t.in, append([]string{"id", "version", "record"}, t.columns...), append([]any{text(id), number(*version), row.Record}, t.values(&rec)...)...)
+		f.add(t.in, append([]string{"id", "version", "record", "checksum"}, t.columns...),
+			append([]any{text(id), number(*version), row.Record, rowSum(t.in, text(id), row.Record)}, t.values(&rec)...)...)
 		return nil
 	}}
 }
 
-// recordPart copies records without a version, in the order of their keys.
-func recordPart[T any](part store.Part, in string, columns []string, key func(*T) []any) partTables {
+// recordPart copies records without a version, in the order of their keys: an id and a number.
+func recordPart[T any](part store.Part, in string, columns []string, key func(*T) (id string, n int64)) partTables {
 	return partTables{part, []string{in}, func(c *contents, fn func(store.Row) error) error {
-		return c.stream(fmt.Sprintf("SELECT record FROM %s ORDER BY %s", in, strings.Join(columns, ", ")), func(found pgx.Rows) error {
+		order := strings.Join(columns, ", ")
+		return c.stream(fmt.Sprintf("SELECT record, checksum, %s FROM %s ORDER BY %s", order, in, order), func(found pgx.Rows) error {
 			var row store.Row
-			if err := found.Scan(&row.Record); err != nil {
+			var sum []byte
+			var id string
+			var n int64
+			if err := found.Scan(&row.Record, &sum, &id, &n); err != nil {
+				return err
+			}
+			if _, err := decodeRow[T](store.Damage{Bucket: in, Key: readText(id)}, numbered(id, n), sum, row.Record); err != nil {
 				return err
 			}
 			return fn(row)
@@ -146,15 +154,22 @@ func recordPart[T any](part store.Part, in string, columns []string, key func(*T
 		if err := record.Decode(row.Record, &rec); err != nil {
 			return err
 		}
-		f.add(in, append(slices.Clone(columns), "record"), append(key(&rec), row.Record)...)
+		id, n := key(&rec)
+		f.add(in, append(slices.Clone(columns), "record", "checksum"), id, n, row.Record, rowSum(in, numbered(id, n), row.Record))
 		return nil
 	}}
 }
 
 func eachFile(c *contents, fn func(store.Row) error) error {
-	return c.stream("SELECT record, data FROM files ORDER BY execution, index", func(found pgx.Rows) error {
+	return c.stream("SELECT record, checksum, data, execution, index FROM files ORDER BY execution, index", func(found pgx.Rows) error {
 		var row store.Row
-		if err := found.Scan(&row.Record, &row.Data); err != nil {
+		var sum []byte
+		var id string
+		var n int64
+		if err := found.Scan(&row.Record, &sum, &row.Data, &id, &n); err != nil {
+			return err
+		}
+		if _, err := decodeRow[store.File](store.Damage{Bucket: "files", Key: readText(id)}, numbered(id, n), sum, row.Record); err != nil {
 			return err
 		}
 		return fn(row)
@@ -169,7 +184,8 @@ func putFile(f *filling, row store.Row) error {
 	if err := rec.Holds(row.Data); err != nil {
 		return err
 	}
-	f.add("files", []string{"execution", "index", "record", "data"}, text(rec.Execution), int64(rec.Index), row.Record, bytea(row.Data))
+	id, n := text(rec.Execution), int64(rec.Index)
+	f.add("files", []string{"execution", "index", "record", "checksum", "data"}, id, n, row.Record, rowSum("files", numbered(id, n), row.Record), bytea(row.Data))
 	return nil
 }
 

@@ -15,6 +15,10 @@
 //     is known. It returns ErrCommitUnknown if the database can't be asked for ten minutes, or until Close.
 //   - If a connection is lost before the COMMIT, the closure runs again. While the database is away, calls fail with
 //     ErrUnavailable, and nothing is written; a full disk of the server is ErrFull. No restart is needed.
+//   - A row that was changed by anything but the program does not match its checksum, or its hash in the history. It is
+//     never read as valid: a reader that needs it gets a *store.DamagedError that names it, and lists of independent
+//     rows skip and report it (checksum.go). Timers and counters have no checksums.
+//   - The bot's role can't change the history (roles.go).
 //   - Hold keeps other processes away, with an advisory lock.
 //
 // Statements may take 30 s, waiting for a lock 10 s, and a transaction may be idle for 60 s. The password is never part

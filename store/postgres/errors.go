@@ -76,7 +76,7 @@ func explain(err error) error {
 	case isContended(err):
 		return fmt.Errorf("%w: too many transactions change the same rows (%w)", store.ErrUnavailable, err)
 	case c == codePrivilege:
-		return fmt.Errorf("store: the database's user lacks a right: see docs/postgres.md for the grants (%w)", err)
+		return fmt.Errorf("store: the database's user lacks a right: see docs/postgres.md, \"Roles and grants\" (%w)", err)
 	case strings.HasPrefix(c, "53"):
 		return fmt.Errorf("%w: the server is out of connections or memory (%w)", store.ErrUnavailable, err)
 	case isLost(err):

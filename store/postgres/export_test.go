@@ -1,6 +1,12 @@
 package postgres
 
-import "context"
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/store"
+)
 
 // Freeze ends the heartbeats, as if the process were stopped.
 func (r *Replica) Freeze() {
@@ -23,4 +29,12 @@ func CopiedTables() (tables []string) {
 		tables = append(tables, p.tables...)
 	}
 	return tables
+}
+
+// Shown returns a setting of the server as a transaction sees it.
+func (s *Store) Shown(ctx context.Context, setting string) (value string, err error) {
+	err = s.View(ctx, func(r store.Reader) error {
+		return r.(reader).run.query(row("SELECT current_setting($1)", []any{setting}, func(found pgx.Row) error { return found.Scan(&value) }))
+	})
+	return value, err
 }

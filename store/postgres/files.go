@@ -10,17 +10,30 @@ import (
 )
 
 func (t reader) Files(execution string) ([]store.File, error) {
-	return records[store.File](t.run, "SELECT record FROM files WHERE execution = $1 ORDER BY index", text(execution))
+	return fileTable.all(t.run, "WHERE execution = $1 ORDER BY index", text(execution))
 }
 
 func (t reader) FileData(execution string, index int) (data []byte, err error) {
-	err = t.run.query(row("SELECT data FROM files WHERE execution = $1 AND index = $2", []any{text(execution), int64(index)}, func(found pgx.Row) error {
+	const where = "WHERE execution = $1 AND index = $2"
+	list, err := fileTable.all(t.run, where, text(execution), int64(index))
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("file %d of execution %q: %w", index, execution, store.ErrNotFound)
+	}
+	err = t.run.query(row("SELECT data FROM files "+where, []any{text(execution), int64(index)}, func(found pgx.Row) error {
 		return found.Scan(&data)
 	}))
-	if err == nil && data == nil {
-		err = fmt.Errorf("file %d of execution %q: %w", index, execution, store.ErrNotFound)
+	if err != nil {
+		return nil, err
 	}
-	return data, err
+	if wrong := list[0].Holds(data); wrong != nil {
+		damaged := &store.DamagedError{Damage: store.Damage{Bucket: fileTable.in, Key: fmt.Sprintf("%s %d", execution, index), Why: wrong.Error()}}
+		_ = t.run.note(damaged)
+		return nil, damaged
+	}
+	return data, nil
 }
 
 func (t *tx) PutFile(f store.File, data []byte) error {
@@ -46,7 +59,8 @@ func (t *tx) PutFile(f store.File, data []byte) error {
 		data = []byte{}
 	}
 	t.run.known[k] = known{value: true}
-	t.run.always(k, "INSERT INTO files (execution, index, record, data) VALUES ($1, $2, $3, $4)", text(f.Execution), int64(f.Index), js, data)
+	t.run.always(k, "INSERT INTO files (execution, index, record, checksum, data) VALUES ($1, $2, $3, $4, $5)",
+		text(f.Execution), int64(f.Index), js, rowSum("files", numbered(text(f.Execution), int64(f.Index)), js), data)
 	return nil
 }
 

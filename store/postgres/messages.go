@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -10,28 +11,74 @@ import (
 	"countersign/store/record"
 )
 
-// records reads the records of a table without versions.
-func records[T any](r *run, sql string, args ...any) (out []T, err error) {
-	err = r.query(rows(sql, args, func(found pgx.Rows) error {
-		var js []byte
-		if err := found.Scan(&js); err != nil {
-			return err
-		}
-		var rec T
-		if err := record.Decode(js, &rec); err != nil {
-			return err
+// numberedTable describes records without a version, whose key is an id and a number.
+type numberedTable[T any] struct{ in, id, n string }
+
+var (
+	messageTable   = numberedTable[store.Message]{"messages", "conversation", "seq"}
+	renderingTable = numberedTable[store.Rendering]{"renderings", "message", "post"}
+	fileTable      = numberedTable[store.File]{"files", "execution", "index"}
+)
+
+func (t numberedTable[T]) selects() string {
+	return fmt.Sprintf("SELECT %s, %s, checksum, record FROM %s ", t.id, t.n, t.in)
+}
+
+// scan reads a row. The error of a damaged one is a *store.DamagedError.
+func (t numberedTable[T]) scan(found pgx.Row) (id string, n int64, rec T, err error) {
+	var sum, js []byte
+	if err := found.Scan(&id, &n, &sum, &js); err != nil {
+		return id, n, rec, err
+	}
+	x := store.Damage{Bucket: t.in, Key: fmt.Sprintf("%s %d", readText(id), n)}
+	if t.in == messageTable.in {
+		x.ID, x.Seq = readText(id), uint64(n)
+	}
+	rec, err = decodeRow[T](x, numbered(id, n), sum, js)
+	return id, n, rec, err
+}
+
+// list reads the records that the rest of a SELECT finds, and the damage of the others.
+func (t numberedTable[T]) list(r *run, where string, args ...any) (out []T, damaged error, err error) {
+	err = r.query(rows(t.selects()+where, args, func(found pgx.Rows) error {
+		_, _, rec, err := t.scan(found)
+		if torn := r.note(err); torn != nil {
+			if damaged == nil {
+				damaged = torn
+			}
+			return nil
 		}
 		out = append(out, rec)
-		return nil
+		return err
 	}))
 	if err != nil {
+		return nil, nil, err
+	}
+	return out, damaged, nil
+}
+
+// all is like list. A damaged record is an error.
+func (t numberedTable[T]) all(r *run, where string, args ...any) ([]T, error) {
+	list, damaged, err := t.list(r, where, args...)
+	if err = cmp.Or(err, damaged); err != nil {
 		return nil, err
 	}
-	return out, nil
+	return list, nil
+}
+
+// inspect notes the damaged records of the next page, and returns the key of the last one; empty: there are no more.
+func (t numberedTable[T]) inspect(r *run, id string, n int64) (lastID string, last int64, err error) {
+	where := fmt.Sprintf("WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2 LIMIT $3", t.id, t.n)
+	err = r.query(rows(t.selects()+where, []any{id, n, inspectPage}, func(found pgx.Rows) error {
+		var err error
+		lastID, last, _, err = t.scan(found)
+		return r.unlessDamaged(err)
+	}))
+	return lastID, last, err
 }
 
 func (t reader) Messages(conversation string, after uint64) ([]store.Message, error) {
-	return records[store.Message](t.run, "SELECT record FROM messages WHERE conversation = $1 AND seq > $2 ORDER BY seq", text(conversation), number(after))
+	return messageTable.all(t.run, "WHERE conversation = $1 AND seq > $2 ORDER BY seq", text(conversation), number(after))
 }
 
 func (t *tx) PutMessage(m store.Message) error {
@@ -46,13 +93,15 @@ func (t *tx) PutMessage(m store.Message) error {
 		return err
 	}
 	t.run.always(key{"messages", m.Conversation, number(m.Seq)},
-		"INSERT INTO messages (conversation, seq, record) VALUES ($1, $2, $3) ON CONFLICT (conversation, seq) DO UPDATE SET record = excluded.record",
-		text(m.Conversation), number(m.Seq), js)
+		"INSERT INTO messages (conversation, seq, record, checksum) VALUES ($1, $2, $3, $4)"+
+			" ON CONFLICT (conversation, seq) DO UPDATE SET record = excluded.record, checksum = excluded.checksum",
+		text(m.Conversation), number(m.Seq), js, rowSum("messages", numbered(text(m.Conversation), number(m.Seq)), js))
+	t.run.aside = append(t.run.aside, store.Damage{Bucket: "messages", Key: fmt.Sprintf("%s %d", m.Conversation, m.Seq)}) // if it was damaged
 	return nil
 }
 
 func (t reader) Rendering(message string, post uint64) (store.Rendering, error) {
-	list, err := records[store.Rendering](t.run, "SELECT record FROM renderings WHERE message = $1 AND post = $2", text(message), number(post))
+	list, err := renderingTable.all(t.run, "WHERE message = $1 AND post = $2", text(message), number(post))
 	if err != nil {
 		return store.Rendering{}, err
 	}
@@ -63,7 +112,8 @@ func (t reader) Rendering(message string, post uint64) (store.Rendering, error) 
 }
 
 func (t reader) Renderings(message string) ([]store.Rendering, error) {
-	return records[store.Rendering](t.run, "SELECT record FROM renderings WHERE message = $1 ORDER BY post", text(message))
+	list, _, err := renderingTable.list(t.run, "WHERE message = $1 ORDER BY post", text(message))
+	return list, err
 }
 
 func (t *tx) PutRendering(x store.Rendering) error {
@@ -83,7 +133,8 @@ func (t *tx) PutRendering(x store.Rendering) error {
 		return fmt.Errorf("rendering %d of outbox message %q already exists: %w", x.Post, x.OutboxMessage, store.ErrConflict)
 	}
 	t.run.known[k] = known{value: true}
-	t.run.always(k, "INSERT INTO renderings (message, post, record) VALUES ($1, $2, $3)", text(x.OutboxMessage), number(x.Post), js)
+	t.run.always(k, "INSERT INTO renderings (message, post, record, checksum) VALUES ($1, $2, $3, $4)",
+		text(x.OutboxMessage), number(x.Post), js, rowSum("renderings", numbered(text(x.OutboxMessage), number(x.Post)), js))
 	return nil
 }
 

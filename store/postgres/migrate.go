@@ -50,7 +50,7 @@ func Migrate(ctx context.Context, url string, dry bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.prepare(ctx, Options{}); err == nil || !errors.Is(err, ErrOlder) && !errors.Is(err, ErrEmpty) {
+	if _, err := c.prepare(ctx, Options{}); err == nil || !errors.Is(err, ErrOlder) && !errors.Is(err, ErrEmpty) {
 		return nil, err
 	}
 	return c.migrate(ctx, dry)
@@ -80,7 +80,7 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 	// Only one process at a time makes the schema; goose's own lock comes later.
 	const makeSchema = "DO $$ BEGIN PERFORM pg_advisory_xact_lock(%d); IF to_regnamespace('%s') IS NULL THEN CREATE SCHEMA %[2]s; END IF; END $$"
 	if _, err := db.ExecContext(ctx, fmt.Sprintf(makeSchema, holdClass, c.schema)); err != nil {
-		return nil, c.sentence(err)
+		return nil, c.notOwner(err)
 	}
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
@@ -95,10 +95,19 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 		names = append(names, r.Source.Path)
 	}
 	if code(err) == codePrivilege {
-		return names, c.sentence(err)
+		return names, c.notOwner(err)
 	}
 	if err != nil {
 		return names, fmt.Errorf("%w: the tables of %s could not be brought up to date; the step that failed is undone (%w)", store.ErrUnavailable, c.name(), err)
 	}
 	return names, nil
+}
+
+// notOwner explains that the role may not change the tables.
+func (c *config) notOwner(err error) error {
+	if code(err) != codePrivilege {
+		return c.sentence(err)
+	}
+	return fmt.Errorf(`%w: the role %s may not make or change tables in %s: run countersign store migrate as their owner (docs/postgres.md, "Roles and grants") (%w)`,
+		ErrAccess, identifier(c.pool.ConnConfig.User), c.name(), plain{err})
 }

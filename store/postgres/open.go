@@ -119,14 +119,15 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.prepare(ctx, opts); err != nil {
+	rights, err := c.prepare(ctx, opts)
+	if err != nil {
 		return nil, err
 	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), c.pool)
 	if err != nil {
 		return nil, c.sentence(err)
 	}
-	s := &Store{config: c, pool: pool, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
+	s := &Store{config: c, pool: pool, rights: rights, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
 	conn, err := s.acquire(ctx) // opening the first connection shows what the user may do
 	if err != nil {
 		pool.Close()
@@ -145,32 +146,45 @@ func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// prepare looks at the server and the tables, and makes or changes the tables as the options say.
-func (c *config) prepare(ctx context.Context, opts Options) error {
+// prepare looks at the server and the tables, and makes or changes the tables as the options say. It returns what the
+// role may do.
+func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 	found, err := c.look(ctx)
 	if err != nil {
-		return err
+		return Rights{}, err
 	}
 	target, err := newest()
 	if err != nil {
-		return err
+		return Rights{}, err
 	}
+	if err := c.usable(found, target, opts); err != nil {
+		return Rights{}, err
+	}
+	if found.version == target {
+		return found.rights, found.rights.Missing()
+	}
+	if _, err := c.migrate(ctx, false); err != nil {
+		return Rights{}, err
+	}
+	found, err = c.look(ctx)
+	return found.rights, err
+}
+
+// usable returns an error if the tables can't be used, and the options do not allow changing them.
+func (c *config) usable(found looked, target int64, opts Options) error {
 	switch {
 	case found.foreign:
 		return fmt.Errorf("%w: the schema %s of %s has tables, and they are not Countersign's. Name another database, or another schema with search_path in the address",
 			store.ErrForeign, c.schema, c.name())
 	case found.version > target:
 		return fmt.Errorf("%w: the tables in %s have version %d, and this program knows versions up to %d. Start the newer program again", store.ErrNewer, c.name(), found.version, target)
-	case found.version == target:
-		return nil
 	case found.version == 0 && !opts.Create && !opts.Migrate:
 		return fmt.Errorf("%w: %s, schema %s. Set COUNTERSIGN_STORE to the address that serve uses; serve makes the tables when it starts", ErrEmpty, c.name(), c.schema)
-	case found.version > 0 && !opts.Migrate:
+	case found.version > 0 && found.version < target && !opts.Migrate:
 		return fmt.Errorf("%w: the tables in %s have version %d, and this program needs %d. Run countersign store migrate, or start serve with COUNTERSIGN_MIGRATE=auto",
 			ErrOlder, c.name(), found.version, target)
 	}
-	_, err = c.migrate(ctx, false)
-	return err
+	return nil
 }
 
 func (c *config) name() string { return name(c.pool.ConnConfig) }
@@ -179,6 +193,7 @@ func (c *config) name() string { return name(c.pool.ConnConfig) }
 type looked struct {
 	version int64 // of the tables; 0: there are none
 	foreign bool  // there are other tables in the schema
+	rights  Rights
 }
 
 // look reads what the server has, and changes nothing.
@@ -207,6 +222,12 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	case !ours:
 		return looked{foreign: theirs}, nil
 	}
+	if found.rights, err = c.readRights(ctx, conn); err != nil {
+		return found, err
+	}
+	if found.rights.blind {
+		return found, found.rights.Missing()
+	}
 	err = conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+c.schema+"."+versionTable+" WHERE is_applied").Scan(&found.version)
 	if err != nil {
 		return found, c.sentence(err)
@@ -227,7 +248,7 @@ func (c *config) sentence(err error) error {
 	case codeNoDatabase:
 		return fmt.Errorf("%w: %s does not exist: make it first, with createdb (%w)", ErrAccess, at, err)
 	case codePrivilege:
-		return fmt.Errorf("%w: the user %s lacks a right in %s: see docs/postgres.md for the grants (%w)", ErrAccess, c.pool.ConnConfig.User, at, err)
+		return fmt.Errorf("%w: the user %s lacks a right in %s: see docs/postgres.md, \"Roles and grants\" (%w)", ErrAccess, c.pool.ConnConfig.User, at, err)
 	case "53300":
 		return fmt.Errorf("%w: %s has no connection left: raise max_connections there, or lower pool_max_conns in the address (%w)", store.ErrUnavailable, at, err)
 	case codeReadOnly:

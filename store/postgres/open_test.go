@@ -12,10 +12,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 
 	"countersign/approvers"
 	"countersign/store"
 	"countersign/store/postgres"
+	"countersign/store/record"
 )
 
 // tryOpen opens a database that can't be opened. The error has all words, and never the password.
@@ -82,7 +86,7 @@ func TestOpenWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.User = url.User(role)
-	tryOpen(t, u.String(), postgres.ErrAccess, role, "docs/postgres.md")
+	tryOpen(t, u.String(), postgres.ErrAccess, "GRANT USAGE ON SCHEMA countersign TO "+role+"; GRANT SELECT, INSERT, UPDATE, DELETE ON countersign.absences, ", "docs/postgres.md")
 }
 
 func TestVersions(t *testing.T) {
@@ -166,6 +170,20 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// A commit is durable when it is answered, even if the server's default is not to wait for that.
+func TestCommitsAreDurable(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	for set, want := range map[string]string{"off": "on", "local": "local", "remote_apply": "remote_apply"} {
+		if err := admin("ALTER DATABASE " + name + " SET synchronous_commit = " + set); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := open(t, asBot(name)).Shown(t.Context(), "synchronous_commit"); err != nil || got != want {
+			t.Errorf("the database has synchronous_commit = %s: a transaction has %s (%v), want %s", set, got, err, want)
+		}
+	}
+}
+
 // The check compares columns with records, and the history with itself.
 func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
@@ -190,7 +208,7 @@ func TestCheckFindsFaults(t *testing.T) {
 		{"UPDATE requests SET version = 7", "UPDATE requests SET version = 1", "version"},
 		{"DELETE FROM request_people", "INSERT INTO request_people VALUES ('T/U', '0001-01-01 00:00:00Z', 'q')", "is missing"},
 		{"INSERT INTO request_people VALUES ('T/V', '0001-01-01 00:00:00Z', 'q')", "DELETE FROM request_people WHERE person = 'T/V'", "not in the request"},
-		{"UPDATE messages SET seq = 2", "UPDATE messages SET seq = 1", "holds the record"},
+		{"UPDATE messages SET seq = 2", "UPDATE messages SET seq = 1", "checksum"},
 		{"UPDATE audit_records SET sum = substr(sum, 2) || '\\x00' WHERE seq = 2", "", "audit"},
 	} {
 		if err := execIn(name, "SET search_path = countersign; "+damage.do); err != nil {
@@ -211,42 +229,223 @@ func TestCheckFindsFaults(t *testing.T) {
 	}
 }
 
-// The grants of docs/postgres.md are enough for the bot, and don't let it rewrite its history.
-func TestGrants(t *testing.T) {
+// A record that was changed by anything but the bot is never read as valid. Everything else stays readable, and the
+// record can be written again after it was set aside.
+func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/postgres.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, block, _ := strings.Cut(string(page), "```sql\nCREATE ROLE")
-	block, _, found := strings.Cut("CREATE ROLE"+block, "```")
-	if !found {
-		t.Fatal("docs/postgres.md has no grants")
-	}
-	name := database(t, template)
-	role := strings.Replace(name, "test", "bot", 1)
-	if err := execIn(name, strings.ReplaceAll(block, "countersign_bot", role)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(execIn(name, "DROP OWNED BY "+role), admin("DROP ROLE "+role)); err != nil {
-			t.Error(err)
+	name := empty(t)
+	s := open(t, asBot(name))
+	var told []store.Damage
+	s.OnDamage(func(x store.Damage) { told = append(told, x) })
+	history(t, s)
+	begun := time.Now()
+	file := store.File{Execution: "e", Index: 0}.Of([]byte("data"))
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		var all error
+		for _, id := range []string{"a", "b", "c"} {
+			q := approvers.Request{ID: id, State: approvers.Pending, Conversation: "c", Tool: "issue_refund", CreatedAt: begun}
+			q.Facts.Requesters = []approvers.PersonID{"T/U"}
+			all = errors.Join(all, tx.PutRequest(q), tx.PutCall(store.Call{ID: id, Turn: "t"}), tx.PutOutboxMessage(store.OutboxMessage{ID: id, Ref: "r"}))
 		}
+		return errors.Join(all, tx.PutMessage(store.Message{Conversation: "c", Seq: 1}), tx.PutMessage(store.Message{Conversation: "c", Seq: 2}),
+			tx.PutRendering(store.Rendering{OutboxMessage: "a", Post: 1}), tx.PutFile(file, []byte("data")), tx.PutSetting(store.Setting{Key: store.SettingPause}))
 	})
-	u, err := url.Parse(at(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.User = url.User(role)
-	s, err := postgres.Open(t.Context(), u.String(), postgres.Options{})
+	if err := errors.Join(s.Check(t.Context()), s.Inspect(t.Context())); err != nil || len(told) > 0 {
+		t.Fatalf("%v, %v", err, told)
+	}
+	for _, statement := range []string{
+		"UPDATE requests SET record = replace(record::text, 'issue_refund', 'send_email')::json WHERE id = 'a'",
+		"UPDATE requests SET record = (SELECT record FROM requests WHERE id = 'c'), checksum = (SELECT checksum FROM requests WHERE id = 'c') WHERE id = 'b'",
+		"UPDATE calls SET checksum = '' WHERE id = 'b'",
+		"UPDATE outbox_messages SET record = record::jsonb::json WHERE id = 'b'",
+		"UPDATE messages SET seq = 3 WHERE seq = 1",
+		"UPDATE renderings SET record = '{}'",
+		"UPDATE files SET data = 'other'",
+		"UPDATE settings SET record = '{\"value\": 1}'",
+		"UPDATE audit_records SET record = replace(encode(record, 'escape'), 'proposed', 'approved')::bytea WHERE chain = 'q'",
+		"UPDATE audit_payloads SET payload = 'other'",
+	} {
+		if err := execIn(name, "SET search_path = countersign; "+statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	torn := func(what string, err error, bucket, id string) {
+		t.Helper()
+		var row *store.DamagedError
+		if !errors.As(err, &row) || row.Bucket != bucket || !strings.HasPrefix(row.Key, id) {
+			t.Errorf("%s: got error %v, want that %s %s is damaged", what, err, bucket, id)
+		}
+	}
+	// All in one transaction: damage does not end it.
+	err = s.Update(t.Context(), func(tx store.Tx) error {
+		_, err := tx.Request("a")
+		torn("a changed record", err, "requests", "a")
+		_, err = tx.Request("b")
+		torn("a moved record", err, "requests", "b")
+		torn("a write", tx.PutRequest(approvers.Request{ID: "a", Version: 1}), "requests", "a")
+		if q, err := tx.Request("c"); err != nil || q.ID != "c" {
+			t.Errorf("an undamaged record: %v, %v", q.ID, err)
+		}
+		for limit := 1; limit < 4; limit++ {
+			list, err := tx.OpenRequests(store.RequestCursor{}, limit)
+			of, err2 := tx.RequestsOf("T/U", store.RequestCursor{}, limit)
+			if err := errors.Join(err, err2); err != nil || len(list) != 1 || list[0].ID != "c" || len(of) != 1 || of[0].ID != "c" {
+				t.Errorf("the list of up to %d requests: %v, %v, %v", limit, list, of, err)
+			}
+		}
+		_, err = tx.Calls("t")
+		torn("a list that must be complete", err, "calls", "b")
+		if list, err := tx.OutboxMessagesOf("r"); err != nil || len(list) != 2 {
+			t.Errorf("a list of independent records: %v, %v", list, err)
+		}
+		_, err = tx.Messages("c", 0)
+		torn("a message", err, "messages", "c 3")
+		_, err = tx.Rendering("a", 1)
+		torn("a rendering", err, "renderings", "a 1")
+		_, err = tx.FileData("e", 0)
+		torn("a file", err, "files", "e 0")
+		_, err = tx.Setting(store.SettingPause)
+		torn("a setting", err, "settings", "")
+		_, err = tx.AuditPayload("q", 1)
+		torn("a payload", err, "audit_payloads", "q 1")
+		list, err := tx.Audit("q")
+		torn("a record of the history", err, "audit", "q 1")
+		head, err := tx.AuditHead("q")
+		if err != nil || len(list) != 0 || head.Seq != 1 {
+			t.Errorf("the damaged chain: %v, head %v, %v", list, head, err)
+		}
+		a := approvers.AuditRecord{Chain: "q", Kind: approvers.AuditDamaged}.Link(head)
+		return tx.AppendAudit(a, nil) // it goes on
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	// After it was set aside, the record can be written again.
+	err = s.Update(t.Context(), func(tx store.Tx) error {
+		of, done, err := tx.(store.SetAside).SetAside("requests", "a")
+		if !done || err != nil || len(of) != 1 || of[0] != "c" {
+			t.Errorf("set aside: %v, %v, %v", of, done, err)
+		}
+		if _, done, err := tx.(store.SetAside).SetAside("requests", "c"); done || err != nil {
+			t.Errorf("an undamaged record was set aside: %v, %v", done, err)
+		}
+		return tx.PutRequest(approvers.Request{ID: "a", State: approvers.Voided})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	found := len(told)
+	if err := s.Inspect(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(s.Damage()) != 9 || found < 9 {
+		t.Errorf("damage: %v", s.Damage())
+	}
+	for _, x := range s.Damage() {
+		name := x.Key
+		if x.Seq > 0 && x.ID == "q" {
+			name = "chain q: record 1 was changed"
+		}
+		if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("the check does not name %v: %v", x, err)
+		}
+	}
+	other := open(t, asBot(name)) // finds all of it by itself
+	if err := other.Inspect(t.Context()); err != nil || len(other.Damage()) != 9 {
+		t.Errorf("an inspection finds %v, %v", other.Damage(), err)
+	}
+}
+
+// history is a store with a sealed chain q and the chain of the installation.
+func history(t *testing.T, s *postgres.Store) {
+	t.Helper()
+	payload := approvers.AuditPayload{Chain: "q", Seq: 1}
+	a := approvers.AuditRecord{Chain: "q", Kind: approvers.AuditProposed, PayloadHash: approvers.SumOf(payload.Bytes()).String()}.Link(approvers.AuditRecord{})
+	b := approvers.AuditRecord{Chain: approvers.InstallationChain, Kind: approvers.AuditPaused}.Link(approvers.AuditRecord{})
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		return errors.Join(tx.AppendAudit(a, &payload), tx.AppendAudit(b, nil), tx.PutHead(store.Head{Number: 1, Size: 2}), tx.AppendAudit(b.Link(b), nil))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
+}
+
+// The server refuses the bot's role every change of the history and of the tables, and what the functions for the
+// exceptions refuse.
+func TestRoleCannotChangeHistory(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	s := open(t, asBot(name))
 	if err := s.Hold(t.Context(), false); err != nil {
 		t.Error(err)
 	}
-	err = s.Fill(t.Context(), func(f store.Filling) error {
+	history(t, s)
+	conn, err := pgx.Connect(t.Context(), asBot(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	forbidden := []string{
+		"INSERT INTO audit_heads VALUES (2, 3, '')", "INSERT INTO audit_journal (leaf, chain, seq, sum) VALUES (2, 'q', 2, '')",
+		"INSERT INTO audit_journal (position, chain, seq, sum) OVERRIDING SYSTEM VALUE VALUES (-1, 'q', 2, '')", "DELETE FROM migrations", "UPDATE migrations SET version_id = 1",
+		"DROP TABLE requests", "DROP SCHEMA countersign CASCADE", "CREATE TABLE audit (id int)", "DROP FUNCTION prune_chain",
+		"CREATE OR REPLACE FUNCTION prune_chain(of_chain text) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", "ALTER FUNCTION prune_chain SECURITY INVOKER",
+	}
+	for _, table := range []string{"audit_records", "audit_payloads", "audit_journal", "audit_heads"} {
+		forbidden = append(forbidden, "UPDATE "+table+" SET "+map[string]string{"audit_payloads": "payload = ''", "audit_heads": "size = 9"}[table]+map[string]string{"audit_records": "sum = ''", "audit_journal": "leaf = 9"}[table],
+			"DELETE FROM "+table, "TRUNCATE "+table, "DROP TABLE "+table+" CASCADE", "ALTER TABLE "+table+" ADD COLUMN x int", "ALTER TABLE "+table+" RENAME TO old",
+			"CREATE TRIGGER x BEFORE INSERT ON "+table+" EXECUTE FUNCTION suppress_redundant_updates_trigger()", "CREATE RULE x AS ON INSERT TO "+table+" DO INSTEAD NOTHING")
+	}
+	for _, statement := range forbidden {
+		var refused *pgconn.PgError
+		if _, err := conn.Exec(t.Context(), "SET search_path = countersign; "+statement); !errors.As(err, &refused) || refused.Code != "42501" {
+			t.Errorf("%s: got error %v, want one that says that the right is missing", statement, err)
+		}
+	}
+	for statement, want := range map[string]string{
+		"SELECT prune_chain('installation')":  "never deleted",
+		"SELECT append_head(1, 3, '')":        "does not follow",
+		"SELECT append_head(3, 3, '')":        "does not follow",
+		"SELECT append_head(2, 2, '')":        "does not follow",
+		"SELECT append_head(2, 4, '')":        "there are fewer",
+		"SELECT append_head(null, null, '')":  "null",
+		"SELECT append_head(2, 9000000, 'x')": "there are fewer",
+	} {
+		if _, err := conn.Exec(t.Context(), "SET search_path = countersign; "+statement); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got error %v, want one that says %q", statement, err, want)
+		}
+	}
+	// Tables of the role itself do not come before those of the history.
+	if _, err := conn.Exec(t.Context(), "SET search_path = countersign; CREATE TEMPORARY TABLE audit_records (LIKE countersign.audit_records); SELECT prune_chain('q')"); err != nil {
+		t.Error(err)
+	}
+	err = s.View(t.Context(), func(r store.Reader) error {
+		if list, err := r.Audit("q"); err != nil || len(list) != 0 {
+			t.Errorf("the chain is not deleted: %v, %v", list, err)
+		}
+		head, err := r.LastHead()
+		if head.Size != 2 {
+			t.Errorf("the last head is %v", head)
+		}
+		return err
+	})
+	if err := errors.Join(err, s.Check(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+// A database that was copied, as by a dump, is noticed once it has rows.
+func TestRelocated(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	s := open(t, at(name))
+	if err := s.Hold(t.Context(), false); err != nil {
+		t.Error(err)
+	}
+	err := s.Fill(t.Context(), func(f store.Filling) error {
 		return f.Put(t.Context(), store.Row{Part: store.PartTurns, Record: []byte(`{"id":"copied","version":1}`)})
 	})
 	if err != nil {
@@ -261,46 +460,158 @@ func TestGrants(t *testing.T) {
 	if is, err := s.Relocated(t.Context()); err != nil || is {
 		t.Errorf("the database is where it was, and counts as copied: %v", err)
 	}
-	a := approvers.AuditRecord{Chain: "q", Kind: approvers.AuditProposed}.Link(approvers.AuditRecord{})
-	for what, do := range map[string]func(store.Tx) error{
-		"records": func(tx store.Tx) error {
-			return errors.Join(tx.PutRequest(approvers.Request{ID: "q", Conversation: "c"}), tx.PutConversation(store.Conversation{ID: "c"}),
-				tx.PutOutboxMessage(store.OutboxMessage{ID: "s"}), tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: "q"}), tx.PutGrant(approvers.Grant{ID: "g"}))
-		},
-		"history": func(tx store.Tx) error {
-			if err := tx.AppendAudit(a, nil); err != nil {
-				return err
-			}
-			return tx.PutHead(store.Head{Number: 1, Size: 1})
-		},
+}
+
+// A role with too few rights is told the statements that grant what is missing, and of rights beyond what is needed it
+// is told how to take them away.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	rights := func() postgres.Rights {
+		t.Helper()
+		r, err := postgres.ReadRights(t.Context(), asBot(name))
+		if err != nil && !errors.Is(err, postgres.ErrAccess) {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if s := open(t, asBot(name)); s.Rights().Excess() != "" {
+		t.Errorf("with the documented grants: %s", s.Rights().Excess())
+	}
+	for revoke, want := range map[string]string{
+		"USAGE ON SCHEMA countersign":                                 "GRANT USAGE ON SCHEMA countersign TO ROLE;",
+		"SELECT ON countersign.migrations":                            "GRANT SELECT ON countersign.migrations TO ROLE;",
+		"UPDATE, DELETE ON countersign.requests":                      "GRANT UPDATE, DELETE ON countersign.requests TO ROLE;",
+		"INSERT (seq) ON countersign.audit_journal":                   "GRANT INSERT (chain, seq, sum) ON countersign.audit_journal TO ROLE;",
+		"EXECUTE ON FUNCTION countersign.erase_payloads":              "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA countersign TO ROLE;",
+		"SELECT, INSERT, UPDATE, DELETE ON countersign.audit_records": "GRANT SELECT, INSERT ON countersign.audit_records TO ROLE;",
 	} {
-		if err := s.Update(t.Context(), do); err != nil {
-			t.Errorf("%s: %v", what, err)
+		want = strings.ReplaceAll(want, "ROLE", role)
+		if err := execIn(name, "REVOKE "+revoke+" FROM "+role); err != nil {
+			t.Fatal(err)
+		}
+		tryOpen(t, asBot(name), postgres.ErrAccess, "the role "+role+" lacks rights in the database "+name, "run: "+want, "docs/postgres.md")
+		if err := execIn(name, want); err != nil {
+			t.Fatal(err)
+		}
+		if err := rights().Missing(); err != nil {
+			t.Errorf("after %s: %v", want, err)
 		}
 	}
-	for what, do := range map[string]func(store.Tx) error{
-		"erasing": func(tx store.Tx) error { _, err := tx.EraseConversation("c", 100); return err },
-		"pruning": func(tx store.Tx) error { _, err := tx.PruneChain("q"); return err },
+	for grant, want := range map[string]string{
+		"DELETE, TRUNCATE, TRIGGER ON countersign.audit_records": "REVOKE DELETE, TRIGGER, TRUNCATE ON countersign.audit_records FROM ROLE;",
+		"UPDATE (leaf) ON countersign.audit_journal":             "REVOKE UPDATE ON countersign.audit_journal FROM ROLE;",
+		"INSERT ON countersign.audit_heads":                      "REVOKE INSERT ON countersign.audit_heads FROM ROLE;",
+		"INSERT, UPDATE ON countersign.migrations":               "REVOKE INSERT, UPDATE ON countersign.migrations FROM ROLE;",
+		"CREATE ON SCHEMA countersign":                           "REVOKE CREATE ON SCHEMA countersign FROM ROLE;",
 	} {
-		if err := s.Update(t.Context(), do); err != nil {
-			t.Errorf("%s: %v", what, err)
+		want = strings.ReplaceAll(want, "ROLE", role)
+		if err := execIn(name, "GRANT "+grant+" TO "+role); err != nil {
+			t.Fatal(err)
+		}
+		r := open(t, asBot(name)).Rights()
+		if !strings.Contains(r.Excess(), "the role "+role+" may do more than it needs in the database "+name) || !strings.HasSuffix(r.Remedy(), "run: "+want) {
+			t.Errorf("after GRANT %s: %s: %s; want %s", grant, r.Excess(), r.Remedy(), want)
+		}
+		if err := execIn(name, want); err != nil {
+			t.Fatal(err)
+		}
+		if r := rights(); r.Excess() != "" || r.Missing() != nil {
+			t.Errorf("after %s: %s, %v", want, r.Excess(), r.Missing())
 		}
 	}
-	if err := s.Check(t.Context()); err != nil {
-		t.Error(err)
+	// INSERT for all columns includes the columns that are allowed, so taking it away leaves too little.
+	if err := execIn(name, "GRANT INSERT ON countersign.audit_journal TO "+role); err != nil {
+		t.Fatal(err)
 	}
-	conn, err := pgx.Connect(t.Context(), u.String())
+	if r := rights(); !strings.HasSuffix(r.Remedy(), "run: REVOKE INSERT ON countersign.audit_journal FROM "+role+"; GRANT INSERT (chain, seq, sum) ON countersign.audit_journal TO "+role+";") {
+		t.Errorf("after GRANT INSERT: %s", r.Remedy())
+	}
+	if err := execIn(name, "REVOKE INSERT ON countersign.audit_journal FROM "+role); err != nil {
+		t.Fatal(err)
+	}
+	if r := rights(); r.Missing() == nil {
+		t.Error("INSERT is missing, and that is not reported")
+	}
+	if r := open(t, at(name)).Rights(); !strings.Contains(r.Excess(), "is a superuser") || !strings.Contains(r.Remedy(), "a role of its own") {
+		t.Errorf("the administrator: %s: %s", r.Excess(), r.Remedy())
+	}
+	if err := execIn(name, "ALTER TABLE countersign.audit_heads OWNER TO "+role); err != nil {
+		t.Fatal(err)
+	}
+	if r := rights(); !strings.Contains(r.Excess(), "owns the tables") {
+		t.Errorf("the owner: %s", r.Excess())
+	}
+	// Only the owner changes the tables.
+	if err := execIn(name, "DELETE FROM countersign.migrations WHERE version_id = (SELECT max(version_id) FROM countersign.migrations)"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := postgres.Migrate(t.Context(), asBot(name), false); !errors.Is(err, postgres.ErrAccess) || !strings.Contains(err.Error(), "store migrate as their owner") {
+		t.Errorf("migrating as the bot's role: got error %v", err)
+	}
+}
+
+// A role with the rights that earlier versions documented keeps working after the upgrade, and can't change the history
+// any more.
+func TestUpgradeOfRole(t *testing.T) {
+	t.Parallel()
+	name := database(t, "template0")
+	config, err := pgx.ParseConfig(at(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
-	for _, forbidden := range []string{
-		"UPDATE countersign.audit_records SET record = ''", "UPDATE countersign.audit_heads SET size = 0", "DELETE FROM countersign.audit_heads",
-		"DELETE FROM countersign.audit_journal", "UPDATE countersign.audit_journal SET seq = 7", "DROP TABLE countersign.requests", "DELETE FROM countersign.migrations",
-	} {
-		if _, err := conn.Exec(t.Context(), forbidden); err == nil || !strings.Contains(err.Error(), "42501") {
-			t.Errorf("%s: got error %v, want one that says that the right is missing", forbidden, err)
+	config.RuntimeParams["search_path"] = "countersign"
+	db := stdlib.OpenDB(*config)
+	defer db.Close()
+	old, err := goose.NewProvider(goose.DialectPostgres, db, os.DirFS("migrations"), goose.WithTableName("migrations"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := execIn(name, "CREATE SCHEMA countersign"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.UpTo(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	err = execIn(name, strings.ReplaceAll(`SET search_path = countersign;
+GRANT USAGE ON SCHEMA countersign TO ROLE;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA countersign TO ROLE;
+REVOKE INSERT, UPDATE, DELETE ON migrations FROM ROLE;
+REVOKE UPDATE ON audit_records, audit_heads FROM ROLE;
+REVOKE DELETE ON audit_journal, audit_heads FROM ROLE;
+REVOKE UPDATE ON audit_journal FROM ROLE;
+GRANT UPDATE (leaf) ON audit_journal TO ROLE;`, "ROLE", role))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for table, columns := range map[string]string{"settings": "id, version", "messages": "conversation, seq"} {
+		js, err := record.Append(nil, &store.Setting{Key: "ä", Version: 1})
+		if table == "messages" {
+			js, err = record.Append(nil, &store.Message{Conversation: "ä", Seq: 1, Text: "\U0001f980"})
 		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), "INSERT INTO "+table+" ("+columns+", record) VALUES ('ä', 1, $1)", string(js)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := postgres.Migrate(t.Context(), at(name), false); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, asBot(name))
+	if err := s.Inspect(t.Context()); err != nil || len(s.Damage()) > 0 {
+		t.Errorf("after the upgrade: %v, %v", s.Damage(), err)
+	}
+	if err := s.View(t.Context(), func(r store.Reader) error { _, err := r.Setting("ä"); return err }); err != nil {
+		t.Error(err)
+	}
+	if excess := s.Rights().Excess(); excess != "" {
+		t.Errorf("%s: %s", excess, s.Rights().Remedy())
+	}
+	history(t, s)
+	if err := s.Update(t.Context(), func(tx store.Tx) error { _, err := tx.PruneChain("q"); return err }); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -139,14 +139,14 @@ func (t reader) ConversationsBefore(lastAt time.Time, limit int) ([]store.Conver
 	if limit <= 0 {
 		return nil, nil
 	}
-	return conversationTable.list(t.run, "WHERE last_at < $1 ORDER BY last_at, id LIMIT $2", moment(lastAt), limit)
+	return conversationTable.first(t.run, limit, "WHERE last_at < $1 ORDER BY last_at, id LIMIT $2", moment(lastAt))
 }
 
 func (t reader) ConversationsSince(lastAt time.Time, limit int) ([]store.Conversation, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	return conversationTable.list(t.run, "WHERE last_at >= $1 ORDER BY last_at, id LIMIT $2", moment(lastAt), limit)
+	return conversationTable.first(t.run, limit, "WHERE last_at >= $1 ORDER BY last_at, id LIMIT $2", moment(lastAt))
 }
 
 func (t reader) Turn(id string) (approvers.Turn, error) { return turnTable.read(t.run, id) }
@@ -154,7 +154,7 @@ func (t reader) Turn(id string) (approvers.Turn, error) { return turnTable.read(
 func (t reader) Call(id string) (store.Call, error) { return callTable.read(t.run, id) }
 
 func (t reader) Calls(turn string) ([]store.Call, error) {
-	return callTable.list(t.run, "WHERE turn = $1 ORDER BY step, index, born", text(turn))
+	return callTable.all(t.run, "WHERE turn = $1 ORDER BY step, index, born", text(turn))
 }
 
 func (t reader) Request(id string) (approvers.Request, error) {
@@ -170,7 +170,7 @@ func (t reader) OpenRequests(after store.RequestCursor, limit int) ([]approvers.
 	if limit <= 0 {
 		return nil, nil
 	}
-	return requestTable.list(t.run, "WHERE open AND (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3", moment(after.CreatedAt), text(after.ID), limit)
+	return requestTable.first(t.run, limit, "WHERE open AND (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3", moment(after.CreatedAt), text(after.ID))
 }
 
 func (t reader) RequestsOf(who approvers.PersonID, before store.RequestCursor, limit int) ([]approvers.Request, error) {
@@ -179,10 +179,10 @@ func (t reader) RequestsOf(who approvers.PersonID, before store.RequestCursor, l
 	}
 	const of = "q JOIN request_people p ON p.request = q.id AND p.created_at = q.created_at WHERE p.person = $1 "
 	if before.ID == "" && before.CreatedAt.IsZero() {
-		return requestTable.list(t.run, of+"ORDER BY p.created_at DESC, p.request DESC LIMIT $2", text(who), limit)
+		return requestTable.first(t.run, limit, of+"ORDER BY p.created_at DESC, p.request DESC LIMIT $2", text(who))
 	}
-	return requestTable.list(t.run, of+"AND (p.created_at, p.request) < ($2, $3) ORDER BY p.created_at DESC, p.request DESC LIMIT $4",
-		text(who), moment(before.CreatedAt), text(before.ID), limit)
+	return requestTable.first(t.run, limit, of+"AND (p.created_at, p.request) < ($2, $3) ORDER BY p.created_at DESC, p.request DESC LIMIT $4",
+		text(who), moment(before.CreatedAt), text(before.ID))
 }
 
 func (t reader) Execution(id string) (approvers.Execution, error) {
@@ -190,7 +190,7 @@ func (t reader) Execution(id string) (approvers.Execution, error) {
 }
 
 func (t reader) Executions(conversation string) ([]approvers.Execution, error) {
-	return executionTable.list(t.run, "WHERE conversation = $1 ORDER BY id", text(conversation))
+	return executionTable.all(t.run, "WHERE conversation = $1 ORDER BY id", text(conversation))
 }
 
 func (t reader) Elicitation(id string) (approvers.Elicitation, error) {
@@ -198,16 +198,16 @@ func (t reader) Elicitation(id string) (approvers.Elicitation, error) {
 }
 
 func (t reader) Elicitations(execution string) ([]approvers.Elicitation, error) {
-	return elicitationTable.list(t.run, "WHERE execution = $1 ORDER BY born", text(execution))
+	return elicitationTable.all(t.run, "WHERE execution = $1 ORDER BY born", text(execution))
 }
 
 func (t reader) Grant(id string) (approvers.Grant, error) { return grantTable.read(t.run, id) }
 
 func (t reader) OpenGrants(tool string) ([]approvers.Grant, error) {
 	if tool == "" {
-		return grantTable.list(t.run, "WHERE open ORDER BY born")
+		return grantTable.readable(t.run, "WHERE open ORDER BY born")
 	}
-	return grantTable.list(t.run, "WHERE open AND tool = $1 ORDER BY born", text(tool))
+	return grantTable.readable(t.run, "WHERE open AND tool = $1 ORDER BY born", text(tool))
 }
 
 func (t reader) Absence(who approvers.PersonID) (approvers.Absence, error) {
@@ -215,7 +215,7 @@ func (t reader) Absence(who approvers.PersonID) (approvers.Absence, error) {
 }
 
 func (t reader) Absences() ([]approvers.Absence, error) {
-	return absenceTable.list(t.run, "ORDER BY id")
+	return absenceTable.readable(t.run, "ORDER BY id")
 }
 
 func (t reader) Inbox(id string) (store.Inbox, error) { return inboxTable.read(t.run, id) }

@@ -33,7 +33,7 @@ func TestClaims(t *testing.T) {
 	storetest.RunClaims(t, func(t *testing.T) func(storetest.Joining) storetest.Member {
 		name := empty(t)
 		return func(j storetest.Joining) storetest.Member {
-			s, r := join(t, at(name), postgres.ReplicaOptions{Name: j.Name, Lease: j.Lease, Drain: j.Drain})
+			s, r := join(t, asBot(name), postgres.ReplicaOptions{Name: j.Name, Lease: j.Lease, Drain: j.Drain})
 			return storetest.Member{Store: s, Replica: r, Freeze: r.Freeze, Thaw: r.Thaw, Leave: r.Leave}
 		}
 	})

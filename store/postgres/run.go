@@ -31,6 +31,7 @@ type run struct {
 	assumed  bool           // a record was assumed to be absent
 	failure  error          // the transaction can't continue: what the closure returns does not count
 	swapped  bool           // the connection was replaced
+	aside    []store.Damage // rows that were set aside
 	ended    bool           // the closure has returned
 }
 
@@ -51,6 +52,7 @@ type write struct {
 type known struct {
 	value   any
 	version uint64
+	damaged *store.DamagedError // it is there, and can't be read
 }
 
 const (

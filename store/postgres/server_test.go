@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,33 @@ var server struct {
 
 const template = "countersign_template"
 
+// role is the bot's role, which has the rights that docs/postgres.md lists.
+var role = fmt.Sprintf("countersign_bot_%d", os.Getpid())
+
+// grants returns the statements of docs/postgres.md that give the bot's role its rights.
+func grants(role string) (string, error) {
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		return "", err
+	}
+	_, block, _ := strings.Cut(string(page), "```sql\nGRANT ")
+	block, _, found := strings.Cut("GRANT "+block, "```")
+	if !found {
+		return "", errors.New("docs/postgres.md has no grants")
+	}
+	return strings.ReplaceAll(block, "countersign_bot", role), nil
+}
+
+// asBot returns the address of a database for the bot's role.
+func asBot(database string) string {
+	u, err := url.Parse(at(database))
+	if err != nil {
+		panic(err)
+	}
+	u.User = url.UserPassword(role, "bot")
+	return u.String()
+}
+
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "5"); err != nil { // each check reads everything many times; the command line may ask for more checks
 		panic(err)
@@ -42,6 +70,9 @@ func TestMain(m *testing.M) {
 			if err := admin("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
+		}
+		if err := admin("DROP ROLE IF EXISTS " + role); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 		}
 	}
 	os.Exit(code)
@@ -70,7 +101,8 @@ func begin(t testing.TB) {
 			server.err = err
 			return
 		}
-		server.err = s.Close()
+		statements, err := grants(role)
+		server.err = errors.Join(err, s.Close(), admin("CREATE ROLE "+role+" LOGIN PASSWORD 'bot'"), execIn(template, statements))
 	})
 	if server.err != nil {
 		t.Fatal(server.err)
@@ -183,10 +215,12 @@ END $$`)
 	return err
 }
 
-// fresh makes an opener of an empty database.
+// fresh makes an opener of an empty database, as the bot's role.
 func fresh(t *testing.T) storetest.Opener {
 	name := empty(t)
-	return func() (store.Store, error) { return postgres.Open(context.Background(), at(name), postgres.Options{}) }
+	return func() (store.Store, error) {
+		return postgres.Open(context.Background(), asBot(name), postgres.Options{})
+	}
 }
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }

@@ -19,13 +19,15 @@ import (
 // Store is an open database. It is safe for concurrent use.
 type Store struct {
 	config  *config
+	rights  Rights // of its role
 	pool    *pgxpool.Pool
 	gate    sync.RWMutex // locked for writing by a transaction that was retried too often, so that no other one of this process conflicts with it
-	mu      sync.Mutex   // guards the fields up to failure, and calls of running.Add
+	mu      sync.Mutex   // guards closed, updates and failure, and calls of running.Add
 	closed  bool
 	updates map[*time.Time]bool // when each transaction under way began
 	failure error               // why the store has stopped; nil: it has not
-	broken  chan struct{}       // closed when the store has stopped
+	damage  store.Damages
+	broken  chan struct{} // closed when the store has stopped
 	closing chan struct{}
 	running sync.WaitGroup
 	once    sync.Once
@@ -200,6 +202,11 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 	}
 	out, err = r.commit()
 	committed = out == done && err == nil
+	if committed {
+		for _, x := range r.aside {
+			s.damage.Over(x.Bucket, x.Key)
+		}
+	}
 	return out, err
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -27,7 +28,7 @@ type table[T any] struct {
 
 // define completes the description of a table.
 func define[T any](t table[T]) *table[T] {
-	all := append([]string{"id", "version", "record"}, t.columns...)
+	all := append([]string{"id", "version", "record", "checksum"}, t.columns...)
 	params := make([]string, len(all))
 	sets := make([]string, 0, len(all))
 	for i, c := range all {
@@ -37,7 +38,7 @@ func define[T any](t table[T]) *table[T] {
 		}
 		all[i] = fmt.Sprintf("%q", c)
 	}
-	t.selects = fmt.Sprintf("SELECT record FROM %s", t.in)
+	t.selects = fmt.Sprintf("SELECT id, checksum, record FROM %s", t.in)
 	t.inserts = fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", t.in, strings.Join(all, ", "), strings.Join(params, ", "))
 	t.updates = fmt.Sprintf("UPDATE %s SET %s WHERE id = $1", t.in, strings.Join(sets, ", "))
 	if t.values == nil {
@@ -59,21 +60,38 @@ func (t *table[T]) decode(b []byte) (rec T, err error) {
 // learn remembers a record as it is stored.
 func (t *table[T]) learn(r *run, rec *T, js []byte) {
 	id, version := t.id(rec)
-	r.known[t.key(id)] = known{js, *version}
+	r.known[t.key(id)] = known{value: js, version: *version}
+}
+
+// scan reads a row. The error of a damaged one is a *store.DamagedError; its id is that of the column.
+func (t *table[T]) scan(found pgx.Row) (id string, rec T, js []byte, err error) {
+	var sum []byte
+	if err := found.Scan(&id, &sum, &js); err != nil {
+		return id, rec, js, err
+	}
+	name := readText(id)
+	rec, err = decodeRow[T](store.Damage{Bucket: t.in, Key: name, ID: name}, id, sum, js)
+	return id, rec, js, err
+}
+
+// see reads a row, and remembers what is stored.
+func (t *table[T]) see(r *run, found pgx.Row) (rec T, damaged *store.DamagedError, err error) {
+	id, rec, js, err := t.scan(found)
+	if damaged = r.note(err); damaged != nil {
+		r.known[t.key(readText(id))] = known{damaged: damaged}
+		return rec, damaged, nil
+	}
+	if err == nil {
+		t.learn(r, &rec, js)
+	}
+	return rec, nil, err
 }
 
 // lookUp returns a read of a record by its id, which ends up in known.
 func (t *table[T]) lookUp(r *run, id string) queryable {
 	r.known[t.key(id)] = known{}
 	return row(t.selects+" WHERE id = $1", []any{text(id)}, func(found pgx.Row) error {
-		var js []byte
-		if err := found.Scan(&js); err != nil {
-			return err
-		}
-		rec, err := t.decode(js)
-		if err == nil {
-			t.learn(r, &rec, js)
-		}
+		_, _, err := t.see(r, found)
 		return err
 	})
 }
@@ -81,25 +99,25 @@ func (t *table[T]) lookUp(r *run, id string) queryable {
 // lookUpBy returns a read of the records that the rest of a SELECT finds, which end up in known.
 func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 	return rows(t.selects+" "+where, args, func(found pgx.Rows) error {
-		var js []byte
-		if err := found.Scan(&js); err != nil {
-			return err
-		}
-		rec, err := t.decode(js)
-		if err == nil {
-			t.learn(r, &rec, js)
-		}
+		_, _, err := t.see(r, found)
 		return err
 	})
 }
 
-// find returns what is known of a record. If nothing is known, it asks the server.
-func (t *table[T]) find(r *run, id string) (known, error) {
-	if k, ok := r.known[t.key(id)]; ok || r.failure != nil {
-		return k, r.failure
+// find returns what is known of a record. If nothing is known, it asks the server. A damaged record is an error.
+func (t *table[T]) find(r *run, id string) (k known, err error) {
+	k, ok := r.known[t.key(id)]
+	if !ok && r.failure == nil {
+		err = r.query(t.lookUp(r, id))
+		k = r.known[t.key(id)]
 	}
-	err := r.query(t.lookUp(r, id))
-	return r.known[t.key(id)], err
+	switch {
+	case r.failure != nil:
+		return k, r.failure
+	case k.damaged != nil:
+		return k, k.damaged
+	}
+	return k, err
 }
 
 // read reads a record by its id.
@@ -114,29 +132,60 @@ func (t *table[T]) read(r *run, id string) (rec T, err error) {
 	return t.decode(k.value.([]byte))
 }
 
-// list reads the records that the rest of a SELECT finds.
-func (t *table[T]) list(r *run, where string, args ...any) (out []T, err error) {
-	err = r.query(rows(t.selects+" "+where, args, func(found pgx.Rows) error {
-		var js []byte
-		if err := found.Scan(&js); err != nil {
-			return err
+// all reads the records that the rest of a SELECT finds. A damaged one is an error.
+func (t *table[T]) all(r *run, where string, args ...any) ([]T, error) {
+	list, damaged, err := t.list(r, where, args...)
+	if err == nil && len(damaged) > 0 {
+		err = damaged[0]
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// readable is like all, but skips damaged records.
+func (t *table[T]) readable(r *run, where string, args ...any) ([]T, error) {
+	list, _, err := t.list(r, where, args...)
+	return list, err
+}
+
+// first is readable for up to limit records. The last parameter of where is the limit.
+func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, error) {
+	for extra := 0; ; {
+		list, damaged, err := t.list(r, where, append(slices.Clone(args), limit+extra)...)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(list) >= limit:
+			return list[:limit], nil
+		case len(list)+len(damaged) < limit+extra:
+			return list, nil
 		}
-		rec, err := t.decode(js)
-		if err == nil {
-			t.learn(r, &rec, js)
+		extra = len(damaged)
+	}
+}
+
+func (t *table[T]) list(r *run, where string, args ...any) (out []T, damaged []error, err error) {
+	err = r.query(rows(t.selects+" "+where, args, func(found pgx.Rows) error {
+		rec, torn, err := t.see(r, found)
+		switch {
+		case torn != nil:
+			damaged = append(damaged, torn)
+		case err == nil:
 			out = append(out, rec)
 		}
 		return err
 	}))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return out, nil
+	return out, damaged, nil
 }
 
 // one reads the first record that the rest of a SELECT finds.
 func (t *table[T]) one(r *run, what, where string, args ...any) (rec T, err error) {
-	list, err := t.list(r, where, args...)
+	list, err := t.all(r, where, args...)
 	if err != nil {
 		return rec, err
 	}
@@ -154,6 +203,8 @@ func (t *table[T]) write(r *run, rec T) error {
 	}
 	k, there := r.known[t.key(id)]
 	switch {
+	case there && k.damaged != nil:
+		return k.damaged
 	case there:
 	case *version == 0 && !r.careful: // ids are random: most are new. If not, the insert fails, and the closure runs again
 		r.assumed = true
@@ -182,8 +233,8 @@ func (t *table[T]) write(r *run, rec T) error {
 		}
 		t.also(r, old, &rec)
 	}
-	r.known[t.key(id)] = known{js, *version}
-	args := append([]any{text(id), number(*version), js}, t.values(&rec)...)
+	r.known[t.key(id)] = known{value: js, version: *version}
+	args := append([]any{text(id), number(*version), js, rowSum(t.in, text(id), js)}, t.values(&rec)...)
 	r.put(t.key(id), t.inserts, t.updates, k.value != nil, args...)
 	return nil
 }

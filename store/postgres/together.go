@@ -14,11 +14,12 @@ import (
 type lists struct {
 	outbox map[string][]string                // ids of outbox messages by ref
 	timers map[string]bool                    // refs whose timers are all known
-	chains map[string][]approvers.AuditRecord // audit chains
+	chains map[string][]approvers.AuditRecord // audit chains, without their damaged records
+	torn   map[string][]error                 // the damaged records of those chains
 }
 
 func newLists() lists {
-	return lists{outbox: map[string][]string{}, timers: map[string]bool{}, chains: map[string][]approvers.AuditRecord{}}
+	return lists{outbox: map[string][]string{}, timers: map[string]bool{}, chains: map[string][]approvers.AuditRecord{}, torn: map[string][]error{}}
 }
 
 // lookUpOutbox returns reads of the outbox messages with a ref, and of the timers of each. where is the SQL that finds
@@ -26,15 +27,10 @@ func newLists() lists {
 func (r *run) lookUpOutbox(where string, arg any, ref func() (string, bool)) queryable {
 	return func(b *pgx.Batch) {
 		rows(outboxTable.selects+" WHERE ref = "+where+" ORDER BY born", []any{arg}, func(found pgx.Rows) error {
-			var js []byte
-			if err := found.Scan(&js); err != nil {
+			s, damaged, err := outboxTable.see(r, found)
+			if damaged != nil || err != nil {
 				return err
 			}
-			s, err := outboxTable.decode(js)
-			if err != nil {
-				return err
-			}
-			outboxTable.learn(r, &s, js)
 			r.lists.timers[s.ID] = true
 			if name, ok := ref(); ok {
 				r.lists.outbox[name] = append(r.lists.outbox[name], s.ID)
@@ -53,8 +49,14 @@ func (r *run) lookUpOutbox(where string, arg any, ref func() (string, bool)) que
 func (r *run) lookUpChain(chain string) queryable {
 	r.lists.chains[chain] = []approvers.AuditRecord{}
 	r.known[chainKey(chain)] = known{value: approvers.AuditRecord{}}
+	delete(r.lists.torn, chain)
 	return rows(selectRecords+"ORDER BY seq", []any{text(chain)}, func(found pgx.Rows) error {
-		a, err := scanRecord(found)
+		_, _, a, err := scanRecord(found)
+		if damaged := r.note(err); damaged != nil {
+			r.lists.torn[chain] = append(r.lists.torn[chain], damaged)
+			r.known[chainKey(chain)] = known{damaged: damaged}
+			return nil
+		}
 		r.lists.chains[chain] = append(r.lists.chains[chain], a)
 		r.known[chainKey(chain)] = known{value: a}
 		return err

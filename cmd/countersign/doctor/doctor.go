@@ -43,6 +43,8 @@ type Doctor struct {
 	URL       string                                                     // the bot's public address; empty: unknown
 	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as they are known while no source is asked
 	OpenStore func(context.Context, config.Env) (Store, error)           // opens the store; store.ErrLocked: another process holds it
+	// Excess says what the database's role may do beyond what the bot needs, and how to take it away; empty: nothing.
+	Excess func(context.Context, config.Env) (what, do string, err error)
 	// AskBot asks the running bot whether it reads its store, and what Slack refuses in its workspace.
 	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 

@@ -46,6 +46,17 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 		return
 	}
 	db, err := d.OpenStore(ctx, env)
+	if env.Store.Backend == config.Postgres && (err == nil || errors.Is(err, store.ErrLocked)) {
+		what, do, err := d.Excess(ctx, env)
+		switch {
+		case err != nil:
+			d.fail(cli.Code(err), err.Error(), "")
+		case what != "":
+			d.warn(what, do)
+		default:
+			d.ok("the database's role may do what the bot needs, and no more")
+		}
+	}
 	switch {
 	case errors.Is(err, store.ErrLocked):
 		d.held(ctx, env)

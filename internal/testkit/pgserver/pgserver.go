@@ -163,6 +163,16 @@ func (s *Server) TCP(database string) string {
 	return u.String()
 }
 
+// SQL runs statements in a database, as the superuser.
+func (s *Server) SQL(database, statements string) error {
+	cmd := s.command("psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--host="+s.dir, "--port="+strconv.Itoa(s.Port), "--username=postgres", database)
+	cmd.Stdin = strings.NewReader(statements)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("psql: %w: %s", err, out)
+	}
+	return nil
+}
+
 // another returns a user that the server can run as.
 func another() (*syscall.Credential, error) {
 	for _, name := range []string{"postgres", "nobody"} {

@@ -1,0 +1,218 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/store"
+	"countersign/store/record"
+)
+
+// Each row with a record has a checksum over its table, its key and its record. A row that does not match its checksum
+// is never read as valid: a reader that needs it gets a *store.DamagedError that names it, and everything else stays
+// readable. The checksum shows mistakes and faults. Whoever wants to deceive the bot can compute it; against that, what
+// permits a run is compared with the history.
+
+// rowSum returns the checksum of a row.
+func rowSum(table, key string, js []byte) []byte {
+	h := sha256.New()
+	h.Write([]byte(table + " " + strconv.Itoa(len(key)) + " " + key))
+	h.Write(js)
+	return h.Sum(nil)[:8]
+}
+
+// numbered returns the key of a row with a number.
+func numbered(id string, n int64) string { return strconv.FormatInt(n, 10) + " " + id }
+
+const whyChecksum = "its checksum does not match what it holds"
+
+// decodeRow decodes the record of a row whose checksum is right. Its error is a *store.DamagedError about x.
+func decodeRow[T any](x store.Damage, key string, sum, js []byte) (rec T, err error) {
+	if !bytes.Equal(sum, rowSum(x.Bucket, key, js)) {
+		x.Why = whyChecksum
+		return rec, &store.DamagedError{Damage: x}
+	}
+	if err := record.Decode(js, &rec); err != nil {
+		x.Why = "it can't be decoded: " + err.Error()
+		return rec, &store.DamagedError{Damage: x}
+	}
+	return rec, nil
+}
+
+// note records damage if an error is about a damaged row, which it returns; nil: it is not.
+func (r *run) note(err error) *store.DamagedError {
+	var row *store.DamagedError
+	if !errors.As(err, &row) {
+		return nil
+	}
+	r.store.damage.Found(row.Damage)
+	return row
+}
+
+// unlessDamaged notes damage, and returns any other error.
+func (r *run) unlessDamaged(err error) error {
+	if r.note(err) != nil {
+		return nil //nolint:nilerr // it is noted
+	}
+	return err
+}
+
+var (
+	_ store.Inspected = (*Store)(nil)
+	_ store.SetAside  = (*tx)(nil)
+)
+
+// Damage lists known, unresolved damage.
+func (s *Store) Damage() []store.Damage { return s.damage.Damage() }
+
+// OnDamage registers a function that is called with all damage, found earlier or later. fn must not use the store.
+func (s *Store) OnDamage(fn func(store.Damage)) { s.damage.OnDamage(fn) }
+
+// sources are the tables of records with ids, by their names.
+var sources = map[string]source{
+	conversationTable.in: conversationTable, turnTable.in: turnTable, callTable.in: callTable, requestTable.in: requestTable, executionTable.in: executionTable,
+	elicitationTable.in: elicitationTable, inboxTable.in: inboxTable, outboxTable.in: outboxTable, settingTable.in: settingTable, grantTable.in: grantTable,
+	absenceTable.in: absenceTable,
+}
+
+// source is a table of records of any type.
+type source interface {
+	// damaged reports whether the record with an id is damaged.
+	damaged(r *run, id string) (bool, error)
+	// inspect notes the damaged records of the next page, and returns the last id; empty: there are no more.
+	inspect(r *run, after string) (last string, err error)
+}
+
+func (t *table[T]) damaged(r *run, id string) (bool, error) {
+	k, _ := t.find(r, id)
+	return k.damaged != nil, r.failure
+}
+
+func (t *table[T]) inspect(r *run, after string) (last string, err error) {
+	err = r.query(rows(t.selects+" WHERE id > $1 ORDER BY id LIMIT $2", []any{after, inspectPage}, func(found pgx.Rows) error {
+		var err error
+		last, _, _, err = t.scan(found)
+		return r.unlessDamaged(err)
+	}))
+	return last, err
+}
+
+// belongs maps a table to the column with the owner of its records.
+var belongs = map[string]string{
+	"conversations": "place", "turns": "conversation", "calls": "turn", "requests": "conversation", "executions": "conversation", "elicitations": "execution",
+	"outbox_messages": "ref",
+}
+
+// SetAside moves a damaged row, unchanged, to the table set_aside.
+func (t *tx) SetAside(table, id string) (of []string, done bool, err error) {
+	from, ok := sources[table]
+	if !ok {
+		return nil, false, fmt.Errorf("store: there are no records in a table %q", table)
+	}
+	if damaged, err := from.damaged(t.run, id); err != nil || !damaged {
+		return nil, false, err
+	}
+	owner := "''"
+	if column, ok := belongs[table]; ok {
+		owner = column
+	}
+	names, err := t.run.returning(fmt.Sprintf(`
+WITH gone AS (DELETE FROM %[1]s WHERE id = $1 RETURNING *),
+     kept AS (INSERT INTO set_aside ("table", id, at, stored) SELECT '%[1]s', id, now(), to_json(gone) FROM gone
+              ON CONFLICT ("table", id) DO UPDATE SET at = excluded.at, stored = excluded.stored)
+SELECT %[2]s FROM gone`, table, owner), text(id))
+	if err != nil {
+		return nil, false, err
+	}
+	if table == requestTable.in {
+		if _, err := t.run.exec("DELETE FROM request_people WHERE request = $1", text(id)); err != nil {
+			return nil, false, err
+		}
+	}
+	for _, name := range names {
+		if name != "" {
+			of = append(of, readText(name))
+		}
+	}
+	t.run.aside = append(t.run.aside, store.Damage{Bucket: table, Key: id})
+	return of, true, nil
+}
+
+// The pace of an inspection: other transactions have the server to themselves between pages.
+const (
+	inspectPage  = 200
+	inspectPause = 20 * time.Millisecond
+)
+
+// Inspect reads every record and every record of the history, in small transactions, and records the damage that it
+// finds.
+func (s *Store) Inspect(ctx context.Context) error {
+	page := func(fn func(r *run) error) error {
+		err := s.View(ctx, func(r store.Reader) error { return fn(r.(reader).run) })
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(inspectPause):
+		}
+		return err
+	}
+	for _, from := range sources {
+		for after, more := "", true; more; more = after != "" {
+			if err := page(func(r *run) (err error) { after, err = from.inspect(r, after); return err }); err != nil {
+				return err
+			}
+		}
+	}
+	for _, inspect := range []func(r *run, id string, n int64) (string, int64, error){messageTable.inspect, renderingTable.inspect, inspectFiles, inspectAudit, inspectPayloads} {
+		id, n := "", int64(-1)
+		for more := true; more; more = id != "" {
+			if err := page(func(r *run) (err error) { id, n, err = inspect(r, id, n); return err }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inspectAudit notes the damaged records of the next page of the history.
+func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
+	err = r.query(rows("SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq LIMIT $3", []any{chain, seq, inspectPage}, func(found pgx.Rows) error {
+		var err error
+		lastChain, lastSeq, _, err = scanRecord(found)
+		return r.unlessDamaged(err)
+	}))
+	return lastChain, lastSeq, err
+}
+
+// inspectPayloads notes the damaged texts of the next page of the history.
+func inspectPayloads(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
+	const page = "SELECT p.chain, p.seq, p.payload, r.record FROM audit_payloads p LEFT JOIN audit_records r USING (chain, seq)" +
+		" WHERE (p.chain, p.seq) > ($1, $2) ORDER BY p.chain, p.seq LIMIT $3"
+	err = r.query(rows(page, []any{chain, seq, inspectPage}, func(found pgx.Rows) error {
+		var body, record []byte
+		if err := found.Scan(&lastChain, &lastSeq, &body, &record); err != nil {
+			return err
+		}
+		_, err := payloadOf(readText(lastChain), uint64(lastSeq), body, record)
+		return r.unlessDamaged(err)
+	}))
+	return lastChain, lastSeq, err
+}
+
+// inspectFiles notes the next file if it is damaged. Files may be large, so it reads one at a time.
+func inspectFiles(r *run, execution string, index int64) (lastExecution string, last int64, err error) {
+	const next = "SELECT execution, index FROM files WHERE (execution, index) > ($1, $2) ORDER BY execution, index LIMIT 1"
+	err = r.query(row(next, []any{execution, index}, func(found pgx.Row) error { return found.Scan(&lastExecution, &last) }))
+	if err != nil || lastExecution == "" {
+		return "", 0, err
+	}
+	_, err = reader{r}.FileData(readText(lastExecution), int(last))
+	return lastExecution, last, r.unlessDamaged(err)
+}
