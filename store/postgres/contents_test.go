@@ -23,7 +23,9 @@ func fillEmpty(t *testing.T) storetest.Filler {
 		if err != nil {
 			return nil, err
 		}
-		open := func() (store.Store, error) { return postgres.Open(context.Background(), asBot(name), postgres.Options{}) }
+		open := func() (store.Store, error) {
+			return postgres.Open(context.Background(), asBot(name), postgres.Options{})
+		}
 		return open, errors.Join(s.Fill(ctx, fill), s.Close())
 	}
 }
