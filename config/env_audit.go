@@ -36,7 +36,7 @@ const (
 	headsSuffix = ".heads"
 )
 
-// AuditBeside returns the default files of the seal for a store.
+// AuditBeside returns the default paths of the signing key and the heads, which are beside the store.
 func AuditBeside(store string) Audit {
 	return Audit{Key: store + keySuffix, Heads: store + headsSuffix}
 }

@@ -67,7 +67,7 @@ func (c *Client) Available() error { return c.limiter.breaker.state() }
 // Worth reports whether a call may succeed now: Slack answers, or it is time to test whether it does.
 func (c *Client) Worth() bool { return c.limiter.breaker.worth() }
 
-// Watch tests during an outage whether Slack answers again, until ctx ends.
+// Watch runs until ctx ends. During an outage, it tests whether Slack answers again.
 func (c *Client) Watch(ctx context.Context) { c.limiter.breaker.watch(ctx) }
 
 // UpdatesScarce reports whether chat.update should be avoided if there is an alternative.
