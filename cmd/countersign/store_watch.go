@@ -73,10 +73,10 @@ func unlessHung(ctx context.Context, db interface {
 	Close() error
 }, log *slog.Logger, work func() error,
 ) error {
-	worked, closed := make(chan struct{}), make(chan error, 1)
+	worked, closed := make(chan error, 1), make(chan error, 1)
 	go func() {
 		err := work()
-		close(worked)
+		worked <- err
 		closed <- errors.Join(err, db.Close())
 	}()
 	gaveUp := func(what string, waited time.Duration) error {
@@ -86,14 +86,19 @@ func unlessHung(ctx context.Context, db interface {
 	tick := time.NewTicker(stallEnds / 50)
 	defer tick.Stop()
 	var closing <-chan time.Time
+	var ended error // of the function
 	for stopping := ctx.Done(); ; {
 		select {
 		case err := <-closed:
 			return err
-		case <-worked:
-			worked, closing = nil, time.After(closeEnds)
+		case ended = <-worked:
+			closing = time.After(closeEnds)
 		case <-closing:
-			return gaveUp("the store can't be closed, as somebody still reads or writes", closeEnds)
+			err := gaveUp("the store can't be closed, as somebody still reads or writes", closeEnds)
+			if db.Failure() != nil && ended != nil { // a read of a damaged file may leave a lock behind; what to do is in this error
+				return ended
+			}
+			return err
 		case <-stopping:
 			stopping = nil
 		case <-tick.C:

@@ -90,6 +90,11 @@ func (s slowClose) Close() error {
 	return s.Store.Close()
 }
 
+// failedClose is a store that has stopped and can't be closed.
+type failedClose struct{ slowClose }
+
+func (failedClose) Failure() error { return store.ErrDamaged }
+
 // The process does not wait for ever for a store that can't be closed. It waits for one that can, however long the work
 // takes.
 func TestStoreThatCannotBeClosed(t *testing.T) {
@@ -116,6 +121,12 @@ func TestStoreThatCannotBeClosed(t *testing.T) {
 					t.Errorf("it ended after %s with %v; the log says %q", took, err, logged.all())
 				}
 				close(s.release)
+				synctest.Wait()
+				failed := failedClose{slowClose{db, make(chan struct{})}}
+				if err := unlessHung(t.Context(), failed, slog.New(slog.DiscardHandler), func() error { return mine }); !errors.Is(err, mine) {
+					t.Errorf("with a store that has stopped, it ended with %v", err)
+				}
+				close(failed.release)
 				synctest.Wait()
 			} else if !errors.Is(err, mine) || took > 0 || len(logged.all()) != 0 {
 				t.Errorf("it ended after %s with %v; the log says %q", took, err, logged.all())
