@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,12 +112,19 @@ func (p *workerPool) full() bool {
 	return len(p.refs) >= p.worker.Concurrency
 }
 
-// take starts a timer's handler and reports whether it did. It does not if the timer or its lane is being handled,
-// its lane is held for another timer, the pool is full, the disk is full, the store is not ready, Worth is false, or
-// another replica has its share.
-func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
+// takeAll starts the handlers of the timers that may be handled now, and returns the others. No handler ends meanwhile
+// as far as the pool is concerned: otherwise a lane could become free between two of its timers, and the second one
+// would be first.
+func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []store.Timer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return slices.DeleteFunc(due, func(t store.Timer) bool { return p.take(ctx, t) })
+}
+
+// take starts a timer's handler and reports whether it did. It does not if the timer or its lane is being handled,
+// its lane is held for another timer, the pool is full, the disk is full, the store is not ready, Worth is false, or
+// another replica has its share. p.mu is held.
+func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || (t.Lane != "" && p.lanes[t.Lane]) || !p.worker.isWorth() {
 		return false
 	}

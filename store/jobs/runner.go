@@ -251,7 +251,7 @@ func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *worker
 	alarm := time.NewTimer(min(sleep, pool.rest()))
 	defer alarm.Stop()
 	for news := false; ; news = true {
-		due = slices.DeleteFunc(due, func(t store.Timer) bool { return pool.take(ctx, t) })
+		due = pool.takeAll(ctx, due)
 		pool.blocked = pool.behind(due)
 		if news && !pool.full() {
 			return nil
