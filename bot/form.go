@@ -36,7 +36,7 @@ func formOf(i interaction) (string, bool) {
 // openWait is the time limit for opening a loading view. The click's trigger expires after three seconds.
 const openWait = 4 * time.Second
 
-// openAgain is the pause before a loading view that another replica opens is tried again.
+// openAgain is the pause between two attempts to fill a loading view that another replica opens.
 const openAgain = 200 * time.Millisecond
 
 // forms tracks loading views, by inbox id.

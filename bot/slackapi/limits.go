@@ -205,8 +205,8 @@ var limits = map[string]int{
 	"assistant.threads.setStatus":  600,
 }
 
-// published returns the limit that Slack publishes for the key of a callLimit, as it is for one process, or nil if Slack
-// publishes none.
+// published returns the limit that Slack publishes for the key of a callLimit, not divided among processes. It returns
+// nil if Slack publishes none.
 func published(key string) quota {
 	method, _, channel := strings.Cut(key, " ")
 	if channel {

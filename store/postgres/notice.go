@@ -63,7 +63,8 @@ func (c *config) channel() string {
 	return fmt.Sprintf("countersign_%x", sha256.Sum256([]byte(c.schema)))[:40]
 }
 
-// notify sends what Tell got, until ctx ends. What is told while a notice is on its way goes into the next one.
+// notify sends the notices that Tell has collected, until ctx ends. Notices that come while one is being sent are sent
+// together, as the next one.
 func (r *Replica) notify(ctx context.Context) {
 	for {
 		select {
