@@ -151,17 +151,10 @@ func TestOffer(t *testing.T) {
 	h := newHarness(t, granting, func(h *harness) { h.policy.Tools[2].TrustAfter = 2 })
 	for range 2 {
 		root := h.says("sam", "#support", "@bot "+smallRefund)
-		var card posted
-		h.until("a card waits", func() bool {
-			for _, p := range h.sees("teo", "#support-approvals", "") {
-				if card = p; strings.Contains(p.Text, "Waits for Team Lead") {
-					return true
-				}
-			}
-			return false
-		})
+		card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 		h.clicks("teo", "#support-approvals", card, render.ActApprove)
 		h.finds("sam", "#support", root, "results: executed")
+		h.unseen("teo", "#support-approvals", "", "Waits for Team Lead")
 	}
 	offer := h.finds("ingrid", "U0BOT", "", "issue_refund was approved twice in a row", "Approved by <@U0002>", "Allow up to 5 such calls to run without asking, for 2 hours?", "amount from 0 to 20")
 	h.finds("kenji", "U0BOT", "", "issue_refund was approved twice in a row")
