@@ -249,17 +249,19 @@ func (r *raceHarness) exact(ra *race, got map[string]int) error {
 	return r.ephemeralReplies(ra)
 }
 
-// byAll lists the clicks that decided: by whom, and when. A click on Approve all decides all calls of its card.
-func byAll(ra *race) map[string]bool {
-	out := map[string]bool{}
+// byAll counts the calls that each click decided. A click on Approve all decides all calls of its card.
+func byAll(ra *race) map[string]int {
+	out := map[string]int{}
 	for _, q := range ra.requests {
 		for _, d := range q.Decisions {
-			click := string(d.By) + " " + d.At.String()
-			out[click] = true
+			out[clickOf(d)]++
 		}
 	}
 	return out
 }
+
+// clickOf names the click that made a decision: by whom, and when.
+func clickOf(d approvers.Decision) string { return string(d.By) + " " + d.At.String() }
 
 // ephemeralReplies counts in late, for each person, the clicks on a card that came too late. The bot must answer each
 // of them with one ephemeral message, which nothingLeft checks.
