@@ -84,7 +84,7 @@ func (r Rank) Timer() TimerKind {
 	return TimerShow
 }
 
-// OutboxMessage is one thing that Slack must show. The function of its kind renders it from the stored state.
+// OutboxMessage is one thing that Slack must show. Each kind has a function that renders it from the stored state.
 type OutboxMessage struct {
 	ID            string      `json:"id"` // random; also in the message's metadata, so that a lost post is found again
 	Version       uint64      `json:"version"`

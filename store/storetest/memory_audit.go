@@ -142,7 +142,7 @@ func (m *memory) ConversationsSince(lastAt time.Time, limit int) ([]store.Conver
 	}, limit), nil
 }
 
-// EraseConversation has no order and no limit. Other tests of the suite cover those.
+// EraseConversation erases everything in one call, in any order. Other tests of the suite check limits and order.
 func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	c, ok := m.conversations[id]
 	if !ok {
