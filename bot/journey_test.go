@@ -1,9 +1,13 @@
 package bot
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+
+	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
@@ -34,6 +38,45 @@ func testApprove(t *testing.T, h *harness) {
 	h.finds("sam", "#support", root, "results: executed")
 	if got := h.runs(); len(got) != 1 || got[0] != `issue_refund {"order_id":"ORD-123","amount":49.990,"currency":"USD"}` {
 		t.Errorf("ran %q", got)
+	}
+}
+
+// A finished request with its messages, cards and history takes at most 36 KiB of the store's pages.
+func TestSizeOfARequest(t *testing.T) {
+	t.Parallel()
+	const requests, atMost = 20, 36 << 10
+	h := newHarness(t, func(h *harness) { h.once = true })
+	size := func() (pages int) {
+		for range requests {
+			root := h.says("sam", "#support", refundCall)
+			h.clicks("teo", "#support-approvals", h.finds("teo", "#support-approvals", "", "Waits for Team Lead"), render.ActApprove)
+			h.finds("sam", "#support", root, "results: executed")
+			h.unseen("teo", "#support-approvals", "", "Waits for Team Lead")
+		}
+		h.quiet()
+		h.stop()
+		db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.View(func(tx *bbolt.Tx) error {
+			return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error {
+				s := b.Stats()
+				pages += s.LeafPageN + s.LeafOverflowN + s.BranchPageN + s.BranchOverflowN
+				return nil
+			})
+		})
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		h.start()
+		return pages * os.Getpagesize()
+	}
+	before := size()
+	got := (size() - before) / requests
+	t.Logf("a finished request takes %d bytes", got)
+	if got > atMost {
+		t.Errorf("a finished request takes %d bytes, want at most %d", got, atMost)
 	}
 }
 

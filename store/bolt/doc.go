@@ -45,7 +45,7 @@
 //
 //	countersign         "schema"                            the version of this layout, in decimal
 //	countersign         "schema_sum"                        the version again, with a checksum
-//	countersign         "checksums"                         during an upgrade to version 6: the bucket's number and the key of the next row without a checksum
+//	countersign         "checksums"                         while an upgrade adds checksums: the bucket's number and the key of the next row without a checksum
 //	countersign         "examine"                           set if damage was found while the store was in use: the next start examines the file
 //	countersign         "upgrading"                         during an upgrade: the version before the upgrade
 //
@@ -86,10 +86,11 @@
 //	absences            person                              header, approvers.Absence
 //	set_aside           bucket, and the row's key           the damaged value
 //
-// Values of the audit are the exact bytes that its hashes cover.
+// Values of the audit are the exact bytes that its hashes cover. Longer values of renderings and audit_payloads are
+// compressed: see pack.
 //
 // Version 1 had a bucket runs instead of tallies, its renderings had "digest" and "whole" instead of "shows", and it
 // had no grants and absences. Version 2 had the audit as JSON, no journal and no heads, and no indexes by conversation
-// and by the last message. Version 3 had no index of requests by person, version 4 no elicitations and files, and
-// version 5 no checksums and no bucket set_aside.
+// and by the last message. Version 3 had no index of requests by person, version 4 no elicitations and files,
+// version 5 no checksums and no bucket set_aside, and version 6 no compressed values.
 package bolt

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -58,7 +59,8 @@ func look(db *bbolt.DB, path string, opts Options) (found looked, err error) {
 	if err := x.all(); err != nil {
 		return found, err
 	}
-	old := string(x.root[string(schemaKey)]) != fmt.Sprint(schema) || x.root[string(upgradingKey)] != nil
+	version, err := strconv.Atoi(string(x.root[string(schemaKey)]))
+	old := err != nil || version < checksummed || x.root[string(upgradingKey)] != nil
 	switch {
 	case old && len(x.faults) > 0:
 		return found, fmt.Errorf("%w: %s. Put a backup in its place, or open it once with the version that wrote it", store.ErrDamaged, x.faults[0].why)

@@ -19,7 +19,10 @@ import (
 )
 
 // schema is the version of the file layout that this package reads and writes. Open upgrades older ones.
-const schema = 6
+const schema = 7
+
+// checksummed is the first version whose rows have checksums. Later versions need no rewriting.
+const checksummed = 6
 
 // The bucket and key that name the layout.
 var (

@@ -118,7 +118,7 @@ func (r *rows) lookUp(in bucket, key []byte) (stored []byte, there bool) {
 	return stored, true
 }
 
-// value verifies a row's checksum and returns the value without it.
+// value verifies a row's checksum and returns the value without it, and no longer compressed.
 func (r *rows) value(in bucket, k, stored []byte) ([]byte, *store.DamagedError) {
 	if r.plain {
 		return stored, nil
@@ -126,6 +126,10 @@ func (r *rows) value(in bucket, k, stored []byte) ([]byte, *store.DamagedError) 
 	v, ok := cutChecksum(in, k, stored)
 	if !ok {
 		return nil, damagedRow(in, k, whyChecksum)
+	}
+	v, err := unpack(in, v)
+	if err != nil {
+		return nil, damagedRow(in, k, "it can't be unpacked: "+err.Error())
 	}
 	return v, nil
 }
@@ -142,6 +146,7 @@ func (r *rows) stored(in bucket, key, value []byte) []byte {
 	if r.plain {
 		return value
 	}
+	value = pack(in, value)
 	return r.scratch.extend(value, checksum(in, key, value))
 }
 

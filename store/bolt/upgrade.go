@@ -62,6 +62,7 @@ const upgradeMargin = 8 << 20
 //   - From versions 1 to 3, requests get rows in the index by person.
 //   - Version 4 lacks only buckets.
 //   - From versions 1 to 5, every row gets its checksum, as the last part.
+//   - From version 6, nothing is rewritten: rows from before are not compressed.
 //
 // A store that is not large is upgraded in one transaction. For a larger one, the first transaction raises the
 // version, so that no older program opens a partly upgraded store, and a mark stays until the last transaction. After
@@ -106,8 +107,14 @@ func upgraded(db *bbolt.DB) error {
 // step runs one transaction of an upgrade.
 func (u *upgrade) step(tx *bbolt.Tx) (done bool, err error) {
 	root := tx.Bucket(rootBucket)
-	if from := root.Get(schemaKey); string(from) != strconv.Itoa(schema) {
-		if err := begin(tx, root, bytes.Clone(from)); err != nil {
+	from, err := strconv.Atoi(string(root.Get(schemaKey)))
+	switch {
+	case err != nil:
+		return false, err
+	case from >= checksummed && root.Get(upgradingKey) == nil:
+		return true, putSchema(root)
+	case from != schema:
+		if err := begin(tx, root); err != nil {
 			return false, err
 		}
 	}
@@ -174,14 +181,16 @@ func checksums(r *rows, next []byte, room *int) ([]byte, error) {
 }
 
 // begin raises the version and creates the new buckets.
-func begin(tx *bbolt.Tx, root *bbolt.Bucket, from []byte) error {
+func begin(tx *bbolt.Tx, root *bbolt.Bucket) error {
 	for b := range allBuckets {
 		if _, err := tx.CreateBucketIfNotExists([]byte(bucketNames[b])); err != nil {
 			return fmt.Errorf("make the bucket %s: %w", b, err)
 		}
 	}
-	if err := root.Put(upgradingKey, from); err != nil {
-		return err
+	if root.Get(upgradingKey) == nil { // otherwise an older program has begun
+		if err := root.Put(upgradingKey, bytes.Clone(root.Get(schemaKey))); err != nil {
+			return err
+		}
 	}
 	return root.Put(schemaKey, []byte(strconv.Itoa(schema)))
 }

@@ -131,7 +131,7 @@ func mustOpen(t *testing.T, path string) *Store {
 
 // An older store is upgraded when it is opened, in one transaction unless it is large, and is then like any other.
 func TestUpgrade(t *testing.T) {
-	for from := 1; from < schema; from++ {
+	for from := 1; from < checksummed; from++ {
 		path := oldStore(t, from, aged)
 		before := lastTransaction(t, path)
 		s := mustOpen(t, path)
@@ -185,7 +185,7 @@ func lastTransaction(t *testing.T, path string) (id int) {
 // An upgrade that takes several transactions is interrupted after each of them: an older program finds a newer store,
 // and the next start of this one continues.
 func TestUpgradeThatIsInterrupted(t *testing.T) {
-	for from := 1; from < schema; from++ {
+	for from := 1; from < checksummed; from++ {
 		interrupted(t, from)
 	}
 }
@@ -319,7 +319,7 @@ func TestUpgradeHidesNothing(t *testing.T) {
 
 // An older store that lacks one of its buckets is damaged, and stays as it is.
 func TestOldStoreThatLacksABucket(t *testing.T) {
-	for version := 1; version < schema; version++ {
+	for version := 1; version < checksummed; version++ {
 		for _, name := range oldBuckets[version] {
 			path := oldStore(t, version, func(o old) {
 				if err := o.tx.DeleteBucket([]byte(name)); err != nil {
