@@ -3,15 +3,14 @@ package bot
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 	"testing"
-
-	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
 	"countersign/bot/render"
+	"countersign/store/bolt"
 )
 
 const refundCall = `@bot call issue_refund {"order_id":"ORD-123","amount":49.990,"currency":"USD"}`
@@ -46,7 +45,7 @@ func TestSizeOfARequest(t *testing.T) {
 	t.Parallel()
 	const requests, atMost = 20, 36 << 10
 	h := newHarness(t, func(h *harness) { h.once = true })
-	size := func() (pages int) {
+	size := func() int64 {
 		for range requests {
 			root := h.says("sam", "#support", refundCall)
 			h.clicks("teo", "#support-approvals", h.finds("teo", "#support-approvals", "", "Waits for Team Lead"), render.ActApprove)
@@ -55,22 +54,24 @@ func TestSizeOfARequest(t *testing.T) {
 		}
 		h.quiet()
 		h.stop()
-		db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{ReadOnly: true})
+		s, err := bolt.Open(h.path, bolt.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = db.View(func(tx *bbolt.Tx) error {
-			return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error {
-				s := b.Stats()
-				pages += s.LeafPageN + s.LeafOverflowN + s.BranchPageN + s.BranchOverflowN
-				return nil
-			})
+		used, err := s.Copy(t.Context(), io.Discard)
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		enough := errors.New("enough")
+		_, _, err = bolt.Compact(t.Context(), h.path, func(u bolt.Usage) error {
+			used -= u.Free
+			return enough
 		})
-		if err := errors.Join(err, db.Close()); err != nil {
+		if !errors.Is(err, enough) {
 			t.Fatal(err)
 		}
 		h.start()
-		return pages * os.Getpagesize()
+		return used
 	}
 	before := size()
 	got := (size() - before) / requests
