@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	crand "crypto/rand"
 	"encoding/binary"
 	"fmt"
@@ -43,7 +44,12 @@ func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []t
 				continue // a row is replaced by another: replacements are tried below
 			}
 		} else {
+			before, err := unpacked(p.bucket, value)
+			value = bytes.Clone(value)
 			value[p.at-len(key)] ^= bit
+			if after, err2 := unpacked(p.bucket, value); p.bucket == "audit_payloads" && err == nil && err2 == nil && bytes.Equal(before, after) {
+				continue // compressed bytes end with bits that say nothing
+			}
 		}
 		out = append(out, tampering{kind: "flip", what: fmt.Sprintf("%s %q, byte %d, bit %08b", p.bucket, p.key, p.at, bit),
 			do: all(remove(p.bucket, p.key), put(p.bucket, string(key), string(value)))})
