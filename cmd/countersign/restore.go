@@ -74,7 +74,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 		if err := c.check(ctx, s); err != nil {
 			return err
 		}
-		wf, err := localWorkflow(env, s)
+		wf, err := localWorkflow(ctx, env, s)
 		if err != nil {
 			return err
 		}

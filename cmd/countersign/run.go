@@ -69,7 +69,7 @@ type parts struct {
 // assemble connects the layers. It makes no network calls.
 func (s setup) assemble() parts {
 	m := newMetrics(s.store, s.tools.Policy)
-	conf := workflow.Config{Store: s.store, Policy: s.tools.Policy, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits}
+	conf := workflow.Config{Store: s.store, Policy: s.tools.Policy, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits, PolicySource: s.policies}
 	if s.crashes != nil {
 		conf.Crashes = s.crashes
 	}
@@ -85,6 +85,7 @@ func (s setup) assemble() parts {
 	m.watchDamage(s.store)
 	m.watchStall(s.store)
 	m.watchTools(s.tools)
+	m.watchPolicies(s.policies)
 	wf.GrantOwner = b.GrantOwner
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
@@ -151,6 +152,12 @@ func (r *running) end() error {
 // run runs the bot until ctx ends, and then waits for the work in progress.
 func (s setup) run(ctx context.Context, p parts) error {
 	watchDamage(s.store, s.log)
+	if err := s.policies.join(ctx, p.workflow); err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped before it started
+		}
+		return couldNotStart(err)
+	}
 	letGo := s.tools.Begin(ctx)
 	unsure := false // the store's content is unknown: the process ends immediately
 	defer func() {
@@ -164,10 +171,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		if ctx.Err() != nil {
 			return nil // stopped before it started
 		}
-		if store.Refused(err) {
-			return cli.CouldNot("the bot can't start: %w. Correct that, and start the bot again", err)
-		}
-		return err
+		return couldNotStart(err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -198,8 +202,9 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "slack", ready: p.bot.Ready},
 			{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
 			{name: "model", ready: p.agent.Ping},
+			{name: "policy in force", ready: s.policies.inForce},
 			{name: "policy", ready: s.policies.state, notice: true},
-			{name: "pins", ready: s.tools.Pinned, notice: true},
+			{name: "pins", ready: s.policies.pinned, notice: true},
 			{name: "servers", ready: s.tools.Reachable, notice: true},
 			{name: "running", ready: runs(p.workflow), notice: true},
 			{name: "cards", ready: reaches(p.workflow), notice: true},
@@ -239,6 +244,14 @@ func (s setup) run(ctx context.Context, p parts) error {
 	}
 	if errors.Is(err, store.ErrDamaged) {
 		return cli.CouldNot("the bot has stopped: %w", err)
+	}
+	return err
+}
+
+// couldNotStart returns the error of a bot that can't start.
+func couldNotStart(err error) error {
+	if store.Refused(err) {
+		return cli.CouldNot("the bot can't start: %w. Correct that, and start the bot again", err)
 	}
 	return err
 }

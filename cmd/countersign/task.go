@@ -68,7 +68,7 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 		if err == nil {
 			w := taskEnv{
 				store: db, who: operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, rests: true, hurry: func(time.Duration) {},
-				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) }, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(env, db) },
+				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) }, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db) },
 			}
 			return errors.Join(t.run(ctx, w, o), db.Close())
 		}
@@ -134,7 +134,7 @@ func operator(uid int) approvers.PersonID {
 
 // workflowAfter returns a workflow on the store of a stopped bot. Its interrupted runs can be listed and reported.
 func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workflow.Workflow, error) {
-	wf, err := localWorkflow(env, db)
+	wf, err := localWorkflow(ctx, env, db)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +146,8 @@ func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workfl
 
 // workflowWithoutPolicy returns a workflow on a store that nobody else holds, for use without a valid policy. Nobody
 // has a role then.
-func workflowWithoutPolicy(env config.Env, db store.Store) (*workflow.Workflow, error) {
-	wf, err := localWorkflow(env, db)
+func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store) (*workflow.Workflow, error) {
+	wf, err := localWorkflow(ctx, env, db)
 	if cli.Code(err) != cli.ExitUsage {
 		return wf, err
 	}
@@ -155,9 +155,16 @@ func workflowWithoutPolicy(env config.Env, db store.Store) (*workflow.Workflow, 
 	return workflow.New(workflow.Config{Store: db, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
 }
 
-// localWorkflow returns a workflow on a store that nobody else holds.
-func localWorkflow(env config.Env, db store.Store) (*workflow.Workflow, error) {
-	policy, tools, err := readPolicy(env.Policy)
+// localWorkflow returns a workflow on a store that nobody else holds. In a database it uses the policy in force there.
+// With a file, the policy file is what comes into force when the bot starts.
+func localWorkflow(ctx context.Context, env config.Env, db store.Store) (*workflow.Workflow, error) {
+	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
+	if env.Store.Backend == config.Postgres {
+		policy, tools, err = storedPolicy(ctx, db)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		policy, tools, err = readPolicy(env.Policy)
+	}
 	if err != nil {
 		return nil, err
 	}
