@@ -69,7 +69,8 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 		if err == nil {
 			w := taskEnv{
 				store: db, who: operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, rests: true, hurry: func(time.Duration) {},
-				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) }, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, nil) },
+				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) },
+				bare:     func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, nil) },
 			}
 			return errors.Join(t.run(ctx, w, o), db.Close())
 		}

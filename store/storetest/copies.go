@@ -108,7 +108,8 @@ func copiesOfWhole(h *harness, from, to Backend) {
 			tx.PutCall(fill[store.Call](false)), tx.PutRequest(fill[approvers.Request](false)), tx.PutExecution(fill[approvers.Execution](false)),
 			tx.PutElicitation(fill[approvers.Elicitation](false)), tx.PutFile(file.Of(data), data), tx.SetTimer(timer), tx.PutInbox(fill[store.Inbox](false)),
 			tx.PutOutboxMessage(fill[store.OutboxMessage](false)), tx.PutRendering(fill[store.Rendering](false)), tx.PutSetting(fill[store.Setting](false)),
-			tx.PutPolicy(fill[store.Policy](false), data), tx.AddCounter(fill[store.Counter](false)), tx.PutGrant(fill[approvers.Grant](false)), tx.PutAbsence(fill[approvers.Absence](false)),
+			tx.PutPolicy(fill[store.Policy](false), data),
+			tx.AddCounter(fill[store.Counter](false)), tx.PutGrant(fill[approvers.Grant](false)), tx.PutAbsence(fill[approvers.Absence](false)),
 		}
 		for i := range 30 { // ids fall, so that the order of creation is not that of ids
 			id := fmt.Sprintf("%02d\x00\x01 ü", 30-i)
