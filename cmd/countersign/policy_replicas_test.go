@@ -639,19 +639,23 @@ func TestPolicyRecordDamaged(t *testing.T) {
 	}
 }
 
-// A command that works on a database while no bot runs decides by the policy in force there, not by its own file.
+// A command that works on a database decides by the policy in force there, not by its own file. Beside replicas its
+// file does not count either while the first one has not yet put its policy into force.
 func TestPolicyOfACommand(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(byTeo, "issue_refund: {risk: high, confirm: true}", "", 1)
 	onStores(t, func(t *testing.T, open func() store.Store) {
-		a := startReplica(t, open(), "a", text)
 		env := config.Env{Policy: filepath.Join(t.TempDir(), "countersign.yaml"), Store: config.Store{Backend: config.Postgres}}
 		write(t, env.Policy, []byte(strings.Replace(text, "U0002", "U0003", 1)))
 		db := open()
 		var beside store.Replica // as a command finds the database: with replicas, or without
 		if database, ok := db.(*postgres.Store); ok {
 			beside = database.Visit()
+			if _, err := localWorkflow(t.Context(), env, db, beside); cli.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "no policy is in force") {
+				t.Errorf("before the first replica is up: got error %v (code %d)", err, cli.Code(err))
+			}
 		}
+		a := startReplica(t, open(), "a", text)
 		wf, err := localWorkflow(t.Context(), env, db, beside)
 		a.ok(err)
 		p := wf.Policy()
