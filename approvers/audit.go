@@ -48,6 +48,7 @@ const (
 	AuditMessageEdited AuditKind = "reworded" // the message that led to the request, or that answered a question about it, was edited or deleted afterwards
 	AuditPaused        AuditKind = "paused"   // somebody stopped every run and model call (in the installation's chain)
 	AuditResumed       AuditKind = "resumed"  // somebody resumed the runs and model calls
+	AuditPolicy        AuditKind = "policy"   // another policy or other pins came into force (in the installation's chain)
 	AuditErased        AuditKind = "erased"   // payloads were erased; the records and their hashes stay
 	AuditPruned        AuditKind = "pruned"   // a whole chain was removed because of its age (in the installation's chain)
 	AuditDamaged       AuditKind = "damaged"  // a stored record could not be read and was set aside or closed (in the installation's chain)
@@ -59,11 +60,11 @@ var AuditKinds = []AuditKind{
 	AuditProposed, AuditPreviewed, AuditShown, AuditDenied, AuditDecided, AuditAdvanced, AuditApproved,
 	AuditClosed, AuditReopened, AuditReplanned, AuditEscalated, AuditExecuting, AuditExecuted,
 	AuditUnknown, AuditReported, AuditReturned, AuditReminded, AuditInvited, AuditAnswered,
-	AuditRemarked, AuditAway, AuditGranted, AuditPaused, AuditResumed, AuditErased,
+	AuditRemarked, AuditAway, AuditGranted, AuditPaused, AuditResumed, AuditPolicy, AuditErased,
 	AuditPruned, AuditDamaged, AuditRestored, AuditMessageEdited, AuditElicited, AuditReplied, AuditAttached,
 }
 
-// InstallationChain is the chain for events that concern no single request: pauses, retention, restores.
+// InstallationChain is the chain for events that concern no single request: pauses, policies, retention, restores.
 const InstallationChain = "installation"
 
 // AuditRecord is one entry of the hash-chained history. Chain is usually a request's id, or an execution's id if no

@@ -12,6 +12,7 @@ import (
 // reload makes a new one.
 type Policy struct {
 	Hash        string // names the version in plans and in the audit: SHA-256 in hex of the file's bytes, and of the overlay if there is one
+	Load        string // the stored change that put it into force: see store.Policy; empty: it is not stored
 	Mode        Mode   // if it is Observe, it applies to every tool
 	Defaults    Defaults
 	Tools       []ToolPolicy // in file order

@@ -12,6 +12,8 @@ import (
 type OpenAPI struct {
 	Name       string
 	File       string   // path, relative to the working directory
+	Data       []byte   // the file's content; nil: it is read from File
+	Fault      error    // why Data could not be read
 	URL        Template // the API's address, instead of the file's; empty: the file's
 	Headers    []Header // sent with every request; without arguments
 	Query      []QueryPart

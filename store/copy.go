@@ -30,6 +30,7 @@ const (
 	PartOutboxMessages Part = "outbox messages"
 	PartRenderings     Part = "renderings"
 	PartSettings       Part = "settings"
+	PartPolicy         Part = "policies"
 	PartCounters       Part = "counters"
 	PartGrants         Part = "grants"
 	PartAbsences       Part = "absences"
@@ -42,7 +43,7 @@ const (
 type Row struct {
 	Part    Part
 	Record  []byte                 // a record as JSON (package record), with its version; nil for counters and the audit
-	Data    []byte                 // the bytes of a file
+	Data    []byte                 // the bytes of a file, or the content of a policy
 	Counter Counter                // for PartCounters
 	Head    Head                   // for PartHeads
 	Audit   approvers.AuditRow     // for PartAudit, with its payload

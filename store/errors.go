@@ -36,7 +36,7 @@ var (
 
 // Refused reports whether a write was refused for a temporary reason. Nothing was written, and the store stays open.
 func Refused(err error) bool {
-	return errors.Is(err, ErrFull) || errors.Is(err, ErrMoved) || errors.Is(err, ErrUnavailable)
+	return errors.Is(err, ErrFull) || errors.Is(err, ErrMoved) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrPolicyChanged)
 }
 
 // IgnoreNotFound returns nil for ErrNotFound, and other errors unchanged.

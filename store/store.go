@@ -116,6 +116,11 @@ type Reader interface {
 	Heads(after uint64, limit int) ([]Head, error)
 
 	Setting(key string) (Setting, error)
+
+	// Policy reads which policy and pins are in force. It is cheap, however large they are.
+	Policy() (Policy, error)
+	// PolicyContent returns what PutPolicy was given. The caller may keep it.
+	PolicyContent() ([]byte, error)
 }
 
 // RequestCursor is a position in the order of OpenRequests and RequestsOf.
@@ -183,4 +188,11 @@ type Tx interface {
 	PutHead(Head) error
 
 	PutSetting(Setting) error
+
+	// PutPolicy puts a policy into force, with its content.
+	PutPolicy(p Policy, content []byte) error
+	// ExpectPolicy makes the transaction fail with ErrPolicyChanged if the policy in force at its beginning has another
+	// Load, or if there is none. The error may come from this call, a later read, or Update. It takes no round trip of
+	// its own. A transaction that calls PutPolicy does not call it.
+	ExpectPolicy(load string) error
 }

@@ -14,6 +14,7 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/mcp"
+	"countersign/agent/pins"
 	"countersign/config"
 	"countersign/config/check"
 	"countersign/config/yamldoc"
@@ -44,7 +45,7 @@ type Catalog struct {
 	config Config
 	calls  callCounter
 	active activePolicy
-	lock   lockFile
+	last   adopted
 	drift  driftReporter
 
 	mu      sync.Mutex
@@ -81,42 +82,50 @@ func New(c Config) (*Catalog, error) {
 	}, nil
 }
 
-// Adopt puts a policy into force and sets the sources to keep connected. An unchanged server keeps its connection. path
-// is the policy file's path; it is empty for a built-in policy, which has no lock file. From here on the pins of the
-// lock file are known, whether the servers are reachable or not. If the policy or its lock file can't be used, the
-// previous ones stay in force.
-func (c *Catalog) Adopt(file *config.File, path string) error {
-	c.lock.mu.Lock()
-	defer c.lock.mu.Unlock()
-	found := lockContent(path)
-	if err := c.want(file, path); err != nil {
+// Adopt puts a policy into force and sets the sources to keep connected. An unchanged server keeps its connection. From
+// here on the pins are known, whether the servers are reachable or not. load is the change of the policy in the store;
+// empty: it is not stored. If the policy or its pins can't be used, the previous ones stay in force. Until Adopt
+// returns, [Catalog.Policy] is none of a stored change, because the tools are then partly those of either policy.
+func (c *Catalog) Adopt(file *config.File, lock pins.Lock, load string) error {
+	c.last.mu.Lock()
+	defer c.last.mu.Unlock()
+	before := c.active.loaded()
+	if before != "" {
+		c.active.load(changing)
+	}
+	if err := c.want(file, lock); err != nil {
+		c.active.load(before)
 		return err
 	}
-	c.active.store(file.Policy)
-	c.lock.file, c.lock.path = file, path
-	c.lock.taken(found)
+	policy := *file.Policy
+	policy.Load = load
+	c.active.store(&policy)
+	c.last.file = file
 	return nil
 }
 
+// Stored names the stored change by which the policy came into force.
+func (c *Catalog) Stored(load string) {
+	c.last.mu.Lock()
+	defer c.last.mu.Unlock()
+	c.active.load(load)
+}
+
 // want sets the sources to keep connected, and their pins. After an error everything is as before.
-func (c *Catalog) want(file *config.File, path string) error {
-	lock, err := ReadLock(path)
-	if err != nil {
-		return err
-	}
+func (c *Catalog) want(file *config.File, lock pins.Lock) error {
 	all := declare(file, lock, os.LookupEnv)
 	if errs := faults(all); len(errs) > 0 {
 		return errs
 	}
-	found := c.replaceDeclared(file, c.lock.declared, all)
+	found := c.replaceDeclared(file, c.last.declared, all)
 	for _, w := range found.Warnings() {
 		c.config.Log.Warn("policy: " + w.Error())
 	}
 	if errs := found.Errors(); len(errs) > 0 { // a tool has the name of another source's tool
-		_ = c.replaceDeclared(c.lock.file, all, c.lock.declared) // they had no faults when they were registered before
+		_ = c.replaceDeclared(c.last.file, all, c.last.declared) // they had no faults when they were registered before
 		return errs
 	}
-	c.lock.declared = all
+	c.last.declared = all
 	servers := slices.Clone(c.config.Own)
 	for _, s := range file.Servers {
 		if c.IsOwn(s.Name) {
@@ -157,8 +166,9 @@ func (c *Catalog) IsOwn(source string) bool {
 }
 
 // Known returns the tools of a policy that is not in force yet, as far as they are known without contacting a server.
-func (c *Catalog) Known(file *config.File, path string) ([]check.Tool, error) {
-	r, err := Offline(file, path)
+// lockName is the lock file's name in errors.
+func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]check.Tool, error) {
+	r, err := OfflineWith(file, lock, lockName)
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func TestPins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := later.Adopt(file, f.path); err != nil {
+	if err := f.adoptInto(later, file); err != nil {
 		t.Fatal(err)
 	}
 	if tool, ok := later.Tool("refund"); !ok || tool.Blocked != "" {
@@ -160,7 +160,7 @@ func TestPins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := own.Adopt(file, f.path); err != nil {
+	if err := f.adoptInto(own, file); err != nil {
 		t.Fatal(err)
 	}
 	if names := own.PolicyServers(); len(names) != 0 || !own.IsOwn("shop") {
@@ -170,7 +170,7 @@ func TestPins(t *testing.T) {
 	write(t, pins.Beside(f.path), "{")
 	var broken *LockError
 	for what, err := range map[string]error{
-		"the catalog": later.Adopt(file, f.path),
+		"the catalog": f.adoptInto(later, file),
 		"offline":     second(Offline(file, f.path)),
 		"the report":  second(ExamineOffline(file, f.path)),
 	} {
@@ -245,7 +245,7 @@ func TestRefusedPolicyChangesNothing(t *testing.T) {
 	}
 	f.becomes(look + api("BOX_TOKEN"))
 	f.pinAll()
-	f.ReloadLock(true)
+	f.repin()
 	before, policy := f.states(), f.Policy()
 	if before != "it.a same" || f.names() != "it.a look" {
 		t.Fatalf("at first the tools are %s: %s", f.names(), before)

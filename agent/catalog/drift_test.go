@@ -2,16 +2,13 @@ package catalog
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"countersign/agent/pins"
 	"countersign/approvers"
 )
 
-// A tool that is not as pinned is blocked, and the operator is told once, with the changes. A lock file that is written
-// while the bot runs takes effect immediately.
+// A tool that is not as pinned is blocked, and the operator is told once, with the changes.
 func TestDriftIsTold(t *testing.T) {
 	t.Parallel()
 	s := openServer(t, "send", "look")
@@ -28,14 +25,9 @@ func TestDriftIsTold(t *testing.T) {
 	}
 
 	f.pinAll()
-	if f.ReloadLock(false) {
-		t.Error("a lock file that may be half written was accepted")
-	}
-	if !f.ReloadLock(false) || f.states() != "crm.look same, crm.send same" || f.Pinned(t.Context()) != nil {
+	f.repin()
+	if f.states() != "crm.look same, crm.send same" || f.Pinned(t.Context()) != nil {
 		t.Fatalf("after pinning the tools are %s: %v", f.states(), f.Pinned(t.Context()))
-	}
-	if f.ReloadLock(false) || f.ReloadLock(true) {
-		t.Error("an unchanged lock file counts as changed")
 	}
 	f.ReportDrift()
 	if said := f.log.with("a tool is as pinned again"); len(said) != 2 {
@@ -58,39 +50,6 @@ func TestDriftIsTold(t *testing.T) {
 	}
 }
 
-// An invalid lock file changes nothing, and is reported once; a valid one is then accepted.
-func TestBrokenLockIsRefused(t *testing.T) {
-	t.Parallel()
-	s := openServer(t, "send")
-	f := openFixture(t, s.servers("crm", ""))
-	f.begin()
-	f.until("the tool is there", func() bool { return f.states() == "crm.send new" })
-	f.pinAll()
-	f.ReloadLock(true)
-	whole, err := os.ReadFile(pins.Beside(f.path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, pins.Beside(f.path), string(whole[:len(whole)/2]))
-	if f.ReloadLock(true) {
-		t.Error("half a lock file was taken")
-	}
-	f.ReloadLock(false)
-	f.ReloadLock(false)
-	if said := f.log.with("the lock file changed and was refused"); len(said) != 1 {
-		t.Errorf("%v", said)
-	}
-	if why := fmt.Sprint(f.Pinned(t.Context())); !strings.Contains(why, "the lock file was refused at ") || !strings.Contains(why, "cut short") || f.states() != "crm.send same" {
-		t.Errorf("%s; the tool is %s", why, f.states())
-	}
-	if err := os.Remove(pins.Beside(f.path)); err != nil {
-		t.Fatal(err)
-	}
-	if !f.ReloadLock(true) || f.states() != "crm.send new" || strings.Contains(fmt.Sprint(f.Pinned(t.Context())), "refused") {
-		t.Errorf("without a lock file the tool is %s: %v", f.states(), f.Pinned(t.Context()))
-	}
-}
-
 // When the tools change, the policy in force has the new risks that trusted sources claim, and the new list of tools
 // that count as unknown.
 func TestToolsAddToThePolicyInForce(t *testing.T) {
@@ -110,7 +69,7 @@ func TestToolsAddToThePolicyInForce(t *testing.T) {
 		t.Errorf("before it is pinned, its risk is %s", risk("crm.look"))
 	}
 	f.pinAll()
-	f.ReloadLock(true)
+	f.repin()
 	if risk("crm.look") != "low" || risk("crm.send") != "critical, asks" {
 		t.Errorf("pinned: look is %s, send %s", risk("crm.look"), risk("crm.send"))
 	}
@@ -130,7 +89,7 @@ func TestToolsAddToThePolicyInForce(t *testing.T) {
 		t.Errorf("it counts as unknown: %t, %s; its risk is %s", ok, why, risk("crm.look"))
 	}
 	f.pinAll()
-	f.ReloadLock(true)
+	f.repin()
 	if _, ok := f.Policy().Distrusts("crm.look"); ok || risk("crm.look") != "low" {
 		t.Errorf("after it is pinned again, its risk is %s", risk("crm.look"))
 	}

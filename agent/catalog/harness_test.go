@@ -125,7 +125,28 @@ func (f *fixture) adopt(policy string) error {
 	if err != nil {
 		return err
 	}
-	return f.Adopt(file, f.path)
+	return f.adoptInto(f.Catalog, file)
+}
+
+// adoptInto puts a policy into force, with the pins beside the fixture's policy.
+func (f *fixture) adoptInto(c *Catalog, file *config.File) error {
+	lock, err := ReadLock(f.path)
+	if err != nil {
+		return err
+	}
+	return c.Adopt(file, lock, "")
+}
+
+// repin puts the pins beside the policy into force.
+func (f *fixture) repin() {
+	f.Helper()
+	file, err := config.ReadPolicy(f.path)
+	if err == nil {
+		err = f.adoptInto(f.Catalog, file)
+	}
+	if err != nil {
+		f.Fatalf("the pins are not adopted: %v", err)
+	}
 }
 
 func (f *fixture) becomes(policy string) {

@@ -32,11 +32,16 @@ func builtIn() (*agent.Registry, error) {
 // policy, which has no lock file. The error is [yamldoc.Problems] if sources of the policy can't be used, and
 // [LockError] if the lock file can't.
 func Offline(file *config.File, path string) (*agent.Registry, error) {
-	r, err := builtIn()
+	lock, err := ReadLock(path)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := ReadLock(path)
+	return OfflineWith(file, lock, pins.Beside(path))
+}
+
+// OfflineWith is Offline with pins that were read already. lockName is their name in errors.
+func OfflineWith(file *config.File, lock pins.Lock, lockName string) (*agent.Registry, error) {
+	r, err := builtIn()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +51,7 @@ func Offline(file *config.File, path string) (*agent.Registry, error) {
 	client := mcp.Open(mcp.Config{Servers: file.Servers}) // never run
 	for _, s := range file.Servers {
 		if err := errors.Join(pin(r, client, s.Name, lock)...); err != nil {
-			return nil, &LockError{fmt.Errorf("%s can't be used: %w. Pin the tools again with countersign tools pin", pins.Beside(path), err)}
+			return nil, &LockError{fmt.Errorf("%s can't be used: %w. Pin the tools again with countersign tools pin", lockName, err)}
 		}
 	}
 	return r, nil

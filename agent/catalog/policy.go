@@ -20,8 +20,30 @@ type overlaidPolicy struct {
 	tools  uint64
 }
 
+// changing is the Load of the policy while another one is adopted. No stored change has this id.
+const changing = "changing"
+
 // store puts a policy into force.
 func (a *activePolicy) store(p *approvers.Policy) { a.at.Store(a.overlay(p)) }
+
+// loaded returns the Load of the policy; empty: it is not stored, or there is none.
+func (a *activePolicy) loaded() string {
+	if now := a.at.Load(); now != nil {
+		return now.policy.Load
+	}
+	return ""
+}
+
+// load sets the Load of the policy.
+func (a *activePolicy) load(load string) {
+	for now := a.at.Load(); now != nil && now.policy.Load != load; now = a.at.Load() {
+		p := *now.policy
+		p.Load = load
+		if a.at.CompareAndSwap(now, &overlaidPolicy{&p, now.tools}) {
+			return
+		}
+	}
+}
 
 // Policy returns the policy in force, or nil before the first call of [Catalog.Adopt]. A caller that has read a tool
 // before gets a policy combined with that version of the tool, or with a later one.

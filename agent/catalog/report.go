@@ -53,7 +53,7 @@ func Examine(ctx context.Context, file *config.File, path, version string) (*Rep
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Adopt(file, path); err != nil {
+	if err := c.Adopt(file, r.Lock, ""); err != nil {
 		return nil, err
 	}
 	if err := r.ask(ctx, c); err != nil {

@@ -20,7 +20,7 @@ import (
 // warning. With a nil lookup the tools can be inspected but not run.
 func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	a := &api{config: c, path: "openapi." + c.Name, lookup: lookup, wanted: slices.Clone(c.Operations)}
-	doc, invalid, err := readDocument(c.File)
+	doc, invalid, err := readDocument(c)
 	if err != nil {
 		return nil, []error{&Problem{Path: a.path + ".file", Message: err.Error(), Hint: "name an OpenAPI 3 description in YAML or JSON"}}
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"go.yaml.in/yaml/v3"
+
+	"countersign/config"
 )
 
 // Limits of an OpenAPI file.
@@ -33,10 +35,15 @@ type document struct {
 
 // readDocument reads a file. invalid is the first violation of the specification in a file that is readable
 // nevertheless.
-func readDocument(path string) (d *document, invalid string, err error) {
-	data, err := readLimited(path)
-	if err != nil {
-		return nil, "", err
+func readDocument(c config.OpenAPI) (d *document, invalid string, err error) {
+	data := c.Data
+	if c.Fault != nil {
+		return nil, "", c.Fault
+	}
+	if data == nil {
+		if data, err = ReadFile(c.File); err != nil {
+			return nil, "", err
+		}
 	}
 	tree, err := parseTree(data)
 	if err != nil {
@@ -65,7 +72,8 @@ func readDocument(path string) (d *document, invalid string, err error) {
 	return d, invalid, err
 }
 
-func readLimited(path string) ([]byte, error) {
+// ReadFile reads an OpenAPI file's content. Its error does not name the file.
+func ReadFile(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, errors.New("can't be read: it is not a regular file") // reading it could block forever
 	}

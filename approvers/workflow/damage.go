@@ -27,13 +27,28 @@ const mostDamaged = 16
 // update runs fn in a transaction, then wakes workers and reports events to the counters. If fn reads a damaged record,
 // update closes that record first.
 func (w *core) update(ctx context.Context, what string, fn func(*tx) error) error {
-	err := w.transact(ctx, what, fn)
+	return w.updateBy(ctx, what, w.transact, fn)
+}
+
+// record is update for a transaction that records what has happened: if this process can't use the policy in force, the
+// transaction is committed nevertheless.
+func (w *core) record(ctx context.Context, what string, fn func(*tx) error) error {
+	err := w.update(ctx, what, fn)
+	if errors.Is(err, store.ErrPolicyChanged) {
+		err = w.updateBy(ctx, what, w.transactUnder, fn)
+	}
+	return err
+}
+
+// updateBy is update over a kind of transaction.
+func (w *core) updateBy(ctx context.Context, what string, transact func(context.Context, string, func(*tx) error) error, fn func(*tx) error) error {
+	err := transact(ctx, what, fn)
 	for n := 0; n < mostDamaged && ctx.Err() == nil; n++ {
 		var row *store.DamagedError
 		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage, mostDamaged) {
 			break
 		}
-		err = w.transact(ctx, what, fn)
+		err = transact(ctx, what, fn)
 	}
 	return err
 }
@@ -48,7 +63,7 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage, most int) bool 
 		return err
 	}
 	for {
-		err := w.transact(ctx, "close what is damaged", fn)
+		err := w.transactUnder(ctx, "close what is damaged", fn) // the policy in force may be what is damaged
 		var other *store.DamagedError
 		if errors.As(err, &other) && (other.Bucket != x.Bucket || other.ID != x.ID || other.Key != x.Key) && w.closeDamaged(ctx, other.Damage, most-1) {
 			continue

@@ -22,7 +22,7 @@ type SentMessage struct {
 func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
 	hash := view.HashOf(p.Body)
 	w.slack.saw(s.TS)
-	return w.update(ctx, "delivered", func(t *tx) error {
+	return w.record(ctx, "delivered", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil {
 			return err

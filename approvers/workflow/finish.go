@@ -18,7 +18,7 @@ func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result str
 	rows := named(execution, files)
 	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
 	cut := cutOnCard(result) && !slices.ContainsFunc(files, func(f File) bool { return f.Whole })
-	return w.update(ctx, "finish", func(t *tx) error {
+	return w.record(ctx, "finish", func(t *tx) error {
 		e, err := t.Execution(execution)
 		if err != nil {
 			return err
@@ -41,7 +41,7 @@ func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result str
 
 // Unrun records that a claimed execution did not run, and why. Nothing was done.
 func (w *Runs) Unrun(ctx context.Context, execution, why string) error {
-	return w.update(ctx, "unrun", func(t *tx) error {
+	return w.record(ctx, "unrun", func(t *tx) error {
 		e, err := t.Execution(execution)
 		if err != nil {
 			return err

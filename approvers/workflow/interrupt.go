@@ -145,8 +145,9 @@ func (h *runningHandlers) interrupt(what map[handled]bool) {
 }
 
 // Work that a transaction of one replica ends may be under way in another one. The news of the transaction ends it there
-// immediately. News may be lost, so each replica also looks once a second.
+// immediately. A change of the policy in force is news, too. News may be lost, so each replica also looks once a second.
 const (
+	newsPolicy  = "policy"
 	newsPaused  = "paused"
 	newsStopped = "stopped "  // and the kind and the ref of the handler's timer
 	newsReplied = "replied "  // and the id of an elicitation
@@ -155,6 +156,9 @@ const (
 
 // news returns what other replicas must know of the transaction.
 func (t *tx) news() (news []string) {
+	if t.changesPolicy {
+		news = append(news, newsPolicy)
+	}
 	if t.pausesAll {
 		news = append(news, newsPaused)
 	}
@@ -167,10 +171,13 @@ func (t *tx) news() (news []string) {
 	return news
 }
 
-// hear ends the work that a transaction of another replica has ended.
+// hear ends the work that a transaction of another replica has ended, and has a change of the policy looked at.
 func (w *core) hear(news []string) {
 	stopped := map[handled]bool{}
 	for _, n := range news {
+		if n == newsPolicy && w.PolicySource != nil {
+			w.PolicySource.Wake()
+		}
 		if n == newsPaused {
 			w.running.interruptAll()
 		}

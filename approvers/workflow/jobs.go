@@ -34,7 +34,7 @@ func (w *core) newRunner() *jobs.Runner {
 			return w.update(ctx, what, func(t *tx) error { return fn(t, t.now) })
 		},
 		Awake:   awake,
-		Ready:   func() bool { return !w.file.away() },
+		Ready:   func() bool { return !w.file.away() && (w.PolicySource == nil || w.PolicySource.Usable()) },
 		Replica: w.Replica,
 		Gained:  func(ctx context.Context, shares store.Shares) error { return (&Runs{w}).Recover(ctx, shares) },
 		Hear:    w.hear,

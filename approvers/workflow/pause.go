@@ -28,7 +28,7 @@ func (w *Pauses) Resume(ctx context.Context, who approvers.PersonID, reason stri
 }
 
 func (w *Pauses) setPause(ctx context.Context, what string, p settings.Pause) error {
-	return w.update(ctx, what, func(t *tx) error {
+	return w.record(ctx, what, func(t *tx) error {
 		before, _, err := settings.ReadPause(t)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 // While messages of a gap are being read, Received changes nothing: a new process reads them again from the beginning
 // of the gap.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
-	return w.update(ctx, "received", func(t *tx) error {
+	return w.record(ctx, "received", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
 		if err != nil || now.Gap != nil {
 			return err

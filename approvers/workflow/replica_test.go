@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,6 +157,31 @@ func TestMadeAmongReplicas(t *testing.T) {
 		}
 		if second.Outbox.Made(store.OutboxMessage{CreatedAt: got.Add(time.Hour)}) {
 			t.Error("a replica without the share takes a message for its own")
+		}
+	})
+}
+
+// wokenSource is a source of a policy that counts how often it is woken.
+type wokenSource struct{ woken atomic.Int64 }
+
+func (*wokenSource) CatchUp(context.Context) error { return nil }
+func (*wokenSource) Usable() bool                  { return true }
+func (s *wokenSource) Wake()                       { s.woken.Add(1) }
+
+// A change of the policy in one replica makes the other ones look at it at once.
+func TestAnotherReplicaChangesThePolicy(t *testing.T) {
+	inTwoReplicas(t, false, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
+		var source wokenSource
+		w.PolicySource = &source
+		w.work(map[store.TimerKind]jobs.Worker{})
+		w.ok(second.Pauses.Pause(w.ctx(), lead.ID, "other news"))
+		synctest.Wait()
+		before := source.woken.Load()
+		_, err := second.Policies.PutIntoForce(w.ctx(), store.Policy{}, workflow.PolicyChange{Load: "first", Policy: "digest"})
+		w.ok(err)
+		synctest.Wait()
+		if n := source.woken.Load(); before != 0 || n != 1 {
+			t.Errorf("woken %d times before the change, and %d times with it", before, n)
 		}
 	})
 }

@@ -28,7 +28,7 @@ type sealed struct {
 // others, the other signs too. Seal returns the number of new records, at most sealBatch: the caller repeats it until
 // it returns 0.
 func (w *History) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
-	err = w.update(ctx, "seal", func(t *tx) error {
+	err = w.record(ctx, "seal", func(t *tx) error {
 		last, err := lastHead(t)
 		if err != nil {
 			return err

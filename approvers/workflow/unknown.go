@@ -49,7 +49,7 @@ func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	if err != nil || !found {
 		return err
 	}
-	return w.update(ctx, "mark interrupted", func(t *tx) error {
+	return w.record(ctx, "mark interrupted", func(t *tx) error {
 		cut, err := cutRuns(t)
 		for _, e := range cut {
 			if err := t.runs.markUnknown(e, approvers.LossStopped); err != nil {
@@ -81,7 +81,7 @@ func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 // MarkUnknown records that a run ended with an unknown outcome, because its tool could not tell whether it acted.
 // People are asked.
 func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
-	return w.update(ctx, "mark unknown", func(t *tx) error {
+	return w.record(ctx, "mark unknown", func(t *tx) error {
 		e, err := t.Execution(execution)
 		if err != nil {
 			return err

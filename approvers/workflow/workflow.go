@@ -88,8 +88,8 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits, Replica and Crashes are
-// required.
+// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits, Replica, PolicySource and
+// Crashes are required.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -105,6 +105,8 @@ type Config struct {
 	Admits func(schema, values json.RawMessage) error
 	// Replica determines which work this process does. Nil: all of it, because there is no other process.
 	Replica store.Replica
+	// PolicySource brings Policy up to date with the store. Nil: no other process changes the policy in force.
+	PolicySource PolicySource
 	// Crashes counts the crashes of processes during the work of the workers. Nil: they are not counted.
 	Crashes Crashes
 }
@@ -125,6 +127,7 @@ type Workflow struct {
 	Outbox    *Outbox
 	Homes     *Homes
 	Pauses    *Pauses
+	Policies  *Policies
 	History   *History
 }
 
@@ -150,6 +153,8 @@ type (
 	Homes struct{ *core }
 	// Pauses pauses everything, and resumes it.
 	Pauses struct{ *core }
+	// Policies keeps in the store which policy is in force.
+	Policies struct{ *core }
 	// History seals the history, and erases what may no longer be kept.
 	History struct{ *core }
 )
@@ -189,7 +194,7 @@ func New(c Config) *Workflow {
 	return &Workflow{
 		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.now),
 		Intake: &Intake{w}, Requests: &Requests{w}, Turns: &Turns{w}, Runs: &Runs{w}, Questions: &Questions{w}, Grants: &Grants{w},
-		People: &People{w}, Outbox: &Outbox{w}, Homes: &Homes{w}, Pauses: &Pauses{w}, History: &History{w},
+		People: &People{w}, Outbox: &Outbox{w}, Homes: &Homes{w}, Pauses: &Pauses{w}, Policies: &Policies{w}, History: &History{w},
 	}
 }
 
@@ -197,14 +202,15 @@ func New(c Config) *Workflow {
 type tx struct {
 	store.Tx
 	parts
-	w          *core
-	now        time.Time
-	policy     *approvers.Policy
-	wakes      map[store.TimerKind]store.Shares // the shares in which timers of a kind were set
-	events     []Event                          // events of the transaction, reported after the commit
-	pausesAll  bool                             // this transaction pauses everything
-	interrupts map[handled]bool                 // the handlers that this transaction interrupts
-	log        []note                           // log lines, written after the commit
+	w             *core
+	now           time.Time
+	policy        *approvers.Policy
+	wakes         map[store.TimerKind]store.Shares // the shares in which timers of a kind were set
+	events        []Event                          // events of the transaction, reported after the commit
+	pausesAll     bool                             // this transaction pauses everything
+	changesPolicy bool                             // this transaction puts a policy into force
+	interrupts    map[handled]bool                 // the handlers that this transaction interrupts
+	log           []note                           // log lines, written after the commit
 
 	denials map[denial]int // denied attempts, with the number of each kind so far
 	replied []string       // elicitations that ended; the runs that wait for them are woken after the commit
@@ -223,9 +229,39 @@ func (t *tx) SetTimer(timer store.Timer) error {
 	return t.Tx.SetTimer(timer)
 }
 
-// transact runs fn in a transaction. After the commit it wakes the workers and waiting runs, and reports events and log
-// lines.
+// transact runs fn in a transaction, by the policy in force. After the commit it wakes the workers and waiting runs,
+// and reports events and log lines.
 func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) error {
+	for {
+		load := ""
+		err := w.transactUnder(ctx, what, func(t *tx) error {
+			if load = t.policy.Load; load != "" {
+				if err := t.ExpectPolicy(load); err != nil {
+					return err
+				}
+			}
+			if err := fn(t); err != nil {
+				return err
+			}
+			if w.Policy().Load != load { // it changed meanwhile, and the tools that fn has read may have changed with it
+				return store.ErrPolicyChanged
+			}
+			return nil
+		})
+		if !errors.Is(err, store.ErrPolicyChanged) || w.PolicySource == nil {
+			return err
+		}
+		if err := w.PolicySource.CatchUp(ctx); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		if w.Policy().Load == load {
+			return err // it is not the policy that changed
+		}
+	}
+}
+
+// transactUnder is transact, whichever policy is in force.
+func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) error) error {
 	var t *tx // the tx of the closure's last run, which was committed
 	err := w.Store.Update(ctx, func(s store.Tx) error {
 		t = &tx{
@@ -298,7 +334,7 @@ func (t *tx) settle(inbox, note string) error {
 // Receive stores a delivery before Slack is acknowledged. It returns false if the delivery is known already.
 func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error) {
 	row.ReceivedAt = row.ReceivedAt.UTC().Truncate(time.Microsecond)
-	err = w.update(ctx, "receive", func(t *tx) error {
+	err = w.record(ctx, "receive", func(t *tx) error {
 		fresh = false
 		switch _, err := t.Inbox(row.ID); {
 		case err == nil:
@@ -317,7 +353,7 @@ func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fre
 
 // Remember stores a delivery that was answered immediately and changed nothing, so that a repetition is recognised.
 func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
-	return w.update(ctx, "remember", func(t *tx) error {
+	return w.record(ctx, "remember", func(t *tx) error {
 		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {
 			return err
 		}

@@ -38,7 +38,7 @@ func (b *browser) choosesPerson(name string) {
 // at which the lead is due to be told. Then three people approve.
 func TestBrowserStages(t *testing.T) {
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
-		if err := s.policies.become("testdata/browser.yaml"); err != nil {
+		if err := s.policies.become(t.Context(), "testdata/browser.yaml"); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"countersign/agent/catalog"
+	"countersign/agent/pins"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
 	"countersign/config/check"
@@ -18,7 +19,11 @@ func ownHint(path string, tools *catalog.Catalog) (hint workspace.SeedHint, err 
 	if err != nil {
 		return hint, cli.Misused("the policy can't be used:\n%w", err)
 	}
-	known, err := tools.Known(file, path)
+	lock, err := catalog.ReadLock(path)
+	if err != nil {
+		return hint, misconfigured(err)
+	}
+	known, err := tools.Known(file, lock, pins.Beside(path))
 	if err != nil {
 		return hint, misconfigured(err)
 	}

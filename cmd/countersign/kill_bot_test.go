@@ -122,6 +122,7 @@ func witnessRun(ctx context.Context, conf string) error {
 		store: overheard{db, heard, end}, tools: tools, log: log, crashes: openCrashes(c.Crashes, log),
 	}
 	if database, ok := db.(*postgres.Store); ok {
+		policies.shared = true
 		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{Name: replicaName(), Jobs: oneReplicaJobs, Log: log}); err != nil {
 			return err
 		}

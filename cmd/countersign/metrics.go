@@ -249,6 +249,40 @@ func (c toolMetrics) Collect(to chan<- prometheus.Metric) {
 // watchTools adds metrics of the MCP servers and of the tools.
 func (m *metrics) watchTools(c *catalog.Catalog) { m.registry.MustRegister(toolMetrics{c}) }
 
+// policyMetrics shows which policy this process uses, and whether its files are the ones in force.
+type policyMetrics struct{ *policies }
+
+var (
+	policyNumber  = prometheus.NewDesc("countersign_policy_change", "The number of the change of the policy or the pins that this process uses. It is the same in all processes, except for a second after a change.", nil, nil)
+	policyUsable  = prometheus.NewDesc("countersign_policy_usable", "0 while this process can't use the policy in force, and so decides and runs nothing.", nil, nil)
+	policyDiffers = prometheus.NewDesc("countersign_policy_file_differs", "1 while a file of this process is not the one in force: it was refused, or it is outdated.", []string{"file"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c policyMetrics) Describe(to chan<- *prometheus.Desc) {
+	to <- policyNumber
+	to <- policyUsable
+	to <- policyDiffers
+}
+
+// Collect implements prometheus.Collector.
+func (c policyMetrics) Collect(to chan<- prometheus.Metric) {
+	is := func(b bool) float64 {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	to <- prometheus.MustNewConstMetric(policyNumber, prometheus.GaugeValue, float64(c.number.Load()))
+	to <- prometheus.MustNewConstMetric(policyUsable, prometheus.GaugeValue, is(c.Usable()))
+	for name, f := range map[string]*watchedFile{"policy": &c.policy, "pins": &c.pins} {
+		to <- prometheus.MustNewConstMetric(policyDiffers, prometheus.GaugeValue, is(f.failure.Load() != nil || f.differs.Load() != nil), name)
+	}
+}
+
+// watchPolicies adds metrics of the policy in force.
+func (m *metrics) watchPolicies(ps *policies) { m.registry.MustRegister(policyMetrics{ps}) }
+
 // watchPause adds a metric of the pause.
 func (m *metrics) watchPause(wf *workflow.Workflow) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

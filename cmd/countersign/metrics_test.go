@@ -185,8 +185,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tools := calledCatalog(t)
 	m := setup{
-		store: emptyStore(t), tools: calledCatalog(t), log: slog.New(slog.DiscardHandler),
+		store: emptyStore(t), tools: tools, policies: makePolicies("", tools, slog.Default()), log: slog.New(slog.DiscardHandler),
 		seal: sealing{keys: []approvers.SealKey{{}}, places: []audit.HeadTarget{unreachableTarget{}}},
 	}.assemble().metrics
 	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})

@@ -1,17 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"countersign/agent"
 	"countersign/agent/catalog"
+	"countersign/agent/pins"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
@@ -41,6 +44,11 @@ func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
 		return nil, nil, cli.Misused("the policy can't be used:\n%w", err)
 	}
 	tools, err := catalog.Offline(file, path)
+	return withTools(file, tools, err)
+}
+
+// withTools completes a policy with its tools, and checks it. err is the error of reading the tools.
+func withTools(file *config.File, tools *agent.Registry, err error) (*approvers.Policy, *agent.Registry, error) {
 	if err != nil {
 		return nil, nil, misconfigured(err)
 	}
@@ -49,6 +57,27 @@ func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
 		return nil, nil, cli.Misused("the policy can't be used:\n%w", errs)
 	}
 	return file.Policy, tools, nil
+}
+
+// storedPolicy reads the policy in force in a store that several processes may use. The error is store.ErrNotFound if
+// none is stored.
+func storedPolicy(ctx context.Context, db store.Store) (*approvers.Policy, *agent.Registry, error) {
+	none := func() *approvers.Policy { return new(approvers.Policy) }
+	ps := policies{workflow: workflow.New(workflow.Config{Store: db, Policy: none, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)})}
+	row, stored, err := ps.load(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, lock, err := stored.content.Parse(inForceName)
+	if err != nil {
+		return nil, nil, cli.Misused("%w", unusable(row, err))
+	}
+	tools, err := catalog.OfflineWith(file, lock, pins.Beside(inForceName))
+	policy, tools, err := withTools(file, tools, err)
+	if err == nil {
+		policy.Load = row.Load
+	}
+	return policy, tools, err
 }
 
 // policyFor reads the policy of a command, as readPolicy does.
@@ -72,38 +101,91 @@ func misconfigured(err error) error {
 	return err
 }
 
-// policies watches the policy file. A changed file comes into force without a restart if the bot would accept it at a
-// start. Otherwise the previous policy stays in force.
+// policies decides which policy and which pins this process uses: those in force in the store. A file comes into force
+// if the bot would accept it at a start, and it was never in force, or it changes while the process runs, or a SIGHUP
+// asks for it. Otherwise this process uses what is in force, and says that its file differs. A file that can't be used
+// changes nothing.
 type policies struct {
-	tools  *catalog.Catalog // has the policy in force
-	log    *slog.Logger
-	hangup chan os.Signal // signals that the file is complete; nil: no signals
+	tools   *catalog.Catalog // has the policy that this process uses
+	log     *slog.Logger
+	hangup  chan os.Signal // signals that the files are complete; nil: no signals
+	shared  bool           // other processes work on the same store
+	process string         // names this process in the store, as in the list of replicas
+	wake    chan struct{}  // asks watch to look at the store now: another process changed what is in force
 
-	failure atomic.Pointer[refusal] // why the file is not in force; nil: it is in force
+	unusable atomic.Pointer[refusal] // why this process can't use what is in force; nil: it can
+	number   atomic.Uint64           // the change that this process uses; 0: none is stored
 
-	mu      sync.Mutex
-	path    string // empty: the policy is compiled in
-	seen    string // the last content read
-	refused string // the last rejected content, so that it is logged once
+	turn     chan struct{}      // guards the fields below; a channel, because its holder waits for the store
+	workflow *workflow.Workflow // nil: nothing is stored yet
+	name     string             // the policy's name in problems
+	reader   catalog.Reader
+	builtin  []byte       // a policy that is compiled in; nil: it is a file
+	row      store.Policy // what is in force, as it was read last; before anything is stored, only the digests
+	used     usedPolicy
+	policy   watchedFile // with the OpenAPI files that it names
+	pins     watchedFile
 }
 
-// refusal is the reason why a policy file did not come into force.
+// usedPolicy is the policy that this process uses.
+type usedPolicy struct {
+	load    string // the change in the store that put it into force; empty: none is stored
+	content storedContent
+	file    *config.File
+	lock    pins.Lock
+}
+
+// storedContent is the content of the policy in force in the form in which it is stored.
+type storedContent struct {
+	catalog.Content
+	EarlierPolicies []string `json:"earlier_policies,omitempty"` // digests that were in force before
+	EarlierPins     []string `json:"earlier_pins,omitempty"`
+}
+
+// mostEarlier limits how many earlier digests are kept.
+const mostEarlier = 100
+
+// watchedFile is what this process knows of a file.
+type watchedFile struct {
+	name    string
+	found   string // the digest that was read last, or why it can't be read
+	fault   error  // nil: it can be read
+	seen    string // the content found before
+	settled string // the content that is not considered again: it was in force, or stale at the start
+	refused string // the last rejected content, so that it is logged once
+	told    string // the difference that was logged last
+
+	failure atomic.Pointer[refusal] // why the file did not come into force
+	differs atomic.Pointer[string]  // that it is not what is in force; nil: it is
+}
+
+// refusal is the reason why a file did not come into force, or why what is in force can't be used.
 type refusal struct {
 	at  time.Time
 	why error
 }
 
-// policyPoll is the interval between checks of the file.
-const policyPoll = 2 * time.Second
+const (
+	policyPoll = 2 * time.Second // the interval between checks of the files
+	storePoll  = time.Second     // the interval between checks of the store, if other processes work on it
+)
+
+// Reasons why a policy comes into force, for the audit.
+const (
+	whyStart   = "start"
+	whyChanged = "changed" // the file changed
+	whyAsked   = "asked"   // SIGHUP
+	whyLost    = "lost"    // the store's record of the policy in force was lost
+)
+
+// inForceName is the name of the policy in force in problems.
+const inForceName = "policy in force"
 
 // openPolicies reads the policy from a file.
 func openPolicies(path string, tools *catalog.Catalog, log *slog.Logger) (*policies, error) {
-	ps := &policies{tools: tools, log: log, path: path}
-	data, err := config.ReadFile(path)
-	if err == nil {
-		err = ps.begin(path, data)
-	}
-	if err != nil {
+	ps := makePolicies(path, tools, log)
+	ps.reader.Path = path
+	if err := ps.begin(); err != nil {
 		return nil, cli.Misused("the policy can't be used:\n%w", err)
 	}
 	return ps, nil
@@ -111,46 +193,346 @@ func openPolicies(path string, tools *catalog.Catalog, log *slog.Logger) (*polic
 
 // newPolicies puts a policy without a file into force. name is its name in problems.
 func newPolicies(name string, data []byte, tools *catalog.Catalog, log *slog.Logger) (*policies, error) {
-	ps := &policies{tools: tools, log: log}
-	return ps, ps.begin(name, data)
+	ps := makePolicies(name, tools, log)
+	ps.builtin = data
+	return ps, ps.begin()
 }
 
-// begin puts the first policy into force.
-func (ps *policies) begin(name string, data []byte) error {
-	file, err := ps.check(name, data)
-	if err != nil {
+func makePolicies(name string, tools *catalog.Catalog, log *slog.Logger) *policies {
+	return &policies{
+		name: name, tools: tools, log: log, process: replicaName(), wake: make(chan struct{}, 1), turn: make(chan struct{}, 1),
+		policy: watchedFile{name: "policy file"}, pins: watchedFile{name: "lock file"},
+	}
+}
+
+// begin uses the first policy. Nothing is stored before join.
+func (ps *policies) begin() error {
+	own := ps.read()
+	if err := cmp.Or(ps.policy.fault, ps.pins.fault); err != nil {
 		return err
 	}
-	return ps.tools.Adopt(file, ps.path)
+	refused, _ := ps.put(context.Background(), own, ps.name, whyStart)
+	return refused
+}
+
+// enter waits until no other goroutine uses the policies.
+func (ps *policies) enter(ctx context.Context) error {
+	select {
+	case ps.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (ps *policies) leave() { <-ps.turn }
+
+// files are the watched files.
+func (ps *policies) files() [2]*watchedFile { return [2]*watchedFile{&ps.policy, &ps.pins} }
+
+// read reads the files.
+func (ps *policies) read() (own catalog.Content) {
+	ps.policy.seen, ps.pins.seen = ps.policy.found, ps.pins.found
+	ps.policy.fault = nil
+	if ps.builtin != nil {
+		own.Policy = catalog.Files{File: ps.builtin}
+	} else {
+		own.Policy, ps.policy.fault = ps.reader.Policy()
+	}
+	own.Pins, ps.pins.fault = ps.reader.Pins()
+	ps.policy.found, ps.pins.found = own.Policy.Digest(), own.PinsDigest()
+	for _, f := range ps.files() {
+		if f.fault != nil {
+			f.found = f.fault.Error()
+		}
+	}
+	return own
 }
 
 // check parses a policy and checks it against the callable tools. Warnings are logged.
-func (ps *policies) check(name string, data []byte) (*config.File, error) {
-	file, err := check.Parse(name, data)
+func (ps *policies) check(c catalog.Content, name string) (*config.File, pins.Lock, error) {
+	file, lock, err := c.Parse(name)
 	if err != nil {
-		return nil, err
+		return nil, lock, err
 	}
-	known, err := ps.tools.Known(file, ps.path)
+	known, err := ps.tools.Known(file, lock, pins.Beside(name))
 	if err != nil {
-		return nil, err
+		return nil, lock, err
 	}
 	problems := check.Run(file, known)
 	for _, w := range problems.Warnings() {
 		ps.log.Warn("policy: " + w.Error())
 	}
 	if errs := problems.Errors(); len(errs) > 0 {
-		return nil, errs
+		return nil, lock, errs
 	}
-	return file, nil
+	return file, lock, nil
 }
 
-// watch applies changes of the policy file and the lock file until ctx ends, reports tools that differ from their pins,
+// put uses a policy, and puts it into force if this process has joined the store. refused says why the policy can't be
+// used; err says why it can't be stored. After either, the previous policy is used.
+func (ps *policies) put(ctx context.Context, c catalog.Content, name, why string) (refused, err error) {
+	file, lock, err := ps.check(c, name)
+	if err != nil {
+		return err, nil
+	}
+	before, row := ps.used, store.Policy{}
+	now := usedPolicy{content: storedContent{Content: c}, file: file, lock: lock}
+	if ps.workflow != nil {
+		now.load = ps.workflow.Policies.NewLoad() // nothing is decided by this policy until it is stored
+	}
+	if err := ps.tools.Adopt(file, lock, now.load); err != nil {
+		return err, nil
+	}
+	row.Policy.Digest, row.Pins.Digest = c.Policy.Digest(), c.PinsDigest()
+	now.content.EarlierPolicies = earlier(before.content.EarlierPolicies, ps.row.Policy.Digest, row.Policy.Digest)
+	now.content.EarlierPins = earlier(before.content.EarlierPins, ps.row.Pins.Digest, row.Pins.Digest)
+	if ps.workflow != nil {
+		if row, err = ps.store(ctx, row, now, why); err != nil {
+			return nil, errors.Join(err, ps.tools.Adopt(before.file, before.lock, before.load))
+		}
+	}
+	ps.now(row, now)
+	return nil, nil
+}
+
+// store stores a policy as the one in force.
+func (ps *policies) store(ctx context.Context, row store.Policy, p usedPolicy, why string) (store.Policy, error) {
+	content, err := json.Marshal(p.content)
+	if err != nil {
+		return row, err
+	}
+	return ps.workflow.Policies.PutIntoForce(ctx, ps.row, workflow.PolicyChange{
+		Load: p.load, Policy: row.Policy.Digest, Pins: row.Pins.Digest, Content: content, File: p.file.Policy.File(), By: ps.process, Why: why,
+	})
+}
+
+// now records that this process uses what is in force.
+func (ps *policies) now(row store.Policy, p usedPolicy) {
+	ps.row, ps.used = row, p
+	ps.number.Store(row.Version)
+	ps.unusable.Store(nil)
+}
+
+// earlier returns the digests that were in force earlier, after a change from one digest to another.
+func earlier(before []string, old, now string) []string {
+	out := slices.DeleteFunc(slices.Clone(before), func(digest string) bool { return digest == old || digest == now })
+	if old != "" && old != now {
+		out = append(out, old)
+	}
+	return out[max(0, len(out)-mostEarlier):]
+}
+
+// join compares the files with what is in force in the store. From here on this process uses what is in force.
+func (ps *policies) join(ctx context.Context, wf *workflow.Workflow) (err error) {
+	if err := ps.enter(ctx); err != nil {
+		return err
+	}
+	defer ps.leave()
+	ps.workflow = wf
+	for range 3 { // other processes may start at the same time
+		if err = ps.joinOnce(ctx); !errors.Is(err, store.ErrConflict) {
+			break
+		}
+	}
+	ps.tell()
+	return err
+}
+
+func (ps *policies) joinOnce(ctx context.Context) error {
+	own := ps.read()
+	row, err := ps.workflow.Policies.InForce(ctx)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return ps.replace(ctx, store.Policy{}, own)
+	case err != nil:
+		return err
+	}
+	row, stored, err := ps.load(ctx)
+	if passing(err) {
+		return err
+	}
+	if err == nil {
+		ps.used.content.EarlierPolicies, ps.used.content.EarlierPins = stored.content.EarlierPolicies, stored.content.EarlierPins
+	}
+	take := [2]bool{
+		ps.policy.comesAtStart(row.Policy.Digest, ps.shared, stored.content.EarlierPolicies),
+		ps.pins.comesAtStart(row.Pins.Digest, ps.shared, stored.content.EarlierPins),
+	}
+	for i, f := range ps.files() {
+		if !take[i] {
+			f.settled = f.found
+		}
+	}
+	switch used := ps.used.content; {
+	case used.Policy.Digest() == row.Policy.Digest && used.PinsDigest() == row.Pins.Digest:
+		stored.content, stored.file, stored.lock = used, ps.used.file, ps.used.lock
+		ps.tools.Stored(row.Load)
+		ps.now(row, stored)
+	case err != nil && ps.shared:
+		return cli.Misused("%w", err)
+	case !ps.shared && (take[0] || take[1] || err != nil), take[0] && take[1]:
+		return ps.replace(ctx, row, own)
+	default:
+		if err = ps.adopt(row, stored); err != nil && take[0] {
+			ps.log.Warn("the policy in force can't be used here, and the newer one of this process replaces it", "error", err)
+			own.Pins = stored.content.Pins
+			return ps.replace(ctx, row, own)
+		}
+		if err != nil {
+			return cli.Misused("%w", err)
+		}
+	}
+	if take[0] || take[1] {
+		_, err = ps.take(ctx, own, take, whyStart)
+		return err
+	}
+	return nil
+}
+
+// comesAtStart reports whether a file is to be put into force when the process starts.
+func (f *watchedFile) comesAtStart(inForce string, shared bool, before []string) bool {
+	stale := shared && (f.found == "" || slices.Contains(before, f.found))
+	return f.fault == nil && f.found != inForce && !stale
+}
+
+// replace puts the files of this process into force at its start.
+func (ps *policies) replace(ctx context.Context, row store.Policy, own catalog.Content) error {
+	ps.row = row
+	if ps.policy.fault != nil { // it was readable before
+		own.Policy = ps.used.content.Policy
+	}
+	if ps.pins.fault != nil {
+		own.Pins = ps.used.content.Pins
+	}
+	refused, err := ps.put(ctx, own, ps.name, whyStart)
+	if refused != nil {
+		return cli.Misused("the policy can't be used:\n%w", refused)
+	}
+	ps.policy.settled, ps.pins.settled = ps.policy.found, ps.pins.found
+	return err
+}
+
+// passing reports whether an error says nothing about what is in force.
+func passing(err error) bool {
+	return store.Refused(err) || slices.ContainsFunc([]error{store.ErrCommitUnknown, store.ErrClosed, context.Canceled, context.DeadlineExceeded},
+		func(target error) bool { return errors.Is(err, target) })
+}
+
+// load reads what is in force. After an error, the row is set if it could be read.
+func (ps *policies) load(ctx context.Context) (row store.Policy, p usedPolicy, err error) {
+	row, content, err := ps.workflow.Policies.Content(ctx)
+	if err == nil {
+		err = json.Unmarshal(content, &p.content)
+	}
+	if err == nil && (p.content.Policy.Digest() != row.Policy.Digest || p.content.PinsDigest() != row.Pins.Digest) {
+		err = errors.New("its stored content is not what was put into force")
+	}
+	if err != nil && !passing(err) {
+		err = unusable(row, err)
+	}
+	p.load = row.Load
+	return row, p, err
+}
+
+// adopt uses what is in force.
+func (ps *policies) adopt(row store.Policy, p usedPolicy) (err error) {
+	if p.file, p.lock, err = ps.check(p.content.Content, inForceName); err == nil {
+		err = ps.tools.Adopt(p.file, p.lock, p.load)
+	}
+	if err != nil {
+		return unusable(row, err)
+	}
+	ps.now(row, p)
+	return nil
+}
+
+// unusable says that what is in force can't be used by this process.
+func unusable(p store.Policy, why error) error {
+	return fmt.Errorf("the policy in force (%s) can't be used by this process, so it decides and runs nothing: %w. Start the version of the program that loaded it, with the same environment, or load another policy", origin(p, p.Policy), why)
+}
+
+// origin describes where a part of what is in force comes from.
+func origin(p store.Policy, part store.PolicyPart) string {
+	return fmt.Sprintf("change %d, loaded by %s at %s", p.Version, part.By, part.At.UTC().Format(time.RFC3339))
+}
+
+// CatchUp uses what is in force in the store.
+func (ps *policies) CatchUp(ctx context.Context) error {
+	if err := ps.enter(ctx); err != nil {
+		return err
+	}
+	defer ps.leave()
+	return ps.catchUp(ctx)
+}
+
+func (ps *policies) catchUp(ctx context.Context) error {
+	if ps.workflow == nil {
+		return nil
+	}
+	row, err := ps.workflow.Policies.InForce(ctx)
+	switch {
+	case errors.Is(err, store.ErrNotFound): // it was damaged, and set aside
+		ps.row = store.Policy{}
+		refused, err := ps.put(ctx, ps.used.content.Content, inForceName, whyLost)
+		if errors.Is(err, store.ErrConflict) { // another process was first
+			return ps.catchUp(ctx)
+		}
+		return errors.Join(refused, err)
+	case err != nil:
+		return err
+	case row.Load == ps.used.load:
+		return nil
+	}
+	if failure := ps.unusable.Load(); failure != nil && row.Load == ps.row.Load {
+		return failure.why
+	}
+	row, stored, err := ps.load(ctx)
+	if passing(err) {
+		return err
+	}
+	before := ps.tools.Policy().File()
+	if err == nil {
+		err = ps.adopt(row, stored)
+	}
+	if err != nil {
+		ps.row = row
+		err = fmt.Errorf("%w: %w", store.ErrPolicyChanged, err)
+		ps.unusable.Store(&refusal{at: time.Now(), why: err})
+		ps.log.Error("another policy is in force, and this process can't use it; it decides and runs nothing", "change", row.Version, "by", row.Policy.By, "error", err)
+		return err
+	}
+	ps.log.Info("another process changed the policy or the pins in force, and this process uses them", "change", row.Version,
+		"policy by", row.Policy.By, "pins by", row.Pins.By, "old", before, "new", ps.tools.Policy().File())
+	ps.tell()
+	ps.Wake()
+	return nil
+}
+
+// Usable reports whether this process can use what is in force.
+func (ps *policies) Usable() bool { return ps.unusable.Load() == nil }
+
+// Wake makes watch look at the store now.
+func (ps *policies) Wake() {
+	select {
+	case ps.wake <- struct{}{}:
+	default: // it will
+	}
+}
+
+// watch applies changes of the files and of what is in force until ctx ends, reports tools that differ from their pins,
 // and checks the waiting requests against the new state.
 func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 	tick := time.NewTicker(policyPoll)
 	defer tick.Stop()
+	var others <-chan time.Time
+	if ps.shared {
+		t := time.NewTicker(storePoll)
+		defer t.Stop()
+		others = t.C
+	}
 	for behind := true; ; {
-		if behind {
+		if behind && ps.Usable() {
 			err := wf.Requests.Reevaluate(ctx)
 			if errors.Is(err, store.ErrCommitUnknown) {
 				return err
@@ -161,101 +543,219 @@ func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 			behind = err != nil
 		}
 		ps.tools.ReportDrift()
+		var changed bool
+		var err error
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ps.tools.Changed():
-			behind = true
+			changed = true
 		case <-ps.hangup:
-			behind = ps.look(true) || behind
+			changed, err = ps.look(ctx, true)
 		case <-tick.C:
-			behind = ps.look(false) || behind
+			changed, err = ps.look(ctx, false)
+		case <-others:
+			err = ps.CatchUp(ctx)
+		case <-ps.wake:
+			changed, err = true, ps.CatchUp(ctx)
+		}
+		if errors.Is(err, store.ErrCommitUnknown) {
+			return err
+		}
+		behind = behind || changed
+	}
+}
+
+// look reads the files and puts those that changed into force if they are valid. whole means that the files are known
+// to be complete. Otherwise two checks in a row must find the same content, because the first half of a file may be a
+// valid policy too. err says why the store can't be used; then the files are read again soon.
+func (ps *policies) look(ctx context.Context, whole bool) (changed bool, err error) {
+	if err := ps.enter(ctx); err != nil {
+		return false, err
+	}
+	defer ps.leave()
+	defer ps.tell()
+	own := ps.read()
+	why := whyChanged
+	if whole {
+		why = whyAsked
+	}
+	for range 3 { // another process may change what is in force meanwhile
+		take := [2]bool{ps.policyChanged(whole), ps.pins.changed(ps.row.Pins.Digest, whole)}
+		if take[1] && ps.policy.found == ps.policy.refused && ps.policy.fault == nil {
+			take[0] = true // it may have lacked the new pins
+		}
+		if !take[0] && !take[1] {
+			return false, nil
+		}
+		if changed, err = ps.take(ctx, own, take, why); !errors.Is(err, store.ErrConflict) {
+			break
+		}
+		if err = ps.catchUp(ctx); err != nil {
+			break
 		}
 	}
+	if err != nil && !passing(err) {
+		ps.log.Warn("a changed policy or lock file can't be put into force now; this is tried again", "error", err)
+	}
+	return changed, err
 }
 
-// look reads the file and puts it into force if it is new and valid. whole means that the file is known to be complete.
-// Otherwise two checks in a row must find the same content, because the first half of a file may be a valid policy too.
-func (ps *policies) look(whole bool) (changed bool) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	if ps.path == "" {
-		return false
+// policyChanged reports whether the policy file is to be put into force, and records it if it is the one in force.
+func (ps *policies) policyChanged(whole bool) bool {
+	failed := ps.policy.failure.Load() != nil
+	changed := ps.policy.changed(ps.row.Policy.Digest, whole)
+	if !changed && ps.policy.found == ps.row.Policy.Digest && (failed || whole) {
+		ps.log.Info("the policy file is the one in force", "file", ps.reader.Path, "hash", ps.tools.Policy().File())
 	}
-	defer func() { changed = ps.tools.ReloadLock(whole) || changed }()
-	data, err := config.ReadFile(ps.path)
-	found := config.Hash(data)
-	if err != nil {
-		found = err.Error()
-	}
-	before := ps.tools.Policy()
+	return changed
+}
+
+// changed reports whether a file is to be put into force.
+func (f *watchedFile) changed(inForce string, whole bool) bool {
 	switch {
-	case found == before.File():
-		ps.stays(whole)
-		ps.seen = found
+	case f.found == inForce, f.found == f.settled && !whole:
+		f.settle()
 		return false
-	case !whole && (found != ps.seen || found == ps.refused):
-		ps.seen = found
-		return false
+	case whole:
+		f.settled = "" // if the store is not available now, it is tried again
+		return true
 	}
-	ps.seen = found
-	var file *config.File
-	if err == nil {
-		file, err = ps.check(ps.path, data)
-	}
-	if err == nil {
-		err = ps.tools.Adopt(file, ps.path)
-	}
-	if err != nil {
-		ps.refuse(found, err)
-		return false
-	}
-	ps.failure.Store(nil)
-	ps.refused = ""
-	ps.log.Info("the policy changed and is in force", "file", ps.path, "old", before.File(), "new", file.Policy.Hash)
-	return true
+	return f.found == f.seen && f.found != f.refused
 }
 
-// stays records that the file equals the policy in force.
-func (ps *policies) stays(asked bool) {
-	if ps.failure.Swap(nil) != nil || asked {
-		ps.log.Info("the policy file is the one in force", "file", ps.path, "hash", ps.tools.Policy().File())
-	}
-	ps.refused = ""
+// settle records that the file is in force, or stale.
+func (f *watchedFile) settle() {
+	f.settled, f.refused = f.found, ""
+	f.failure.Store(nil)
 }
 
-// refuse keeps the policy in force, and logs the faults of the file.
-func (ps *policies) refuse(found string, why error) {
-	ps.refused = found
-	ps.failure.Store(&refusal{at: time.Now(), why: why})
-	ps.log.Error("the policy file changed and was refused; the previous policy stays in force", "file", ps.path, "in force", ps.tools.Policy().File())
+// take puts the policy file or the lock file into force, or both. A file that can't be used is refused. err says why
+// nothing was stored.
+func (ps *policies) take(ctx context.Context, own catalog.Content, take [2]bool, why string) (changed bool, err error) {
+	for i, f := range ps.files() {
+		if take[i] && f.fault != nil {
+			ps.refuse(f, f.fault)
+			take[i] = false
+		}
+	}
+	for take[0] || take[1] {
+		c, name, before := ps.used.content.Content, inForceName, ps.used.file.Policy.File()
+		if take[0] {
+			c.Policy, name = own.Policy, ps.name
+		}
+		if take[1] {
+			c.Pins = own.Pins
+		}
+		refused, err := ps.put(ctx, c, name, why)
+		if err != nil {
+			return false, err
+		}
+		if refused == nil {
+			if take[0] {
+				ps.policy.settle()
+				ps.log.Info("the policy changed and is in force", "file", ps.reader.Path, "old", before, "new", ps.used.file.Policy.Hash, "change", ps.row.Version)
+			}
+			if take[1] {
+				ps.pins.settle()
+				ps.log.Info("the lock file changed, and its pins are in force", "file", pins.Beside(ps.reader.Path), "change", ps.row.Version)
+			}
+			return true, nil
+		}
+		if lock := new(catalog.LockError); take[1] && (!take[0] || errors.As(refused, &lock)) {
+			ps.refuse(&ps.pins, refused)
+			take[1] = false
+		} else {
+			ps.refuse(&ps.policy, refused)
+			take[0] = false
+		}
+	}
+	return false, nil
+}
+
+// refuse keeps what is in force, and logs the faults of a file.
+func (ps *policies) refuse(f *watchedFile, why error) {
+	f.refused = f.found
+	f.failure.Store(&refusal{at: time.Now(), why: why})
+	if f == &ps.pins {
+		ps.log.Error("the lock file changed and was refused; the previous pins stay in force", "file", pins.Beside(ps.reader.Path), "error", why)
+		return
+	}
+	ps.log.Error("the policy file changed and was refused; the previous policy stays in force", "file", ps.reader.Path, "in force", ps.tools.Policy().File())
 	for _, problem := range cli.Problems(why) {
 		ps.log.Error("policy: " + problem.Error())
 	}
 }
 
+// tell records which files differ from what is in force, and logs each difference once.
+func (ps *policies) tell() {
+	for i, part := range []store.PolicyPart{ps.row.Policy, ps.row.Pins} {
+		f := ps.files()[i]
+		if f.found == part.Digest || f.found != f.settled {
+			f.differs.Store(nil)
+			f.told = ""
+			continue
+		}
+		text := fmt.Sprintf("the %s of this process is not the one in force (%s), which is used. Put the same file here, or send SIGHUP to put this one into force", f.name, origin(ps.row, part))
+		f.differs.Store(&text)
+		if difference := f.found + " " + part.Digest; f.told != difference {
+			f.told = difference
+			ps.log.Warn(text, "file", f.found, "in force", part.Digest)
+		}
+	}
+}
+
 // become switches to another policy file. It returns the reason if that file can't be used.
-func (ps *policies) become(path string) error {
-	ps.mu.Lock()
-	ps.path = path
-	ps.mu.Unlock()
-	ps.look(true)
-	if failure := ps.failure.Load(); failure != nil {
+func (ps *policies) become(ctx context.Context, path string) error {
+	if err := ps.enter(ctx); err != nil {
+		return err
+	}
+	ps.reader.Path, ps.name, ps.builtin = path, path, nil
+	ps.leave()
+	if _, err := ps.look(ctx, true); err != nil {
+		return err
+	}
+	if failure := ps.policy.failure.Load(); failure != nil {
 		return failure.why
 	}
 	return nil
 }
 
-// state reports on /readyz whether the file was refused. The bot stays ready, because it uses the previous policy.
+// state reports on /readyz whether the policy file is not the one in force. The bot stays ready, because it uses the
+// one in force.
 func (ps *policies) state(context.Context) error {
-	failure := ps.failure.Load()
-	if failure == nil {
-		return nil
+	if failure := ps.policy.failure.Load(); failure != nil {
+		problems := cli.Problems(failure.why)
+		more := ""
+		if n := len(problems) - 1; n > 0 {
+			more = fmt.Sprintf(" (and %d more)", n)
+		}
+		return fmt.Errorf("the file was refused at %s, and the previous policy is in force: %w%s", failure.at.UTC().Format(time.RFC3339), problems[0], more)
 	}
-	problems := cli.Problems(failure.why)
-	more := ""
-	if n := len(problems) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more)", n)
+	return ps.policy.difference()
+}
+
+// pinned reports on /readyz whether the lock file is not the one in force, and which tools differ from their pins. The
+// bot works without these tools.
+func (ps *policies) pinned(ctx context.Context) error {
+	if failure := ps.pins.failure.Load(); failure != nil {
+		return fmt.Errorf("the lock file was refused at %s, and the previous pins stay in force: %w", failure.at.UTC().Format(time.RFC3339), failure.why)
 	}
-	return fmt.Errorf("the file was refused at %s, and the previous policy is in force: %w%s", failure.at.UTC().Format(time.RFC3339), problems[0], more)
+	return cmp.Or(ps.pins.difference(), ps.tools.Pinned(ctx))
+}
+
+// difference says that the file is not the one in force.
+func (f *watchedFile) difference() error {
+	if text := f.differs.Load(); text != nil {
+		return errors.New(*text)
+	}
+	return nil
+}
+
+// inForce reports on /readyz whether this process can't use what is in force. Then it is not ready.
+func (ps *policies) inForce(context.Context) error {
+	if failure := ps.unusable.Load(); failure != nil {
+		return fmt.Errorf("since %s: %w", failure.at.UTC().Format(time.RFC3339), failure.why)
+	}
+	return nil
 }

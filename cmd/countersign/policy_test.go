@@ -116,8 +116,8 @@ func TestPolicyFileWatched(t *testing.T) {
 			write(t, path, data)
 		}
 		said.Reset()
-		if got := ps.look(false); got != changed {
-			t.Errorf("%s: changed %t, want %t", name, got, changed)
+		if got, err := ps.look(t.Context(), false); err != nil || got != changed {
+			t.Errorf("%s: changed %t, want %t (error %v)", name, got, changed, err)
 		}
 		if n := strings.Count(said.String(), "\n"); n != lines {
 			t.Errorf("%s: %d lines in the log, want %d:\n%s", name, n, lines, said.String())
@@ -147,7 +147,7 @@ func TestPolicyFileWatched(t *testing.T) {
 		t.Error("another policy is in force than the last good one")
 	}
 	write(t, path, demoPolicy)
-	if !ps.look(true) || ps.tools.Policy().Hash != first {
+	if changed, err := ps.look(t.Context(), true); err != nil || !changed || ps.tools.Policy().Hash != first {
 		t.Error("asked to, it did not take the file up immediately")
 	}
 	write(t, pins.Beside(path), []byte("{"))

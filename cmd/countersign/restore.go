@@ -106,7 +106,7 @@ func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Stor
 	if err := c.check(ctx, db); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	wf, err := localWorkflow(env, db, nil)
+	wf, err := localWorkflow(ctx, env, db, nil)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 		if err := c.check(ctx, s); err != nil {
 			return err
 		}
-		wf, err := localWorkflow(env, s, nil)
+		wf, err := localWorkflow(ctx, env, s, nil)
 		if err != nil {
 			return err
 		}

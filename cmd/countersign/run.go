@@ -71,7 +71,10 @@ type parts struct {
 func (s setup) assemble() parts {
 	m := newMetrics(s.store, s.tools.Policy)
 	m.watchReplicas(s.ownReplica())
-	conf := workflow.Config{Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now, Admits: agent.Admits}
+	conf := workflow.Config{
+		Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, PolicySource: s.policies, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now,
+		Admits: agent.Admits,
+	}
 	if s.crashes != nil {
 		conf.Crashes = s.crashes
 	}
@@ -87,6 +90,7 @@ func (s setup) assemble() parts {
 	m.watchDamage(s.store)
 	m.watchStall(s.store)
 	m.watchTools(s.tools)
+	m.watchPolicies(s.policies)
 	wf.GrantOwner = b.GrantOwner
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
@@ -153,6 +157,12 @@ func (r *running) end() error {
 // run runs the bot until ctx ends, and then waits for the work in progress.
 func (s setup) run(ctx context.Context, p parts) error {
 	watchDamage(s.store, s.log)
+	if err := s.policies.join(ctx, p.workflow); err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped before it started
+		}
+		return couldNotStart(err)
+	}
 	letGo := s.tools.Begin(ctx)
 	unsure := false // the store's content is unknown: the process ends immediately
 	defer func() {
@@ -166,10 +176,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		if ctx.Err() != nil {
 			return nil // stopped before it started
 		}
-		if store.Refused(err) {
-			return cli.CouldNot("the bot can't start: %w. Correct that, and start the bot again", err)
-		}
-		return err
+		return couldNotStart(err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -202,8 +209,9 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "slack", ready: p.bot.Ready},
 			{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
 			{name: "model", ready: p.agent.Ping},
+			{name: "policy in force", ready: s.policies.inForce},
 			{name: "policy", ready: s.policies.state, notice: true},
-			{name: "pins", ready: s.tools.Pinned, notice: true},
+			{name: "pins", ready: s.policies.pinned, notice: true},
 			{name: "servers", ready: s.tools.Reachable, notice: true},
 			{name: "running", ready: runs(p.workflow), notice: true},
 			{name: "cards", ready: reaches(p.workflow), notice: true},
@@ -293,6 +301,14 @@ func (s setup) inOneReplica(ctx context.Context, job string, work func(context.C
 		case <-time.After(claimAgain):
 		}
 	}
+}
+
+// couldNotStart returns the error of a bot that can't start.
+func couldNotStart(err error) error {
+	if store.Refused(err) {
+		return cli.CouldNot("the bot can't start: %w. Correct that, and start the bot again", err)
+	}
+	return err
 }
 
 // unknown returns the error of a process that ends because the store's content is unknown. It does not wait for running

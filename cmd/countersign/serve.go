@@ -59,6 +59,7 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	policies.shared = env.Store.Backend == config.Postgres
 	policies.hangup = make(chan os.Signal, 1)
 	signal.Notify(policies.hangup, syscall.SIGHUP)
 	defer signal.Stop(policies.hangup)

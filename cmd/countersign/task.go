@@ -69,7 +69,8 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 		if err == nil {
 			w := taskEnv{
 				store: db, who: operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, rests: true, hurry: func(time.Duration) {},
-				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) }, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(env, db, nil) },
+				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) },
+				bare:     func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, nil) },
 			}
 			return errors.Join(t.run(ctx, w, o), db.Close())
 		}
@@ -100,12 +101,16 @@ func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, 
 	if err != nil {
 		return err
 	}
-	local := func() (*workflow.Workflow, error) { return localWorkflow(env, db, db.Visit()) }
+	local := func() (*workflow.Workflow, error) { return localWorkflow(ctx, env, db, db.Visit()) }
 	w := taskEnv{
 		store: db, who: operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, hurry: func(time.Duration) {},
-		workflow: local, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(env, db, db.Visit()) },
+		workflow: local, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, db.Visit()) },
 	}
-	return errors.Join(t.run(ctx, w, o), db.Close())
+	err = t.run(ctx, w, o)
+	if errors.Is(err, store.ErrPolicyChanged) {
+		err = cli.CouldNot("nothing was done, because another policy came into force meanwhile: run the command again: %w", err)
+	}
+	return errors.Join(err, db.Close())
 }
 
 // heldFor is how long a command waits for a store whose holder does not answer.
@@ -152,7 +157,7 @@ func operator(uid int) approvers.PersonID {
 
 // workflowAfter returns a workflow on the store of a stopped bot. Its interrupted runs can be listed and reported.
 func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workflow.Workflow, error) {
-	wf, err := localWorkflow(env, db, nil)
+	wf, err := localWorkflow(ctx, env, db, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +168,8 @@ func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workfl
 }
 
 // workflowWithoutPolicy returns a workflow for use without a valid policy. Nobody has a role then.
-func workflowWithoutPolicy(env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
-	wf, err := localWorkflow(env, db, r)
+func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
+	wf, err := localWorkflow(ctx, env, db, r)
 	if cli.Code(err) != cli.ExitUsage {
 		return wf, err
 	}
@@ -172,9 +177,20 @@ func workflowWithoutPolicy(env config.Env, db store.Store, r store.Replica) (*wo
 	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
 }
 
-// localWorkflow returns a workflow of this process. If r is nil, nobody else may hold the store.
-func localWorkflow(env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
-	policy, tools, err := readPolicy(env.Policy)
+// localWorkflow returns a workflow of this process. If r is nil, nobody else may hold the store. In a database it uses the
+// policy in force there; if there is none, or with a file, it uses the policy file, which comes into force when the bot
+// starts.
+func localWorkflow(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
+	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
+	if env.Store.Backend == config.Postgres {
+		policy, tools, err = storedPolicy(ctx, db)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		if r != nil { // the first replica is just starting
+			return nil, cli.CouldNot("no policy is in force in %s yet: run the command again when the bot is up", env.Store)
+		}
+		policy, tools, err = readPolicy(env.Policy)
+	}
 	if err != nil {
 		return nil, err
 	}

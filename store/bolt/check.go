@@ -39,6 +39,7 @@ func (s *Store) Check(ctx context.Context) error {
 		checkTable(c, inboxTable)
 		checkTable(c, outboxTable)
 		checkTable(c, settingTable)
+		c.policy()
 		checkTable(c, grantTable)
 		checkTable(c, absenceTable)
 		checkRecords(c, messages, func(m *store.Message) []byte { return number(text(nil, m.Conversation), m.Seq) })
@@ -118,6 +119,21 @@ func (c *checker) outcome() error {
 		c.faults = append(c.faults, fmt.Errorf("and %d more", c.more))
 	}
 	return fmt.Errorf("store: the check found faults: %w", errors.Join(c.faults...))
+}
+
+// policy verifies that the policy in force can be read, and has a content.
+func (c *checker) policy() {
+	s, err := settingTable.read(c.rows, policyKey)
+	if err != nil {
+		return // there is none, or it is damaged, which is reported separately
+	}
+	var p store.Policy
+	if err := record.Decode(s.Value, &p); err != nil || p.Version != s.Version {
+		c.fault("the policy in force: it is at version %d, its setting at %d (%v)", p.Version, s.Version, err)
+	}
+	if _, err := settingTable.read(c.rows, contentKey); errors.Is(err, store.ErrNotFound) {
+		c.fault("the policy in force has no content")
+	}
 }
 
 // checkTable verifies the guarded records of a bucket against their index rows, in both directions.

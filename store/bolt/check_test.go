@@ -141,6 +141,35 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 	}
 }
 
+// The policy in force is at the version of its setting, and has a content.
+func TestCheckOfPolicy(t *testing.T) {
+	for says, settings := range map[string][]store.Setting{
+		"at version 7, its setting at 1": {{Key: policyKey, Value: []byte(`{"load":"x","version":7}`)}, {Key: contentKey}},
+		"has no content":                 {{Key: policyKey, Value: []byte(`{"load":"x","version":1}`)}},
+		"":                               {{Key: policyKey, Value: []byte(`{"load":"x","version":1}`)}, {Key: contentKey}},
+	} {
+		s, err := Open(filepath.Join(t.TempDir(), "store.db"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		err = s.Update(t.Context(), func(tx store.Tx) error {
+			for _, one := range settings {
+				if err := tx.PutSetting(one); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(t.Context()); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("the check says %v, want %q", err, says)
+		}
+	}
+}
+
 // The end of an audit chain is missing. Its payload and the journal reveal this.
 func TestCheckFindsTruncatedChain(t *testing.T) {
 	err := tampered(t, audit, func(b *bbolt.Bucket, _, _ []byte) error {

@@ -35,7 +35,8 @@ var parts = []partBuckets{
 	tablePart(store.PartInbox, inboxTable, false),
 	tablePart(store.PartOutboxMessages, outboxTable, true),
 	recordPart(store.PartRenderings, renderings, func(x *store.Rendering) []byte { return number(text(nil, x.OutboxMessage), x.Post) }),
-	tablePart(store.PartSettings, settingTable, false),
+	{store.PartSettings, []bucket{settings}, eachSetting, settingPart.put},
+	{store.PartPolicy, []bucket{settings}, eachPolicy, putPolicy},
 	{store.PartCounters, []bucket{counters, counterTime}, eachCounter, func(t *tx, row store.Row) error { return t.AddCounter(row.Counter) }},
 	tablePart(store.PartGrants, grantTable, true),
 	tablePart(store.PartAbsences, absenceTable, false),
@@ -147,6 +148,51 @@ func recordPart[T any](part store.Part, in bucket, key func(*T) []byte) partBuck
 		}
 		return t.rows.set(in, key(&rec), nil, row.Record)
 	}}
+}
+
+var settingPart = tablePart(store.PartSettings, settingTable, false)
+
+// eachSetting leaves out the settings that hold the policy in force, which is a part of its own.
+func eachSetting(r *rows, fn func(store.Row) error) error {
+	return settingPart.each(r, func(row store.Row) error {
+		var s store.Setting
+		if err := record.Decode(row.Record, &s); err != nil {
+			return err
+		}
+		if s.Key == policyKey || s.Key == contentKey {
+			return nil
+		}
+		return fn(row)
+	})
+}
+
+func eachPolicy(r *rows, fn func(store.Row) error) error {
+	s, err := settingTable.read(r, policyKey)
+	if err != nil {
+		return store.IgnoreNotFound(err)
+	}
+	content, err := settingTable.read(r, contentKey)
+	if store.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return fn(store.Row{Record: s.Value, Data: append([]byte{}, content.Value...)})
+}
+
+func putPolicy(t *tx, row store.Row) error {
+	var p store.Policy
+	if err := record.Decode(row.Record, &p); err != nil {
+		return err
+	}
+	for key, value := range map[string][]byte{policyKey: row.Record, contentKey: row.Data} {
+		js, err := record.Append(nil, &store.Setting{Key: key, Version: p.Version, Value: value})
+		if err != nil {
+			return err
+		}
+		if err := settingTable.putCopy(t.rows, js); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func eachFile(r *rows, fn func(store.Row) error) error {

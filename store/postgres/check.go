@@ -47,6 +47,7 @@ func check(ctx context.Context, r reader) error {
 		func() error { return checkTable(c, inboxTable) },
 		func() error { return checkTable(c, outboxTable) },
 		func() error { return checkTable(c, settingTable) },
+		func() error { return checkTable(c, policyTable) },
 		func() error { return checkTable(c, grantTable) },
 		func() error { return checkTable(c, absenceTable) },
 		func() error {

@@ -78,8 +78,8 @@ func (s *Store) OnDamage(fn func(store.Damage)) { s.damage.OnDamage(fn) }
 // sources are the tables of records with ids, by their names.
 var sources = map[string]source{
 	conversationTable.in: conversationTable, turnTable.in: turnTable, callTable.in: callTable, requestTable.in: requestTable, executionTable.in: executionTable,
-	elicitationTable.in: elicitationTable, inboxTable.in: inboxTable, outboxTable.in: outboxTable, settingTable.in: settingTable, grantTable.in: grantTable,
-	absenceTable.in: absenceTable,
+	elicitationTable.in: elicitationTable, inboxTable.in: inboxTable, outboxTable.in: outboxTable, settingTable.in: settingTable, policyTable.in: policyTable,
+	grantTable.in: grantTable, absenceTable.in: absenceTable,
 }
 
 // source is a table of records of any type.

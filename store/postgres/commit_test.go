@@ -181,6 +181,42 @@ func TestSerialization(t *testing.T) {
 	}
 }
 
+// A decision that has begun before a change of the policy does not count after it: if the change has read what the
+// decision writes, the decision runs again, and meets the other policy.
+func TestPolicyChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	s, other := open(t, at(name)), open(t, at(name))
+	update := func(s *postgres.Store, fn func(store.Tx) error) {
+		t.Helper()
+		if err := s.Update(t.Context(), fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(s, func(tx store.Tx) error { return tx.PutPolicy(store.Policy{Load: "first"}, nil) })
+	runs := 0
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		if err := tx.ExpectPolicy("first"); err != nil {
+			return err
+		}
+		if _, err := tx.CounterSum("decided", time.Time{}); err != nil {
+			return err
+		}
+		if runs++; runs == 1 {
+			update(other, func(tx store.Tx) error {
+				if n, err := tx.CounterSum("decided", time.Time{}); err != nil || n > 0 {
+					return errors.Join(err, fmt.Errorf("%d decisions", n))
+				}
+				return tx.PutPolicy(store.Policy{Load: "second", Version: 1}, nil)
+			})
+		}
+		return tx.AddCounter(store.Counter{Key: "decided", ID: "x", At: time.Unix(1, 0), N: 1})
+	})
+	if !errors.Is(err, store.ErrPolicyChanged) {
+		t.Errorf("after %d runs: got error %v, want ErrPolicyChanged", runs, err)
+	}
+}
+
 // Connections that died while they were idle are replaced, for updates and for views.
 func TestDeadConnections(t *testing.T) {
 	t.Parallel()

@@ -36,6 +36,7 @@ var parts = []partTables{
 	tablePart(store.PartOutboxMessages, outboxTable, "born"),
 	recordPart(store.PartRenderings, "renderings", []string{"message", "post"}, func(x *store.Rendering) (string, int64) { return text(x.OutboxMessage), number(x.Post) }),
 	tablePart(store.PartSettings, settingTable, "id"),
+	{store.PartPolicy, []string{policyTable.in}, eachPolicy, putPolicy},
 	{store.PartCounters, []string{"counters"}, eachCounter, putCounter},
 	tablePart(store.PartGrants, grantTable, "born"),
 	tablePart(store.PartAbsences, absenceTable, "id"),
@@ -186,6 +187,32 @@ func putFile(f *filling, row store.Row) error {
 	}
 	id, n := text(rec.Execution), int64(rec.Index)
 	f.add("files", []string{"execution", "index", "record", "checksum", "data"}, id, n, row.Record, rowSum("files", numbered(id, n), row.Record), bytea(row.Data))
+	return nil
+}
+
+func eachPolicy(c *contents, fn func(store.Row) error) error {
+	return c.stream("SELECT id, checksum, record, content FROM policies ORDER BY id", func(found pgx.Rows) error {
+		var row store.Row
+		var sum []byte
+		var id string
+		if err := found.Scan(&id, &sum, &row.Record, &row.Data); err != nil {
+			return err
+		}
+		name := readText(id)
+		if _, err := decodeRow[store.Policy](store.Damage{Bucket: policyTable.in, Key: name, ID: name}, id, sum, row.Record); err != nil {
+			return err
+		}
+		return fn(row)
+	})
+}
+
+func putPolicy(f *filling, row store.Row) error {
+	p, err := policyTable.decode(row.Record)
+	if err != nil {
+		return err
+	}
+	f.add(policyTable.in, []string{"id", "version", "record", "checksum", "load", "content"},
+		policyID, number(p.Version), row.Record, rowSum(policyTable.in, policyID, row.Record), text(p.Load), bytea(row.Data))
 	return nil
 }
 

@@ -23,6 +23,7 @@ const (
 	codeNoDatabase    = "3D000"
 	codeGivenUp       = "CS001" // number_commit: the connection was fenced
 	codeFenced        = "CS002" // check_claim: another replica has the claim
+	codePolicy        = "CS003" // check_policy: another policy is in force
 )
 
 // code returns the code of an error that the server sent; empty: it sent none.
@@ -67,6 +68,8 @@ func explain(err error) error {
 		return err
 	case c == codeFenced:
 		return fmt.Errorf("%w (%w)", store.ErrFenced, err)
+	case c == codePolicy:
+		return fmt.Errorf("%w (%w)", store.ErrPolicyChanged, err)
 	case c == codeDiskFull:
 		return fmt.Errorf("%w. It is the disk of the database server: free some space there (%w)", store.ErrFull, err)
 	case c == codeReadOnly:

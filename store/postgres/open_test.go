@@ -248,7 +248,7 @@ func TestDamagedRecords(t *testing.T) {
 			all = errors.Join(all, tx.PutRequest(q), tx.PutCall(store.Call{ID: id, Turn: "t"}), tx.PutOutboxMessage(store.OutboxMessage{ID: id, Ref: "r"}))
 		}
 		return errors.Join(all, tx.PutMessage(store.Message{Conversation: "c", Seq: 1}), tx.PutMessage(store.Message{Conversation: "c", Seq: 2}),
-			tx.PutRendering(store.Rendering{OutboxMessage: "a", Post: 1}), tx.PutFile(file, []byte("data")), tx.PutSetting(store.Setting{Key: store.SettingPause}))
+			tx.PutRendering(store.Rendering{OutboxMessage: "a", Post: 1}), tx.PutFile(file, []byte("data")), tx.PutSetting(store.Setting{Key: store.SettingPause}), tx.PutPolicy(store.Policy{Load: "first"}, []byte("content")))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -265,6 +265,7 @@ func TestDamagedRecords(t *testing.T) {
 		"UPDATE renderings SET record = '{}'",
 		"UPDATE files SET data = 'other'",
 		"UPDATE settings SET record = '{\"value\": 1}'",
+		"UPDATE policies SET record = replace(record::text, 'first', 'other')::json, load = 'other'",
 		"UPDATE audit_records SET record = replace(encode(record, 'escape'), 'proposed', 'approved')::bytea WHERE chain = 'q'",
 		"UPDATE audit_payloads SET payload = 'other'",
 	} {
@@ -309,6 +310,8 @@ func TestDamagedRecords(t *testing.T) {
 		torn("a file", err, "files", "e 0")
 		_, err = tx.Setting(store.SettingPause)
 		torn("a setting", err, "settings", "")
+		_, err = tx.Policy()
+		torn("the policy in force", err, "policies", "policy")
 		_, err = tx.AuditPayload("q", 1)
 		torn("a payload", err, "audit_payloads", "q 1")
 		list, err := tx.Audit("q")
@@ -332,7 +335,10 @@ func TestDamagedRecords(t *testing.T) {
 		if _, done, err := tx.(store.SetAside).SetAside("requests", "c"); done || err != nil {
 			t.Errorf("an undamaged record was set aside: %v, %v", done, err)
 		}
-		return tx.PutRequest(approvers.Request{ID: "a", State: approvers.Voided})
+		if _, done, err := tx.(store.SetAside).SetAside("policies", "policy"); !done || err != nil {
+			t.Errorf("the policy in force was not set aside: %v, %v", done, err)
+		}
+		return errors.Join(tx.PutRequest(approvers.Request{ID: "a", State: approvers.Voided}), tx.PutPolicy(store.Policy{Load: "again"}, []byte("content")))
 	})
 	if err != nil {
 		t.Error(err)

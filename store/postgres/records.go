@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"countersign/approvers"
 	"countersign/store"
 )
@@ -113,6 +115,16 @@ var outboxTable = define(table[store.OutboxMessage]{
 var settingTable = define(table[store.Setting]{
 	in: "settings", name: "setting",
 	id: func(s *store.Setting) (string, *uint64) { return s.Key, &s.Version },
+})
+
+// policyID is the id of the only row.
+const policyID = "policy"
+
+var policyTable = define(table[store.Policy]{
+	in: "policies", name: "policy",
+	id:      func(p *store.Policy) (string, *uint64) { return policyID, &p.Version },
+	columns: []string{"load"},
+	values:  func(p *store.Policy) []any { return []any{text(p.Load)} },
 })
 
 var grantTable = define(table[approvers.Grant]{
@@ -250,6 +262,16 @@ func (t reader) OutboxMessageAt(channel, ts string) (store.OutboxMessage, error)
 
 func (t reader) Setting(key string) (store.Setting, error) { return settingTable.read(t.run, key) }
 
+func (t reader) Policy() (store.Policy, error) { return policyTable.read(t.run, policyID) }
+
+func (t reader) PolicyContent() (content []byte, err error) {
+	err = t.run.query(row("SELECT content FROM policies WHERE id = $1", []any{policyID}, func(found pgx.Row) error { return found.Scan(&content) }))
+	if err == nil && content == nil {
+		err = fmt.Errorf("policy: %w", store.ErrNotFound)
+	}
+	return content, err
+}
+
 func (t *tx) PutConversation(c store.Conversation) error { return conversationTable.write(t.run, c) }
 
 func (t *tx) PutTurn(turn approvers.Turn) error { return turnTable.write(t.run, turn) }
@@ -271,3 +293,23 @@ func (t *tx) PutInbox(i store.Inbox) error { return inboxTable.write(t.run, i) }
 func (t *tx) PutOutboxMessage(s store.OutboxMessage) error { return outboxTable.write(t.run, s) }
 
 func (t *tx) PutSetting(s store.Setting) error { return settingTable.write(t.run, s) }
+
+func (t *tx) PutPolicy(p store.Policy, content []byte) error {
+	if err := keyable("policy's load", p.Load); err != nil {
+		return err
+	}
+	if err := policyTable.write(t.run, p); err != nil {
+		return err
+	}
+	if content == nil {
+		content = []byte{}
+	}
+	t.run.always(key{table: "policy content"}, "UPDATE policies SET content = $1 WHERE id = '"+policyID+"'", content)
+	return nil
+}
+
+// ExpectPolicy sends the check with the next read or the COMMIT, ahead of the gathered writes that follow it.
+func (t *tx) ExpectPolicy(load string) error {
+	t.run.pending = append(t.run.pending, &write{sql: "SELECT check_policy($1)", args: []any{text(load)}})
+	return nil
+}

@@ -108,6 +108,7 @@ func copiesOfWhole(h *harness, from, to Backend) {
 			tx.PutCall(fill[store.Call](false)), tx.PutRequest(fill[approvers.Request](false)), tx.PutExecution(fill[approvers.Execution](false)),
 			tx.PutElicitation(fill[approvers.Elicitation](false)), tx.PutFile(file.Of(data), data), tx.SetTimer(timer), tx.PutInbox(fill[store.Inbox](false)),
 			tx.PutOutboxMessage(fill[store.OutboxMessage](false)), tx.PutRendering(fill[store.Rendering](false)), tx.PutSetting(fill[store.Setting](false)),
+			tx.PutPolicy(fill[store.Policy](false), data),
 			tx.AddCounter(fill[store.Counter](false)), tx.PutGrant(fill[approvers.Grant](false)), tx.PutAbsence(fill[approvers.Absence](false)),
 		}
 		for i := range 30 { // ids fall, so that the order of creation is not that of ids
@@ -145,6 +146,10 @@ func copiesOfWhole(h *harness, from, to Backend) {
 		note("conversations", recent, err)
 		files, err := r.Files(fill[store.File](false).Execution)
 		note("files", files, err)
+		policy, err := r.Policy()
+		note("the policy in force", policy, err)
+		content, err := r.PolicyContent()
+		note("its content", content, err)
 		return out
 	}
 	there := copied(h, h.store, to, see)

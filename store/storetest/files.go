@@ -69,3 +69,66 @@ func files(h *harness) {
 	})
 	h.write(put("e", 0, []byte("anew")))
 }
+
+// policyInForce: a transaction that expects another policy than the one in force writes nothing, whatever it does. The
+// content keeps its exact bytes, and always belongs to the record.
+func policyInForce(h *harness) {
+	large := bytes.Repeat([]byte{0, 0xFF, 1}, 1<<20)
+	put := func(load string, version uint64, content []byte) func(store.Tx) error {
+		return func(tx store.Tx) error { return tx.PutPolicy(store.Policy{Load: load, Version: version}, content) }
+	}
+	read := func(tx store.Tx) error { _, err := tx.Turn("x"); return store.IgnoreNotFound(err) }
+	write := func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: "mine"}) }
+	under := func(load string, steps ...func(store.Tx) error) func(store.Tx) error {
+		return func(tx store.Tx) error {
+			if err := tx.ExpectPolicy(load); err != nil {
+				return err
+			}
+			for _, step := range steps {
+				if err := step(tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	outdated := func(load string) {
+		h.Helper()
+		for name, fn := range map[string]func(store.Tx) error{
+			"reads": under(load, read), "writes": under(load, write), "reads, then writes": under(load, read, write), "writes, then reads": under(load, write, read),
+		} {
+			if err := h.try(fn); !errors.Is(err, store.ErrPolicyChanged) || !store.Refused(err) {
+				h.Errorf("under %q, a transaction that %s: got error %v, want ErrPolicyChanged", load, name, err)
+			}
+		}
+		h.view(func(r store.Reader) error {
+			if _, err := r.Turn("mine"); !errors.Is(err, store.ErrNotFound) {
+				h.Errorf("under %q something was written", load)
+			}
+			return nil
+		})
+	}
+	inForce := func(load string, version uint64, content []byte) {
+		h.Helper()
+		h.view(func(r store.Reader) error {
+			p, err := r.Policy()
+			h.same("the policy in force", p, store.Policy{Load: load, Version: version})
+			got, err2 := r.PolicyContent()
+			h.same("its content is whole", bytes.Equal(got, content), true)
+			return errors.Join(err, err2)
+		})
+	}
+	outdated("first") // there is none yet
+	h.write(put("first", 0, large))
+	inForce("first", 1, large)
+	outdated("second")
+	h.update(under("first", read))
+	h.write(put("second", 1, nil), put("third", 2, []byte("3")))
+	inForce("third", 3, []byte("3"))
+	outdated("first")
+	outdated("second")
+	h.refused(store.ErrConflict, put("fourth", 2, []byte("4"))) // somebody else was first
+	h.refused(errMine, func(tx store.Tx) error { return errors.Join(put("fourth", 3, []byte("4"))(tx), errMine) })
+	inForce("third", 3, []byte("3"))
+	h.update(under("third", read, write))
+}

@@ -56,6 +56,12 @@ var guarded = map[string]struct {
 		func(tx store.Tx, v uint64) error { return tx.PutAbsence(approvers.Absence{Who: "x", Version: v}) },
 		func(r store.Reader) (uint64, error) { a, err := r.Absence("x"); return a.Version, err },
 	},
+	"policy": {
+		func(tx store.Tx, v uint64) error {
+			return tx.PutPolicy(store.Policy{Load: "x", Version: v}, []byte("1"))
+		},
+		func(r store.Reader) (uint64, error) { p, err := r.Policy(); return p.Version, err },
+	},
 	"setting": {
 		func(tx store.Tx, v uint64) error {
 			return tx.PutSetting(store.Setting{Key: "x", Version: v, Value: []byte("1")})

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,6 +40,8 @@ type memory struct {
 	journal        []approvers.JournalEntry
 	heads          []store.Head
 	settings       map[string]store.Setting
+	policy         store.Policy
+	policyContent  []byte
 }
 
 type timerKey struct {
@@ -379,6 +382,39 @@ func (m *memory) EraseRenderings(message string, below uint64) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+func (m *memory) Policy() (store.Policy, error) {
+	if m.policy.Version == 0 {
+		return store.Policy{}, store.ErrNotFound
+	}
+	return m.policy, nil
+}
+
+func (m *memory) PolicyContent() ([]byte, error) {
+	if m.policy.Version == 0 {
+		return nil, store.ErrNotFound
+	}
+	return m.policyContent, nil
+}
+
+func (m *memory) PutPolicy(p store.Policy, content []byte) error {
+	switch {
+	case p.Load == "":
+		return errors.New("a policy without an id")
+	case p.Version != m.policy.Version:
+		return store.ErrConflict
+	}
+	p.Version++
+	m.policy, m.policyContent = p, content
+	return nil
+}
+
+func (m *memory) ExpectPolicy(load string) error {
+	if m.policy.Version == 0 || m.policy.Load != load {
+		return store.ErrPolicyChanged
+	}
+	return nil
 }
 
 func (m *memory) Setting(key string) (store.Setting, error) { return find(m.settings, key) }

@@ -213,6 +213,10 @@ func everything(r store.Reader) (out []string) {
 	}
 	head, err := r.LastHead()
 	see("the last head", head, err)
+	policy, err := r.Policy()
+	see("the policy in force", policy, err)
+	content, err := r.PolicyContent()
+	see("its content", content, err)
 	var rows []approvers.AuditRow
 	err = r.EachAuditRow(func(x approvers.AuditRow) error { rows = append(rows, x); return nil })
 	see("all audit rows", rows, err)

@@ -82,6 +82,10 @@ func keepAll(h *harness, rough bool) {
 	setting2.Version = 1
 	keep(h, setting, setting2, store.Tx.PutSetting, func(r store.Reader) (store.Setting, error) { return r.Setting(setting.Key) })
 
+	policy, policy2 := fill[store.Policy](rough), fill[store.Policy](false)
+	policy2.Version = 1
+	keep(h, policy, policy2, func(tx store.Tx, p store.Policy) error { return tx.PutPolicy(p, []byte(p.Load)) }, store.Reader.Policy)
+
 	payload := fill[approvers.AuditPayload](rough)
 	payload.Seq = 1
 	record := fill[approvers.AuditRecord](rough)
@@ -164,6 +168,8 @@ func notThere(h *harness) {
 			"AuditRow":        func() error { _, err := r.AuditRow("x", 1); return err },
 			"LastHead":        func() error { _, err := r.LastHead(); return err },
 			"Setting":         func() error { _, err := r.Setting("x"); return err },
+			"Policy":          func() error { _, err := r.Policy(); return err },
+			"PolicyContent":   func() error { _, err := r.PolicyContent(); return err },
 			"empty id":        func() error { _, err := r.Request(""); return err },
 		} {
 			if err := read(); !errors.Is(err, store.ErrNotFound) {
@@ -239,6 +245,7 @@ func withoutID(h *harness) {
 			return tx.AppendAudit(approvers.AuditRecord{}.Link(approvers.AuditRecord{}), nil)
 		},
 		"setting": func(tx store.Tx) error { return tx.PutSetting(store.Setting{}) },
+		"policy":  func(tx store.Tx) error { return tx.PutPolicy(store.Policy{}, nil) },
 	} {
 		if err := h.try(put); err == nil {
 			h.Errorf("a %s with nothing to find it by was stored", name)

@@ -27,7 +27,7 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 	switch rapid.SampledFrom([]string{
 		"conversation", "message", "turn", "call", "request", "request", "execution", "elicitation",
 		"file", "file", "unfile", "counter", "counter", "uncount", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
-		"outbox message", "outbox message", "rendering", "audit", "audit", "setting", "due", "open", "of", "at",
+		"outbox message", "outbox message", "rendering", "audit", "audit", "setting", "policy", "due", "open", "of", "at",
 		"erase", "unsay", "unshow", "prune", "head",
 	}).Draw(t, "what") {
 	case "conversation":
@@ -134,6 +134,11 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 				return tx.AppendAudit(a, &p)
 			}
 			return tx.AppendAudit(a, nil)
+		})
+	case "policy":
+		return put("put policy", func(tx store.Tx) error {
+			old, _ := tx.Policy()
+			return tx.PutPolicy(store.Policy{Load: id, Version: old.Version + stale, Record: uint64(n)}, []byte(other))
 		})
 	case "setting":
 		return put("put setting", func(tx store.Tx) error {

@@ -58,6 +58,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"renderings", renderings},
 		{"elicitations", elicitations},
 		{"files", files},
+		{"the policy in force", policyInForce},
 		{"audit chains", auditChains},
 		{"audit refusals", auditRefusals},
 		{"the journal", journal},

@@ -1,0 +1,133 @@
+package catalog
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"countersign/agent/httptool"
+	"countersign/agent/pins"
+	"countersign/config"
+	"countersign/config/check"
+)
+
+// Content is the content of all files that decide which calls may run.
+type Content struct {
+	Policy Files  `json:"policy"`
+	Pins   []byte `json:"pins"` // the lock file; nil: there is none
+}
+
+// Files are a policy file and the OpenAPI files that it names.
+type Files struct {
+	File []byte            `json:"file"`
+	APIs map[string][]byte `json:"apis,omitempty"` // by their names in the policy
+
+	unreadable map[string]error // why an OpenAPI file could not be read, by name
+}
+
+// Digest identifies the content. Without OpenAPI files it is the hash of the policy file.
+func (f Files) Digest() string {
+	if len(f.APIs)+len(f.unreadable) == 0 {
+		return config.Hash(f.File)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "policy %s\n", config.Hash(f.File))
+	for _, name := range slices.Sorted(maps.Keys(f.APIs)) {
+		fmt.Fprintf(h, "openapi %q %s\n", name, config.Hash(f.APIs[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.unreadable)) {
+		fmt.Fprintf(h, "unreadable %q %q\n", name, f.unreadable[name].Error())
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// PinsDigest identifies the pins; empty: there are none.
+func (c Content) PinsDigest() string {
+	if c.Pins == nil {
+		return ""
+	}
+	return config.Hash(c.Pins)
+}
+
+// Parse parses a policy and its pins. name is the policy file's path: other paths in the policy are relative to it. The
+// errors are [countersign/config/yamldoc.Problems] and [LockError].
+func (c Content) Parse(name string) (*config.File, pins.Lock, error) {
+	file, err := check.Parse(name, c.Policy.File)
+	if err != nil {
+		return nil, pins.Lock{}, err
+	}
+	for i, api := range file.OpenAPI {
+		data, ok := c.Policy.APIs[api.Name]
+		switch why := c.Policy.unreadable[api.Name]; {
+		case ok:
+			file.OpenAPI[i].Data = append([]byte{}, data...)
+		case why != nil:
+			file.OpenAPI[i].Fault = why
+		default:
+			file.OpenAPI[i].Fault = errors.New("its content is not stored")
+		}
+	}
+	var lock pins.Lock
+	if c.Pins != nil {
+		if lock, err = pins.Parse(pins.Beside(name), c.Pins); err != nil {
+			return nil, lock, &LockError{err}
+		}
+	}
+	return file, lock, nil
+}
+
+// Reader reads the files of a policy again and again. It parses the policy file only when that has changed.
+type Reader struct {
+	Path string // of the policy file
+
+	last []byte
+	apis []config.OpenAPI
+}
+
+// Policy reads the policy file and the OpenAPI files that it names. The error says why the policy file can't be read.
+func (r *Reader) Policy() (Files, error) {
+	data, err := config.ReadFile(r.Path)
+	if err != nil {
+		return Files{}, err
+	}
+	return r.With(data), nil
+}
+
+// With reads the OpenAPI files that a policy file names.
+func (r *Reader) With(policy []byte) Files {
+	if r.last == nil || !bytes.Equal(policy, r.last) {
+		r.last, r.apis = policy, nil
+		if file, err := config.ParsePolicy(r.Path, policy); err == nil {
+			r.apis = file.OpenAPI
+		}
+	}
+	out := Files{File: policy}
+	if len(r.apis) > 0 {
+		out.APIs, out.unreadable = map[string][]byte{}, map[string]error{}
+	}
+	for _, api := range r.apis {
+		if data, err := httptool.ReadFile(api.File); err != nil {
+			out.unreadable[api.Name] = err
+		} else {
+			out.APIs[api.Name] = data
+		}
+	}
+	return out
+}
+
+// Pins reads the lock file beside the policy file; nil: there is none, or the policy is compiled in. The error is
+// [LockError].
+func (r *Reader) Pins() ([]byte, error) {
+	if r.Path == "" {
+		return nil, nil
+	}
+	data, err := pins.Bytes(pins.Beside(r.Path))
+	if err != nil {
+		return nil, &LockError{err}
+	}
+	return data, nil
+}

@@ -1,0 +1,126 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// PolicySource brings the policy of this process up to date with the one in force in the store.
+type PolicySource interface {
+	// CatchUp adopts the policy in force. The error is store.ErrPolicyChanged if this process can't use it.
+	CatchUp(ctx context.Context) error
+	// Usable reports whether this process can use the policy in force, as far as it knows. While it is false, no work
+	// begins.
+	Usable() bool
+	// Wake says that another process has changed the policy in force. It does not wait for CatchUp.
+	Wake()
+}
+
+// ErrPolicyForged means that the history does not record the policy that the store names as the one in force.
+var ErrPolicyForged = errors.New("the history does not record this policy: it was not put into force by Countersign")
+
+// PolicyChange is a policy that comes into force.
+type PolicyChange struct {
+	Load    string // the id of the change, from NewLoad
+	Policy  string // the digest of the policy file, and of the files that it names
+	Pins    string // the digest of the lock file; empty: there is none
+	Content []byte // what the digests are of
+	File    string // approvers.Policy.File of the policy: the hash in plans
+	By      string // the process
+	Why     string // what caused the change, in one word
+}
+
+// NewLoad returns an id for a change of the policy.
+func (w *Policies) NewLoad() string { return newID("load", w.now()) }
+
+// InForce reads which policy is in force. It is cheap. The error is store.ErrNotFound if none is stored.
+func (w *Policies) InForce(ctx context.Context) (p store.Policy, err error) {
+	err = w.Store.View(ctx, func(r store.Reader) error {
+		p, err = r.Policy()
+		return err
+	})
+	if errors.Is(err, store.ErrDamaged) { // a transaction that may write sets the record aside
+		err = w.updateBy(ctx, "read the policy in force", w.transactUnder, func(t *tx) error {
+			p, err = t.Policy()
+			return err
+		})
+	}
+	return p, err
+}
+
+// Content reads the policy in force with its content.
+func (w *Policies) Content(ctx context.Context) (p store.Policy, content []byte, err error) {
+	err = w.Store.View(ctx, func(r store.Reader) error {
+		if p, err = r.Policy(); err != nil {
+			return err
+		}
+		if content, err = r.PolicyContent(); err != nil {
+			return err
+		}
+		chain, err := r.Audit(approvers.InstallationChain)
+		if err != nil {
+			return err
+		}
+		if err := approvers.VerifyChain(chain); err != nil {
+			return fmt.Errorf("%w (%w)", ErrPolicyForged, err)
+		}
+		if !slices.ContainsFunc(chain, func(a approvers.AuditRecord) bool {
+			return a.Seq == p.Record && a.Kind == approvers.AuditPolicy && a.Facts["load"] == p.Load && a.Facts["policy"] == p.Policy.Digest && a.Facts["pins"] == p.Pins.Digest
+		}) {
+			return ErrPolicyForged
+		}
+		return nil
+	})
+	return p, content, err
+}
+
+// PutIntoForce replaces the policy in force and records that. before is the one that it replaces; zero: none. If
+// another one is in force, the error is store.ErrConflict.
+func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c PolicyChange) (now store.Policy, err error) {
+	err = w.updateBy(ctx, "put a policy into force", w.transactUnder, func(t *tx) error {
+		stored, err := t.Policy()
+		if store.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if stored.Load != before.Load {
+			return store.ErrConflict
+		}
+		facts := map[string]string{"load": c.Load, "number": strconv.FormatUint(stored.Version+1, 10), "policy": c.Policy, "file": c.File, "pins": c.Pins, "process": c.By, "why": c.Why}
+		if stored.Version > 0 {
+			facts["before_policy"], facts["before_pins"] = stored.Policy.Digest, stored.Pins.Digest
+		}
+		if err := t.audit(approvers.InstallationChain, approvers.AuditPolicy, "", facts, nil); err != nil {
+			return err
+		}
+		head, err := t.AuditHead(approvers.InstallationChain)
+		if err != nil {
+			return err
+		}
+		now = store.Policy{
+			Load: c.Load, Version: stored.Version, Record: head.Seq,
+			Policy: replaced(stored.Policy, c.Policy, c.By, t.now), Pins: replaced(stored.Pins, c.Pins, c.By, t.now),
+		}
+		if err := t.PutPolicy(now, c.Content); err != nil {
+			return err
+		}
+		now.Version++
+		t.changesPolicy = true
+		return nil
+	})
+	return now, err
+}
+
+// replaced returns a part of the policy in force, which keeps its origin if its content stays.
+func replaced(old store.PolicyPart, digest, by string, at time.Time) store.PolicyPart {
+	if old.Digest == digest && !old.At.IsZero() {
+		return old
+	}
+	return store.PolicyPart{Digest: digest, By: by, At: at}
+}
