@@ -262,9 +262,12 @@ func eachAudit(c *contents, fn func(store.Row) error) error {
 
 func putAudit(f *filling, row store.Row) error {
 	x := row.Audit
-	a, err := approvers.ParseAuditRecord(x.Record)
-	if err != nil {
-		return fmt.Errorf("%w: record %d of chain %q: %w", store.ErrDamaged, x.Seq, x.Chain, err)
+	a := approvers.AuditRecord{Kind: "lost"}
+	if !x.Lost() {
+		var err error
+		if a, err = approvers.ParseAuditRecord(x.Record); err != nil {
+			return fmt.Errorf("%w: record %d of chain %q: %w", store.ErrDamaged, x.Seq, x.Chain, err)
+		}
 	}
 	chain, seq := text(x.Chain), number(x.Seq)
 	f.add("audit_records", []string{"chain", "seq", "at", "kind", "actor", "sum", "record"}, chain, seq, moment(a.At), text(a.Kind), text(a.Actor), x.Sum[:], x.Record)
