@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -76,6 +75,20 @@ func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store
 type Missing struct {
 	store.Damage
 	Owner string
+}
+
+// Gather makes a store at a path from rows of another backend. Unlike Fill, it does not check the store: rows may be
+// missing, and Salvage is the next step.
+func Gather(ctx context.Context, path string, fill func(store.Filling) error) error {
+	s, err := Open(path, Options{})
+	if err != nil {
+		return err
+	}
+	f := &filling{Store: s, room: fillRoom}
+	if err = fill(f); err == nil {
+		err = f.flush(ctx)
+	}
+	return errors.Join(err, s.Close())
 }
 
 // holes reads a file in which pages may be missing or unreadable: they are zero.
@@ -226,12 +239,29 @@ func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, val
 	return best, nil
 }
 
-// isRootPage reports whether a page looks like the one that lists the buckets.
+// isRootPage reports whether a page looks like the first one that lists the buckets.
 func isRootPage(file io.ReaderAt, pageSize, id uint64) bool {
 	page := make([]byte, pageSize)
 	_, _ = file.ReadAt(page, int64(id*pageSize)) // zero if it can't be read
-	return binary.LittleEndian.Uint64(page) == id && binary.LittleEndian.Uint16(page[8:]) == pageLeaf && binary.LittleEndian.Uint32(page[pageHeader:]) == leafBucket &&
-		bytes.Contains(page, []byte(bucketNames[conversations]))
+	flags, first := binary.LittleEndian.Uint16(page[8:]), page[pageHeader:]
+	n := func(i int) uint64 { return uint64(binary.LittleEndian.Uint32(first[i:])) }
+	from, size := n(4), n(8)
+	switch {
+	case binary.LittleEndian.Uint64(page) != id, flags != pageBranch && flags != pageLeaf, flags == pageLeaf && n(0) != leafBucket:
+		return false
+	case flags == pageBranch:
+		from, size = n(0), n(4)
+	}
+	return from+size <= uint64(len(first)) && string(first[from:from+size]) == slices.Min(slices.Collect(bucketList))
+}
+
+// bucketList iterates over the names of the buckets.
+func bucketList(yield func(string) bool) {
+	for b := range allBuckets {
+		if !yield(bucketNames[b]) {
+			return
+		}
+	}
 }
 
 // missing marks a row of another backend.
@@ -546,7 +576,8 @@ func (s *salvage) wanted() {
 		due := moment(nil, t.Due)
 		delete(s.set[timers], string(timerKey(t.Kind, due, t.Ref)))
 		delete(s.set[timerRef], string(timerKindRef(t.Kind, t.Ref)))
-		s.damage = append(s.damage, store.Damage{Bucket: timers.String(), Key: fmt.Sprintf("%s %s", t.Kind, t.Ref), Why: fmt.Sprintf("it is for a row of %s that is not there", timerOf[t.Kind])})
+		why := fmt.Sprintf("it is for a row of %s that is not there", timerOf[t.Kind])
+		s.damage = append(s.damage, store.Damage{Bucket: timers.String(), Key: fmt.Sprintf("%s %s", t.Kind, t.Ref), Why: why})
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	want := func(t store.Timer) {
