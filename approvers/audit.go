@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -355,16 +356,28 @@ type Pruning struct {
 // ErrFacts means that a record's facts don't fit its kind.
 var ErrFacts = errors.New("the facts of the record can't be read")
 
-// The fact names of Erasure and Pruning.
+// The fact names of Erasure, Pruning and HistoryLoss.
 const (
-	factRecords = "records"
-	factChain   = "chain"
-	factHead    = "head"
+	factRecords  = "records"
+	factPayloads = "payloads"
+	factChain    = "chain"
+	factHead     = "head"
 )
 
 // Facts returns the sequence numbers as ranges: "1-3,7".
-func (e Erasure) Facts() map[string]string {
-	seqs := slices.Sorted(slices.Values(e.Seqs))
+func (e Erasure) Facts() map[string]string { return map[string]string{factRecords: ranges(e.Seqs)} }
+
+// ErasureOf parses an AuditErased record. Every sequence number in the result is lower than the record's own.
+func ErasureOf(a AuditRecord) (e Erasure, err error) {
+	if e.Seqs, err = readRanges(a.Facts[factRecords], a.Seq); err != nil {
+		return Erasure{}, fmt.Errorf("chain %s: record %d: %w", a.Chain, a.Seq, err)
+	}
+	return e, nil
+}
+
+// ranges writes numbers as ranges.
+func ranges(of []uint64) string {
+	seqs := slices.Sorted(slices.Values(of))
 	seqs = slices.Compact(seqs)
 	var b strings.Builder
 	for i := 0; i < len(seqs); {
@@ -381,14 +394,13 @@ func (e Erasure) Facts() map[string]string {
 		}
 		i = last + 1
 	}
-	return map[string]string{factRecords: b.String()}
+	return b.String()
 }
 
-// ErasureOf parses an AuditErased record. Every sequence number in the result is lower than the record's own.
-func ErasureOf(a AuditRecord) (e Erasure, err error) {
-	text := a.Facts[factRecords]
+// readRanges reads what ranges has written. Every number must be below a limit.
+func readRanges(text string, limit uint64) (seqs []uint64, err error) {
 	if text == "" {
-		return e, nil
+		return nil, nil
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, ranged := strings.Cut(part, "-")
@@ -397,14 +409,14 @@ func ErasureOf(a AuditRecord) (e Erasure, err error) {
 		}
 		first, err := strconv.ParseUint(from, 10, 64)
 		last, err2 := strconv.ParseUint(to, 10, 64)
-		if err != nil || err2 != nil || first == 0 || first > last || last >= a.Seq {
-			return Erasure{}, fmt.Errorf("chain %s: record %d: %w", a.Chain, a.Seq, ErrFacts)
+		if err != nil || err2 != nil || first == 0 || first > last || last >= limit {
+			return nil, ErrFacts
 		}
 		for seq := first; seq <= last; seq++ {
-			e.Seqs = append(e.Seqs, seq)
+			seqs = append(seqs, seq)
 		}
 	}
-	return e, nil
+	return seqs, nil
 }
 
 // Facts returns the chain's name, its length and its last hash.
@@ -429,9 +441,54 @@ type AuditRow struct {
 	Seq     uint64
 	Leaf    uint64 // its position in the journal
 	Sum     Sum    // the record's hash, computed when the record was written
-	Record  []byte // AuditRecord.Bytes; nil: only a payload is stored, which never happens in normal operation
+	Record  []byte // AuditRecord.Bytes; empty: it is lost (see Lost); nil: only a payload is stored, which never happens in normal operation
 	Payload []byte // AuditPayload.Bytes; nil: it never had one, or it was erased
 	Damaged bool   // the backend found it damaged: every field but Chain and Seq may be wrong
+}
+
+// NoLeaf is the leaf of a lost record that the journal does not name.
+const NoLeaf = math.MaxUint64
+
+// Lost reports whether the row keeps the place of a record that could not be read when the store was salvaged. Its hash
+// is known from the journal or from the record after it; zero: it is unknown.
+func (x AuditRow) Lost() bool { return x.Record != nil && len(x.Record) == 0 && !x.Damaged }
+
+// HistoryLoss lists the records and payloads of a chain that were lost. It is stored as the facts of an AuditDamaged
+// record, in InstallationChain.
+type HistoryLoss struct {
+	Chain    string
+	Records  []uint64 // the sequence numbers of lost records
+	Payloads []uint64 // the sequence numbers of records whose payload was lost
+}
+
+// Facts returns the chain and what it lacks, as ranges.
+func (g HistoryLoss) Facts() map[string]string {
+	facts := map[string]string{"bucket": "audit", "key": g.Chain, factChain: g.Chain, "why": "it could not be read when the store was salvaged"}
+	if len(g.Records) > 0 {
+		facts[factRecords] = ranges(g.Records)
+	}
+	if len(g.Payloads) > 0 {
+		facts[factPayloads] = ranges(g.Payloads)
+	}
+	return facts
+}
+
+// mostInLoss limits the sequence numbers that a loss can name.
+const mostInLoss = 1 << 22
+
+// HistoryLossOf parses an AuditDamaged record; a record about anything else gives the zero value.
+func HistoryLossOf(a AuditRecord) (l HistoryLoss, err error) {
+	if l.Chain = a.Facts[factChain]; l.Chain == "" {
+		return l, nil
+	}
+	l.Records, err = readRanges(a.Facts[factRecords], mostInLoss)
+	if err == nil {
+		l.Payloads, err = readRanges(a.Facts[factPayloads], mostInLoss)
+	}
+	if err != nil {
+		return HistoryLoss{}, fmt.Errorf("chain %s: record %d: %w", a.Chain, a.Seq, err)
+	}
+	return l, nil
 }
 
 // JournalEntry is one leaf of the tree over all chains. It is kept when its chain is pruned.
@@ -446,6 +503,7 @@ type JournalEntry struct {
 type Checked struct {
 	Kind    AuditKind
 	Missing bool // the record had a payload, which is no longer stored
+	Lost    bool // see AuditRow.Lost: the caller looks for a record that names the loss
 }
 
 // Check verifies a row against its hash, its position, the row before it (the zero value: none) and its payload. The
@@ -464,6 +522,9 @@ func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 	if x.Seq != prev.Seq+1 {
 		return c, fmt.Errorf("chain %s: record %d is missing or out of order (found %d)", x.Chain, prev.Seq+1, x.Seq)
 	}
+	if x.Lost() {
+		return Checked{Lost: true}, nil
+	}
 	p := parts{rest: string(x.Record)}
 	domain, chain, seq := p.next(), p.next(), p.number()
 	p.next() // at
@@ -476,7 +537,7 @@ func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 		return c, fmt.Errorf("chain %s: record %d was changed", x.Chain, x.Seq)
 	case chain != x.Chain || seq != x.Seq:
 		return c, fmt.Errorf("chain %s: the place of record %d holds record %d of chain %s", x.Chain, x.Seq, seq, chain)
-	case prev.Seq == 0 && before != "" || prev.Seq > 0 && !prev.Damaged && before != prev.Sum.String():
+	case prev.Seq == 0 && before != "" || prev.Seq > 0 && !prev.Damaged && prev.Sum != Sum{} && before != prev.Sum.String():
 		return c, fmt.Errorf("chain %s: record %d does not follow record %d", x.Chain, x.Seq, prev.Seq)
 	case x.Payload != nil && SumOf(x.Payload).String() != payloadHash:
 		return c, fmt.Errorf("chain %s: the payload of record %d was changed", x.Chain, x.Seq)

@@ -187,7 +187,6 @@ func TestRowsAreChecked(t *testing.T) {
 		"a place of another chain":        {{}, changed(one, func(x *approvers.AuditRow) { x.Chain = "e" })},
 		"a place of another number":       {two, changed(one, func(x *approvers.AuditRow) { x.Seq = 3 })},
 		"another hash":                    {{}, changed(one, func(x *approvers.AuditRow) { x.Sum[7] ^= 1 })},
-		"no bytes":                        {{}, changed(one, func(x *approvers.AuditRow) { x.Record = []byte{} })},
 		"a valid hash over invalid bytes": {{}, changed(one, func(x *approvers.AuditRow) { x.Record = []byte("x"); x.Sum = approvers.SumOf(x.Record) })},
 		"bytes after the end": {{}, changed(one, func(x *approvers.AuditRow) {
 			x.Record = append(x.Record, 0)
@@ -197,6 +196,16 @@ func TestRowsAreChecked(t *testing.T) {
 		if _, err := x[1].Check(x[0]); err == nil {
 			t.Errorf("%s: not found", what)
 		}
+	}
+	lost := changed(one, func(x *approvers.AuditRow) { x.Record = []byte{} })
+	if c, err := lost.Check(approvers.AuditRow{}); !c.Lost || err != nil {
+		t.Errorf("a lost record: %+v, %v", c, err)
+	}
+	if _, err := two.Check(lost); err != nil {
+		t.Errorf("after a lost record: %v", err)
+	}
+	if _, err := two.Check(changed(lost, func(x *approvers.AuditRow) { x.Sum[7] ^= 1 })); err == nil {
+		t.Error("after a lost record with another hash: not found")
 	}
 	for i := range one.Record {
 		x := changed(one, func(x *approvers.AuditRow) { x.Record[i] ^= 1 })

@@ -17,6 +17,10 @@ type Damage struct {
 	Mended bool // it was rebuilt from other stored data
 }
 
+// WhyLost is the reason for a record of the history that was lost before the store was salvaged. The loss was dealt
+// with: the record is an error for readers, and is not counted as damage of the store.
+const WhyLost = "it was lost before the store was salvaged"
+
 func (d Damage) String() string {
 	if d.Key == "" {
 		return fmt.Sprintf("%s: %s", d.Bucket, d.Why)

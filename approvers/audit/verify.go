@@ -17,7 +17,8 @@ type Report struct {
 	faults []string
 	more   int // faults beyond those that are printed
 
-	overwritten int // records of the installation that were replaced by a later one
+	overwritten int                     // records of the installation that were replaced by a later one
+	lost        []approvers.HistoryLoss // what was lost when the store was salvaged, as far as the history records it
 
 	chains, records, payloads, erased int
 	prunings                          map[string][]approvers.Pruning // by chain, in the order in which they were recorded
@@ -37,6 +38,9 @@ type verification struct {
 
 	damaged map[recordAt]bool   // damaged records at a known place
 	follows map[recordAt]string // the hash of a damaged record, according to the record that follows it
+
+	named             []approvers.HistoryLoss // the losses that the history records
+	unread, unwritten []recordAt              // lost records, and records whose payload is missing although no record says that it was erased
 }
 
 // recordAt names a record.
@@ -123,6 +127,7 @@ func (v *Report) Write(out io.Writer) {
 		fmt.Fprintf(out, " (%d more were erased, as the history records)", v.erased)
 	}
 	fmt.Fprintln(out)
+	v.writeLost(out)
 	pruned := 0
 	for _, p := range v.prunings {
 		pruned += len(p)
@@ -133,8 +138,27 @@ func (v *Report) Write(out io.Writer) {
 	}
 	fmt.Fprintln(out)
 	v.writeHeads(out)
-	if len(v.faults) == 0 {
+	switch {
+	case len(v.faults) > 0:
+	case len(v.lost) > 0:
+		fmt.Fprintln(out, "the rest of the history is whole")
+	default:
 		fmt.Fprintln(out, "the history is whole")
+	}
+}
+
+// writeLost prints what was lost when the store was salvaged.
+func (v *Report) writeLost(out io.Writer) {
+	for _, g := range v.lost {
+		facts := g.Facts()
+		for _, what := range []struct {
+			name string
+			n    int
+		}{{"record", len(g.Records)}, {"payload", len(g.Payloads)}} {
+			if what.n > 0 {
+				fmt.Fprintf(out, "chain %s: %s missing (%s), lost when the store was salvaged, as the history records\n", visible.Line(g.Chain), count(what.n, what.name)+are(what.n), facts[what.name+"s"])
+			}
+		}
 	}
 }
 

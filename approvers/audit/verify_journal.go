@@ -220,7 +220,7 @@ func (j *journalCheck) end() {
 // outside reports the records that the journal does not name.
 func (v *verification) outside() error {
 	return v.r.EachAuditRow(func(x approvers.AuditRow) error {
-		if x.Record == nil {
+		if x.Record == nil || x.Lost() {
 			return v.ctx.Err()
 		}
 		e, err := v.r.Journal(x.Leaf, 1)

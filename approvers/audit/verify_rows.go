@@ -29,6 +29,7 @@ type rowNote struct {
 	row     approvers.AuditRow
 	kind    approvers.AuditKind
 	missing bool
+	lost    bool // the row keeps the place of a record that was lost
 	damaged bool // the row is damaged
 	follows bool // the record before it is damaged
 }
@@ -78,7 +79,44 @@ func (v *verification) allRows() error {
 	close(work)
 	close(order)
 	_ = g.Wait() // none of them fails
+	v.judgeLost()
 	return err
+}
+
+// judgeLost compares what is missing with the losses that the history records.
+func (v *verification) judgeLost() {
+	records, payloads := map[recordAt]bool{}, map[recordAt]bool{}
+	for _, g := range v.named {
+		for _, seq := range g.Records {
+			records[recordAt{g.Chain, seq}] = true
+		}
+		for _, seq := range g.Payloads {
+			payloads[recordAt{g.Chain, seq}] = true
+		}
+	}
+	of := func(chain string) *approvers.HistoryLoss {
+		i := slices.IndexFunc(v.lost, func(g approvers.HistoryLoss) bool { return g.Chain == chain })
+		if i < 0 {
+			i, v.lost = len(v.lost), append(v.lost, approvers.HistoryLoss{Chain: chain})
+		}
+		return &v.lost[i]
+	}
+	for _, at := range v.unread {
+		if records[at] {
+			g := of(at.chain)
+			g.Records = append(g.Records, at.seq)
+		} else {
+			v.fault("chain %s: record %d is missing, and no record says that it was lost", at.chain, at.seq)
+		}
+	}
+	for _, at := range v.unwritten {
+		if payloads[at] {
+			g := of(at.chain)
+			g.Payloads = append(g.Payloads, at.seq)
+		} else {
+			v.fault("chain %s: the payload of record %d is missing, and no record says that it was erased", at.chain, at.seq)
+		}
+	}
 }
 
 // verify compares each row with the one before it.
@@ -90,7 +128,9 @@ func (b *rows) verify() {
 			b.faults = append(b.faults, err)
 		}
 		if x.Record != nil {
-			b.counts.records++
+			if !x.Lost() || x.Leaf != approvers.NoLeaf {
+				b.counts.records++
+			}
 			if x.Chain != before.Chain {
 				b.chains++
 			}
@@ -98,8 +138,8 @@ func (b *rows) verify() {
 		if x.Payload != nil {
 			b.counts.payloads++
 		}
-		n := rowNote{row: x, kind: c.Kind, missing: c.Missing, damaged: x.Damaged, follows: err == nil && before.Damaged && x.Chain == before.Chain}
-		if n.missing || n.damaged || n.follows || c.Kind == approvers.AuditErased || c.Kind == approvers.AuditPruned {
+		n := rowNote{row: x, kind: c.Kind, missing: c.Missing, lost: c.Lost, damaged: x.Damaged, follows: err == nil && before.Damaged && x.Chain == before.Chain}
+		if n.missing || n.lost || n.damaged || n.follows || tellsWhatIsGone[c.Kind] {
 			b.notes = append(b.notes, n)
 		}
 		if x.Record != nil && !astray(x, before) {
@@ -153,9 +193,15 @@ func (v *verification) take(b *rows, open *chainNotes) {
 	}
 }
 
-// gone notes which payloads were erased, or which chain was pruned, according to a record.
+// tellsWhatIsGone are the kinds of records that say what is missing in the history.
+var tellsWhatIsGone = map[approvers.AuditKind]bool{approvers.AuditErased: true, approvers.AuditPruned: true, approvers.AuditDamaged: true}
+
+// gone notes which payloads were erased, which chain was pruned, or what was lost, according to a record.
 func (v *verification) gone(n rowNote, open *chainNotes) {
-	if n.kind != approvers.AuditErased && n.kind != approvers.AuditPruned {
+	if n.lost {
+		v.unread = append(v.unread, recordAt{n.row.Chain, n.row.Seq})
+	}
+	if !tellsWhatIsGone[n.kind] {
 		return
 	}
 	a, err := approvers.ParseAuditRecord(n.row.Record)
@@ -169,6 +215,11 @@ func (v *verification) gone(n rowNote, open *chainNotes) {
 		p, err = approvers.PruningOf(a)
 		v.prunings[p.Chain] = append(v.prunings[p.Chain], p)
 	}
+	if err == nil && n.kind == approvers.AuditDamaged && a.Chain == approvers.InstallationChain {
+		var g approvers.HistoryLoss
+		g, err = approvers.HistoryLossOf(a)
+		v.named = append(v.named, g)
+	}
 	if err != nil {
 		v.fault("%v", err)
 	}
@@ -180,7 +231,7 @@ func (v *verification) endChain(open *chainNotes) {
 		if slices.Contains(open.erased, seq) {
 			v.erased++
 		} else {
-			v.fault("chain %s: the payload of record %d is missing, and no record says that it was erased", open.chain, seq)
+			v.unwritten = append(v.unwritten, recordAt{open.chain, seq})
 		}
 	}
 }

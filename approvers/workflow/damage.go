@@ -150,12 +150,16 @@ func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []ap
 // closeRequest replaces a damaged request with a voided one. If its run had begun, the request is over and the run
 // continues independently.
 func (t damageTx) closeRequest(id string) (bool, error) {
-	_, done, err := t.setAsideOf("requests", id)
+	of, done, err := t.setAsideOf("requests", id)
 	if !done || err != nil {
 		return false, err
 	}
 	facts, chain := t.proposedFacts(id)
-	call, err := t.callOf(facts["call"], facts["conversation"], id)
+	conversation := facts["conversation"]
+	if conversation == "" && len(of) > 0 {
+		conversation = of[0]
+	}
+	call, err := t.callOf(facts["call"], conversation, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return true, nil // nothing waits for it
 	}
@@ -280,12 +284,12 @@ func (t damageTx) closeRun(id string) (bool, error) {
 	}
 	var r *approvers.Request
 	if call.Request != "" {
-		had, err := t.Request(call.Request)
-		if err != nil {
+		if r, err = t.requestOf(call); err != nil {
 			return false, err
 		}
-		r = &had
-		e.Args, e.ToolHash, e.Effect = had.Args, had.ToolHash, had.Effect
+		if r != nil {
+			e.Args, e.ToolHash, e.Effect = r.Args, r.ToolHash, r.Effect
+		}
 	}
 	e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
 	for _, a := range all {
@@ -337,6 +341,15 @@ func (t damageTx) endRun(e approvers.Execution, r *approvers.Request, call store
 		return t.proposals.voidCall(call, e, whyDamaged)
 	}
 	return t.runs.changedStep(e)
+}
+
+// requestOf returns the request of a call; nil: it was lost, and nothing is known of it.
+func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
+	r, err := t.Request(c.Request)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return &r, err
 }
 
 // callThat finds the first call in the given conversations for which is returns true.
@@ -399,11 +412,11 @@ func (t damageTx) closeCall(id string) (bool, error) {
 	if call.Request == "" {
 		return true, t.endRun(*e, nil, call)
 	}
-	r, err := t.Request(call.Request)
+	r, err := t.requestOf(call)
 	if err != nil {
 		return false, err
 	}
-	return true, t.endRun(*e, &r, call)
+	return true, t.endRun(*e, r, call)
 }
 
 // returnKnown gives a call the result of its finished run again.
@@ -473,11 +486,11 @@ func (t damageTx) closeOpenCall(c store.Call) error {
 	if c.Request == "" {
 		return t.endRun(e, nil, c)
 	}
-	r, err := t.Request(c.Request)
+	r, err := t.requestOf(c)
 	if err != nil {
 		return err
 	}
-	return t.endRun(e, &r, c)
+	return t.endRun(e, r, c)
 }
 
 // closeConversation rebuilds a conversation from its address and its current work.

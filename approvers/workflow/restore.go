@@ -3,10 +3,13 @@ package workflow
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
@@ -80,6 +83,84 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 			return err
 		}
 		return t.audit(approvers.InstallationChain, approvers.AuditRestored, x.Who, facts, body)
+	})
+}
+
+// Salvaged makes a salvaged store usable: it closes what belongs to lost records, records the losses of the history, and
+// does what Restored does. It must be called before anything else runs on the store.
+func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
+	for _, bucket := range []string{"conversations", "turns", "calls", "executions", "requests", ""} { // each needs those before it
+		for _, d := range lost {
+			ordered := slices.Contains([]string{"conversations", "turns", "calls", "executions", "requests"}, d.Bucket)
+			history := d.Bucket == "audit" || d.Bucket == "audit_payloads"
+			if d.ID != "" && !history && (d.Bucket == bucket || bucket == "" && !ordered) {
+				w.closeDamaged(ctx, d, mostDamaged)
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	losses := map[string]*approvers.HistoryLoss{}
+	for _, d := range lost {
+		if d.Bucket != "audit" && d.Bucket != "audit_payloads" {
+			continue
+		}
+		l := losses[d.ID]
+		if l == nil {
+			l = &approvers.HistoryLoss{Chain: d.ID}
+			losses[d.ID] = l
+		}
+		if d.Bucket == "audit" {
+			l.Records = append(l.Records, d.Seq)
+		} else {
+			l.Payloads = append(l.Payloads, d.Seq)
+		}
+	}
+	err := w.update(ctx, "salvage", func(t *tx) error {
+		pause, _, err := settings.ReadPause(t)
+		if err == nil && pause.Damaged() { // unknown whether everything is paused: nothing runs until a person decides
+			err = t.pauses.setPause(settings.Pause{On: true, By: x.Who, Reason: pause.Reason})
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, chain := range slices.Sorted(maps.Keys(losses)) {
+		err := w.update(ctx, "salvage", func(t *tx) error {
+			return t.audit(approvers.InstallationChain, approvers.AuditDamaged, x.Who, losses[chain].Facts(), nil)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := w.clearMarks(ctx); err != nil {
+		return err
+	}
+	return w.Restored(ctx, x)
+}
+
+// clearMarks removes damaged records that could not be closed, because nothing is known of what they belong to.
+func (w *History) clearMarks(ctx context.Context) error {
+	in, ok := w.Store.(store.Inspected)
+	if !ok {
+		return nil
+	}
+	if err := in.Inspect(ctx); err != nil {
+		return err
+	}
+	damaged, _ := store.DamageOf(w.Store)
+	return w.update(ctx, "salvage", func(t *tx) error {
+		for _, d := range damaged {
+			if d.ID == "" || d.Bucket == "audit" || d.Bucket == "audit_payloads" || d.Bucket == "messages" {
+				continue
+			}
+			if _, err := t.damage.aside(d); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

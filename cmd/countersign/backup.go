@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -161,7 +162,10 @@ func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) 
 		}
 		return nil
 	})
-	if err != nil {
+	var left audit.Unread
+	err = left.Take(err)
+	left.Rows = slices.DeleteFunc(left.Rows, func(x store.Damage) bool { return x.Why == store.WhyLost }) // verifyAudit has judged them
+	if err := errors.Join(err, left.Err()); err != nil {
 		return cli.CouldNot("the copy's history can't be read: %w", err)
 	}
 	return s.View(ctx, func(r store.Reader) error {

@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 // scriptCommands are the commands of scripts beside running the program.
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"exits": exits, "workspace": startWorkspace, "model": startModel, "taken": takePort, "hold": holdStore, "newer": makeNewer, "newstore": makeEmpty, "up": waitUp,
-	"grab": grab, "eventually": eventually, "fault": fault, "ask": askWorkspace, "address": freeAddress, "shop": nameShop,
+	"grab": grab, "eventually": eventually, "fault": fault, "ask": askWorkspace, "address": freeAddress, "shop": nameShop, "destroy": destroyPages,
 }
 
 // exits CODE countersign ARGS… runs the program, which must end with the code. Its outputs can be examined as after
@@ -72,6 +72,19 @@ func nameShop(ts *testscript.TestScript, _ bool, policies []string) {
 		ts.Check(err)
 		ts.Check(lock.Write(pins.Beside(path)))
 	}
+}
+
+// destroy FILE PAGE… overwrites pages of a store's file with zeros.
+func destroyPages(ts *testscript.TestScript, _ bool, args []string) {
+	f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY, 0)
+	ts.Check(err)
+	for _, page := range args[1:] {
+		n, err := strconv.ParseInt(page, 10, 64)
+		ts.Check(err)
+		_, err = f.WriteAt(make([]byte, os.Getpagesize()), n*int64(os.Getpagesize()))
+		ts.Check(err)
+	}
+	ts.Check(f.Close())
 }
 
 // workspace [OPTION…] starts a workspace and points the bot to it: without a scope (-SCOPE), with one more (+SCOPE),

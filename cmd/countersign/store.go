@@ -33,7 +33,7 @@ func storeCommand() *cobra.Command {
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(storeCheckCommand(), storeCompactCommand(), storeCopyCommand(), storeMigrateCommand())
+	cmd.AddCommand(storeCheckCommand(), storeCompactCommand(), storeCopyCommand(), storeMigrateCommand(), storeSalvageCommand())
 	return cmd
 }
 

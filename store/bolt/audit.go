@@ -50,6 +50,9 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 		if head, err = t.headOfJournal(k, damaged); err != nil {
 			return head, err
 		}
+	case k != nil && auditRow(k, v).Lost():
+		x := auditRow(k, v)
+		head = approvers.AuditRecord{Chain: x.Chain, Seq: x.Seq, Hash: x.Sum.String()}
 	case k != nil:
 		if head, err = recordOf(k, v); err != nil {
 			return head, err
@@ -74,6 +77,9 @@ func (t reader) headOfJournal(key []byte, damaged error) (approvers.AuditRecord,
 // recordOf reads a record with its stored hash. It does not check the hash against the bytes; verification does.
 func recordOf(k, v []byte) (approvers.AuditRecord, error) {
 	x := auditRow(k, v)
+	if x.Lost() {
+		return approvers.AuditRecord{}, damagedRow(audit, k, store.WhyLost)
+	}
 	a, err := approvers.ParseAuditRecord(x.Record)
 	if err != nil {
 		return a, damagedRow(audit, k, err.Error())

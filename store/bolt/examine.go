@@ -147,9 +147,7 @@ func (x *examination) all() error {
 	if x.meta.pages > math.MaxInt32*8 {
 		return fmt.Errorf("%w: it says that it has %d pages. Put a backup in its place", store.ErrDamaged, x.meta.pages)
 	}
-	x.use, x.root = make([]pageUse, x.meta.pages), map[string][]byte{}
-	top := tree{x: x, element: x.bucketElement, nested: true}
-	if err := top.page(x.meta.root, nil, nil, 0); err != nil {
+	if err := x.tree(); err != nil {
 		return err
 	}
 	if len(x.faults) > 0 && x.faults[0].in == 0 {
@@ -162,6 +160,13 @@ func (x *examination) all() error {
 		}
 	}
 	return x.ctx.Err()
+}
+
+// tree examines the pages that can be reached.
+func (x *examination) tree() error {
+	x.use, x.root = make([]pageUse, x.meta.pages), map[string][]byte{}
+	top := tree{x: x, element: x.bucketElement, nested: true}
+	return top.page(x.meta.root, nil, nil, 0)
 }
 
 // bucketElement examines a bucket, which is an element of the top page.

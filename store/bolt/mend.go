@@ -108,6 +108,13 @@ type salvage struct {
 
 // take adds a row of the damaged file.
 func (s *salvage) take(in bucket, k, v []byte, state rowState) {
+	if state == rowDamaged {
+		for b := range allBuckets {
+			if b != in && stateOf(b, k, v) == rowSound { // its page was reached from another bucket
+				in, state = b, rowSound
+			}
+		}
+	}
 	if s.rows[in] == nil {
 		s.rows[in] = map[string]salvaged{}
 	}
@@ -118,8 +125,14 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 }
 
 // strays adds the rows of used pages that can't be reached because a page above them is damaged. The checksum of a
-// row tells which bucket it belongs to.
+// row tells which bucket it belongs to. Without the list of free pages, pages that are not used any more can't be told
+// from used ones: then a bucket without damaged pages gets no rows, and of a record's versions the highest is taken.
 func (s *salvage) strays(x *examination) {
+	torn, all := map[bucket]bool{}, false
+	for _, f := range x.faults {
+		torn[f.in], all = true, all || f.in == 0
+	}
+	stray := map[bucket]map[string]uint64{} // the version of each record that was found
 	for id := uint64(2); id < x.meta.pages; id++ {
 		if x.use[id] != pageUnseen {
 			continue
@@ -135,16 +148,33 @@ func (s *salvage) strays(x *examination) {
 		if page, err = x.read(id, 1+overflow, &x.leaf); err != nil {
 			continue
 		}
-		stray := examination{ctx: x.ctx}
-		t := tree{x: &stray, element: func(k, v []byte, flags uint32) error {
+		t := tree{x: &examination{ctx: x.ctx, size: x.size}}
+		t.element = func(k, v []byte, flags uint32) error {
+			if flags == leafBucket && all && len(v) > 2*pageHeader { // a small bucket
+				small := tree{x: t.x, element: t.element}
+				return small.elements("a small page", v[pageHeader:], uint64(len(v)-pageHeader), nil, nil, 1)
+			}
 			for b := range allBuckets {
-				if stateOf(b, k, v) == rowSound && !s.has(b, string(k)) {
-					s.take(b, k, v, rowSound)
+				if !all && !torn[b] || stateOf(b, k, v) != rowSound {
+					continue
 				}
+				h, _, err := cutHeader(v[:len(v)-checksumSize])
+				if err != nil || !recordBuckets[b] {
+					h = header{}
+				}
+				had, again := stray[b][string(k)]
+				if s.has(b, string(k)) && (!again || h.version <= had) {
+					continue
+				}
+				if stray[b] == nil {
+					stray[b] = map[string]uint64{}
+				}
+				delete(s.rows[b], string(k))
+				stray[b][string(k)], x.births[b] = h.version, max(x.births[b], h.birth)
+				s.take(b, k, v, rowSound)
 			}
 			return nil
-		}}
-		stray.size = x.size
+		}
 		_ = t.elements("a page", page, 0, nil, nil, 1)
 	}
 }

@@ -25,6 +25,9 @@ func scanRecord(found pgx.Row) (chain string, seq int64, a approvers.AuditRecord
 	x := store.Damage{Bucket: "audit", Key: fmt.Sprintf("%s %d", readText(chain), seq), ID: readText(chain), Seq: uint64(seq), Why: "it does not match its hash"}
 	a, err = approvers.ParseAuditRecord(bytes)
 	switch {
+	case len(bytes) == 0:
+		x.Why = store.WhyLost
+		return chain, seq, a, &store.DamagedError{Damage: x}
 	case approvers.SumOf(bytes) != sumOf(sum):
 		return chain, seq, a, &store.DamagedError{Damage: x}
 	case err != nil:

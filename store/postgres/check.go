@@ -236,7 +236,9 @@ func (c *checker) audit() error {
 		}
 		if x.Record != nil {
 			prev = x
-			rowsAt[place{x.Chain, x.Seq}] = approvers.AuditRow{Leaf: x.Leaf, Sum: x.Sum}
+			if !x.Lost() || x.Leaf != approvers.NoLeaf {
+				rowsAt[place{x.Chain, x.Seq}] = approvers.AuditRow{Leaf: x.Leaf, Sum: x.Sum}
+			}
 		}
 		return c.ctx.Err()
 	})

@@ -52,7 +52,9 @@ func (r *run) note(err error) *store.DamagedError {
 	if !errors.As(err, &row) {
 		return nil
 	}
-	r.store.damage.Found(row.Damage)
+	if row.Why != store.WhyLost {
+		r.store.damage.Found(row.Damage)
+	}
 	return row
 }
 

@@ -48,7 +48,19 @@ var parts = []partTables{
 // contents reads every row in one transaction. Unlike other reads, the rows are streamed: they need not fit in memory.
 type contents struct {
 	reader
-	ctx context.Context
+	ctx  context.Context
+	lost func(x store.Damage, owner string) // called with damaged rows, which are left out; nil: they are errors
+}
+
+// readable returns nil for a damaged row that is left out, and its error otherwise.
+func (c *contents) readable(err error, x store.Damage, owner string) error {
+	var damaged *store.DamagedError
+	if c.lost == nil || !errors.As(err, &damaged) {
+		return err
+	}
+	x.Why = damaged.Why
+	c.lost(x, readText(owner))
+	return nil
 }
 
 // patiently lets the statements of a transaction take as long as they need, and lets them read whole tables.
@@ -76,7 +88,19 @@ func (c *contents) stream(sql string, scan func(pgx.Rows) error) error {
 // EachRow calls fn with every row of the store.
 func (s *Store) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	return s.View(ctx, func(r store.Reader) error {
-		c := &contents{r.(reader), ctx}
+		c := &contents{reader: r.(reader), ctx: ctx}
+		if err := c.begin(); err != nil {
+			return err
+		}
+		return c.eachRow(fn)
+	})
+}
+
+// EachReadable is EachRow for a damaged store: it leaves out damaged rows, and calls lost with each of them and the id
+// of what it belongs to.
+func (s *Store) EachReadable(ctx context.Context, fn func(store.Row) error, lost func(x store.Damage, owner string)) error {
+	return s.View(ctx, func(r store.Reader) error {
+		c := &contents{reader: r.(reader), ctx: ctx, lost: lost}
 		if err := c.begin(); err != nil {
 			return err
 		}
@@ -104,10 +128,25 @@ func tablePart[T any](part store.Part, t *table[T], order string) partTables {
 		tables = append(tables, "request_people")
 	}
 	return partTables{part, tables, func(c *contents, fn func(store.Row) error) error {
-		return c.stream(t.selects+" ORDER BY "+order, func(found pgx.Rows) error {
-			_, _, js, err := t.scan(found)
-			if err != nil {
+		owner := "''"
+		if column, ok := belongs[t.in]; ok {
+			owner = column
+		}
+		selects := fmt.Sprintf("SELECT id, checksum, record, %s FROM %s ORDER BY %s", owner, t.in, order)
+		return c.stream(selects, func(found pgx.Rows) error {
+			var id, owner string
+			var sum, js []byte
+			if err := found.Scan(&id, &sum, &js, &owner); err != nil {
 				return err
+			}
+			x := store.Damage{Bucket: t.in, Key: readText(id), ID: readText(id)}
+			rec, err := decodeRow[T](x, id, sum, js)
+			if name, _ := t.id(&rec); err == nil && c.lost != nil && text(name) != id {
+				x.Why = "it is the record of " + name
+				err = &store.DamagedError{Damage: x}
+			}
+			if err != nil {
+				return c.readable(err, x, owner)
 			}
 			return fn(store.Row{Record: js})
 		})
@@ -145,8 +184,9 @@ func recordPart[T any](part store.Part, in string, columns []string, key func(*T
 			if err := found.Scan(&row.Record, &sum, &id, &n); err != nil {
 				return err
 			}
-			if _, err := decodeRow[T](store.Damage{Bucket: in, Key: readText(id)}, numbered(id, n), sum, row.Record); err != nil {
-				return err
+			x := store.Damage{Bucket: in, Key: fmt.Sprintf("%s %d", readText(id), n), ID: readText(id), Seq: uint64(n)}
+			if _, err := decodeRow[T](x, numbered(id, n), sum, row.Record); err != nil {
+				return c.readable(err, x, "")
 			}
 			return fn(row)
 		})
@@ -170,8 +210,14 @@ func eachFile(c *contents, fn func(store.Row) error) error {
 		if err := found.Scan(&row.Record, &sum, &row.Data, &id, &n); err != nil {
 			return err
 		}
-		if _, err := decodeRow[store.File](store.Damage{Bucket: "files", Key: readText(id)}, numbered(id, n), sum, row.Record); err != nil {
-			return err
+		x := store.Damage{Bucket: "files", Key: fmt.Sprintf("%s %d", readText(id), n), ID: readText(id), Seq: uint64(n)}
+		rec, err := decodeRow[store.File](x, numbered(id, n), sum, row.Record)
+		if wrong := rec.Holds(row.Data); err == nil && c.lost != nil && wrong != nil {
+			x.Why = wrong.Error()
+			err = &store.DamagedError{Damage: x}
+		}
+		if err != nil {
+			return c.readable(err, x, "")
 		}
 		return fn(row)
 	})
@@ -284,14 +330,48 @@ func putHead(f *filling, row store.Row) error {
 }
 
 func eachAudit(c *contents, fn func(store.Row) error) error {
-	return c.EachAuditRow(func(x approvers.AuditRow) error { return fn(store.Row{Audit: x}) })
+	type place struct {
+		chain string
+		seq   uint64
+	}
+	leaves := map[place]uint64{} // by the journal
+	if c.lost != nil {
+		err := eachJournal(c, func(row store.Row) error {
+			leaves[place{row.Entry.Chain, row.Entry.Seq}] = row.Entry.Leaf
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.EachAuditRow(func(x approvers.AuditRow) error {
+		if c.lost == nil || x.Lost() {
+			return fn(store.Row{Audit: x})
+		}
+		d := store.Damage{Bucket: "audit", Key: fmt.Sprintf("%s %d", x.Chain, x.Seq), ID: x.Chain, Seq: x.Seq, Why: "it does not match its hash, or the journal does not name it"}
+		leaf, there := leaves[place{x.Chain, x.Seq}]
+		a, err := approvers.ParseAuditRecord(x.Record)
+		if err != nil || approvers.SumOf(x.Record) != x.Sum || a.Chain != x.Chain || a.Seq != x.Seq || !there {
+			c.lost(d, "")
+			return nil //nolint:nilerr // it is left out
+		}
+		x.Leaf = leaf
+		if x.Payload != nil && !approvers.SumOf(x.Payload).Is(a.PayloadHash) {
+			d.Bucket, d.Why, x.Payload = "audit_payloads", "it does not match the hash in its record", nil
+			c.lost(d, "")
+		}
+		return fn(store.Row{Audit: x})
+	})
 }
 
 func putAudit(f *filling, row store.Row) error {
 	x := row.Audit
-	a, err := approvers.ParseAuditRecord(x.Record)
-	if err != nil {
-		return fmt.Errorf("%w: record %d of chain %q: %w", store.ErrDamaged, x.Seq, x.Chain, err)
+	a := approvers.AuditRecord{Kind: "lost"}
+	if !x.Lost() {
+		var err error
+		if a, err = approvers.ParseAuditRecord(x.Record); err != nil {
+			return fmt.Errorf("%w: record %d of chain %q: %w", store.ErrDamaged, x.Seq, x.Chain, err)
+		}
 	}
 	chain, seq := text(x.Chain), number(x.Seq)
 	f.add("audit_records", []string{"chain", "seq", "at", "kind", "actor", "sum", "record"}, chain, seq, moment(a.At), text(a.Kind), text(a.Actor), x.Sum[:], x.Record)
@@ -302,13 +382,24 @@ func putAudit(f *filling, row store.Row) error {
 }
 
 func eachJournal(c *contents, fn func(store.Row) error) error {
+	sealed, err := c.sealed()
+	if err != nil {
+		return err
+	}
 	leaf := uint64(0)
-	return c.stream("SELECT chain, seq, sum FROM audit_journal ORDER BY leaf NULLS LAST, position", func(found pgx.Rows) error {
+	return c.stream("SELECT chain, seq, sum, leaf FROM audit_journal ORDER BY leaf NULLS LAST, position", func(found pgx.Rows) error {
 		var chain string
 		var seq int64
 		var sum []byte
-		if err := found.Scan(&chain, &seq, &sum); err != nil {
+		var number *int64
+		if err := found.Scan(&chain, &seq, &sum, &number); err != nil {
 			return err
+		}
+		switch { // without damage, all of them give the next number
+		case number != nil:
+			leaf = uint64(*number)
+		case leaf < sealed:
+			leaf = sealed
 		}
 		leaf++
 		return fn(store.Row{Entry: approvers.JournalEntry{Leaf: leaf - 1, Chain: readText(chain), Seq: uint64(seq), Sum: sumOf(sum)}})
@@ -412,7 +503,7 @@ func (s *Store) Fill(ctx context.Context, fill func(store.Filling) error) error 
 		return err
 	}
 	r := newRun(context.WithoutCancel(ctx), s, conn, beginFill)
-	f := &filling{contents: contents{reader{r}, ctx}, room: fillRoom}
+	f := &filling{contents: contents{reader: reader{r}, ctx: ctx}, room: fillRoom}
 	defer func() {
 		if !r.ended {
 			r.rollback()

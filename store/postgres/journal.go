@@ -84,6 +84,9 @@ WHERE r.chain = $1 AND r.seq = $2`, []any{text(chain), number(seq)}, func(found 
 		x.Leaf = sealed + uint64(*rank)
 	}
 	x.Chain, x.Seq, x.Sum = chain, seq, sumOf(sum)
+	if x.Lost() && leaf == nil && rank == nil {
+		x.Leaf = approvers.NoLeaf
+	}
 	return x, nil
 }
 
@@ -115,6 +118,8 @@ ORDER BY r.chain, r.seq`, []any{chain, seq, auditPage}, func(found pgx.Rows) err
 				x.Leaf = uint64(*leaf)
 			case position != nil:
 				x.Leaf = leaves[*position]
+			case x.Lost():
+				x.Leaf = approvers.NoLeaf
 			}
 			page = append(page, x)
 			return err

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"countersign/agent"
+	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
+	"countersign/internal/visible"
+	"countersign/store"
+	"countersign/store/bolt"
+	"countersign/store/postgres"
+)
+
+func storeSalvageCommand() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:   "salvage FILE|ADDRESS --to STORE",
+		Short: "Makes a new store from everything that can be read of a damaged one",
+		Long: `Reads a damaged store, a file or a PostgreSQL database, and writes everything that can still be read into a new store. It lists what is missing, and what follows. The damaged
+store is only read. No bot may use it meanwhile. STORE is written as in COUNTERSIGN_STORE; it must be empty, or a file that does not exist.
+
+Use it if there is no backup, or the backup is too old: "countersign restore" puts back a whole store. What happened to the missing part is unknown, so everything that could act
+is closed in the new store, as by restore: open requests are voided, runs in progress get an unknown outcome, turns stop, and grants end.
+
+Missing records of the history are recorded in it, and "countersign audit verify" names them from then on.
+
+Exit codes: 0 nothing is missing · 1 the new store is there, and something is missing · 2 wrong usage · 3 there is no new store.`,
+		Example: `  countersign store salvage countersign.db --to bolt:salvaged.db
+  countersign store salvage postgres://countersign@db.example.com/countersign --to bolt:salvaged.db`,
+		Args: cli.Args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s := storeSalvage{storeCopy{out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr()}}
+			from := args[0]
+			if !strings.Contains(from, "://") && !strings.HasPrefix(from, "bolt:") {
+				from = "bolt:" + from
+			}
+			if to == "" {
+				return cli.Misused("name the new store, such as --to bolt:salvaged.db")
+			}
+			if err := s.parse(from, to); err != nil {
+				return err
+			}
+			return s.run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "the new store")
+	return cmd
+}
+
+// storeSalvage copies what can be read of a damaged store.
+type storeSalvage struct{ storeCopy }
+
+func (s *storeSalvage) run(ctx context.Context) error {
+	env, err := config.ReadEnv(config.Offline)
+	if err != nil {
+		return cli.Misused("the environment can't be used:\n%w", err)
+	}
+	near := os.TempDir()
+	if s.to.Backend == config.Bolt {
+		near = filepath.Dir(s.to.Path)
+		if _, err := os.Lstat(s.to.Path); err == nil {
+			return cli.Misused("nothing was salvaged: %s already exists; name another file, or move it away", s.to.Path)
+		}
+	}
+	dir, err := os.MkdirTemp(near, ".countersign-salvage-*")
+	if err != nil {
+		return cli.CouldNot("nothing was salvaged: a directory for what is read can't be made: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "store.db")
+	fmt.Fprintf(s.progress, "reading %s\n", s.from)
+	lost, err := s.gather(ctx, dir, path)
+	if err == nil {
+		err = s.finish(ctx, env, path, lost)
+	}
+	if err != nil {
+		return s.failed(ctx, err)
+	}
+	if len(lost) > 0 {
+		return cli.AnswerNo("%s missing in %s; everything else is there", cli.Count(len(lost), "thing")+are(len(lost)), s.to)
+	}
+	return nil
+}
+
+func are(n int) string {
+	if n == 1 {
+		return " is"
+	}
+	return " are"
+}
+
+// gather writes what can be read into a store of its own, in which lost records are marked.
+func (s *storeSalvage) gather(ctx context.Context, dir, path string) ([]store.Damage, error) {
+	if s.from.Backend == config.Bolt {
+		lost, err := bolt.Salvage(ctx, s.from.Path, path, nil)
+		if err != nil {
+			return nil, storeError(err)
+		}
+		return lost, nil
+	}
+	db, err := openDatabase(ctx, s.from, postgres.Options{}, false)
+	if err != nil {
+		return nil, err
+	}
+	var missing []bolt.Missing
+	rows := filepath.Join(dir, "rows.db")
+	err = bolt.Gather(ctx, rows, func(f store.Filling) error {
+		missing = nil
+		return db.EachReadable(ctx, func(row store.Row) error { return f.Put(ctx, row) }, func(x store.Damage, owner string) {
+			missing = append(missing, bolt.Missing{Damage: x, Owner: owner})
+		})
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		return nil, err
+	}
+	return bolt.Salvage(ctx, rows, path, missing)
+}
+
+// finish closes what could act, and copies the result into the new store.
+func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, lost []store.Damage) (err error) {
+	db, err := bolt.Open(path, bolt.Options{AsIs: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	older, err := audit.FindOlder(ctx, s.from.String(), s.fromAudit.Heads, db)
+	if err != nil {
+		return err
+	}
+	policy, tools, err := readPolicy(env.Policy)
+	if err != nil { // then nobody has a role
+		policy, tools = new(approvers.Policy), new(agent.Registry)
+	}
+	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: slog.New(slog.DiscardHandler)}) // the list says it
+	unseen, err := s.close(ctx, wf, db, lost)
+	if err != nil {
+		return err
+	}
+	var o verifyOptions
+	if err := o.trustFile(s.fromAudit.Key); err != nil {
+		return err
+	}
+	report, err := audit.Verify(ctx, db, audit.VerifyOptions{Keys: o.Keys, Own: o.Own, Guard: bolt.Guard})
+	if err != nil {
+		return err
+	}
+	heads := s.toAudit.Heads
+	if older != nil {
+		s.toAudit.Heads = "" // these heads would hold the bot
+	}
+	if err := s.carry(); err != nil {
+		return err
+	}
+	if err := s.fill(ctx, func(f store.Filling) error { return s.copyRows(ctx, db, f) }); err != nil {
+		return err
+	}
+	s.tell(lost, report.Faults())
+	s.where("The key that signs the history is", s.fromAudit.Key, s.toAudit.Key)
+	switch {
+	case older == nil:
+		s.where("The signed heads are", s.fromAudit.Heads, s.toAudit.Heads)
+	case heads == s.fromAudit.Heads:
+		if err := headsAside(s.out, heads, ""); err != nil {
+			return err
+		}
+	default:
+		fmt.Fprintf(s.out, "The new store lacks some of the signed heads in %s: keep that file, it proves what was there\n", s.fromAudit.Heads)
+	}
+	printUnseen(s.out, unseen)
+	fmt.Fprintf(s.out, "Everything open in it is closed. Start the bot with COUNTERSIGN_STORE set to %s; people are then told. Have them check what happened. Never start a bot on %s again.\n", s.to, s.from)
+	return nil
+}
+
+// close closes everything that could act, or belongs to what is lost.
+func (s *storeSalvage) close(ctx context.Context, wf *workflow.Workflow, db *bolt.Store, lost []store.Damage) (unseen []approvers.Execution, err error) {
+	x := workflow.Restoration{Who: operator(os.Geteuid()), Backup: filepath.Base(s.from.String())}
+	err = audit.EachChain(ctx, db, func(chain []approvers.AuditRecord) error {
+		for _, r := range chain {
+			if r.At.After(x.Taken) {
+				x.Taken = r.At
+			}
+		}
+		return nil
+	})
+	var left audit.Unread
+	if err := left.Take(err); err != nil {
+		return nil, err
+	}
+	if err := wf.History.Salvaged(ctx, x, lost); err != nil {
+		return nil, fmt.Errorf("the open requests and runs in it can't be closed: %w", err)
+	}
+	return wf.Views.Unseen(ctx)
+}
+
+// follows says what the loss of a row means.
+var follows = map[string]string{
+	"requests": "it is voided, or was run: its history says which", "executions": "it does not run; if it had begun, its outcome is unknown",
+	"calls": "it has the result that it was voided",
+	"turns": "it has stopped", "conversations": "it has begun anew", "messages": "the model gets the conversation without it", "grants": "it has ended", "absences": "it is over",
+	"inbox": "it is not handled", "surfaces": "the bot does not treat the message in Slack as its own", "outbox_messages": "the bot does not treat the message in Slack as its own",
+	"audit": "the history records that it was lost", "audit_payloads": "the text of this record is gone; the history records that", "elicitations": "the question has ended",
+	"files": "the file is gone", "file_data": "the file is gone", "renderings": "what the card showed is only in the history", "tallies": "limits and budgets count without it",
+	"timers": "nothing waits for it", "settings": "it is as in a new store; everything is paused if it said whether it is", "set_aside": "it was out of use",
+}
+
+// tell lists what is missing.
+func (s *storeSalvage) tell(lost []store.Damage, faults int) {
+	for _, x := range lost {
+		line := x.String()
+		if text := follows[x.Bucket]; text != "" && x.Key != "" {
+			line += ": " + text
+		}
+		fmt.Fprintln(s.out, visible.Line(line))
+	}
+	fmt.Fprintf(s.out, "%s has everything that can be read of %s. Missing: %s\n", s.to, s.from, cli.Count(len(lost), "thing"))
+	if faults > 0 {
+		fmt.Fprintf(s.out, "The history has %s that are not from the damage alone: see countersign audit verify\n", cli.Count(faults, "fault"))
+	}
+}

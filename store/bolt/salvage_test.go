@@ -1,0 +1,186 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"countersign/store"
+)
+
+// spoilt returns a file of which a page is destroyed in one of several ways.
+func spoilt(whole []byte, random *rand.Rand, page, way int) (broken []byte, what string) {
+	broken = bytes.Clone(whole)
+	p := broken[page*4096 : (page+1)*4096]
+	switch way {
+	case 0:
+		clear(p)
+		what = "zero"
+	case 1:
+		for i := range p {
+			p[i] = byte(random.Uint32())
+		}
+		what = "random"
+	case 2:
+		clear(p[2048:])
+		what = "torn"
+	case 3:
+		copy(p, whole[random.IntN(len(whole)/4096)*4096:][:4096])
+		what = "another page"
+	case 4:
+		broken, what = broken[:page*4096+100], "cut off"
+	}
+	return broken, fmt.Sprintf("page %d: %s", page, what)
+}
+
+// rebuilt reports whether all rows of a bucket follow from others.
+func rebuilt(in bucket) bool {
+	return isIndex[in] || in == timers || in == timerRef || in == counterTime || in == setAside
+}
+
+// pagesOf returns the pages of each row of a whole file.
+func pagesOf(t *testing.T, path string) map[string][]int {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := metas(f, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &examination{ctx: t.Context(), file: f, size: 4096, meta: m}
+	if err := x.all(); err != nil || len(x.faults) > 0 {
+		t.Fatal(err, x.faults)
+	}
+	on := map[string][]int{}
+	for id, use := range x.use {
+		head, err := x.read(uint64(id), 1, &x.leaf)
+		if use != pageReached || err != nil || binary.LittleEndian.Uint64(head) != uint64(id) || binary.LittleEndian.Uint16(head[8:]) != pageLeaf {
+			continue
+		}
+		var pages []int
+		for i := range binary.LittleEndian.Uint32(head[12:]) + 1 {
+			pages = append(pages, id+int(i))
+		}
+		page, err := x.read(uint64(id), uint64(len(pages)), &x.leaf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := tree{x: &examination{ctx: t.Context(), size: 4096}}
+		of.element = func(k, v []byte, flags uint32) error {
+			if flags == leafBucket && len(v) > 2*pageHeader { // a small bucket
+				small := tree{x: of.x, element: of.element}
+				return small.elements("a small page", v[pageHeader:], uint64(len(v)-pageHeader), nil, nil, 1)
+			}
+			for b := range allBuckets {
+				if stateOf(b, k, v) == rowSound {
+					on[b.String()+" "+string(k)] = pages
+				}
+			}
+			return nil
+		}
+		if err := of.elements("a page", bytes.Clone(page), 0, nil, nil, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return on
+}
+
+// However pages of a file are destroyed, everything that was on other pages is in the salvaged store, everything that is
+// missing is in the list, and the damaged file is not changed. COUNTERSIGN_DAMAGE="1 1" is the long form: every page in
+// every way.
+func TestSalvagedFile(t *testing.T) {
+	whole := wreckable(t)
+	pages := len(whole) / 4096
+	dir := t.TempDir()
+	path := filepath.Join(dir, "whole.db")
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := mustOpen(t, path)
+	want := dump(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	on := pagesOf(t, path)
+	step := 4
+	if os.Getenv(damageEnv) != "" {
+		step = 1
+	}
+	random := rand.New(rand.NewPCG(3, 9))
+	destroyed, refused, missing, listed := 0, 0, 0, 0
+	for n := 0; n < pages*5; n += step {
+		page, way := n/5, n%5
+		broken, what := spoilt(whole, random, page, way)
+		gone := map[int]bool{page: true}
+		for p := page; way == 4 && p < pages; p++ {
+			gone[p] = true
+		}
+		second := way != 4 && n%11 == 0
+		if other := (page + pages/2) % pages; second {
+			clear(broken[other*4096 : (other+1)*4096])
+			gone[other] = true
+			what += fmt.Sprintf(" and page %d: zero", other)
+		}
+		destroyed++
+		path, to := filepath.Join(dir, "broken.db"), filepath.Join(dir, "salvaged.db")
+		if err := os.WriteFile(path, broken, 0o400); err != nil {
+			t.Fatal(err)
+		}
+		lost, err := Salvage(t.Context(), path, to, nil)
+		if now, _ := os.ReadFile(path); !bytes.Equal(now, broken) {
+			t.Errorf("%s: the damaged file was changed", what)
+		}
+		if err != nil {
+			if refused++; page > 12 || way != 4 {
+				t.Errorf("%s: %v", what, err)
+			}
+			if err := errors.Join(os.Remove(path)); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		s, err := Open(to, Options{AsIs: true})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		got := dump(t, s)
+		for k, v := range want {
+			name, key, _ := strings.Cut(k, " ")
+			in := slices.IndexFunc(bucketNames[:], func(n string) bool { return n == name })
+			if rebuilt(bucket(in)) || got[k] == v && has(got, k) {
+				continue
+			}
+			missing++
+			told := slices.ContainsFunc(lost, func(d store.Damage) bool {
+				return d.Bucket == name && (d.Key == "" || d.Key == shownKey([]byte(key)) || d.ID != "" && strings.Contains(key, d.ID)) || d.Bucket == "file" && d.Key == ""
+			})
+			if told {
+				listed++
+			} else {
+				t.Errorf("%s: the row %q is missing, and the list says %.300v", what, k, lost)
+			}
+			pages := on[k]
+			follows := in == int(files) || in == int(fileData) || in == int(auditHeads) || (second || way == 4) && (in == int(auditJournal) || in == int(audit))
+			// Without the list of buckets and that of free pages, there is only a commit before the last.
+			before := slices.ContainsFunc(lost, func(d store.Damage) bool { return strings.Contains(d.Why, "the newest changes may be missing") })
+			last := strings.Contains(key, "id11") || in == int(auditJournal) && leafOf([]byte(key)) >= 33
+			if !follows && (!before || !last && way != 4) && !slices.ContainsFunc(pages, func(p int) bool { return gone[p] }) {
+				t.Errorf("%s: the row %q is missing, and its pages %v were not destroyed; the list says %.300v", what, k, pages, lost)
+			}
+		}
+		if err := errors.Join(s.Close(), os.Remove(to), os.Remove(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("of %d pages, %d destroyed: %d rows missing, %d listed, %d files refused", pages, destroyed, missing, listed, refused)
+}
