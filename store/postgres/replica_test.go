@@ -313,6 +313,51 @@ func TestNotices(t *testing.T) {
 	await("they hear again", hello(a), func() bool { return len(got[b].News) > 0 && len(got[c].News) > 0 })
 }
 
+// Work that another process sets is begun within two seconds if no notice of it arrives: LISTEN fails, or notifications
+// are lost.
+func TestLostNotices(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*pgserver.Proxy){
+		"LISTEN fails": func(p *pgserver.Proxy) {
+			p.When(func(statement string) pgserver.Cutting {
+				if strings.HasPrefix(statement, "LISTEN ") {
+					return pgserver.Before
+				}
+				return pgserver.Pass
+			})
+		},
+		"notifications are lost": func(p *pgserver.Proxy) { p.Deafen.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := empty(t)
+			p, through := through(t, database)
+			lose(p)
+			begun := make(chan string, 1)
+			w := work(t, through, postgres.ReplicaOptions{Lease: time.Minute}, func(ctx context.Context, s *postgres.Store, timer store.Timer) error {
+				begun <- timer.Ref
+				return done(ctx, s, timer)
+			})
+			set, other := join(t, at(database), postgres.ReplicaOptions{Lease: time.Minute})
+			other.Leave() // the worker has all shares
+			for changed := w.replica.Changed(); w.replica.Shares() != store.AllShares; changed = w.replica.Changed() {
+				<-changed
+			}
+			for i := range 4 {
+				timer := store.Timer{Kind: store.TimerRun, Ref: fmt.Sprint(i), Lane: "lane", Due: time.Unix(int64(i), 0)}
+				if err := set.Update(t.Context(), func(tx store.Tx) error { return tx.SetTimer(timer) }); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				set.Visit().Tell(store.Notice{Timers: map[store.TimerKind]store.Shares{timer.Kind: store.AllShares}})
+				if ref := <-begun; ref != timer.Ref || time.Since(began) > 2*time.Second {
+					t.Errorf("timer %s was begun after %s, want timer %s within two seconds", ref, time.Since(began), timer.Ref)
+				}
+			}
+		})
+	}
+}
+
 // The address has two hosts, and the machine of the first one stops answering without closing connections. The replica
 // continues over the second: its heartbeats, its notices, and its reads, although each attempt to reach the first host
 // takes longer than a heartbeat may. Later connections don't wait for the first host again.

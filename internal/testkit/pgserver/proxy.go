@@ -194,25 +194,7 @@ func (p *Proxy) carry(client net.Conn) {
 	defer wg.Wait()
 	wg.Go(func() {
 		defer client.Close()
-		for {
-			m, err := readMessage(upstream, true)
-			if err != nil {
-				return
-			}
-			if swallow.Load() {
-				if m[0] == 'Z' {
-					ready <- struct{}{}
-				}
-				continue
-			}
-			if m[0] == 'A' && p.Deafen.Load() {
-				continue
-			}
-			p.await(false)
-			if _, err := client.Write(m); err != nil {
-				return
-			}
-		}
+		p.answer(client, upstream, &swallow, ready)
 	})
 	defer upstream.Close()
 	defer p.await(true) // the server does not notice the end of the connection either
@@ -272,6 +254,28 @@ func (p *Proxy) carry(client net.Conn) {
 			return
 		}
 		trip, executed = nil, nil
+	}
+}
+
+// answer carries what the server sends. While swallow is set, nothing arrives, and ready gets the end of each answer.
+func (p *Proxy) answer(client, upstream net.Conn, swallow *atomic.Bool, ready chan<- struct{}) {
+	for {
+		m, err := readMessage(upstream, true)
+		switch {
+		case err != nil:
+			return
+		case swallow.Load():
+			if m[0] == 'Z' {
+				ready <- struct{}{}
+			}
+			continue
+		case m[0] == 'A' && p.Deafen.Load():
+			continue
+		}
+		p.await(false)
+		if _, err := client.Write(m); err != nil {
+			return
+		}
 	}
 }
 
