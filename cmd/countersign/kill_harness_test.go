@@ -51,10 +51,12 @@ type killHarness struct {
 	seed    uint64
 	wakeups map[string]chan struct{} // what the killer can wait for
 	// faulty is set if errors in the bot's log are expected.
-	faulty  bool
-	refused atomic.Int64 // acts that were not acknowledged
-	others  int          // how many replicas there are besides the bot
-	started atomic.Int64 // replicas so far
+	faulty    bool
+	tolerated []string     // beginnings of errors that are expected in the bot's log
+	refused   atomic.Int64 // acts that were not acknowledged
+	others    int          // how many replicas there are besides the bot
+	started   atomic.Int64 // replicas so far
+	frozen    atomic.Int64 // stopped replicas that may still act when they are continued
 
 	mu    sync.Mutex
 	last  bool // people begin nothing new

@@ -183,7 +183,7 @@ func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t cli
 			return
 		}
 		happened := strings.Contains(string(seen), " "+ref+"\n")
-		if t.ActionID == "leave" && left[ref] || t.ActionID == "happened" && !happened || t.ActionID == "did_not" && happened {
+		if t.ActionID == "leave" && left[ref] || t.ActionID == "happened" && !happened || t.ActionID == "did_not" && (happened || c.frozen.Load() > 0) {
 			return
 		}
 		left[ref] = left[ref] || t.ActionID == "leave"

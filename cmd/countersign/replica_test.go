@@ -3,14 +3,20 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit"
@@ -28,53 +34,380 @@ var replicaPoints = func() []string {
 	return points
 }()
 
-// TestReplicas kills replicas that work on one database with SIGKILL, at random moments and at named points, while
-// others continue and people click. Each killed replica is replaced by a new one. The findings are those of TestKills.
+// TestReplicas disturbs three replicas on one database while people click, at random moments, several at a time:
+//   - a replica is killed with SIGKILL, at any moment or at a named point, and a new one takes its place
+//   - a replica is stopped with SIGSTOP for longer than its lease, and continued
+//   - the network between a replica and the database is cut, blocked in one direction or in both, or slow
+//   - the database is stopped at once, as in a crash, and started again
 //
-// COUNTERSIGN_REPLICA_KILLS sets the number of kills (4), COUNTERSIGN_SEED repeats their moments.
+// Afterwards the replicas that are there must settle everything by themselves. The findings are those of TestKills.
+//
+// COUNTERSIGN_REPLICA_KILLS sets the number of faults (8). They are made in rounds, each in its own world.
+// COUNTERSIGN_SEED repeats their moments.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	kills, seed := testkit.Size(t, "COUNTERSIGN_REPLICA_KILLS", 4), testkit.Seed(t)
+	n, seed := testkit.Size(t, "COUNTERSIGN_REPLICA_KILLS", 8), testkit.Seed(t)
+	began := time.Now()
+	var all figures
+	count := replicaFaultCount{}
+	for round := 0; round*roundKills < n; round++ {
+		size := min(roundKills, n-round*roundKills)
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			f, faults := replicaRound(t, size, seed+uint64(round))
+			t.Logf("%s=%d COUNTERSIGN_REPLICA_KILLS=%d: %s %s", testkit.SeedVariable, seed+uint64(round), size, f, faults)
+			all.add(f)
+			for kind, n := range faults {
+				count[kind] += n
+			}
+		})
+	}
+	t.Logf("%s %s in %s", all, count, time.Since(began).Round(time.Second))
+	if all.acknowledged < n/2 || all.calls < n/2 {
+		t.Errorf("too little happened between %d faults: %d acknowledged clicks, %d calls", n, all.acknowledged, all.calls)
+	}
+}
+
+// replicaRound is one round, from an empty database until everything is settled.
+func replicaRound(t *testing.T, n int, seed uint64) (figures, replicaFaultCount) {
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Remove)
+	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
+	c.conf.Store, c.others, c.tolerated = server.URL("postgres"), 2, databaseAway
+	c.begin()
+	c.conf.Listen = ""
+	f := &replicaFaults{killHarness: c, server: server, random: testkit.Chance(seed, 7), count: replicaFaultCount{}}
+	c.run(func(ctx context.Context) {
+		for i := range 1 + c.others {
+			f.places = append(f.places, newReplicaPlace(t, server))
+			f.start(ctx, i, killPoint{})
+		}
+		for _, p := range f.places {
+			c.awaitUp(p.process)
+		}
+		for i := range n {
+			f.begin(ctx, i)
+		}
+		f.end(ctx)
+		for _, p := range f.places {
+			p.process.end(syscall.SIGKILL)
+		}
+	})
+	all := c.findings()
+	all.kills = f.count[killedReplica]
+	return all, f.count
+}
+
+// replicaFault is a kind of fault.
+type replicaFault string
+
+const (
+	killedReplica    replicaFault = "killed"   // a replica
+	stoppedReplica   replicaFault = "stopped"  // a replica, for longer than its lease
+	crashedDatabase  replicaFault = "database" // stopped at once and started again
+	refusedNetwork   replicaFault = "refused"  // connections are cut, and new ones are refused
+	silentNetwork    replicaFault = "silent"   // nothing arrives in either direction
+	deafNetwork      replicaFault = "no-queries"
+	muteNetwork      replicaFault = "no-answers"
+	slowNetwork      replicaFault = "slow"
+	longestPause                  = 1500 * time.Millisecond // between the beginnings of two faults
+	longerThanLease               = 7 * time.Second
+	continuedReplica              = 2 * time.Second // what a stopped replica had begun is over this long after it was continued
+)
+
+// replicaFaultCount counts the faults of each kind.
+type replicaFaultCount map[replicaFault]int
+
+func (c replicaFaultCount) String() string {
+	var list []string
+	for _, kind := range slices.Sorted(maps.Keys(c)) {
+		list = append(list, fmt.Sprintf("%s=%d", kind, c[kind]))
+	}
+	return strings.Join(list, " ")
+}
+
+// replicaNetworks are the states of the network in each fault of it.
+var replicaNetworks = map[replicaFault]pgserver.Network{
+	refusedNetwork: {Refused: true},
+	silentNetwork:  {FromClient: true, FromServer: true},
+	deafNetwork:    {FromClient: true},
+	muteNetwork:    {FromServer: true},
+}
+
+// oftenFaults are the faults in the order in which the short form has them; the long form draws from them.
+var oftenFaults = []replicaFault{
+	killedReplica, stoppedReplica, killedReplica, crashedDatabase, silentNetwork, killedReplica, muteNetwork, refusedNetwork, killedReplica, deafNetwork, slowNetwork,
+	killedReplica, killedReplica,
+}
+
+// replicaPlace is the place of one replica: its network to the database, and the process that is there now.
+type replicaPlace struct {
+	proxy   *pgserver.Proxy
+	url     string
+	process *process
+	healed  chan struct{} // closed when the last fault here is over
+}
+
+func newReplicaPlace(t *testing.T, server *pgserver.Server) *replicaPlace {
+	p := &replicaPlace{proxy: pgserver.NewProxy(t, server), healed: make(chan struct{})}
+	p.url = p.proxy.URL("postgres")
+	close(p.healed)
+	return p
+}
+
+// replicaFaults causes the faults.
+type replicaFaults struct {
+	*killHarness
+	server   *pgserver.Server
+	random   *rand.Rand
+	places   []*replicaPlace
+	database chan struct{} // closed when the database runs again; nil: it always ran
+	count    replicaFaultCount
+}
+
+// start starts a replica at a place.
+func (f *replicaFaults) start(ctx context.Context, at int, end killPoint) {
+	direct := f.conf.Store
+	defer func() { f.conf.Store = direct }()
+	f.conf.Store = f.places[at].url
+	f.places[at].process = f.killHarness.start(ctx, end)
+}
+
+// begin begins the nth fault and waits a little.
+func (f *replicaFaults) begin(ctx context.Context, n int) {
+	f.Helper()
+	kind := oftenFaults[n%len(oftenFaults)]
+	if n >= len(oftenFaults) {
+		kind = oftenFaults[f.random.IntN(len(oftenFaults))]
+	}
+	at := f.random.IntN(len(f.places))
+	place := f.places[at]
+	<-place.healed
+	f.count[kind]++
+	switch kind {
+	case killedReplica:
+		f.finish(place)
+		end := killPoint{}
+		if f.random.IntN(2) == 0 {
+			end = killPoint{Point: replicaPoints[f.random.IntN(len(replicaPoints))], Nth: 1 + f.random.IntN(2)}
+		}
+		f.start(ctx, at, end)
+	case stoppedReplica:
+		f.revive(ctx, at)
+		f.frozen.Add(1)
+		_ = place.process.cmd.Process.Signal(syscall.SIGSTOP) // it may have been killed at its point
+		f.heal(place, longerThanLease+f.upTo(3*time.Second), func() {
+			_ = place.process.cmd.Process.Signal(syscall.SIGCONT)
+			time.AfterFunc(continuedReplica, func() { f.frozen.Add(-1) })
+		})
+	case crashedDatabase:
+		f.awaitDatabase()
+		f.server.Kill()
+		again := make(chan struct{})
+		f.database = again
+		time.AfterFunc(f.upTo(4*time.Second), func() {
+			defer close(again)
+			if err := f.server.Run(); err != nil {
+				f.Error(err)
+			}
+		})
+	default:
+		f.revive(ctx, at)
+		network := replicaNetworks[kind]
+		if kind == slowNetwork {
+			network.Delay = 20*time.Millisecond + f.upTo(300*time.Millisecond)
+		}
+		place.proxy.Set(network)
+		f.heal(place, f.upTo(2*longerThanLease), func() { place.proxy.Set(pgserver.Network{}) })
+	}
+	select {
+	case <-place.process.gone:
+	case <-time.After(f.upTo(longestPause)):
+	}
+}
+
+func (f *replicaFaults) upTo(longest time.Duration) time.Duration {
+	return time.Duration(f.random.Int64N(int64(longest)))
+}
+
+// heal ends a fault after a while.
+func (f *replicaFaults) heal(place *replicaPlace, after time.Duration, end func()) {
+	healed := make(chan struct{})
+	place.healed = healed
+	time.AfterFunc(after, func() {
+		defer close(healed)
+		end()
+	})
+}
+
+func (f *replicaFaults) awaitDatabase() {
+	if f.database != nil {
+		<-f.database
+	}
+}
+
+// finish kills the replica at a place. It may have ended by itself only if it could not begin, because the database was
+// down.
+func (f *replicaFaults) finish(place *replicaPlace) {
+	f.Helper()
+	p := place.process
+	p.end(syscall.SIGKILL)
+	select {
+	case <-p.up:
+	default:
+		if p.cmd.ProcessState.ExitCode() == cli.ExitFailed {
+			return
+		}
+	}
+	f.killed(p)
+}
+
+// revive makes sure that a replica is at a place.
+func (f *replicaFaults) revive(ctx context.Context, at int) {
+	f.Helper()
+	select {
+	case <-f.places[at].process.gone:
+		f.awaitDatabase()
+		f.finish(f.places[at])
+		f.start(ctx, at, killPoint{})
+	default:
+	}
+}
+
+// end waits until all faults are over and the replicas have settled what people had begun until then.
+func (f *replicaFaults) end(ctx context.Context) {
+	f.Helper()
+	f.awaitDatabase()
+	for i, place := range f.places {
+		<-place.healed
+		f.revive(ctx, i)
+	}
+	f.settled()
+}
+
+// TestFailover promotes a synchronous standby after the primary was killed with SIGKILL, while people click on three
+// replicas that have both addresses. With every second failover, the machine of the primary does not answer any more.
+// Until the promotion, every replica says on /readyz that it is not ready; afterwards it works again by itself. The
+// findings are those of TestKills: nothing that was acknowledged is lost.
+//
+// COUNTERSIGN_FAILOVERS sets the number of failovers (2).
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	n, seed := testkit.Size(t, "COUNTERSIGN_FAILOVERS", 2), testkit.Seed(t)
+	primary, err := pgserver.Start(pgserver.Find(t), "fsync=off", "wal_level=replica", "max_wal_senders=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { primary.Remove() })
+	standby, err := primary.Standby(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { standby.Remove() })
 	began := time.Now()
 	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
-	c.conf.Store, c.conf.Listen, c.others = server.URL("postgres"), "", 2
-	random := testkit.Chance(seed, 7)
+	c.tolerated = databaseAway
+	proxies := []*pgserver.Proxy{pgserver.NewProxy(t, primary), pgserver.NewProxy(t, standby)}
+	at, err := url.Parse(proxies[0].URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := url.Parse(proxies[1].URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.Host += "," + second.Host
+	at.RawQuery += "&target_session_attrs=read-write"
+	c.conf.Store, c.others = at.String(), 2
+	c.begin()
+	c.conf.Listen = ""
+	random := testkit.Chance(seed, 8)
+	var noticed, took []time.Duration
 	c.run(func(ctx context.Context) {
 		var replicas []*process
 		for range 1 + c.others {
-			replicas = append(replicas, c.start(ctx, killPoint{}))
-		}
-		for _, p := range replicas {
+			p := c.start(ctx, killPoint{})
 			c.awaitUp(p)
+			replicas = append(replicas, p)
 		}
-		for n := range kills {
-			which := n % len(replicas)
-			end := killPoint{}
-			if random.IntN(2) == 0 {
-				end = killPoint{Point: replicaPoints[random.IntN(len(replicaPoints))], Nth: 1 + random.IntN(2)}
+		all := func(status int) func() bool {
+			return func() bool {
+				return !slices.ContainsFunc(replicas, func(p *process) bool {
+					is, _ := c.ready(p)
+					return is != status
+				})
 			}
-			c.killed(replicas[which])
-			replicas[which] = c.start(ctx, end)
-			select {
-			case <-replicas[which].gone:
-			case <-time.After(time.Duration(random.Int64N(int64(4 * time.Second)))):
+		}
+		for i := range n {
+			clicked := c.clicks()
+			c.await("people to click", func() bool { return c.clicks() > clicked+10 })
+			<-time.After(time.Duration(random.Int64N(int64(time.Second))))
+			if i%2 == 0 { // the first address
+				proxies[i%2].Set(pgserver.Network{FromClient: true, FromServer: true})
+			}
+			primary.KillHard()
+			killed := time.Now()
+			c.await("the replicas to say that the database is away", all(http.StatusServiceUnavailable))
+			noticed = append(noticed, time.Since(killed).Round(100*time.Millisecond))
+			if err := standby.Promote(); err != nil {
+				t.Fatal(err)
+			}
+			promoted := time.Now()
+			c.await("the replicas to continue", all(http.StatusOK))
+			clicked = c.clicks()
+			c.await("people to click again", func() bool { return c.clicks() > clicked })
+			took = append(took, time.Since(promoted).Round(100*time.Millisecond))
+			if last := len(took) - 1; noticed[last] > failoverTime || took[last] > failoverTime {
+				c.Errorf("noticed after %s, and continued %s after the promotion; want at most %s", noticed[last], took[last], failoverTime)
+			}
+			c.settled()
+			proxies[i%2].Set(pgserver.Network{})
+			port := primary.Port
+			primary.Remove()
+			primary = standby
+			if standby, err = primary.Standby(port); err != nil {
+				t.Fatal(err)
 			}
 		}
 		for _, p := range replicas {
 			p.end(syscall.SIGKILL)
 		}
 	})
-	f := c.findings()
-	f.kills = kills
-	t.Logf("%s in %s", f, time.Since(began).Round(time.Second))
-	if f.acknowledged < kills/2 || f.calls < kills/2 {
-		t.Errorf("too little happened between %d kills: %d acknowledged clicks, %d calls", kills, f.acknowledged, f.calls)
-	}
+	t.Logf("%s failovers=%d; noticed after %s, continued %s after the promotion; in %s", c.findings(), n, noticed, took, time.Since(began).Round(time.Second))
+}
+
+// failoverTime is how long replicas may take to notice that the primary does not answer, and to continue after the
+// promotion. Each is a few seconds, unless the machine is busy.
+const failoverTime = 30 * time.Second
+
+// databaseAway is what the bot may log as errors while the database is away or another replica takes over.
+var databaseAway = []string{
+	"the database does not answer: nothing is acknowledged, decided or run until it does",
+	"a delivery could not be stored, so it is not acknowledged",
+	"a tool ran, but its result could not be recorded yet",
+	"Slack does not answer; messages wait until it does", // to a call during which the process was stopped
+}
+
+// clicks counts the acknowledged clicks.
+func (c *killHarness) clicks() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.deeds)
+}
+
+// settled waits until everything is settled that people have begun until now.
+func (c *killHarness) settled() {
+	c.Helper()
+	c.mu.Lock()
+	asks := slices.Clone(c.asks)
+	c.mu.Unlock()
+	c.await("everything to settle that people had begun", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return !slices.ContainsFunc(asks, func(a *ask) bool { return !a.closed })
+	})
 }
 
 // TestStoppedReplica stops a replica with SIGSTOP in the middle of a run, for longer than its lease, and continues it.

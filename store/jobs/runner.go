@@ -104,6 +104,9 @@ const (
 	idle = 10 * time.Second // otherwise; it would repair a wake-up that was lost
 )
 
+// readWithin is how long reading due timers may take. It takes milliseconds, unless the database does not answer.
+const readWithin = 10 * time.Second
+
 // Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry, and only kinds
 // of Options.Kinds: nothing would wake a worker of another kind. The functions of beside run alongside. Each
 // goroutine has the labels scheduler (the kind) and ref (the timer's Ref), so that profiles and goroutine dumps show
@@ -153,7 +156,8 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 		var due []store.Timer
 		var next time.Time
 		shares, worth, asked := r.Replica.Shares(), worker.isWorth(), r.Now()
-		err := r.Store.View(ctx, func(reader store.Reader) error {
+		limited, cancel := context.WithTimeout(ctx, readWithin)
+		err := r.Store.View(limited, func(reader store.Reader) error {
 			if err := pool.takeUp(reader, shares, kind); err != nil {
 				return err
 			}
@@ -168,6 +172,10 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 			due, next, err = r.due(reader, shares, kind, &watch, mostDue+pool.blocked)
 			return err
 		})
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
+			err = fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
+		}
 		if errors.Is(err, store.ErrDamaged) { // due timers can't be read; other kinds continue
 			r.cantRead(kind, err)
 			due, worth, err = nil, false, nil

@@ -29,6 +29,7 @@ import (
 type connection struct {
 	id      string
 	commits int64
+	made    time.Time
 }
 
 const connectionKey = "countersign"
@@ -41,7 +42,7 @@ func connectionOf(conn *pgx.Conn) *connection {
 // register gives a new connection of the pool its row, and removes rows of connections that ended long ago. It makes
 // COMMIT wait until the commit is durable, whatever the server's default is.
 func register(ctx context.Context, conn *pgx.Conn) error {
-	own := &connection{id: rand.Text()}
+	own := &connection{id: rand.Text(), made: time.Now()}
 	conn.PgConn().CustomData()[connectionKey] = own
 	b := &pgx.Batch{}
 	b.Queue("SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
@@ -82,7 +83,7 @@ func (s *Store) settle(ctx context.Context, lost *connection, cause error) (comm
 
 // fence marks a connection as given up, and returns the number of its last commit.
 func (s *Store) fence(ctx context.Context, lost *connection, end bool) (number int64, err error) {
-	conn, err := s.connect(ctx)
+	conn, err := s.config.connect(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -9,30 +9,31 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/internal/testkit/pgserver"
 	"countersign/store"
 	"countersign/store/postgres"
 )
 
 // once returns a function that cuts the connection at the first commit.
-func once(how cutting) func(string) cutting {
+func once(how pgserver.Cutting) func(string) pgserver.Cutting {
 	var cut atomic.Bool
-	return func(statement string) cutting {
+	return func(statement string) pgserver.Cutting {
 		if statement == "commit" && cut.CompareAndSwap(false, true) {
 			return how
 		}
-		return pass
+		return pgserver.Pass
 	}
 }
 
 // A commit whose answer is lost happens exactly once, wherever the connection is cut, and Update says so.
 func TestLostCommit(t *testing.T) {
 	for name, c := range map[string]struct {
-		how  cutting
+		how  pgserver.Cutting
 		runs int // of the closure
 	}{
-		"the server never got it":                           {before, 2},
-		"the server never got it, and does not notice":      {holding, 2},
-		"the server carried it out, and its answer is lost": {after, 1},
+		"the server never got it":                           {pgserver.Before, 2},
+		"the server never got it, and does not notice":      {pgserver.Hold, 2},
+		"the server carried it out, and its answer is lost": {pgserver.After, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,12 +52,12 @@ func TestLostCommit(t *testing.T) {
 				return runs, err
 			}
 			for i := range 3 {
-				p.when(once(c.how))
+				p.When(once(c.how))
 				if runs, err := count(); err != nil || runs != c.runs {
 					t.Errorf("commit %d: the closure ran %d times, want %d; error %v", i, runs, c.runs, err)
 				}
 			}
-			p.when(nil)
+			p.When(nil)
 			if _, err := count(); err != nil {
 				t.Error(err)
 			}
@@ -97,12 +98,12 @@ func TestCommitUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.when(func(statement string) cutting {
+	p.When(func(statement string) pgserver.Cutting {
 		if statement == "commit" {
-			p.listener.Close() // the database can't be asked
-			return before
+			p.Set(pgserver.Network{Refused: true}) // the database can't be asked
+			return pgserver.Before
 		}
-		return pass
+		return pgserver.Pass
 	})
 	told := make(chan error)
 	go func() {
@@ -224,11 +225,11 @@ func TestDeadConnections(t *testing.T) {
 	s := open(t, url)
 	for i := range 3 {
 		id := fmt.Sprint("t", i)
-		p.cutAll()
+		p.CutAll()
 		if err := s.View(t.Context(), func(r store.Reader) error { _, err := r.Turn(id); return store.IgnoreNotFound(err) }); err != nil {
 			t.Errorf("view: %v", err)
 		}
-		p.cutAll()
+		p.CutAll()
 		if err := s.Update(t.Context(), func(tx store.Tx) error {
 			if _, err := tx.Turn(id); store.IgnoreNotFound(err) != nil {
 				return err
@@ -237,7 +238,7 @@ func TestDeadConnections(t *testing.T) {
 		}); err != nil {
 			t.Errorf("update: %v", err)
 		}
-		p.cutAll()
+		p.CutAll()
 		if err := s.Update(t.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: id + "blind"}) }); err != nil {
 			t.Errorf("update without a read: %v", err)
 		}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,6 +23,18 @@ func (s *Store) Exec(ctx context.Context, sql string) error {
 	_, err := s.pool.Exec(ctx, sql)
 	return err
 }
+
+// Reconnect makes a new connection and closes it.
+func (s *Store) Reconnect(ctx context.Context) error {
+	conn, err := s.config.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+// Renew replaces the connections of the pool.
+func (s *Store) Renew() { s.renew(time.Now()) }
 
 // CopiedTables are the tables that a copy of a store has.
 func CopiedTables() (tables []string) {

@@ -50,7 +50,7 @@ func (s *Store) Hold(ctx context.Context, shared bool) error {
 func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
 	for {
 		for err := error(nil); err == nil; { // no notification comes: this returns when the connection is lost, or ctx ends
-			_, err = conn.WaitForNotification(ctx)
+			_, err = heard(ctx, conn)
 		}
 		if ctx.Err() != nil {
 			unlock(conn)
@@ -100,7 +100,7 @@ func (s *Store) lock(ctx context.Context, shared bool) (*pgx.Conn, error) {
 	if shared {
 		try = "pg_try_advisory_lock_shared"
 	}
-	conn, err := s.connect(ctx)
+	conn, err := s.config.connect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"countersign/store"
 )
 
@@ -126,7 +129,7 @@ func (r *Replica) listen(ctx context.Context) {
 
 // listenOnce receives notices until its connection is lost.
 func (r *Replica) listenOnce(ctx context.Context) error {
-	conn, err := r.store.connect(ctx)
+	conn, err := r.store.config.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,7 +142,7 @@ func (r *Replica) listenOnce(ctx context.Context) error {
 		return err
 	}
 	for {
-		n, err := conn.WaitForNotification(ctx)
+		n, err := heard(ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -157,6 +160,32 @@ func (r *Replica) listenOnce(ctx context.Context) error {
 		case r.notices.received <- got.Notice:
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+	}
+}
+
+// silence is for how long nothing may come over a connection before it is tested, and answerWithin how long the test
+// may take.
+const (
+	silence      = 3 * time.Second
+	answerWithin = 2 * time.Second
+)
+
+// heard waits for a notification. While none comes, it tests the connection now and then: if the server's machine is
+// gone, nothing else would show that.
+func heard(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
+	for {
+		limited, cancel := context.WithTimeout(ctx, silence)
+		n, err := conn.WaitForNotification(limited)
+		cancel()
+		if err == nil || ctx.Err() != nil || !pgconn.Timeout(err) {
+			return n, err
+		}
+		limited, cancel = context.WithTimeout(ctx, answerWithin)
+		err = conn.Ping(limited)
+		cancel()
+		if err != nil {
+			return nil, err
 		}
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,7 +42,60 @@ const (
 type config struct {
 	pool   *pgxpool.Config
 	schema string
+	server answering
 }
+
+// answering remembers which of the URL's addresses answered last. New connections try that one first: otherwise, after
+// a failover, each of them would wait for a machine that is gone.
+type answering struct {
+	mu    sync.Mutex
+	hosts map[string]string // by IP
+	last  string            // host and port
+}
+
+// lookup resolves a host.
+func (a *answering) lookup(ctx context.Context, host string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	ips, err := net.DefaultResolver.LookupHost(ctx, host)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, ip := range ips {
+		a.hosts[ip] = host
+	}
+	return ips, err
+}
+
+// order puts the address that answered last first.
+func (a *answering) order(c *pgx.ConnConfig) {
+	a.mu.Lock()
+	last := a.last
+	a.mu.Unlock()
+	all := append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
+	slices.SortStableFunc(all, func(x, y *pgconn.FallbackConfig) int {
+		switch is, other := address(x.Host, x.Port) == last, address(y.Host, y.Port) == last; {
+		case is == other:
+			return 0
+		case is:
+			return -1
+		}
+		return 1
+	})
+	c.Host, c.Port, c.TLSConfig, c.Fallbacks = all[0].Host, all[0].Port, all[0].TLSConfig, all[1:]
+}
+
+// note remembers the address of a new connection.
+func (a *answering) note(conn *pgx.Conn) {
+	ip, port, err := net.SplitHostPort(conn.PgConn().Conn().RemoteAddr().String())
+	if err != nil {
+		return // a socket of this machine
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last = net.JoinHostPort(a.hosts[ip], port)
+}
+
+func address(host string, port uint16) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
@@ -50,7 +105,7 @@ func parse(url string) (*config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrURL, err)
 	}
-	c := &config{pool: pool, schema: defaultSchema}
+	c := &config{pool: pool, schema: defaultSchema, server: answering{hosts: map[string]string{}}}
 	params := pool.ConnConfig.RuntimeParams
 	if s := params["search_path"]; s != "" {
 		if !schemaName.MatchString(s) {
@@ -75,7 +130,17 @@ func parse(url string) (*config, error) {
 	if !poolConns.MatchString(url) {
 		pool.MaxConns = poolSize
 	}
-	pool.AfterConnect = register
+	pool.ConnConfig.LookupFunc = c.server.lookup
+	pool.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
+		c.server.order(conn)
+		return nil
+	}
+	pool.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		c.server.note(conn)
+		ctx, cancel := context.WithTimeout(ctx, pool.ConnConfig.ConnectTimeout) // the pool sets no limit
+		defer cancel()
+		return register(ctx, conn)
+	}
 	// An idle connection is not tested before it is used, because that would take a round trip: see run.query.
 	pool.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	return c, nil
@@ -105,12 +170,18 @@ func ID(url string) string {
 
 func (c *config) id() string {
 	to := c.pool.ConnConfig
-	return fmt.Sprintf("postgres:%s/%s/%s", net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))), to.Database, c.schema)
+	return fmt.Sprintf("postgres:%s/%s/%s", address(to.Host, to.Port), to.Database, c.schema)
 }
 
 // name names a database for people.
 func name(c *pgx.ConnConfig) string {
-	return fmt.Sprintf("the database %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
+	at := []string{address(c.Host, c.Port)}
+	for _, f := range c.Fallbacks {
+		if other := address(f.Host, f.Port); !slices.Contains(at, other) {
+			at = append(at, other)
+		}
+	}
+	return fmt.Sprintf("the database %s at %s", c.Database, strings.Join(at, " or "))
 }
 
 // Open opens a database. Its errors say what to do.
@@ -137,12 +208,15 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// connect makes a connection outside of a pool.
+// connect makes a connection outside of a pool. It tries each address for connect_timeout.
 func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := pgx.ConnectConfig(ctx, c.pool.ConnConfig.Copy())
+	to := c.pool.ConnConfig.Copy()
+	c.server.order(to)
+	conn, err := pgx.ConnectConfig(ctx, to)
 	if err != nil {
 		return nil, c.sentence(err)
 	}
+	c.server.note(conn)
 	return conn, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"countersign/approvers"
+	"countersign/internal/testkit/pgserver"
 	"countersign/store"
 	"countersign/store/postgres"
 	"countersign/store/record"
@@ -677,7 +677,7 @@ func TestHoldLost(t *testing.T) {
 		return pid
 	}
 	before := holder()
-	p.cutAll()
+	p.CutAll()
 	for end := time.Now().Add(time.Minute); holder() == 0 || holder() == before; { // until another connection has it
 		if time.Now().After(end) {
 			t.Fatal("the lock was not taken again")
@@ -686,8 +686,7 @@ func TestHoldLost(t *testing.T) {
 	if err := second.Hold(t.Context(), false); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("got error %v, want ErrLocked", err)
 	}
-	p.listener.Close() // the first can't come back
-	p.cutAll()
+	p.Set(pgserver.Network{Refused: true}) // the first can't come back
 	for end := time.Now().Add(time.Minute); second.Hold(t.Context(), false) != nil; {
 		if time.Now().After(end) {
 			t.Fatal("the lock of the lost connection stays")
@@ -696,11 +695,7 @@ func TestHoldLost(t *testing.T) {
 	if err := first.Failure(); err != nil {
 		t.Errorf("the first stopped before it knew of the second: %v", err)
 	}
-	l, err := net.Listen("tcp", p.listener.Addr().String()) // the first comes back
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.listen(t, l)
+	p.Set(pgserver.Network{}) // the first comes back
 	<-first.Broken()
 	if err := first.Failure(); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("the first stopped with %v, want ErrLocked", err)

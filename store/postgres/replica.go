@@ -247,6 +247,7 @@ func (r *Replica) keep(ctx context.Context) {
 		err := r.round(ctx)
 		if err != nil && ctx.Err() == nil && !failed {
 			r.opts.Log.Warn("the database does not answer the heartbeat of this replica", "error", err)
+			r.store.renew(time.Now())
 		}
 		failed = err != nil
 	}
@@ -254,6 +255,9 @@ func (r *Replica) keep(ctx context.Context) {
 
 // round sends a heartbeat, and then takes or gives up claims, so that the replica has its portion.
 func (r *Replica) round(ctx context.Context) error {
+	if _, err := r.connected(ctx); err != nil { // this may take longer, because each address is tried
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, max(r.opts.Lease/3, r.opts.Beat))
 	defer cancel()
 	seen, err := r.beat(ctx)
@@ -298,7 +302,7 @@ func (r *Replica) round(ctx context.Context) error {
 // connections, because those may all be in use.
 func (r *Replica) connected(ctx context.Context) (*pgx.Conn, error) {
 	if r.conn == nil {
-		conn, err := r.store.connect(ctx)
+		conn, err := r.store.config.connect(ctx)
 		if err != nil {
 			return nil, err
 		}

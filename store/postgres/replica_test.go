@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"countersign/internal/testkit/pgserver"
 	"countersign/store"
 	"countersign/store/jobs"
 	"countersign/store/postgres"
@@ -308,4 +311,137 @@ func TestNotices(t *testing.T) {
 		*n = store.Notice{}
 	}
 	await("they hear again", hello(a), func() bool { return len(got[b].News) > 0 && len(got[c].News) > 0 })
+}
+
+// Work that another process sets is begun within two seconds if no notice of it arrives: LISTEN fails, or notifications
+// are lost.
+func TestLostNotices(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*pgserver.Proxy){
+		"LISTEN fails": func(p *pgserver.Proxy) {
+			p.When(func(statement string) pgserver.Cutting {
+				if strings.HasPrefix(statement, "LISTEN ") {
+					return pgserver.Before
+				}
+				return pgserver.Pass
+			})
+		},
+		"notifications are lost": func(p *pgserver.Proxy) { p.Deafen.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := empty(t)
+			p, through := through(t, database)
+			lose(p)
+			begun := make(chan string, 1)
+			w := work(t, through, postgres.ReplicaOptions{Lease: time.Minute}, func(ctx context.Context, s *postgres.Store, timer store.Timer) error {
+				begun <- timer.Ref
+				return done(ctx, s, timer)
+			})
+			set, other := join(t, at(database), postgres.ReplicaOptions{Lease: time.Minute})
+			other.Leave() // the worker has all shares
+			for changed := w.replica.Changed(); w.replica.Shares() != store.AllShares; changed = w.replica.Changed() {
+				<-changed
+			}
+			for i := range 4 {
+				timer := store.Timer{Kind: store.TimerRun, Ref: fmt.Sprint(i), Lane: "lane", Due: time.Unix(int64(i), 0)}
+				if err := set.Update(t.Context(), func(tx store.Tx) error { return tx.SetTimer(timer) }); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				set.Visit().Tell(store.Notice{Timers: map[store.TimerKind]store.Shares{timer.Kind: store.AllShares}})
+				if ref := <-begun; ref != timer.Ref || time.Since(began) > 2*time.Second {
+					t.Errorf("timer %s was begun after %s, want timer %s within two seconds", ref, time.Since(began), timer.Ref)
+				}
+			}
+		})
+	}
+}
+
+// The address has two hosts, and the machine of the first one stops answering without closing connections. The replica
+// continues over the second: its heartbeats, its notices, and its reads, although each attempt to reach the first host
+// takes longer than a heartbeat may. Later connections don't wait for the first host again.
+func TestSilentAddress(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	first, at1 := through(t, name)
+	_, at2 := through(t, name)
+	u, err := url.Parse(at1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := url.Parse(at2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host += "," + other.Host
+	u.RawQuery += "&connect_timeout=2&target_session_attrs=read-write"
+	s, r := join(t, u.String(), postgres.ReplicaOptions{Lease: 3 * time.Second})
+	_, direct := join(t, at(name), postgres.ReplicaOptions{Lease: time.Minute})
+	look := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		return s.View(ctx, func(r store.Reader) error { _, err := r.Turn("t"); return store.IgnoreNotFound(err) })
+	}
+	if err := look(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	first.Set(pgserver.Network{FromClient: true, FromServer: true})
+	if err := look(100 * time.Millisecond); !store.Refused(err) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a read ended with %v", err)
+	}
+	await := func(what string, is func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("after a minute: not %s", what)
+			}
+		}
+	}
+	await("the lease is over", func() bool { return r.Shares() == 0 })
+	await("the replica works again", func() bool { return r.Shares() != 0 && look(10*time.Second) == nil })
+	await("notices arrive again", func() bool {
+		direct.Tell(store.Notice{News: []string{"hello"}})
+		select {
+		case <-r.Notices():
+			return true
+		default:
+			return false
+		}
+	})
+	began := time.Now()
+	for range 3 {
+		if err := s.Reconnect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("three new connections took %s: they waited for the host that does not answer", took)
+	}
+}
+
+// A connection whose first statement is never answered does not keep its place in the pool forever.
+func TestSilentFirstStatement(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	p, at := through(t, name)
+	s := open(t, at+"&pool_max_conns=1&connect_timeout=1")
+	var silent atomic.Bool
+	silent.Store(true)
+	p.When(func(statement string) pgserver.Cutting {
+		if strings.HasPrefix(statement, "INSERT INTO connections") && silent.CompareAndSwap(true, false) {
+			return pgserver.Hang
+		}
+		return pgserver.Pass
+	})
+	s.Renew()
+	look := func() error {
+		return s.View(t.Context(), func(r store.Reader) error { _, err := r.Turn("t"); return store.IgnoreNotFound(err) })
+	}
+	if err := look(); !store.Refused(err) || silent.Load() {
+		t.Errorf("the first read ended with %v", err)
+	}
+	if err := look(); err != nil {
+		t.Errorf("the pool has no connection left: %v", err)
+	}
 }

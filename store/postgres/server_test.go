@@ -215,6 +215,17 @@ END $$`)
 	return err
 }
 
+// through starts a proxy, and returns it with the address of the database through it.
+func through(t testing.TB, database string) (*pgserver.Proxy, string) {
+	t.Helper()
+	begin(t)
+	if server.own == nil {
+		t.Skip("needs a server of its own")
+	}
+	p := pgserver.NewProxy(t, server.own)
+	return p, p.URL(database)
+}
+
 // fresh makes an opener of an empty database, as the bot's role.
 func fresh(t *testing.T) storetest.Opener {
 	name := empty(t)

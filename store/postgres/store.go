@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -22,10 +21,11 @@ type Store struct {
 	rights  Rights // of its role
 	pool    *pgxpool.Pool
 	gate    sync.RWMutex // locked for writing by a transaction that was retried too often, so that no other one of this process conflicts with it
-	mu      sync.Mutex   // guards closed, updates and failure, and calls of running.Add
+	mu      sync.Mutex   // guards closed, updates, failure and renewed, and calls of running.Add
 	closed  bool
 	updates map[*time.Time]bool // when each transaction under way began
 	failure error               // why the store has stopped; nil: it has not
+	renewed time.Time           // when the connections of the pool were last replaced
 	damage  store.Damages
 	broken  chan struct{} // closed when the store has stopped
 	closing chan struct{}
@@ -85,7 +85,8 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return nil, s.config.sentence(err)
 }
 
-// View runs fn over one snapshot. It takes no locks, and nobody waits for it.
+// View runs fn over one snapshot. It takes no locks, and nobody waits for it. If the database does not answer until the
+// deadline of the context, View fails with ErrUnavailable.
 func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -98,13 +99,21 @@ func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	r := newRun(context.WithoutCancel(ctx), s, conn, beginView)
+	limited, cancel := context.WithoutCancel(ctx), func() {}
+	if end, ok := ctx.Deadline(); ok {
+		limited, cancel = context.WithDeadline(limited, end)
+	}
+	defer cancel()
+	r := newRun(limited, s, conn, beginView)
 	defer func() {
 		r.rollback()
 		r.conn.Release()
 	}()
 	err = fn(reader{r})
 	if r.failure != nil {
+		if isLost(r.failure) {
+			s.renew(connectionOf(r.conn.Conn()).made)
+		}
 		return explain(r.failure)
 	}
 	return err
@@ -220,7 +229,7 @@ func (r *run) judge(err error) (outcome, error) {
 	case code(err) == codeFenced:
 		r.store.fenced(r.claims)
 	case isLost(err):
-		r.store.pool.Reset() // other connections may have been lost with this one
+		r.store.renew(connectionOf(r.conn.Conn()).made)
 		return lost, err
 	}
 	return done, explain(err)
@@ -258,8 +267,19 @@ func (r *run) commit() (outcome, error) {
 	case committed:
 		return done, nil
 	}
-	r.store.pool.Reset()
+	r.store.renew(own.made)
 	return lost, errNotCommitted
+}
+
+// renew replaces the connections of the pool, because one that was made at the given time was lost, and others may have
+// been lost with it. It does nothing if they were replaced after that time.
+func (s *Store) renew(made time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if made.After(s.renewed) {
+		s.renewed = time.Now()
+		s.pool.Reset()
+	}
 }
 
 var errNotCommitted = errors.New("the connection was lost during a COMMIT, and the transaction was not committed")
@@ -267,11 +287,4 @@ var errNotCommitted = errors.New("the connection was lost during a COMMIT, and t
 // Check verifies the columns against the records, and every audit chain.
 func (s *Store) Check(ctx context.Context) error {
 	return s.View(ctx, func(r store.Reader) error { return check(ctx, r.(reader)) })
-}
-
-// connect makes a connection outside of the pool.
-func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
-	defer cancel()
-	return s.config.connect(ctx)
 }

@@ -59,11 +59,11 @@ func TestRoundTrips(t *testing.T) {
 	counted := map[string]int64{}
 	step := func(name string, do func() error) {
 		t.Helper()
-		from := p.trips.Load()
+		from := p.Trips.Load()
 		if err := do(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		counted[name] = p.trips.Load() - from
+		counted[name] = p.Trips.Load() - from
 	}
 	for round := range 2 { // in the first one statements are prepared
 		ts := []string{"1780000000.000001", "1780000000.000002"}[round]

@@ -46,9 +46,8 @@ func Find(t testing.TB) string {
 	return filepath.Dir(testkit.RequireProgram(t, "postgres", "the store over PostgreSQL", testkit.InstallPostgres))
 }
 
-// Start makes a new database cluster and starts a server on it. Settings are of the form name=value. The server ends
-// with the process.
-func Start(bin string, settings ...string) (*Server, error) {
+// newServer makes the directory of a server.
+func newServer(bin string, settings []string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "pgserver")
 	if err != nil {
 		return nil, err
@@ -62,7 +61,17 @@ func Start(bin string, settings ...string) (*Server, error) {
 			return nil, err
 		}
 	}
-	secret := filepath.Join(dir, "password")
+	return s, nil
+}
+
+// Start makes a new database cluster and starts a server on it. Settings are of the form name=value. The server ends
+// with the process.
+func Start(bin string, settings ...string) (*Server, error) {
+	s, err := newServer(bin, settings)
+	if err != nil {
+		return nil, err
+	}
+	secret := filepath.Join(s.dir, "password")
 	if err := os.WriteFile(secret, []byte(s.Password), 0o644); err != nil {
 		return nil, err
 	}
@@ -75,6 +84,31 @@ func Start(bin string, settings ...string) (*Server, error) {
 	}
 	return s, s.Run()
 }
+
+// Standby makes a synchronous standby of the server, at a port; 0: any. From then on the server's commits wait for it.
+// The server needs the settings wal_level=replica and max_wal_senders.
+func (s *Server) Standby(port int) (*Server, error) {
+	x, err := newServer(s.bin, s.settings)
+	if err != nil {
+		return nil, err
+	}
+	if x.Port = port; port == 0 {
+		if x.Port, err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	from := fmt.Sprintf("host=%s port=%d user=postgres application_name=standby", s.dir, s.Port)
+	if out, err := x.command("pg_basebackup", "-D", x.data(), "-d", from, "-R", "-c", "fast", "--no-sync").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("pg_basebackup: %w: %s", err, out)
+	}
+	if err := x.Run(); err != nil {
+		return nil, err
+	}
+	return x, s.SQL("postgres", "ALTER SYSTEM SET synchronous_standby_names = standby; SELECT pg_reload_conf();")
+}
+
+// Promote makes a standby a primary.
+func (s *Server) Promote() error { return s.SQL("postgres", "SELECT pg_promote()") }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
@@ -133,6 +167,9 @@ func (s *Server) Tool(program string, args ...string) *exec.Cmd {
 
 // Kill ends the server as a crash would: data that is not in its log on disk is lost.
 func (s *Server) Kill() { s.signal(syscall.SIGQUIT) }
+
+// KillHard ends the server with SIGKILL. Its processes end themselves a moment later.
+func (s *Server) KillHard() { s.signal(syscall.SIGKILL) }
 
 // Stop shuts the server down cleanly, and ends its connections.
 func (s *Server) Stop() { s.signal(syscall.SIGINT) }
