@@ -359,9 +359,6 @@ func TestFailover(t *testing.T) {
 			clicked = c.clicks()
 			c.await("people to click again", func() bool { return c.clicks() > clicked })
 			took = append(took, time.Since(promoted).Round(100*time.Millisecond))
-			if last := len(took) - 1; noticed[last] > failoverTime || took[last] > failoverTime {
-				c.Errorf("noticed after %s, and continued %s after the promotion; want at most %s", noticed[last], took[last], failoverTime)
-			}
 			c.settled()
 			proxies[i%2].Set(pgserver.Network{})
 			port := primary.Port
@@ -377,10 +374,6 @@ func TestFailover(t *testing.T) {
 	})
 	t.Logf("%s failovers=%d; noticed after %s, continued %s after the promotion; in %s", c.findings(), n, noticed, took, time.Since(began).Round(time.Second))
 }
-
-// failoverTime is how long replicas may take to notice that the primary does not answer, and to continue after the
-// promotion. Each is a few seconds, unless the machine is busy.
-const failoverTime = 30 * time.Second
 
 // databaseAway is what the bot may log as errors while the database is away or another replica takes over.
 var databaseAway = []string{
