@@ -344,6 +344,11 @@ func (s *salvage) closeHistory() {
 			}
 		}
 	})
+	s.sounds(auditPayloads, func(k string, _ []byte) { // a text without a record shows that there was one
+		if chain, seq, ok := auditKey([]byte(k)); ok {
+			last[chain] = max(last[chain], seq)
+		}
+	})
 	for k := range s.set[audit] {
 		if chain, seq, ok := auditKey([]byte(k)); ok && entries[k].Chain != "" && s.marked(audit, k) {
 			last[chain] = max(last[chain], seq)
