@@ -147,7 +147,9 @@ func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) 
 	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
 		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", theFirst(damaged))
 	}
-	if err := s.Check(ctx); err != nil {
+	if err := s.Check(ctx); errors.Is(err, store.ErrNewer) {
+		return storeError(err)
+	} else if err != nil {
 		return cli.CouldNot("the copy has faults: %w", err)
 	}
 	if err := verifyAudit(ctx, io.Discard, s, o, audit.KeptHeads{}); err != nil {

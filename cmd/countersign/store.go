@@ -66,6 +66,9 @@ var storeCheckTask = task[none]{"store check", true, func(ctx context.Context, w
 	if ctx.Err() != nil || store.Refused(check) {
 		return cmp.Or(ctx.Err(), check)
 	}
+	if errors.Is(check, store.ErrNewer) {
+		return storeError(check)
+	}
 	var lines []string
 	damaged, mended := store.DamageOf(w.store)
 	for _, x := range damaged {

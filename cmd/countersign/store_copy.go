@@ -207,7 +207,7 @@ func (c *storeCopy) failed(ctx context.Context, err error) error {
 		return cli.CouldNot("whether the copy is complete is unknown. Run this again: it says that %s is not empty if the copy is complete: %w", c.to, err)
 	case errors.Is(err, fs.ErrExist):
 		return cli.Misused("nothing was copied: %s already exists; name another file, or move it away", c.to.Path)
-	case errors.Is(err, postgres.ErrNotEmpty):
+	case errors.Is(err, postgres.ErrNotEmpty), errors.Is(err, store.ErrNewer):
 		return cli.Misused("nothing was copied: %w", err)
 	case errors.As(err, &coded):
 		return fmt.Errorf("nothing was copied: %w", err)

@@ -67,7 +67,32 @@ func (c *contents) readable(err error, x store.Damage, owner string) error {
 const patiently = "SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true), set_config('enable_seqscan', 'on', true)"
 
 func (c *contents) begin() error {
-	return c.run.query(func(b *pgx.Batch) { b.Queue(patiently) })
+	if err := c.run.knowsAll(); err != nil {
+		return err
+	}
+	if err := c.run.query(func(b *pgx.Batch) { b.Queue(patiently) }); err != nil {
+		return explain(err)
+	}
+	return nil
+}
+
+// knowsAll returns store.ErrNewer if the tables are of a newer version, even if the program works on them: they may have
+// what it would not check, and not copy.
+func (r *run) knowsAll() error {
+	target, err := r.store.config.newest()
+	if err != nil {
+		return err
+	}
+	var version int64
+	err = r.query(row("SELECT max(version_id) FROM "+versionTable+" WHERE is_applied", nil, func(found pgx.Row) error { return found.Scan(&version) }))
+	if err != nil {
+		return explain(err)
+	}
+	if version > target {
+		return fmt.Errorf("%w: the tables in %s have version %d. This program knows those of version %d, so it can't check or copy everything. Use the newer program",
+			store.ErrNewer, r.store.config.name(), version, target)
+	}
+	return nil
 }
 
 // stream calls scan for each row of a query.
@@ -511,7 +536,7 @@ func (s *Store) Fill(ctx context.Context, fill func(store.Filling) error) error 
 		r.conn.Release()
 	}()
 	if err := f.begin(); err != nil {
-		return explain(err)
+		return err
 	}
 	if err := f.mustBeEmpty(); err != nil {
 		return err

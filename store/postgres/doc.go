@@ -29,7 +29,8 @@
 // The tables are in one schema: countersign, or the search_path of the address. migrations/*.sql makes them and says
 // what each is for; docs/postgres.md describes them for administrators. Migrations are numbered and only go forward,
 // under an advisory lock (pressly/goose, which brings three small modules; tern would bring a dozen with its
-// templates).
+// templates). Each says the oldest program that works on the tables after it (needs_program), so that replicas of two
+// versions work side by side; CONTRIBUTING.md says how to write one.
 //
 // A guarded record has its id, its version, the record as JSON (store/record), and columns for lookups, order and due
 // times. The columns follow from the record, and Check compares them. born is the order of creation. The JSON is kept

@@ -24,6 +24,7 @@ const (
 	codeGivenUp       = "CS001" // number_commit: the connection was fenced
 	codeFenced        = "CS002" // check_claim: another replica has the claim
 	codePolicy        = "CS003" // check_policy: another policy is in force
+	codeOldReplicas   = "CS004" // needs_program: replicas with an older program work on the tables
 )
 
 // code returns the code of an error that the server sent; empty: it sent none.

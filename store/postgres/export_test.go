@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"io/fs"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -50,4 +51,24 @@ func (s *Store) Shown(ctx context.Context, setting string) (value string, err er
 		return r.(reader).run.query(row("SELECT current_setting($1)", []any{setting}, func(found pgx.Row) error { return found.Scan(&value) }))
 	})
 	return value, err
+}
+
+// OpenAs opens a database as a program with other migrations would.
+func OpenAs(ctx context.Context, url string, migrations fs.FS, opts Options) (*Store, error) {
+	c, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	c.migrations = migrations
+	return c.open(ctx, opts)
+}
+
+// MigrateAs is Migrate of a program with other migrations.
+func MigrateAs(ctx context.Context, url string, migrations fs.FS, dry bool) ([]string, error) {
+	c, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	c.migrations = migrations
+	return c.update(ctx, dry)
 }

@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
+	"strconv"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -29,18 +33,50 @@ func migrations() fs.FS {
 	return sub
 }
 
-// newest returns the version of the tables that this program needs.
-func newest() (int64, error) {
-	var last int64
-	err := fs.WalkDir(migrations(), ".", func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+// step is a migration.
+type step struct {
+	name    string
+	version int64
+	oldest  int64 // the oldest program that works on the tables after it
+	text    string
+}
+
+var needsProgram = regexp.MustCompile(`(?m)^SELECT needs_program\((\d+)\);$`)
+
+// steps returns the program's migrations after a version of the tables, in their order.
+func (c *config) steps(after int64) (list []step, err error) {
+	names, err := fs.Glob(c.migrations, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(c.migrations, name)
+		if err != nil {
+			return nil, err
 		}
-		n, err := goose.NumericComponent(entry.Name())
-		last = max(last, n)
-		return err
-	})
-	return last, err
+		s := step{name: name, text: string(text)}
+		if s.version, err = goose.NumericComponent(name); err != nil {
+			return nil, err
+		}
+		if said := needsProgram.FindStringSubmatch(s.text); said != nil {
+			if s.oldest, err = strconv.ParseInt(said[1], 10, 64); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		if s.version > after {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+// newest returns the version of the tables that this program was written for.
+func (c *config) newest() (int64, error) {
+	list, err := c.steps(0)
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	return list[len(list)-1].version, nil
 }
 
 // Migrate brings the tables up to date, or only lists what it would do. It returns the names of the migrations. Only
@@ -50,33 +86,36 @@ func Migrate(ctx context.Context, url string, dry bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.update(ctx, dry)
+}
+
+// update is Migrate for the migrations of c.
+func (c *config) update(ctx context.Context, dry bool) ([]string, error) {
 	if _, err := c.prepare(ctx, Options{}); err == nil || !errors.Is(err, ErrOlder) && !errors.Is(err, ErrEmpty) {
 		return nil, err
 	}
 	return c.migrate(ctx, dry)
 }
 
+// migrateWait is how long a change of a table waits for the transactions that use it. The replicas wait behind the
+// change, so it gives up before their leases are over.
+const migrateWait = 2 * time.Second
+
 func (c *config) migrate(ctx context.Context, dry bool) (names []string, err error) {
+	pending, err := c.pending(ctx)
+	if dry {
+		for _, s := range pending {
+			names = append(names, s.name)
+		}
+	}
+	if dry || err != nil {
+		return names, err
+	}
 	settings := c.pool.ConnConfig.Copy()
 	delete(settings.RuntimeParams, "statement_timeout") // changing a large table may take long
+	settings.RuntimeParams["lock_timeout"] = milliseconds(migrateWait)
 	db := stdlib.OpenDB(*settings)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if dry {
-		found, err := c.look(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all, err := fs.Glob(migrations(), "*.sql")
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range all {
-			if n, err := goose.NumericComponent(name); err == nil && n > found.version {
-				names = append(names, name)
-			}
-		}
-		return names, nil
-	}
 	// Only one process at a time makes the schema; goose's own lock comes later.
 	const makeSchema = "DO $$ BEGIN PERFORM pg_advisory_xact_lock(%d); IF to_regnamespace('%s') IS NULL THEN CREATE SCHEMA %[2]s; END IF; END $$"
 	if _, err := db.ExecContext(ctx, fmt.Sprintf(makeSchema, holdClass, c.schema)); err != nil {
@@ -86,7 +125,7 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 	if err != nil {
 		return nil, err
 	}
-	provider, err := goose.NewProvider(database.DialectPostgres, db, migrations(), goose.WithSessionLocker(locker), goose.WithTableName(versionTable))
+	provider, err := goose.NewProvider(database.DialectPostgres, db, c.migrations, goose.WithSessionLocker(locker), goose.WithTableName(versionTable))
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +133,66 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 	for _, r := range results {
 		names = append(names, r.Source.Path)
 	}
-	if code(err) == codePrivilege {
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused) && refused.Code == codeOldReplicas:
+		return names, olderReplicas(refused.Message)
+	case code(err) == codePrivilege:
 		return names, c.notOwner(err)
-	}
-	if err != nil {
+	case code(err) == codeLockTimeout:
+		return names, fmt.Errorf("%w: another transaction, such as a dump, uses the tables of %s for longer than %s; the step that failed is undone: try again later (%w)",
+			store.ErrUnavailable, c.name(), migrateWait, err)
+	case err != nil:
 		return names, fmt.Errorf("%w: the tables of %s could not be brought up to date; the step that failed is undone (%w)", store.ErrUnavailable, c.name(), err)
 	}
 	return names, nil
+}
+
+// ErrOldReplicas says that replicas with an older program work on the database, and would not work on the new tables.
+var ErrOldReplicas = errors.New("store: replicas of an older version work on the database")
+
+func olderReplicas(names string) error {
+	return fmt.Errorf(`%w: %s. They can't work on the tables of this version. Stop them, and try again (docs/postgres.md, "Upgrades")`, ErrOldReplicas, names)
+}
+
+// pending lists the migrations that are to be applied. The error is ErrOldReplicas if replicas work on the database
+// that could not work on the tables afterwards.
+func (c *config) pending(ctx context.Context) ([]step, error) {
+	found, err := c.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.steps(found.version)
+	if err != nil {
+		return nil, err
+	}
+	oldest := int64(0)
+	for _, s := range list {
+		oldest = max(oldest, s.oldest)
+	}
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
+	var there bool
+	if err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", c.schema+".replicas").Scan(&there); err != nil {
+		return nil, c.sentence(err)
+	}
+	if !there {
+		return list, nil
+	}
+	// As in needs_program, but tables of version 6 have no column schema_version.
+	const older = `SELECT coalesce(string_agg(concat_ws(' ', name, nullif(version, '')), ', ' ORDER BY name), '')
+FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < $1 AND alive_until > clock_timestamp()`
+	var names string
+	if err := conn.QueryRow(ctx, older, oldest).Scan(&names); err != nil {
+		return nil, c.sentence(err)
+	}
+	if names != "" {
+		return list, olderReplicas(names)
+	}
+	return list, nil
 }
 
 // notOwner explains that the role may not change the tables.

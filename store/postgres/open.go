@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"regexp"
@@ -40,9 +41,10 @@ const (
 
 // config is what the URL says.
 type config struct {
-	pool   *pgxpool.Config
-	schema string
-	server answering
+	pool       *pgxpool.Config
+	schema     string
+	server     answering
+	migrations fs.FS // of the program
 }
 
 // answering remembers which of the URL's addresses answered last. New connections try that one first: otherwise, after
@@ -105,7 +107,7 @@ func parse(url string) (*config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrURL, err)
 	}
-	c := &config{pool: pool, schema: defaultSchema, server: answering{hosts: map[string]string{}}}
+	c := &config{pool: pool, schema: defaultSchema, server: answering{hosts: map[string]string{}}, migrations: migrations()}
 	params := pool.ConnConfig.RuntimeParams
 	if s := params["search_path"]; s != "" {
 		if !schemaName.MatchString(s) {
@@ -190,6 +192,10 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.open(ctx, opts)
+}
+
+func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 	rights, err := c.prepare(ctx, opts)
 	if err != nil {
 		return nil, err
@@ -227,14 +233,14 @@ func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 	if err != nil {
 		return Rights{}, err
 	}
-	target, err := newest()
+	target, err := c.newest()
 	if err != nil {
 		return Rights{}, err
 	}
 	if err := c.usable(found, target, opts); err != nil {
 		return Rights{}, err
 	}
-	if found.version == target {
+	if found.version >= target {
 		return found.rights, found.rights.Missing()
 	}
 	if _, err := c.migrate(ctx, false); err != nil {
@@ -250,8 +256,8 @@ func (c *config) usable(found looked, target int64, opts Options) error {
 	case found.foreign:
 		return fmt.Errorf("%w: the schema %s of %s has tables, and they are not Countersign's. Name another database, or another schema with search_path in the address",
 			store.ErrForeign, c.schema, c.name())
-	case found.version > target:
-		return fmt.Errorf("%w: the tables in %s have version %d, and this program knows versions up to %d. Start the newer program again", store.ErrNewer, c.name(), found.version, target)
+	case !found.worksWith(target):
+		return c.newer(found, target)
 	case found.version == 0 && !opts.Create && !opts.Migrate:
 		return fmt.Errorf("%w: %s, schema %s. Set COUNTERSIGN_STORE to the address that serve uses; serve makes the tables when it starts", ErrEmpty, c.name(), c.schema)
 	case found.version > 0 && found.version < target && !opts.Migrate:
@@ -263,11 +269,23 @@ func (c *config) usable(found looked, target int64, opts Options) error {
 
 func (c *config) name() string { return name(c.pool.ConnConfig) }
 
+// newer says that a program can't work on newer tables.
+func (c *config) newer(found looked, target int64) error {
+	return fmt.Errorf("%w: the tables in %s have version %d, and this program knows versions up to %d. Start the newer program again", store.ErrNewer, c.name(), found.version, target)
+}
+
 // looked is what look found on the server.
 type looked struct {
 	version int64 // of the tables; 0: there are none
+	oldest  int64 // the oldest program that works on them; 0: they don't say
 	foreign bool  // there are other tables in the schema
 	rights  Rights
+}
+
+// worksWith reports whether a program that was written for a version of the tables works on these, or on these after
+// their update.
+func (l looked) worksWith(program int64) bool {
+	return l.version <= program || l.oldest > 0 && l.oldest <= program
 }
 
 // look reads what the server has, and changes nothing.
@@ -302,11 +320,17 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	if found.rights.blind {
 		return found, found.rights.Missing()
 	}
-	err = conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+c.schema+"."+versionTable+" WHERE is_applied").Scan(&found.version)
+	// Tables of version 6 have no column oldest_program.
+	err = conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0), coalesce(max((to_jsonb(m) ->> 'oldest_program')::bigint), 0) FROM "+c.schema+"."+versionTable+" m WHERE is_applied").
+		Scan(&found.version, &found.oldest)
 	if err != nil {
 		return found, c.sentence(err)
 	}
-	return found, nil
+	target, err := c.newest()
+	if found.version > target {
+		found.rights.excess = nil // a newer program may need more
+	}
+	return found, err
 }
 
 // ErrServer says that the server or the database can't be used.

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -93,7 +96,7 @@ func TestVersions(t *testing.T) {
 	t.Parallel()
 	t.Run("newer tables", func(t *testing.T) {
 		name := database(t, template)
-		if err := execIn(name, "INSERT INTO countersign.migrations (version_id, is_applied) VALUES (99, true)"); err != nil {
+		if err := execIn(name, "INSERT INTO countersign.migrations (version_id, is_applied, oldest_program) VALUES (99, true, 99)"); err != nil {
 			t.Fatal(err)
 		}
 		tryOpen(t, at(name), store.ErrNewer, "version 99", "newer program")
@@ -148,6 +151,40 @@ func TestVersions(t *testing.T) {
 		defer admin("DROP DATABASE " + name)
 		tryOpen(t, at(name), postgres.ErrServer, "UTF8")
 	})
+}
+
+// Each step says at its end which program works on the tables after it.
+func TestStepsSayTheOldestProgram(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := regexp.MustCompile(`\nSELECT needs_program\((\d+)\);\n$`)
+	last := int64(0)
+	for _, file := range files {
+		version, err := goose.NumericComponent(filepath.Base(file))
+		text, err2 := os.ReadFile(file)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		if version <= 6 { // those before there was needs_program
+			continue
+		}
+		said := says.FindSubmatch(text)
+		if said == nil {
+			t.Errorf("%s does not end with SELECT needs_program(N); see CONTRIBUTING.md", file)
+			continue
+		}
+		oldest, err := strconv.ParseInt(string(said[1]), 10, 64)
+		if err != nil || oldest > version || oldest < last {
+			t.Errorf("%s needs program %s: that is newer than the step, or older than a step before needs", file, said[1])
+		}
+		last = oldest
+	}
+	if last == 0 {
+		t.Error("no step says it")
+	}
 }
 
 // One process at a time holds a database.

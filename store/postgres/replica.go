@@ -64,6 +64,7 @@ type Replica struct {
 	store *Store
 	opts  ReplicaOptions
 	names []string // of all claims
+	knows int64    // the version of the tables that the program was written for
 
 	notices *notices
 
@@ -113,8 +114,15 @@ func (s *Store) Join(ctx context.Context, o ReplicaOptions) (*Replica, error) {
 	for share := range store.ShareCount {
 		r.names = append(r.names, store.ShareClaim(share))
 	}
+	var err error
+	if r.knows, err = s.config.newest(); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(r.enlist(ctx), r.round(ctx)); err != nil {
 		r.disconnect()
+		if errors.Is(err, store.ErrNewer) {
+			return nil, err
+		}
 		return nil, s.config.sentence(err)
 	}
 	r.start()
@@ -245,6 +253,9 @@ func (r *Replica) keep(ctx context.Context) {
 		case <-tick.C:
 		}
 		err := r.round(ctx)
+		if errors.Is(err, store.ErrNewer) {
+			return // the store has stopped
+		}
 		if err != nil && ctx.Err() == nil && !failed {
 			r.opts.Log.Warn("the database does not answer the heartbeat of this replica", "error", err)
 			r.store.renew(time.Now())
@@ -263,6 +274,12 @@ func (r *Replica) round(ctx context.Context) error {
 	seen, err := r.beat(ctx)
 	if err != nil {
 		r.disconnect()
+		return err
+	}
+	if !seen.tables.worksWith(r.knows) { // the tables were changed after this replica was taken for dead
+		err := r.store.config.newer(seen.tables, r.knows)
+		r.forget()
+		r.store.stopped(err)
 		return err
 	}
 	if !seen.listed { // it was taken for dead
@@ -329,8 +346,8 @@ func (r *Replica) enlist(ctx context.Context) error {
 	id := rand.Text()
 	b := &pgx.Batch{}
 	b.Queue("INSERT INTO claims (name, owner, epoch) SELECT unnest($1::text[]), '', 0 ON CONFLICT (name) DO NOTHING", r.names)
-	b.Queue("INSERT INTO replicas (id, name, version, joined_at, alive_until) VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp() + $4::bigint * interval '1 millisecond')",
-		id, r.opts.Name, r.opts.Version, r.opts.Lease.Milliseconds())
+	b.Queue("INSERT INTO replicas (id, name, version, schema_version, joined_at, alive_until) VALUES ($1, $2, $3, $4, clock_timestamp(), clock_timestamp() + $5::bigint * interval '1 millisecond')",
+		id, r.opts.Name, r.opts.Version, r.knows, r.opts.Lease.Milliseconds())
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		r.disconnect()
 		return err
@@ -360,6 +377,7 @@ type beheld struct {
 	free   int           // claims without an owner, or whose owner is not in the table any more
 	alive  []string      // the replicas within their leases, in the order of their ids
 	dead   int           // the others
+	tables looked
 }
 
 // beat extends the lease, and reads the claims and the replicas.
@@ -392,6 +410,9 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 			seen.dead++
 		}
 		return err
+	})(b)
+	row("SELECT max(version_id), coalesce(max(oldest_program), 0) FROM "+versionTable+" WHERE is_applied", nil, func(found pgx.Row) error {
+		return found.Scan(&seen.tables.version, &seen.tables.oldest)
 	})(b)
 	return seen, conn.SendBatch(ctx, b).Close()
 }

@@ -4,14 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/pressly/goose/v3"
 
 	"countersign/internal/testkit/pgserver"
 	"countersign/store"
@@ -24,12 +30,17 @@ import (
 func join(t *testing.T, url string, o postgres.ReplicaOptions) (*postgres.Store, *postgres.Replica) {
 	t.Helper()
 	s := open(t, url)
+	return s, joinOn(t, s, o)
+}
+
+func joinOn(t *testing.T, s *postgres.Store, o postgres.ReplicaOptions) *postgres.Replica {
+	t.Helper()
 	o.Beat, o.Margin = 20*time.Millisecond, 200*time.Millisecond
 	r, err := s.Join(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, r
+	return r
 }
 
 func TestClaims(t *testing.T) {
@@ -105,8 +116,12 @@ type worker struct {
 
 func work(t *testing.T, url string, o postgres.ReplicaOptions, handle func(ctx context.Context, s *postgres.Store, timer store.Timer) error) *worker {
 	t.Helper()
-	w := &worker{}
-	w.store, w.replica = join(t, url, o)
+	return workOn(t, open(t, url), o, handle)
+}
+
+func workOn(t *testing.T, s *postgres.Store, o postgres.ReplicaOptions, handle func(ctx context.Context, s *postgres.Store, timer store.Timer) error) *worker {
+	t.Helper()
+	w := &worker{store: s, replica: joinOn(t, s, o)}
 	now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 	r := jobs.New(jobs.Options{
 		Store: w.store, Log: slog.New(slog.DiscardHandler), Now: now, Kinds: []store.TimerKind{store.TimerRun}, Replica: w.replica,
@@ -145,6 +160,15 @@ func done(ctx context.Context, s *postgres.Store, timer store.Timer) error {
 		x.Value = []byte(strings.TrimSuffix(string(x.Value), `"`) + timer.Ref + ` "`)
 		return errors.Join(tx.PutSetting(x), tx.ClearTimer(timer.Kind, timer.Ref))
 	})
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after 30 s: not %s", what)
+		}
+	}
 }
 
 // Three replicas handle timers of many lanes. One leaves, and one is stopped in the middle of its work, which is then
@@ -192,14 +216,6 @@ func TestReplicasShareWork(t *testing.T) {
 	})
 	c := work(t, url, o("c"), done)
 	add(0, 3)
-	await := func(what string, is func() bool) {
-		t.Helper()
-		for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("after 30 s: not %s", what)
-			}
-		}
-	}
 	idle := func() bool {
 		left := 1
 		err := set.View(t.Context(), func(r store.Reader) error {
@@ -209,8 +225,8 @@ func TestReplicasShareWork(t *testing.T) {
 		})
 		return err == nil && left == 0
 	}
-	await("everything is handled", idle)
-	await("all have a portion", func() bool {
+	await(t, "everything is handled", idle)
+	await(t, "all have a portion", func() bool {
 		return !slices.ContainsFunc([]*worker{a, b, c}, func(w *worker) bool { return w.replica.Shares() == 0 })
 	})
 	c.stop()
@@ -219,7 +235,7 @@ func TestReplicasShareWork(t *testing.T) {
 	timer := <-caught
 	began := time.Now()
 	b.replica.Freeze()
-	await("the others do what a stopped one did not", func() bool { return a.replica.Shares() == store.AllShares && idle() })
+	await(t, "the others do what a stopped one did not", func() bool { return a.replica.Shares() == store.AllShares && idle() })
 	close(wake)
 	t.Logf("%s was taken over and done after %s", timer.Ref, time.Since(began))
 	if err := <-fate; !errors.Is(err, store.ErrFenced) {
@@ -443,5 +459,318 @@ func TestSilentFirstStatement(t *testing.T) {
 	}
 	if err := look(); err != nil {
 		t.Errorf("the pool has no connection left: %v", err)
+	}
+}
+
+// nextProgram returns the migrations of the next program, which are today's and one more step, and the version of the
+// tables today. oldest returns the oldest program that works on the tables after the step.
+func nextProgram(t *testing.T, step string, oldest func(today int64) int64) (next fs.FS, today int64) {
+	t.Helper()
+	files := fstest.MapFS{}
+	entries, err := os.ReadDir("migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		text, err := os.ReadFile("migrations/" + e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[e.Name()] = &fstest.MapFile{Data: text}
+		if today, err = goose.NumericComponent(e.Name()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files[fmt.Sprintf("%05d_next.sql", today+1)] = &fstest.MapFile{Data: fmt.Appendf(nil, "-- +goose Up\n%s\nSELECT needs_program(%d);\n", step, oldest(today))}
+	return files, today
+}
+
+// openAs opens a database as a program with other migrations, until the end of the test.
+func openAs(t *testing.T, url string, program fs.FS) *postgres.Store {
+	t.Helper()
+	s, err := postgres.OpenAs(t.Context(), url, program, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// addsOnly is a step after which today's program works, too. The bot's role ROLE gets fewer rights on the new table and
+// the new function than it has elsewhere, and one more on a table of today.
+const addsOnly = `
+ALTER TABLE requests ADD COLUMN urgency text NOT NULL DEFAULT 'none';
+ALTER TABLE timers ADD COLUMN hint text;
+ALTER TABLE audit_journal ADD COLUMN hint text;
+CREATE TABLE hints (id text PRIMARY KEY, hint text NOT NULL);
+CREATE FUNCTION hint() RETURNS text LANGUAGE sql AS $$ SELECT 'none' $$;
+REVOKE ALL ON FUNCTION hint() FROM PUBLIC;
+GRANT SELECT ON hints TO ROLE;
+GRANT INSERT (hint) ON audit_journal TO ROLE;`
+
+func same(today int64) int64 { return today }
+
+// Replicas of today's program and of the next one work side by side, while the tables are changed and afterwards. Each
+// takes over the work of the other, and no timer is handled twice.
+func TestVersionsSideBySide(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	next, today := nextProgram(t, strings.ReplaceAll(addsOnly, "ROLE", role), same)
+	set := open(t, asBot(name))
+	const lanes = 100
+	added := 0
+	add := func() {
+		t.Helper()
+		err := set.Update(t.Context(), func(tx store.Tx) error {
+			for lane := range lanes {
+				if err := tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: fmt.Sprintf("%d.%d", lane, added), Lane: fmt.Sprint("lane ", lane), Due: time.Unix(int64(added), 0)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		added++
+	}
+	idle := func() bool {
+		left := 1
+		err := set.View(t.Context(), func(r store.Reader) error {
+			timers, err := r.Timers(store.TimerRun, 1000)
+			left = len(timers)
+			return err
+		})
+		return err == nil && left == 0
+	}
+	hasAll := func(w *worker) func() bool {
+		return func() bool { return w.replica.Shares() == store.AllShares && idle() }
+	}
+	o := func(name string) postgres.ReplicaOptions {
+		return postgres.ReplicaOptions{Name: name, Lease: 3 * time.Second}
+	}
+	a := work(t, asBot(name), o("a, today"), done)
+	add()
+	// A transaction that reads for long, as a dump does, does not stop the replicas.
+	dump, err := pgx.Connect(t.Context(), at(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dump.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // nothing depends on it
+	if _, err := dump.Exec(t.Context(), "BEGIN; SELECT FROM countersign.requests"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, err := postgres.MigrateAs(t.Context(), at(name), next, false); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "try again later") {
+		t.Errorf("during a dump: got error %v, want that it is tried again later", err)
+	}
+	if took := time.Since(began); took > 8*time.Second { // it waits 2 s, and other statements wait 10 s
+		t.Errorf("it waited %s", took)
+	}
+	if a.replica.Shares() != store.AllShares {
+		t.Error("the replica has lost its shares")
+	}
+	if _, err := dump.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	names, err := postgres.MigrateAs(t.Context(), at(name), next, false)
+	if err != nil || len(names) != 1 {
+		t.Fatalf("with a replica of today's: applied %v, %v", names, err)
+	}
+	add()
+	await(t, "today's replica continues", idle)
+	b := workOn(t, openAs(t, at(name), next), o("b, next"), done)
+	await(t, "both have a portion", func() bool { return a.replica.Shares() != 0 && b.replica.Shares() != 0 })
+	add()
+	await(t, "both do their part", idle)
+	a.replica.Freeze()
+	add()
+	await(t, "the next takes over from today's", hasAll(b))
+	a.stop()
+	// Today's program starts on the newer tables, too, without complaints about what it does not know.
+	c := work(t, asBot(name), o("c, today"), done)
+	if r := c.store.Rights(); r.Missing() != nil || r.Excess() != "" {
+		t.Errorf("today's program on the newer tables: %v, %s", r.Missing(), r.Excess())
+	}
+	if names, err := postgres.Migrate(t.Context(), at(name), false); err != nil || len(names) != 0 {
+		t.Errorf("today's program migrates the newer tables: applied %v, %v", names, err)
+	}
+	await(t, "both have a portion", func() bool { return b.replica.Shares() != 0 && c.replica.Shares() != 0 })
+	add()
+	await(t, "both do their part", idle)
+	b.replica.Freeze()
+	add()
+	await(t, "today's takes over from the next", hasAll(c))
+	b.stop()
+	var want strings.Builder
+	err = set.View(t.Context(), func(r store.Reader) error {
+		for lane := range lanes {
+			want.Reset()
+			for i := range added {
+				fmt.Fprintf(&want, "%d.%d ", lane, i)
+			}
+			x, err := r.Setting(fmt.Sprint("lane ", lane))
+			if err != nil {
+				return err
+			}
+			if got := strings.Trim(string(x.Value), `"`); got != want.String() {
+				t.Errorf("lane %d: %s; want %s", lane, got, want.String())
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	// Only the next program knows everything that is there.
+	if err := openAs(t, at(name), next).Check(t.Context()); err != nil {
+		t.Errorf("the next program's check: %v", err)
+	}
+	refused := fmt.Sprintf("have version %d. This program knows those of version %d, so it can't check or copy everything", today+1, today)
+	for what, err := range map[string]error{
+		"check":   set.Check(t.Context()),
+		"copy":    set.EachRow(t.Context(), func(store.Row) error { return nil }),
+		"salvage": set.EachReadable(t.Context(), func(store.Row) error { return nil }, func(store.Damage, string) {}),
+		"fill":    open(t, at(name)).Fill(t.Context(), func(store.Filling) error { return nil }),
+	} {
+		if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), refused) {
+			t.Errorf("%s by today's program: got error %v, want ErrNewer", what, err)
+		}
+	}
+}
+
+// twoVersions gives the calls to today's program and to the next in turn. Only the next checks the tables.
+type twoVersions struct{ pair }
+
+func (p *twoVersions) Check(ctx context.Context) error { return p.stores[1].Check(ctx) }
+
+// Today's program and the next do what the contract says on the same tables.
+func TestConformanceTwoVersions(t *testing.T) {
+	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
+		name := database(t, template)
+		next, _ := nextProgram(t, strings.ReplaceAll(addsOnly, "ROLE", role), same)
+		if _, err := postgres.MigrateAs(t.Context(), at(name), next, false); err != nil {
+			t.Fatal(err)
+		}
+		return func() (store.Store, error) {
+			a, err := postgres.Open(context.Background(), asBot(name), postgres.Options{})
+			b, err2 := postgres.OpenAs(context.Background(), at(name), next, postgres.Options{})
+			return &twoVersions{pair{stores: [2]store.Store{a, b}}}, errors.Join(err, err2)
+		}
+	})
+}
+
+// A step that today's program does not work with is not applied while a replica of today's works. A replica that comes
+// back afterwards ends.
+func TestBreakingStep(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	next, today := nextProgram(t, "ALTER TABLE absences RENAME COLUMN record TO stored;", func(today int64) int64 { return today + 1 })
+	s, r := join(t, asBot(name), postgres.ReplicaOptions{Name: "host/1", Version: "v1", Lease: time.Second})
+	late := open(t, asBot(name)) // joins later
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, postgres.ErrOldReplicas) || !strings.Contains(err.Error(), "host/1 v1. ") {
+			t.Errorf("%s: got error %v, want ErrOldReplicas and the name", what, err)
+		}
+	}
+	names, err := postgres.MigrateAs(t.Context(), at(name), next, true)
+	refused("dry run", err)
+	if len(names) != 1 {
+		t.Errorf("dry run: it would apply %v", names)
+	}
+	names, err = postgres.MigrateAs(t.Context(), at(name), next, false)
+	refused("migrate", err)
+	if len(names) != 0 {
+		t.Errorf("it applied %v", names)
+	}
+	_, err = postgres.OpenAs(t.Context(), at(name), next, postgres.Options{Migrate: true})
+	refused("serve with COUNTERSIGN_MIGRATE=auto", err)
+	// The step itself looks again, so a replica that joins in the last moment is not missed.
+	if err := execIn(name, fmt.Sprintf("SET search_path = countersign; SELECT needs_program(%d)", today)); err != nil {
+		t.Errorf("a step that only adds: %v", err)
+	}
+	if err := execIn(name, fmt.Sprintf("SET search_path = countersign; SELECT needs_program(%d)", today+1)); err == nil || !strings.Contains(err.Error(), "host/1 v1") {
+		t.Errorf("the step itself: got error %v, want that the replica is named", err)
+	}
+	open(t, asBot(name)) // nothing was changed
+
+	ctx, leave, ok := r.Enter(t.Context(), store.ShareClaim(0))
+	if !ok {
+		t.Fatal("the replica does not have the share")
+	}
+	defer leave()
+	r.Freeze() // it is taken for dead when its lease is over
+	await(t, "the step is applied", func() bool {
+		names, err := postgres.MigrateAs(t.Context(), at(name), next, false)
+		if err != nil {
+			refused("within the lease", err)
+		}
+		return err == nil && len(names) == 1
+	})
+	err = s.Update(context.WithoutCancel(ctx), func(tx store.Tx) error { return tx.PutSetting(store.Setting{Key: "late"}) })
+	if !errors.Is(err, store.ErrFenced) {
+		t.Errorf("a handler of the old program: got error %v, want ErrFenced", err)
+	}
+	sentence := fmt.Sprintf("have version %d, and this program knows versions up to %d. Start the newer program again", today+1, today)
+	r.Thaw()
+	select {
+	case <-s.Broken():
+	case <-time.After(30 * time.Second):
+		t.Fatal("the old program does not end")
+	}
+	if err := s.Failure(); !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), sentence) {
+		t.Errorf("the old program ends with %v, want ErrNewer", err)
+	}
+	if _, err := late.Join(t.Context(), postgres.ReplicaOptions{Name: "late"}); !errors.Is(err, store.ErrNewer) || errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), sentence) {
+		t.Errorf("a replica of the old program joins: got error %v, want ErrNewer", err)
+	}
+	tryOpen(t, asBot(name), store.ErrNewer, sentence)
+	if _, err := postgres.Migrate(t.Context(), at(name), false); !errors.Is(err, store.ErrNewer) {
+		t.Errorf("the old program migrates: got error %v, want ErrNewer", err)
+	}
+	after := joinOn(t, openAs(t, asBot(name), next), postgres.ReplicaOptions{Name: "next", Lease: time.Second})
+	await(t, "the next program has everything", func() bool { return after.Shares() == store.AllShares })
+}
+
+// A replica that joins during a step waits for its end, and then sees that the tables need a newer program.
+func TestJoinDuringStep(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	_, today := nextProgram(t, "", same)
+	s := open(t, asBot(name))
+	step, err := pgx.Connect(t.Context(), at(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer step.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // nothing depends on it
+	_, err = step.Exec(t.Context(), fmt.Sprintf("BEGIN; SET LOCAL search_path = countersign; SELECT needs_program(%d); INSERT INTO migrations (version_id, is_applied) VALUES (%[1]d, true)", today+1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := make(chan error, 1)
+	go func() {
+		_, err := s.Join(t.Context(), postgres.ReplicaOptions{Name: "old"})
+		joined <- err
+	}()
+	await(t, "the replica waits", func() bool {
+		select {
+		case err := <-joined:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+		}
+		var waits bool
+		err := step.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'countersign.replicas'::regclass AND NOT granted)").Scan(&waits)
+		return err == nil && waits
+	})
+	if _, err := step.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-joined; !errors.Is(err, store.ErrNewer) {
+		t.Errorf("got error %v, want ErrNewer", err)
 	}
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -91,9 +92,27 @@ func identifier(name string) string {
 	return pgx.Identifier{name}.Sanitize()
 }
 
+var created = regexp.MustCompile(`(?m)^CREATE (?:TABLE|FUNCTION) (\w+)`)
+
+// known are the names of the tables and functions that the program makes. A newer program may have made others.
+func (c *config) known() ([]string, error) {
+	list, err := c.steps(0)
+	names := []string{versionTable}
+	for _, s := range list {
+		for _, found := range created.FindAllStringSubmatch(s.text, -1) {
+			names = append(names, found[1])
+		}
+	}
+	return names, err
+}
+
 // readRights reads what the connection's role may do with the tables of the schema. It needs no rights itself.
 func (c *config) readRights(ctx context.Context, conn *pgx.Conn) (r Rights, err error) {
 	r.at = c.name()
+	known, err := c.known()
+	if err != nil {
+		return r, err
+	}
 	var role string
 	var superuser, owner, usage, create bool
 	err = conn.QueryRow(ctx, `
@@ -123,8 +142,8 @@ SELECT c.relname::text,
        ARRAY(SELECT p FROM unnest($2::text[]) p WHERE has_table_privilege(c.oid, p)),
        ARRAY(SELECT p FROM unnest($3::text[]) p WHERE has_any_column_privilege(c.oid, p)),
        ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND has_column_privilege(c.oid, attnum, 'INSERT') ORDER BY attnum)
-FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p') ORDER BY 1`
-	found, err := conn.Query(ctx, tables, c.schema, []string{"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "TRIGGER"}, []string{"SELECT", "INSERT", "UPDATE"})
+FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p') AND c.relname = ANY($4) ORDER BY 1`
+	found, err := conn.Query(ctx, tables, c.schema, []string{"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "TRIGGER"}, []string{"SELECT", "INSERT", "UPDATE"}, known)
 	if err != nil {
 		return r, c.sentence(err)
 	}
@@ -149,7 +168,7 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', '
 	r.excess = append(r.excess, revokes.text("REVOKE %s ON %s FROM "+r.role+";")...)
 	r.excess = append(r.excess, again.text("GRANT %s ON %s TO "+r.role+";")...)
 	var closed bool // a function that the role may not call
-	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_proc WHERE pronamespace = $1::regnamespace AND NOT has_function_privilege(oid, 'EXECUTE'))", c.schema).Scan(&closed)
+	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_proc WHERE pronamespace = $1::regnamespace AND proname = ANY($2) AND NOT has_function_privilege(oid, 'EXECUTE'))", c.schema, known).Scan(&closed)
 	if err != nil {
 		return r, c.sentence(err)
 	}

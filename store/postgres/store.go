@@ -286,5 +286,10 @@ var errNotCommitted = errors.New("the connection was lost during a COMMIT, and t
 
 // Check verifies the columns against the records, and every audit chain.
 func (s *Store) Check(ctx context.Context) error {
-	return s.View(ctx, func(r store.Reader) error { return check(ctx, r.(reader)) })
+	return s.View(ctx, func(r store.Reader) error {
+		if err := r.(reader).run.knowsAll(); err != nil {
+			return err
+		}
+		return check(ctx, r.(reader))
+	})
 }
