@@ -538,7 +538,11 @@ func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 				return err
 			}
 			if err != nil && ctx.Err() == nil {
-				ps.log.Error("open requests could not be checked against the policy in force; this is tried again", "error", err)
+				level := slog.LevelError
+				if errors.Is(err, store.ErrUnavailable) { // which is an error of its own in the log
+					level = slog.LevelWarn
+				}
+				ps.log.Log(ctx, level, "open requests could not be checked against the policy in force; this is tried again", "error", err)
 			}
 			behind = err != nil
 		}
