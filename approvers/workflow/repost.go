@@ -12,11 +12,10 @@ import (
 	"countersign/store"
 )
 
-// The bot's messages can disappear, because an admin or a retention rule deletes them. A message that is still relevant
-// is posted again when somebody asks (by a message in its thread, or /countersign pending), when people are notified
-// again (a reminder, an escalation, other people or other arguments), and in any case before its deadline. Other
-// messages are not posted again. No message is posted again immediately, because somebody may have deleted it on
-// purpose.
+// The bot's messages can disappear from Slack, because an admin or a retention rule deletes them. A lost message that
+// is still relevant is posted again in three cases: when somebody asks, by a message in its thread or by /countersign
+// pending; when people are notified again (a reminder, an escalation, other people or other arguments); and in any case
+// before its deadline. It is not posted again immediately, because somebody may have deleted it on purpose.
 
 // reposts are the points at which a lost message is posted again because its deadline is near: when 1/4, 1/8 or 1/16 of
 // its time is left, whichever comes next.
@@ -27,14 +26,14 @@ func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "mark lost", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil || cur.Round != s.Round || cur.TS != s.TS {
-			return err // it was posted again since
+			return err // the message was posted again since
 		}
 		return t.reposts.markLost(cur)
 	})
 }
 
 // Replace posts an outbox message again, because Slack does not let the bot edit it any more. s is the message as it
-// was read. The old message, whose buttons no longer work, is remembered until the new one is shown, and then deleted.
+// was read. The old message, whose buttons no longer work, is deleted once the new one is shown.
 func (w *Outbox) Replace(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "replace", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -62,7 +61,7 @@ func (t repostsTx) markLost(s store.OutboxMessage) error {
 	}
 	s.Round++
 	switch {
-	case s.Drafted && s.Kind != store.OutboxDraft: // only the draft was deleted; nobody has seen its outcome
+	case s.Drafted && s.Kind != store.OutboxDraft: // only the draft was deleted; nobody has seen the step's outcome
 		return t.repostLost(s)
 	case !life.relevant:
 		s.State, s.TS = store.OutboxRemoved, ""
@@ -90,11 +89,11 @@ func (t repostsTx) repostLost(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
-// repost posts relevant lost messages again. With insist, messages that wait for an edit in Slack are also posted again
-// immediately if the edit shows that they are lost.
+// repost posts relevant lost messages again. insist also covers messages that wait for an edit in Slack: if the edit
+// fails because the message is gone, it is posted again immediately.
 func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	for _, s := range messages {
-		cur, err := t.OutboxMessage(s.ID) // it may have changed in this transaction
+		cur, err := t.OutboxMessage(s.ID) // the message may have changed in this transaction
 		if err != nil {
 			return err
 		}
@@ -112,7 +111,7 @@ func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	return nil
 }
 
-// repostIfRelevant posts a lost message again if it is still relevant. It reports whether it did.
+// repostIfRelevant posts a lost message again if it is still relevant. It reports whether it has scheduled the post.
 func (t repostsTx) repostIfRelevant(s store.OutboxMessage) (bool, error) {
 	if s.State != store.OutboxLost {
 		return false, nil
