@@ -118,7 +118,8 @@ func (w *Workflow) NextDue(ctx context.Context) (time.Time, error) { return w.jo
 // Idle reports whether everything that was due is done. See jobs.Runner.
 func (w *Workflow) Idle(ctx context.Context) (bool, error) { return w.jobs.Idle(ctx) }
 
-// Full returns the time since which writes have failed because the store's disk is full; zero if none has failed.
+// Full returns the time since which writes have failed because the store's disk is full; zero if it has space, as far
+// as known.
 func (w *Workflow) Full() time.Time { return w.jobs.Full() }
 
 // Work can crash a process: memory runs out, or a library has a fatal defect. The next process would take up the same

@@ -201,7 +201,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 		return err
 	}
 	result.Turn = turn.ID
-	if err := t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it shows the number of waiting messages
+	if err := t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it shows how many messages wait
 		return err
 	}
 	if u.Stop && turn.Stopping == "" {

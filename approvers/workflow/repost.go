@@ -180,8 +180,8 @@ func (t repostsTx) turnAgain(turn approvers.Turn) error {
 	return nil
 }
 
-// spokenUnder posts a lost message again because somebody wrote in its thread: Slack keeps a thread whose first message
-// was deleted.
+// spokenUnder posts a lost message again because somebody wrote in its thread. Slack keeps a thread even if its first
+// message was deleted.
 func (t repostsTx) spokenUnder(channel, thread string) error {
 	if thread == "" {
 		return nil
@@ -214,7 +214,7 @@ func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 		case !life.relevant:
 			s.State, s.TS = store.OutboxRemoved, ""
 			return errors.Join(t.PutOutboxMessage(s), t.ClearTimer(store.TimerRepost, s.ID))
-		case t.now.Before(life.first()): // the deadline was postponed since
+		case t.now.Before(life.first()): // the deadline was postponed meanwhile
 			return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: life.first()})
 		}
 		return t.reposts.repostLost(s)
@@ -224,7 +224,7 @@ func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 // relevance describes whether, and until when, an outbox message is relevant.
 type relevance struct {
 	relevant    bool
-	from, until time.Time // the period; until is zero if there is no deadline
+	from, until time.Time // the period in which the message is relevant; until is zero if there is no deadline
 }
 
 // first returns the earliest time at which the message is posted again because its deadline is near.
@@ -234,7 +234,8 @@ func (l relevance) at(share time.Duration) time.Time {
 	return l.until.Add(-l.until.Sub(l.from) / share)
 }
 
-// next returns the next time after now at which the message is posted again for that reason; zero if there is none.
+// next returns the next time after now at which the message is posted again because its deadline is near; zero if there
+// is none.
 func (l relevance) next(now time.Time) time.Time {
 	if l.until.IsZero() {
 		return time.Time{}
@@ -247,7 +248,7 @@ func (l relevance) next(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// relevance determines whether a message is relevant: it asks people something, or somebody could undo something on it.
+// relevance determines whether a message is relevant: it asks people something, or has a button to undo something.
 func (t repostsTx) relevance(s store.OutboxMessage) (relevance, error) {
 	switch s.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
@@ -280,7 +281,7 @@ func (t repostsTx) relevance(s store.OutboxMessage) (relevance, error) {
 		if err != nil || e.State != approvers.ExecutionUnknown {
 			return relevance{}, err
 		}
-		timer, err := t.Timer(store.TimerLeave, e.ID) // without the timer, the model has been told that the outcome is unknown, and people may still report it
+		timer, err := t.Timer(store.TimerLeave, e.ID) // if the timer is missing, the model was told that the outcome is unknown, and people may still report it
 		return relevance{relevant: true, from: e.FinishedAt, until: timer.Due}, store.IgnoreNotFound(err)
 	}
 	return relevance{}, nil
@@ -291,7 +292,7 @@ func (t repostsTx) relevanceOf(request string) (relevance, error) {
 	return shortest([]approvers.Request{r}), err
 }
 
-// relevanceOfStep returns the relevance of a step: that of the requests that it waits for.
+// relevanceOfStep returns the relevance of a step, which follows from the requests for which the step waits.
 func (t repostsTx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	calls, err := t.Calls(s.Ref)
 	if err != nil {
@@ -318,7 +319,8 @@ func (t repostsTx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	return l, nil
 }
 
-// shortest returns the relevance of a message with several requests: it ends at the first deadline of an open request.
+// shortest returns the relevance of a message with several requests. It ends at the earliest deadline of an open
+// request.
 func shortest(requests []approvers.Request) (l relevance) {
 	for _, r := range requests {
 		from, until := r.StageAt, r.ExpiresAt
@@ -335,7 +337,7 @@ func shortest(requests []approvers.Request) (l relevance) {
 	return l
 }
 
-// RepostLost posts deleted outbox messages again if they still matter. It returns how many.
+// RepostLost posts lost outbox messages again if they are still relevant. It returns their number.
 func (w *Outbox) RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error) {
 	err = w.update(ctx, "repost lost", func(t *tx) error {
 		n = 0
