@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// spoilt returns a file of which a page is destroyed in one of several ways.
+// spoilt returns a file in which one page is destroyed in one of several ways.
 func spoilt(whole []byte, random *rand.Rand, page, way int) (broken []byte, what string) {
 	broken = bytes.Clone(whole)
 	p := broken[page*4096 : (page+1)*4096]
@@ -40,12 +40,12 @@ func spoilt(whole []byte, random *rand.Rand, page, way int) (broken []byte, what
 	return broken, fmt.Sprintf("page %d: %s", page, what)
 }
 
-// rebuilt reports whether all rows of a bucket follow from others.
+// rebuilt reports whether all rows of a bucket can be rebuilt from other buckets.
 func rebuilt(in bucket) bool {
 	return isIndex[in] || in == timers || in == timerRef || in == counterTime || in == setAside
 }
 
-// pagesOf returns the pages of each row of a whole file.
+// pagesOf returns the pages of each row of an undamaged file.
 func pagesOf(t *testing.T, path string) map[string][]int {
 	t.Helper()
 	f, err := os.Open(path)
@@ -95,9 +95,9 @@ func pagesOf(t *testing.T, path string) map[string][]int {
 	return on
 }
 
-// However pages of a file are destroyed, everything that was on other pages is in the salvaged store, everything that is
-// missing is in the list, and the damaged file is not changed. COUNTERSIGN_DAMAGE="1 1" is the long form: every page in
-// every way.
+// However pages of a file are destroyed: every row that was on other pages is in the salvaged store, every missing row
+// is in the list, and the damaged file is not changed. COUNTERSIGN_DAMAGE="1 1" is the long form: every page in every
+// way.
 func TestSalvagedFile(t *testing.T) {
 	whole := wreckable(t)
 	pages := len(whole) / 4096
@@ -171,7 +171,7 @@ func TestSalvagedFile(t *testing.T) {
 			}
 			pages := on[k]
 			follows := in == int(files) || in == int(fileData) || in == int(auditHeads) || (second || way == 4) && (in == int(auditJournal) || in == int(audit))
-			// Without the list of buckets and that of free pages, there is only a commit before the last.
+			// Without the list of buckets and the list of free pages, only the commit before the last one can be found.
 			before := slices.ContainsFunc(lost, func(d store.Damage) bool { return strings.Contains(d.Why, "the newest changes may be missing") })
 			last := strings.Contains(key, "id11") || in == int(auditJournal) && leafOf([]byte(key)) >= 33
 			if !follows && (!before || !last && way != 4) && !slices.ContainsFunc(pages, func(p int) bool { return gone[p] }) {
