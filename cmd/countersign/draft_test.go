@@ -171,7 +171,7 @@ func TestDraftOfManyBlocks(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("Line %d of it.", i))
 	}
 	for name, c := range map[string]struct {
-		first string        // half of it is written at once, half a second later
+		first string        // the first paragraph: one half is sent in one piece, the other half later
 		at    time.Duration // then the draft is there
 		has   string        // the draft
 	}{
