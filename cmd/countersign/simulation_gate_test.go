@@ -92,7 +92,7 @@ func (g *gate) remove(w *waiter) {
 	g.waiting = slices.DeleteFunc(g.waiting, func(o *waiter) bool { return o == w })
 }
 
-// here lists who waits, in a reproducible order, with reads separate from everything else.
+// here lists the waiting goroutines in a reproducible order, with reads separate from all others.
 func (g *gate) here() (looks, others []*waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

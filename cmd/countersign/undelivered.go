@@ -117,7 +117,8 @@ func (d deferredMessages) what() string {
 	return fmt.Sprintf("%s, since %s: %s", what, cli.Moment(d.Since), visible.Line(d.Cause))
 }
 
-// delivers reports on /readyz what Slack does not let the bot deliver or delete. The bot stays ready: it keeps trying.
+// delivers reports on /readyz the messages that Slack does not let the bot deliver or delete. The bot stays ready, and
+// keeps trying.
 func delivers(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		u, err := readUndelivered(ctx, wf)
