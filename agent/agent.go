@@ -33,7 +33,7 @@ type Runs interface {
 	PutBackPreview(ctx context.Context, p workflow.PreviewCall) error
 }
 
-// Questions asks people what a running tool wants to know. *workflow.Questions implements it.
+// Questions puts the questions of a running tool to people. *workflow.Questions implements it.
 type Questions interface {
 	Elicit(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
 }
@@ -80,14 +80,14 @@ type Config struct {
 
 // Draft shows a model's output while it is generated. The output is provisional until the answer is complete.
 type Draft interface {
-	Write(text string) // the whole text so far; must not block
-	Close()            // the model call has ended
+	Write(text string) // shows the whole text so far; must not block
+	Close()            // called when the model call has ended
 }
 
 // Gauge shows the progress of a run. It is not stored.
 type Gauge interface {
-	Show(done, total float64, text string) // a total of zero means unknown; must not block
-	Close()                                // the run has ended
+	Show(done, total float64, text string) // total zero: the total is unknown; must not block
+	Close()                                // called when the run has ended
 }
 
 // noGauge shows nothing.
@@ -112,7 +112,7 @@ type Agent struct {
 	unrecorded map[string]finished // finished runs not recorded yet, by execution
 	ping       pinged
 
-	running sync.WaitGroup // tools that did not return in time
+	running sync.WaitGroup // tools that are still running after their deadline
 }
 
 // New returns an agent with the defaults filled in.
@@ -156,8 +156,8 @@ func New(c Config) *Agent {
 	}
 }
 
-// Wait waits for tools that are still running after their deadline. It is called at shutdown; their results are
-// discarded. If they don't return in time, Wait returns ctx's error.
+// Wait waits for tools that are still running after their deadline. It is called at shutdown. The tools' results are
+// discarded. If they don't return before ctx ends, Wait returns ctx's error.
 func (a *Agent) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {

@@ -24,12 +24,13 @@ const (
 	maxFormURL    = 2000 // bytes
 )
 
-// ErrForm is returned when a form can't be shown to anybody. The wrapping error says what to change, or why nobody can
-// be asked now.
+// ErrForm means that a form can't be shown to anybody. The wrapping error says what to change, or why nobody can be
+// asked now.
 var ErrForm = errors.New("nobody was asked")
 
-// ask returns the function by which a running tool asks its asker. The run's timer pauses while the form waits, because
-// the person has a separate time limit. When the run ends, for any reason, the form ends too.
+// ask returns the function with which a running tool puts a question to the person who asked for the call. The run's
+// timer pauses while the form waits, because the person has a separate time limit. When the run ends, for any reason,
+// the form ends too.
 func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *runTimer) func(context.Context, Form) (Reply, error) {
 	return func(ctx context.Context, f Form) (Reply, error) {
 		ask, err := formOf(f)
@@ -38,7 +39,7 @@ func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *ru
 		}
 		waiting, end := context.WithCancelCause(ctx)
 		defer end(nil)
-		for _, also := range []context.Context{inner, run} { // the tool, not the form, has a grace period
+		for _, also := range []context.Context{inner, run} { // the tool has a grace period, but the form has none
 			defer context.AfterFunc(also, func() { end(context.Cause(also)) })()
 		}
 		watch.hold()
@@ -109,7 +110,7 @@ func formOf(f Form) (workflow.Elicitation, error) {
 	return ask, nil
 }
 
-// checkAddress returns an error if a person can't be sent to the address.
+// checkAddress returns an error if a person must not be sent to the address.
 func checkAddress(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -172,7 +173,7 @@ func Admits(schema, values json.RawMessage) error {
 type runTimer struct {
 	mu     sync.Mutex
 	timer  *time.Timer
-	since  time.Time // when it was last started
+	since  time.Time // when the timer was last started
 	left   time.Duration
 	holds  int
 	fired  bool

@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// Limits on the stored part of one answer.
+// Limits on how much of one answer is stored.
 const (
 	maxContent = 1 << 20 // bytes of text
 	maxCalls   = 64      // tool calls; further calls of the step are refused
@@ -21,10 +21,10 @@ const (
 type assembly struct {
 	text    strings.Builder
 	refusal strings.Builder
-	calls   []*partialCall // at most maxCalls, and a placeholder for the rest
+	calls   []*partialCall // at most maxCalls, and one placeholder for all others
 	last    *partialCall
 	byIndex map[int]*partialCall
-	dropped int // number of calls beyond the placeholder
+	dropped int // number of calls after the placeholder
 	finish  openai.FinishReason
 	cutText bool // the text exceeded its limit
 	tokens  int  // as reported by the server; zero: not reported
@@ -37,7 +37,8 @@ type partialCall struct {
 	over     bool // the arguments or the name exceeded their limit
 }
 
-// whole reports whether the arguments so far are one complete JSON object, which no further piece could continue.
+// whole reports whether the arguments so far are one complete JSON object, so that any further piece would make them
+// invalid.
 func (c *partialCall) whole() bool {
 	text := strings.TrimSpace(c.args.String())
 	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))
@@ -50,7 +51,7 @@ func (a *assembly) add(choice openai.ChatCompletionStreamChoice) {
 	for _, piece := range choice.Delta.ToolCalls {
 		a.addCall(piece)
 	}
-	if f := choice.Delta.FunctionCall; f != nil { // the interface's older form: one call without an id
+	if f := choice.Delta.FunctionCall; f != nil { // the API's older form: one call without an id
 		first := 0
 		a.addCall(openai.ToolCall{Index: &first, Function: *f})
 	}
@@ -59,7 +60,7 @@ func (a *assembly) add(choice openai.ChatCompletionStreamChoice) {
 	}
 }
 
-// write appends up to a limit, and reports whether something did not fit.
+// write appends s up to a limit, and reports whether a part of s did not fit.
 func write(to *strings.Builder, s string, limit int) (cut bool) {
 	if room := limit - to.Len(); len(s) > room {
 		s, cut = strings.ToValidUTF8(s[:max(0, room)], ""), true
@@ -68,10 +69,10 @@ func write(to *strings.Builder, s string, limit int) (cut bool) {
 	return cut
 }
 
-// addCall adds one piece of a call. By the interface's rules each piece carries its call's index, and the first piece
-// also carries the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names with
-// each piece, or invent a new id for each piece. An ambiguous piece goes to the call that it would make invalid, never
-// to one that it would complete wrongly.
+// addCall adds one piece of a call. By the API's rules each piece carries its call's index, and the first piece also
+// carries the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names with each
+// piece, or invent a new id for each piece. An ambiguous piece is added to a call that it makes invalid, never to a
+// call that it would complete wrongly.
 func (a *assembly) addCall(piece openai.ToolCall) {
 	c := a.find(piece)
 	if c == nil || another(c, piece) {
@@ -92,7 +93,7 @@ func (a *assembly) addCall(piece openai.ToolCall) {
 	if c.id == "" && len(piece.ID) <= maxID {
 		c.id = piece.ID
 	}
-	if name := piece.Function.Name; name != c.name { // a name comes whole, in parts, or again with each piece
+	if name := piece.Function.Name; name != c.name { // a name comes whole, in parts, or repeated with each piece
 		c.over = c.over || len(c.name)+len(name) > maxName
 		c.name = (c.name + name)[:min(len(c.name)+len(name), maxName)]
 	}

@@ -18,11 +18,10 @@ import (
 const (
 	MaxFile      = 5 << 20 // bytes of one file
 	MaxFiles     = 10
-	MaxFilesSize = 10 << 20 // bytes of all of a run's files
+	MaxFilesSize = 10 << 20 // bytes of all files of a run
 )
 
-// ErrFile is returned when a file can't be attached to a result. The wrapping error gives the reason, in words for the
-// model.
+// ErrFile means that a file can't be attached to a result. The wrapping error gives the reason, in words for the model.
 var ErrFile = errors.New("the file was not attached")
 
 // attachments collects the files of a run. It is safe for concurrent use.
@@ -73,14 +72,14 @@ func kindOf(f File) string {
 	if err != nil || len(f.Type) > 100 {
 		return is
 	}
-	written := strings.HasSuffix(said, "+xml") // an image in text form
+	written := strings.HasSuffix(said, "+xml") // an image that is a text
 	if of := family(said); of != "" && of != family(is) && !written && is != "application/octet-stream" && !isSound(said, is) {
 		return is
 	}
 	return said
 }
 
-// family returns the kind of media that people look at or listen to, or "" for other files.
+// family returns "image", "audio" or "video" for such a media type, or "" for others.
 func family(kind string) string {
 	major, _, _ := strings.Cut(kind, "/")
 	switch {
@@ -92,8 +91,8 @@ func family(kind string) string {
 	return ""
 }
 
-// isSound reports whether two types can name the same recording: the detected container type often differs from the
-// declared one.
+// isSound reports whether a declared and a detected media type can name the same recording, because the detected type
+// of the container often differs from the declared one.
 func isSound(said, is string) bool {
 	return (strings.HasPrefix(said, "audio/") || strings.HasPrefix(said, "video/")) && (strings.HasPrefix(is, "audio/") || strings.HasPrefix(is, "video/") || is == "application/ogg")
 }
@@ -101,14 +100,14 @@ func isSound(said, is string) bool {
 // maxFileName is how many characters of a file's name are kept.
 const maxFileName = 100
 
-// endings are the usual extensions, for files whose names have none.
+// endings are extensions for files whose names have none, by media type.
 var endings = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "audio/wave": ".wav", "audio/wav": ".wav", "audio/mpeg": ".mp3",
 	"application/pdf": ".pdf", "application/json": ".json", "text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "application/zip": ".zip",
 }
 
-// fileName returns a file's name as people read it: without folders and invisible characters, and with all of its
-// extensions, so that none is hidden.
+// fileName returns a file's name for people: without folders and invisible characters, and with all of its extensions,
+// so that none is hidden.
 func fileName(said, kind string, number int) string {
 	said = path.Base(strings.ReplaceAll(strings.ToValidUTF8(said, "_"), "\\", "/"))
 	var out []rune

@@ -9,8 +9,8 @@ import (
 // Retry configures how often a failed model call is repeated within a turn, and at what intervals.
 type Retry struct {
 	Tries   int           // total number of calls; default 5
-	First   time.Duration // pause after the first failure, then 2.5 times as long after each further one; default 2 s
-	Longest time.Duration // if a server asks for a longer pause, the turn ends instead; default 2 minutes
+	First   time.Duration // delay after the first failure, then 2.5 times as long after each further one; default 2 s
+	Longest time.Duration // if a server asks for a longer delay, the turn ends instead; default 2 minutes
 }
 
 func (r Retry) withDefaults() Retry {
@@ -26,7 +26,7 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// next returns the pause after a failure, or false if the call is not repeated. failures is the number of earlier
+// next returns the delay after a failure, or false if the call must not be repeated. failures is the number of earlier
 // failures in the turn.
 func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool) {
 	if !f.worth || failures+1 >= r.Tries || f.after > r.Longest {
@@ -36,8 +36,8 @@ func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool)
 	for range failures {
 		pause = min(pause*2.5, float64(r.Longest))
 	}
-	// A fifth of the pause varies by turn, so that conversations that failed together don't retry together. The pause
-	// is never shorter than the server asked for.
+	// The delay varies by a fifth between turns, so that conversations whose calls failed together don't retry
+	// together. It is never shorter than the server asked for.
 	pause *= 0.8 + 0.4*spread(turn, failures)
 	return max(f.after, min(time.Duration(pause), r.Longest)), true
 }

@@ -16,7 +16,7 @@ import (
 type modelRequest struct {
 	messages []openai.ChatCompletionMessage
 	authors  []approvers.PersonID
-	tokens   int // estimated, the tools included
+	tokens   int // estimated, including the tools
 	dropped  int // turns that were omitted
 }
 
@@ -40,7 +40,7 @@ func compose(b workflow.Brief, tools []registered, budget int, now time.Time, la
 	return q
 }
 
-// systemTokens returns the maximum size of the system message.
+// systemTokens returns the maximum size of the system message, in tokens.
 func systemTokens(b workflow.Brief, all []part, now time.Time, last bool) int {
 	_, speakers := labels(all)
 	return perMessage + estimate(system(b, now, speakers, true, last))
@@ -57,7 +57,7 @@ func fit(all []part, room int) (kept []part, dropped int) {
 	return all, 0
 }
 
-// tokens returns the maximum size of a turn, with its writers' names.
+// tokens returns the maximum size of a turn, in tokens, with its writers' names.
 func (p part) tokens() int {
 	n := messagesTokens(p.messages)
 	for _, a := range p.authors {
@@ -66,7 +66,7 @@ func (p part) tokens() int {
 	return n
 }
 
-// runsOf returns the executions whose results are in the parts, by the wire ids of their calls.
+// runsOf returns the executions whose results are in the parts, by the call ids that the model sees.
 func runsOf(kept []part) map[string]string {
 	out := map[string]string{}
 	for _, p := range kept {
@@ -78,8 +78,8 @@ func runsOf(kept []part) map[string]string {
 // keepOfResult is the number of bytes that a shortened result keeps.
 const keepOfResult = 400
 
-// shorten cuts tool results, oldest first, to save about the given number of tokens (over). It adds a note to each on
-// how to read the rest. It works on messages made by compose.
+// shorten cuts tool results, oldest first, to save about over tokens. To each it adds a note on how to read the rest.
+// It expects messages made by compose.
 func shorten(messages []openai.ChatCompletionMessage, over int, runs map[string]string) {
 	for i := range messages {
 		m := &messages[i]

@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxProblems limits the number of listed faults. The rest appear once the first ones are fixed.
+// maxProblems limits the number of faults in an error. The others are reported once these are fixed.
 const maxProblems = 8
 
 // problem is one fault in a call's arguments: its path, and how to fix it.
@@ -69,8 +69,8 @@ func list(found []problem) string {
 	return strings.Join(lines, "; ")
 }
 
-// checkNumbers refuses numbers that no tool could hold. The validator computes exactly, and 1e999999 would take it
-// minutes or longer.
+// checkNumbers refuses numbers that no tool could hold. The validator computes with exact numbers, so a number like
+// 1e999999 would take minutes or longer.
 func checkNumbers(v any, path string) error {
 	switch v := v.(type) {
 	case json.Number:
@@ -107,7 +107,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// fieldPath formats an instance location in the usual notation: items[2].amount.
+// fieldPath formats the validator's instance location in the usual notation: items[2].amount.
 func fieldPath(location []string, root any) string {
 	path := ""
 	at := root

@@ -28,7 +28,7 @@ func decode[Args any](raw json.RawMessage) (args Args, err error) {
 	return args, nil
 }
 
-// exactly decodes numbers without changing them, for all numeric Go types.
+// exactly decodes numbers into all numeric Go types, and refuses a number that the type can't hold exactly.
 var exactly = strict.UnmarshalFromFunc(func(d *jsontext.Decoder, to any) error {
 	v := reflect.ValueOf(to).Elem()
 	switch {
@@ -58,8 +58,8 @@ func numberText(d *jsontext.Decoder) (string, error) {
 
 var errNoNumber = errors.New("must be a number")
 
-// exactFloat reads a number that a float of the given size represents exactly, judged by its shortest decimal form:
-// 49.99 is exact; 123456789.123456789 is not in 32 bits.
+// exactFloat reads a number that a float of the given size represents exactly. A number counts as exact if the float's
+// shortest decimal form equals it: 49.99 is exact, but with 32 bits, 123456789.123456789 is not.
 func exactFloat(d *jsontext.Decoder, bits int) (float64, error) {
 	text, err := numberText(d)
 	if err != nil {
@@ -80,7 +80,7 @@ func exactFloat(d *jsontext.Decoder, bits int) (float64, error) {
 	return f, nil
 }
 
-// maxDigits is far above the number of digits that a float64 can need.
+// maxDigits limits the digits of a number. No float64 needs nearly as many.
 const maxDigits = 400
 
 var (
@@ -88,7 +88,7 @@ var (
 	errRange  = errors.New("is out of the range that the tool can hold")
 )
 
-// decodeFault describes where and why arguments don't fit, worded like the faults of the check. It does not repeat the
+// decodeFault describes which argument does not fit, and why, in the same words as check. It does not include the
 // value.
 func decodeFault(err error) error {
 	var syntax *jsontext.SyntacticError

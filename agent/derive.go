@@ -30,7 +30,7 @@ import (
 //	each_min:"1" each_max:"70"             min and max of each item of a list or value of a map; enum, pattern and format always apply to each item
 //	type:"number"                          JSON type of a type with its own UnmarshalJSON: string, number, integer or boolean
 //
-// Fields can be texts, numbers, booleans, structs, pointers to them, lists, maps with text keys, time.Time, []byte
+// Fields can be texts, numbers, booleans, structs, pointers to these, lists, maps with text keys, time.Time, []byte
 // (base64), json.Number and [Decimal] (which keep a number as it is written), json.RawMessage (any JSON), types with
 // UnmarshalText (texts), and types with UnmarshalJSON that have a type tag.
 func SchemaOf[Args any]() (json.RawMessage, error) {
@@ -65,7 +65,7 @@ func typeName(t reflect.Type) string {
 	return t.Name()
 }
 
-// leaves are the types with a fixed shape.
+// leaves are the types with a fixed JSON form.
 var leaves = map[reflect.Type]shape{
 	reflect.TypeFor[time.Time]():       {kind: "string", format: "date-time"},
 	reflect.TypeFor[json.Number]():     {kind: "number"},
@@ -74,7 +74,8 @@ var leaves = map[reflect.Type]shape{
 	reflect.TypeFor[[]byte]():          {kind: "string", encoding: "base64"},
 }
 
-// shapeOf returns the JSON that a type reads. path names the field in errors; within lists the enclosing types.
+// shapeOf returns the shape of the JSON that is decoded into a type. path names the field in errors. within has the
+// enclosing types.
 func shapeOf(t reflect.Type, path string, within []reflect.Type) (shape, error) {
 	no := func(why string) (shape, error) { return shape{}, fmt.Errorf("%s is a %s: %s", path, t, why) }
 	if s, ok := leaves[t]; ok {

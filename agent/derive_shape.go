@@ -6,9 +6,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// shape is the JSON that a type reads: the part of JSON Schema that Go types can express.
+// shape describes the JSON that is decoded into a type. It has those parts of JSON Schema that Go types and tags can
+// express.
 type shape struct {
-	kind     string // "": any
+	kind     string // JSON type; "": any
 	doc      string
 	format   string
 	encoding string
@@ -21,10 +22,10 @@ type shape struct {
 	step     string
 	unique   bool
 	secret   bool
-	own      bool    // has its own decoder; a type tag is required
-	item     *shape  // of a list, or of a map's values
-	fields   []field // of a struct
-	closed   bool    // a struct: no unknown fields
+	own      bool    // the type has its own decoder, so a type tag is required
+	item     *shape  // shape of a list's items, or of a map's values
+	fields   []field // fields of a struct
+	closed   bool    // of a struct: unknown fields are refused
 }
 
 // field is one named part of an object.
@@ -34,7 +35,7 @@ type field struct {
 	optional bool
 }
 
-// bounds are the JSON Schema keywords for minimum and maximum, by kind.
+// bounds are the JSON Schema keywords for minimum and maximum, by JSON type.
 var bounds = map[string][2]string{
 	"number": {"minimum", "maximum"}, "integer": {"minimum", "maximum"}, "string": {"minLength", "maxLength"}, "array": {"minItems", "maxItems"},
 	"object": {"minProperties", "maxProperties"},
@@ -83,7 +84,7 @@ func (s shape) appendFields(b []byte) []byte {
 	for _, f := range s.fields {
 		properties = keyword(properties, f.name, f.shape.append(nil))
 		if !f.optional {
-			required = append(required, strconv.Quote(f.name)) // letters, digits, _ and -
+			required = append(required, strconv.Quote(f.name)) // needs no JSON escapes: a name has only letters, digits, _ and -
 		}
 	}
 	b = keyword(b, "properties", append(properties, '}'))
@@ -93,7 +94,7 @@ func (s shape) appendFields(b []byte) []byte {
 	return keyword(b, "additionalProperties", []byte("false"))
 }
 
-// keyword adds a member to the current object, if it has a value.
+// keyword adds a member to the current object, unless the value is nil.
 func keyword(b []byte, name string, value []byte) []byte {
 	if len(value) == 0 {
 		return b

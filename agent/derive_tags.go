@@ -20,8 +20,8 @@ type tags struct {
 	said     map[string]string // the other tags that this package reads
 }
 
-// known are the tags that this package reads. foreign are tags of other packages that look like a limit but have no
-// effect here.
+// known are the tags that this package reads. foreign are tags of other packages that look like limits, but have no
+// effect here, so they are refused.
 var (
 	known   = []string{"doc", "min", "max", "above", "below", "places", "enum", "pattern", "format", "unique", "secret", "each_min", "each_max", "type"}
 	foreign = map[string]string{
@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// readTag parses a field's tags, and refuses tags that would otherwise be silently ignored.
+// readTag parses a field's tags. It returns an error for tags that would otherwise be ignored silently.
 func readTag(f reflect.StructField) (tags, error) {
 	all, ok := splitTags(string(f.Tag))
 	if !ok {
@@ -130,7 +130,8 @@ func (t tags) kind(s *shape) error {
 
 var errNotOfThis = errors.New("a field of this type has no such limit")
 
-// setLimit applies one tag: to s if it describes the field itself, to each if it describes the items.
+// setLimit applies one tag: to s if the tag describes the field itself, or to each if the tag describes the field's
+// items.
 func setLimit(s, each *shape, key, text string) (err error) { //nolint:cyclop // one case for each tag
 	switch key {
 	case "doc":
@@ -175,8 +176,8 @@ func setLimit(s, each *shape, key, text string) (err error) { //nolint:cyclop //
 	return err
 }
 
-// formats are the formats that calls are checked against. Other formats are refused because nothing would check them. A
-// password is masked like a secret.
+// formats are the formats that calls are checked against. Other formats are refused, because they would not be checked.
+// A password is masked like a secret.
 var formats = []string{
 	"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "password", "time", "uri", "uri-reference", "uuid",
 }
@@ -252,7 +253,7 @@ func enum(s *shape, text string) ([]string, error) {
 	return out, nil
 }
 
-// inOrder reports whether no lower bound is above an upper one.
+// inOrder reports whether each lower bound is at most its upper bound.
 func inOrder(s *shape) bool {
 	for _, low := range []string{s.least, s.above} {
 		for _, high := range []string{s.most, s.below} {

@@ -24,7 +24,7 @@ func explain(e *jsonschema.ValidationError, root any) []problem {
 	case *kind.Dependency:
 		return missing(path, k.Missing, " (needed because "+k.Prop+" is given)")
 	case *kind.AdditionalProperties:
-		return nil // reported by unknownProperties, with the known names
+		return nil // unknownProperties reports this fault, with the known names
 	case *kind.FalseSchema:
 		return []problem{{path, "is not allowed"}}
 	case *kind.AnyOf, *kind.OneOf:
@@ -48,7 +48,7 @@ func missing(path string, names []string, why string) []problem {
 	return out
 }
 
-// alternatives describes the valid forms where several are allowed.
+// alternatives describes the valid forms of a value for which the schema allows several.
 func alternatives(e *jsonschema.ValidationError, root any) string {
 	if k, ok := e.ErrorKind.(*kind.OneOf); ok && len(k.Subschemas) > 0 {
 		return "fits more than one of the allowed forms; leave out what makes it ambiguous"
@@ -125,7 +125,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// number formats a bound for people: without an exponent, and exactly if a few digits suffice.
+// number formats a bound for people: without an exponent, and exactly if it has few digits.
 func number(r *big.Rat) string {
 	if r.IsInt() && len(r.Num().String()) <= 20 {
 		return r.Num().String()
@@ -184,7 +184,7 @@ func values(all []any) string {
 	return strings.Join(out, ", ")
 }
 
-// value formats a value of the schema as JSON.
+// value formats a value from the schema as JSON.
 func value(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

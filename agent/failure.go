@@ -22,11 +22,11 @@ const (
 	causeCut                   // the answer was truncated
 	causeEmpty                 // the answer was empty
 	causeKey                   // the key was refused
-	causeModel                 // no such model or address
+	causeModel                 // the model or the address does not exist
 	causeRequest               // the request was rejected
 	causeEndpoint              // the address is not a chat-completions endpoint
 	causeFilter                // a content filter
-	causeRoom                  // the length limit left no room for an answer
+	causeRoom                  // the limit on the answer's length left no room for an answer
 	causeLong                  // the history is longer than the model's context
 	causeSteps                 // the turn used all its steps without an answer
 )
@@ -51,7 +51,7 @@ var sentences = map[cause]string{
 // failure is a model call without a usable answer.
 type failure struct {
 	cause  cause
-	worth  bool          // retry is worthwhile
+	worth  bool          // a retry may succeed
 	after  time.Duration // the pause that the server asks for
 	detail error         // for the log
 }
@@ -64,7 +64,7 @@ func again(c cause, detail string) *failure {
 }
 func never(c cause, detail string) *failure { return &failure{cause: c, detail: errors.New(detail)} }
 
-// classify maps a failed request to a failure. n are the notes on its response, if there was one.
+// classify maps a failed request to a failure. n has notes on the response, if there was one.
 func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
 	if why := context.Cause(ctx); errors.Is(why, errIdle) || errors.Is(why, errSlow) {
 		return &failure{cause: causeDown, worth: true, detail: why}
@@ -84,7 +84,7 @@ func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
 	case errors.Is(err, openai.ErrReasoningToolsRequireResponses), errors.Is(err, openai.ErrChatCompletionInvalidModel):
 		return &failure{cause: causeModel, detail: err}
 	}
-	if api == nil && request == nil { // the connection failed, not the server
+	if api == nil && request == nil { // the connection failed, so there is no response
 		if status == http.StatusOK {
 			return &failure{cause: causeCut, worth: true, detail: err}
 		}
@@ -122,7 +122,8 @@ func meaning(status int, code, text string) (c cause, worth bool) {
 	return causeDown, true
 }
 
-// longPhrases are phrases in error messages about a history that is too long, from endpoints that send no code for it.
+// longPhrases are phrases in error messages about a history that is too long. They are for endpoints that send no error
+// code for this case.
 var longPhrases = []string{
 	"maximum context length", "context length", "context window", "context size", "prompt is too long", "input is too long",
 	"too many tokens", "exceeds the maximum number of tokens", "reduce the length of the messages",
@@ -143,7 +144,8 @@ func isTooLong(status int, code, text string) bool {
 	return false
 }
 
-// retryAfter returns the pause that the server asks for: seconds, or a date by the server's clock.
+// retryAfter returns the delay that the server asks for. The header has it in seconds, or as a date by the server's
+// clock.
 func retryAfter(n notes, now time.Time) time.Duration {
 	if n.retryAfter == "" {
 		return 0

@@ -12,12 +12,12 @@ import (
 )
 
 // Func makes a tool from a Go function. The JSON Schema of its arguments is derived from Args, a struct with the tags
-// of [SchemaOf]. The function receives decoded arguments, and only if they fit exactly: a call with an argument that
-// Args does not have, or with a number that its field can't hold, reaches neither the function nor an approver.
+// of [SchemaOf]. The function receives decoded arguments. If a call has an argument that Args does not have, or a
+// number that its field can't hold exactly, it is refused before an approver or the function receives it.
 //
-// The model receives the function's result: a string as it is, all other types as JSON. An error means that nothing was
-// done, as for Tool.Run. The other properties of the tool are fields of the returned Tool: Timeout, Preview (see
-// [Typed]), Claims. Register reports types that can't be described.
+// The model receives the function's result: a string as it is, all other types as JSON. As for Tool.Run, an error means
+// that nothing was done. The other properties of the tool are fields of the returned Tool: Timeout, Preview (see
+// [Typed]), Claims. If a type can't be described, Register returns the error.
 func Func[Args, Result any](name, description string, effect approvers.Effect, run func(ctx context.Context, in Invocation, args Args) (Result, error)) Tool {
 	t := describe[Args](Tool{Name: name, Description: description, Effect: effect})
 	if run == nil {
@@ -30,8 +30,8 @@ func Func[Args, Result any](name, description string, effect approvers.Effect, r
 	return t
 }
 
-// Typed adapts a function with decoded arguments to one that takes an invocation, for Tool.Preview, and for Tool.Run
-// with a schema written by hand.
+// Typed adapts a function that takes decoded arguments to one that takes an invocation. It is for Tool.Preview, and for
+// Tool.Run of a tool whose schema is written by hand.
 func Typed[Args, Result any](f func(ctx context.Context, in Invocation, args Args) (Result, error)) func(ctx context.Context, in Invocation) (string, error) {
 	return func(ctx context.Context, in Invocation) (string, error) {
 		args, err := decode[Args](in.Args)
@@ -46,7 +46,8 @@ func Typed[Args, Result any](f func(ctx context.Context, in Invocation, args Arg
 	}
 }
 
-// describe gives a tool the schema of its argument type, and checks every call against the type before anybody sees it.
+// describe gives a tool the schema of its argument type, and a check of every call against that type before anybody
+// sees the call.
 func describe[Args any](t Tool) Tool {
 	t.Schema, t.fault = SchemaOf[Args]()
 	t.fits = func(args json.RawMessage) error {
@@ -56,8 +57,8 @@ func describe[Args any](t Tool) Tool {
 	return t
 }
 
-// answer returns the text of a result for the model. The function has already acted, so a result that can't be encoded
-// is not a failure.
+// answer returns the text of a result for the model. A result that can't be encoded is not a failure, because the
+// function has already acted.
 func answer(result any) string {
 	switch r := result.(type) {
 	case string:
@@ -74,7 +75,7 @@ func answer(result any) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// checkResult finds types that can't be encoded as JSON, before the function acts.
+// checkResult finds result types that can't be encoded as JSON when the tool is made, before the function can act.
 func checkResult(t reflect.Type, path string, within []reflect.Type) error {
 	if t.Implements(jsonMarshaler) || t.Implements(textMarshaler) || contains(within, t) {
 		return nil

@@ -16,7 +16,7 @@ type part struct {
 	turn     string
 	messages []openai.ChatCompletionMessage
 	authors  []author          // of the user messages, by index in messages
-	runs     map[string]string // executions with results in this part, by wire id of the call
+	runs     map[string]string // executions with results in this part, by the call's id in the prompt
 }
 
 type author struct {
@@ -25,8 +25,8 @@ type author struct {
 	name string
 }
 
-// Placeholders of the history: the interface accepts no empty messages, and some servers refuse a user message right
-// after a tool's result, or a call without a result.
+// Placeholders in the history. They are needed because the API accepts no empty messages, and some servers refuse a
+// user message right after a tool's result, or a call without a result.
 const (
 	noText    = "(no text)"
 	noAnswer  = "(I stopped here without an answer.)"
@@ -35,7 +35,7 @@ const (
 )
 
 // parts builds the turns of a brief, oldest first: each person's message, each step with its calls, and exactly one
-// result for each call right after them. Messages that still wait for their turn are left out.
+// result for each call right after them. Messages that wait for a later turn are left out.
 func parts(b workflow.Brief) []part {
 	var out []part
 	ids := wireIDs{}
@@ -96,7 +96,7 @@ func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 	p.messages = append(append(p.messages, said), results...)
 }
 
-// close closes an ended turn with a message of the agent.
+// close makes sure that an ended turn ends with a message of the agent.
 func (p *part) close(current string) {
 	if p.turn == current || len(p.messages) == 0 {
 		return

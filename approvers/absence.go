@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Absence is the time in which a person is away, and the person who stands in. It moves cards and reminders, never
-// authority: the stand-in decides in their own name, by one of their own roles.
+// Absence is the time in which a person is away, and names the stand-in. The stand-in gets the person's cards and
+// reminders, but not the person's authority: they decide in their own name, by one of their own roles.
 type Absence struct {
 	Who          PersonID  `json:"who"`
 	Version      uint64    `json:"version"`
@@ -15,14 +15,14 @@ type Absence struct {
 	Until        time.Time `json:"until"` // the person is back from then on
 	Delegate     PersonID  `json:"delegate,omitempty"`
 	DelegateName string    `json:"delegate_name,omitempty"`
-	Covers       []Cover   `json:"covers,omitempty"` // for each of the person's roles: which of its calls the delegate could decide when the absence was set
+	Covers       []Cover   `json:"covers,omitempty"` // for each of the person's roles: which of its calls the stand-in could decide when the absence was set
 }
 
 // Cover describes which calls of an absent person's role the stand-in can decide by a role of their own.
 type Cover struct {
 	Role  string   `json:"role"`
 	None  bool     `json:"none,omitempty"`  // no calls of the role's tools
-	Lacks []string `json:"lacks,omitempty"` // tools of the role whose calls they can't decide
+	Lacks []string `json:"lacks,omitempty"` // the role's tools whose calls the stand-in can't decide
 }
 
 // maxAway limits how far ahead an absence can end. A later date is probably mistyped.
@@ -57,8 +57,8 @@ func Leave(in DecisionContext, who Identity, from, until time.Time, delegate *Id
 	return a, nil
 }
 
-// cover returns which of the role's calls a stand-in can decide. The stand-in can decide the calls of a tool if one of
-// the stand-in's roles lists the tool and has at least this role's ceiling.
+// cover returns which of the role's calls a stand-in can decide. That is every tool that one of the stand-in's roles
+// lists with at least this role's ceiling.
 func (p *Policy) cover(role Role, who Identity) Cover {
 	names := role.CanApprove
 	if slices.Contains(names, "*") {
@@ -87,7 +87,7 @@ func (p *Policy) cover(role Role, who Identity) Cover {
 // During reports whether the person is away at a time.
 func (a Absence) During(t time.Time) bool { return !t.Before(a.From) && t.Before(a.Until) }
 
-// Over reports whether the absence has ended, or there is none.
+// Over reports whether the absence has ended. For the zero Absence it returns true.
 func (a Absence) Over(now time.Time) bool { return !now.Before(a.Until) }
 
 // Back ends an absence now. If it has not begun, Back cancels it.

@@ -13,16 +13,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxArgs is the largest accepted argument text, in bytes. Larger calls get an error result: nobody could read them on
-// a card.
+// MaxArgs is the largest accepted argument text, in bytes. A call with more gets an error result, because nobody could
+// read it on a card.
 const MaxArgs = 64 << 10
 
 // ErrArgs means that a call's arguments are refused. The wrapping error gives the reason, for the model.
 var ErrArgs = errors.New("arguments refused")
 
-// StrictArgs parses a call's argument bytes: exactly one JSON object, without names that are equal or differ only in
-// case, at any level. It repairs nothing. If exact is set, it refuses numbers that float64 can't hold exactly, because
-// conditions compute in float64.
+// StrictArgs parses a call's argument bytes: exactly one JSON object. It refuses an object, at any level, with two
+// names that are equal or differ only in case. It repairs nothing. If exact is set, it refuses numbers that float64
+// can't hold exactly, because conditions compute in float64.
 func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrArgs, len(raw), MaxArgs)
@@ -48,7 +48,7 @@ func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	return object, nil
 }
 
-// maxDepth limits the nesting of arguments. People can't read deeper ones.
+// maxDepth limits the nesting of arguments, because people can't read deeply nested ones.
 const maxDepth = 32
 
 func readValue(dec *jsontext.Decoder, exact bool, depth int) (any, error) {
@@ -130,7 +130,7 @@ func readNumber(text string, exact bool) (float64, error) {
 }
 
 // EqualArgs reports whether two argument texts are equal apart from spacing and order. It compares numbers as they are
-// written, because two different order numbers can be the same float64.
+// written, because as float64, two different order numbers could be equal.
 func EqualArgs(a, b json.RawMessage) bool {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))

@@ -69,8 +69,8 @@ var AuditKinds = []AuditKind{
 const InstallationChain = "installation"
 
 // AuditRecord is one entry of the hash-chained history. Chain is usually a request's id, or an execution's id if no
-// approval was needed, so that writers of different requests don't wait for each other. Absences, grants and the
-// installation have chains, too.
+// approval was needed. Absences, grants and the installation also have chains. With separate chains, writers of
+// different requests don't wait for each other.
 type AuditRecord struct {
 	Chain       string            `json:"chain"`
 	Seq         uint64            `json:"seq"` // from 1, without gaps
@@ -167,10 +167,10 @@ func (s Sum) Is(name string) bool {
 	return string(text[:]) == name
 }
 
-// SumOf returns the SHA-256 hash of b, for example of what AuditRecord.Bytes or AuditPayload.Bytes returns.
+// SumOf returns the SHA-256 hash of b, such as the result of AuditRecord.Bytes or AuditPayload.Bytes.
 func SumOf(b []byte) Sum { return sha256.Sum256(b) }
 
-// ErrDamaged means that the bytes are not those of an audit record or payload.
+// ErrDamaged means that bytes can't be parsed as an audit record or payload.
 var ErrDamaged = errors.New("these are not the bytes of an audit record")
 
 // Bytes returns the input of the record's hash: every field but Hash. Backends store these bytes unchanged, so that
@@ -218,7 +218,7 @@ func (p AuditPayload) Bytes() []byte {
 	return appendPart(b, p.Body)
 }
 
-// ParseAuditPayload parses the bytes of a payload. The result shares no memory with them.
+// ParseAuditPayload parses the bytes of a payload. The result does not alias b.
 func ParseAuditPayload(chain string, seq uint64, b []byte) (AuditPayload, error) {
 	p := parts{rest: string(b)}
 	domain, salt, body := p.next(), p.next(), p.next()
@@ -277,7 +277,8 @@ func bigEndian(s string) (n uint64) {
 	return n
 }
 
-// appendFacts writes facts as encoding/json does, sorted by name. Existing hashes cover this form.
+// appendFacts writes facts as encoding/json does, sorted by name. This format must stay, because existing hashes cover
+// it.
 func appendFacts(b []byte, facts map[string]string) []byte {
 	if facts == nil {
 		return append(b, "null"...)
@@ -311,7 +312,7 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// parseFacts parses facts. Facts without JSON escapes, which are nearly all, are split at their quotation marks.
+// parseFacts parses facts. Nearly all facts have no JSON escapes; they are split at their quotation marks.
 func parseFacts(s string) (facts map[string]string, err error) {
 	if strings.IndexByte(s, '\\') >= 0 || len(s) < 2 || s[0] != '{' {
 		err = json.Unmarshal([]byte(s), &facts)
@@ -439,18 +440,18 @@ func PruningOf(a AuditRecord) (Pruning, error) {
 type AuditRow struct {
 	Chain   string // the chain that it is stored under; the record's bytes name the same chain, unless the row was moved
 	Seq     uint64
-	Leaf    uint64 // its position in the journal
+	Leaf    uint64 // the row's position in the journal
 	Sum     Sum    // the record's hash, computed when the record was written
-	Record  []byte // AuditRecord.Bytes; empty: it is lost (see Lost); nil: only a payload is stored, which never happens in normal operation
-	Payload []byte // AuditPayload.Bytes; nil: it never had one, or it was erased
+	Record  []byte // AuditRecord.Bytes; empty: the record is lost (see Lost); nil: only a payload is stored, which never happens in normal operation
+	Payload []byte // AuditPayload.Bytes; nil: the record never had a payload, or it was erased
 	Damaged bool   // the backend found it damaged: every field but Chain and Seq may be wrong
 }
 
 // NoLeaf is the leaf of a lost record that the journal does not name.
 const NoLeaf = math.MaxUint64
 
-// Lost reports whether the row keeps the place of a record that could not be read when the store was salvaged. Its hash
-// is known from the journal or from the record after it; zero: it is unknown.
+// Lost reports whether the row keeps the place of a record that could not be read when the store was salvaged. Sum is
+// then taken from the journal or from the record after it; it is zero if neither has it.
 func (x AuditRow) Lost() bool { return x.Record != nil && len(x.Record) == 0 && !x.Damaged }
 
 // HistoryLoss lists the records and payloads of a chain that were lost. It is stored as the facts of an AuditDamaged
@@ -491,7 +492,7 @@ func HistoryLossOf(a AuditRecord) (l HistoryLoss, err error) {
 	return l, nil
 }
 
-// JournalEntry is one leaf of the tree over all chains. It is kept when its chain is pruned.
+// JournalEntry is one leaf of the tree over all chains. It stays in the journal when its chain is pruned.
 type JournalEntry struct {
 	Leaf  uint64 // from 0, without gaps
 	Chain string
@@ -499,16 +500,16 @@ type JournalEntry struct {
 	Sum   Sum // the record's hash, the only input of the leaf's hash
 }
 
-// Checked describes a valid row, for verification of the whole store.
+// Checked describes a valid row; the verification of the whole store uses it.
 type Checked struct {
 	Kind    AuditKind
-	Missing bool // the record had a payload, which is no longer stored
+	Missing bool // the record's payload is no longer stored
 	Lost    bool // see AuditRow.Lost: the caller looks for a record that names the loss
 }
 
-// Check verifies a row against its hash, its position, the row before it (the zero value: none) and its payload. The
-// error describes the manipulation. If the row before is damaged, Check does not verify the link to it: the caller
-// compares the link with the hash of the damaged row in the journal.
+// Check verifies a row's hash, position, payload and link to the row before it, prev (zero: there is none). The error
+// describes the manipulation. If prev is damaged, Check does not verify the link; the caller compares it with the
+// journal's hash of prev.
 func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 	if x.Record == nil {
 		return c, fmt.Errorf("chain %s: record %d is missing, but its payload is there", x.Chain, x.Seq)

@@ -12,17 +12,17 @@ const (
 	DeniedBot          Code = "bot"            //
 	DeniedForeign      Code = "foreign"        // unknown to the workspace, or from another one
 	DeniedGuest        Code = "guest"          //
-	DeniedNotMember    Code = "not_member"     // not in a role that may decide this stage
+	DeniedNotMember    Code = "not_member"     // the person is not in a role that may decide this stage
 	DeniedTool         Code = "tool_list"      // the role's tool list lacks the tool
 	DeniedCeiling      Code = "ceiling"        // the role's ceiling is below the risk
 	DeniedSelf         Code = "self_approval"  // a requester can't decide, and nobody can be their own stand-in
-	DeniedCounted      Code = "counted"        // already counted: one person counts once
-	DeniedResolved     Code = "resolved"       // somebody else resolved it first
+	DeniedCounted      Code = "counted"        // the person's decision is counted already: one person counts once
+	DeniedResolved     Code = "resolved"       // somebody else ended the request first
 	DeniedLate         Code = "late"           // after the deadline
 	DeniedStale        Code = "stale"          // the card shows other arguments than the request's current ones
 	DeniedNotRequester Code = "not_requester"  // only a requester can withdraw
 	DeniedNotAsked     Code = "not_asked"      // the question is for the people who asked the agent
-	DeniedLateAnswer   Code = "late_answer"    // after the deadline of a tool's question
+	DeniedLateAnswer   Code = "late_answer"    // the answer came after the deadline of a tool's question
 	DeniedAnswered     Code = "answered"       // the question has been answered, or nobody waits for its answer any more
 	DeniedNotFound     Code = "not_found"      // no such request
 	DeniedEdit         Code = "edit_refused"   // nobody could approve the edited call
@@ -32,14 +32,14 @@ const (
 	DeniedNothing      Code = "nothing_to_do"  // the button no longer has anything to do
 	DeniedInvalidArgs  Code = "invalid_args"   // the tool would not accept the edited arguments
 	DeniedNoReason     Code = "reason_missing" // a reason or a text is required
-	DeniedGroup        Code = "group"          // not in the user group that the stage asks for
+	DeniedGroup        Code = "group"          // the person is not in the user group that the stage asks for
 	DeniedNotPeer      Code = "not_a_peer"     // the colleague lacks the authority that the stage needs
 	DeniedAsked        Code = "asked_already"  // the colleague was asked before, or has decided
 	DeniedTyped        Code = "not_typed"      // the required value was not typed
 	DeniedFull         Code = "full"           // no more remarks, or people, fit on the card
 	DeniedNotApprover  Code = "not_approver"   // only people who approved, or may approve, can revoke an approval
 	DeniedDates        Code = "dates"          // the absence ends before it begins, is over, or is too far ahead
-	DeniedStandIn      Code = "no_stand_in"    // the named person can't stand in; Detail is the reason's code
+	DeniedStandIn      Code = "no_stand_in"    // the named person can't stand in; Detail is the Code that says why
 	DeniedStarted      Code = "started"        // an approval can't be taken back once the run has begun
 	DeniedUnfinished   Code = "unfinished"     // the run is pending or under way, so its outcome can't be reported yet
 	DeniedBreakGlass   Code = "glass"          // the policy does not allow break glass for the tool
@@ -50,10 +50,10 @@ const (
 	DeniedWorkspace    Code = "workspace"      // the click came from another workspace
 	DeniedNoGrants     Code = "no_grants"      // the policy allows no grant for these calls, or not this grant
 	DeniedReturned     Code = "returned"       // the model has the outcome, or has been told that it is unknown: the call can't be asked for again
-	DeniedAgain        Code = "asked_again"    // a request to run the call again exists
+	DeniedAgain        Code = "asked_again"    // a request to run the call again exists already
 	DeniedNotAgain     Code = "not_again"      // the call can't be requested again now
-	DeniedDamaged      Code = "damaged"        // its record was damaged, so nothing was run
-	DeniedNoPause      Code = "no_pause"       // not in a role that may pause everything
+	DeniedDamaged      Code = "damaged"        // the record was damaged, so nothing was run
+	DeniedNoPause      Code = "no_pause"       // the person is not in a role that may pause everything
 	DeniedPaused       Code = "paused"         // everything is paused already
 	DeniedNotPaused    Code = "not_paused"     // nothing is paused
 	DeniedOften        Code = "often"          // the person set an absence too often today
@@ -67,10 +67,10 @@ type Denied struct {
 	Code   Code
 	Role   string    // title of the role that may decide, where one is known
 	Need   Risk      // the ceiling needed, for DeniedCeiling
-	By     PersonID  // who decided, for DeniedResolved; who can't stand in, for DeniedStandIn; who asked again, paused or resumed
+	By     PersonID  // who decided, for DeniedResolved; who can't stand in, for DeniedStandIn; for others, who asked again, paused or resumed
 	State  State     // how the request ended, for DeniedResolved; Rejected for DeniedCounted if the person's rejection was counted before
-	At     time.Time // when it ended or fell due
-	Detail string    // the fault in edited arguments, or the reason why the action is not possible; the Code that applies to the other person, for DeniedStandIn and DeniedNotPeer
+	At     time.Time // when the request ended, or its deadline
+	Detail string    // the fault in edited arguments, or why the action is not possible; for DeniedStandIn and DeniedNotPeer, the Code that applies to the other person
 }
 
 func (d *Denied) Error() string { return "denied: " + string(d.Code) }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Elicitation is a question that a tool asks during its run: a form to fill in or an address to visit, for the person
-// who asked. It grants nothing and is answered once. See docs/states.md.
+// Elicitation is a question from a tool during its run, for the person who asked the agent: a form to fill in, or an
+// address to visit. It grants nothing, and can be answered once. See docs/states.md.
 type Elicitation struct {
 	ID           string           `json:"id"` // random
 	Version      uint64           `json:"version"`
@@ -15,10 +15,10 @@ type Elicitation struct {
 	Turn         string           `json:"turn"`
 	Call         string           `json:"call"`
 	Execution    string           `json:"execution"`
-	Try          int              `json:"try"`   // which try of the execution asks
+	Try          int              `json:"try"`   // the number of the execution's try that asks
 	Owner        string           `json:"owner"` // the process whose run waits for it
 	Tool         string           `json:"tool"`
-	From         string           `json:"from,omitempty"` // the asking party, as the tool's source names itself
+	From         string           `json:"from,omitempty"` // who asks: the name that the tool's source gives itself
 	Text         string           `json:"text"`           // the question, in the source's words
 	Schema       json.RawMessage  `json:"schema,omitempty"`
 	URL          string           `json:"url,omitempty"` // the address to visit, where there is no form
@@ -34,7 +34,7 @@ type Elicitation struct {
 // ElicitationState is the state of an elicitation.
 type ElicitationState string
 
-// The states of an elicitation. It leaves the open state once.
+// The states of an elicitation. Open is the first, all others are final.
 const (
 	ElicitationOpen      ElicitationState = "open"
 	ElicitationAccepted  ElicitationState = "accepted"
@@ -43,7 +43,7 @@ const (
 	ElicitationExpired   ElicitationState = "expired"
 )
 
-// Accept records the answer of the person who was asked; values are nil for an address that was visited.
+// Accept records the answer of the person who was asked. If they visited an address, values is nil.
 func (q Elicitation) Accept(who Identity, values json.RawMessage, received, now time.Time) (Elicitation, *Denied) {
 	if d := q.Answerable(who, received); d != nil {
 		return q, d
@@ -69,7 +69,8 @@ func (q Elicitation) Cancel(why string, now time.Time) Elicitation {
 	return q
 }
 
-// Expire ends an elicitation that nobody answered by its deadline. It reports whether it did.
+// Expire ends an elicitation that nobody answered by its deadline. The second result reports whether the elicitation
+// has ended that way.
 func (q Elicitation) Expire(now time.Time) (Elicitation, bool) {
 	if q.State != ElicitationOpen || now.Before(q.ExpiresAt) {
 		return q, false

@@ -19,7 +19,8 @@ func (r Request) Erase() Request {
 	return r
 }
 
-// Erased reports whether the texts were removed: the digest then doesn't match the arguments.
+// Erased reports whether the texts were removed. It recognises this by the digest, which then doesn't match the
+// arguments.
 func (r Request) Erased() bool { return r.Digest != Digest(r.Execution, r.Tool, r.ToolHash, r.Args) }
 
 // Erase removes the arguments and the result from an execution. Its digest stays.
@@ -28,7 +29,7 @@ func (e Execution) Erase() Execution {
 	return e
 }
 
-// Erase removes the question and the answer from an elicitation. Who answered, and when, stays.
+// Erase removes the question and the answer from an elicitation. The person and the time of the answer stay.
 func (q Elicitation) Erase() Elicitation {
 	q.Text, q.Schema, q.URL, q.Values = "", nil, "", nil
 	return q

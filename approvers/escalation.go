@@ -19,8 +19,8 @@ func Open(in DecisionContext, r Request) (Request, []Event) {
 	return r, []Event{RequestOpened{}, started}
 }
 
-// begin starts the clocks of the current stage. Leads and stand-ins who were added to the stage are removed. People to
-// whom a colleague handed this stage on stay invited. was is the request before the transition.
+// begin starts the clocks of the current stage. Leads and stand-ins who were added to the stage are removed. If a
+// colleague handed this stage on to people, they stay invited. was is the request before the transition.
 func (r Request) begin(in DecisionContext, why StageReason, was Request) (Request, Event) {
 	r.Joined, r.DeferredReminders, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0
 	r.Invited, r.JoinedAt, r.Calls, r.Unreached = r.handedAt(r.Stage), nil, nil, nil
@@ -31,7 +31,7 @@ func (r Request) begin(in DecisionContext, why StageReason, was Request) (Reques
 	return r.armEscalation(in), StageStarted{Why: why, From: was.Stage, After: was.stage(), Stage: r.Stage}
 }
 
-// times returns the tool's policy. Times that the current stage sets replace the tool's.
+// times returns the tool's policy, in which the current stage's own times replace the tool's.
 func (r Request) times(in DecisionContext) ToolPolicy {
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	s := r.stage()
@@ -44,8 +44,8 @@ func (r Request) times(in DecisionContext) ToolPolicy {
 	return t
 }
 
-// worked returns the time at which d of working time will have passed from now on. With several roles, it returns the
-// earliest of their times.
+// worked returns the time at which working time of length d will have passed from now on. Each role has its own working
+// hours; worked returns the time of the role that gets there first.
 func (r Request) worked(in DecisionContext, roles []string, d time.Duration) time.Time {
 	var at time.Time
 	for _, name := range roles {
@@ -63,8 +63,8 @@ func (r Request) worked(in DecisionContext, roles []string, d time.Duration) tim
 	return at
 }
 
-// armEscalation sets the time at which the next lead is notified or, after the last lead, everybody again. It clears
-// the time if nobody is left to notify.
+// armEscalation sets the time of the next escalation: the next lead is notified or, after the last lead, everybody is
+// notified again. It clears the time if nobody is left to notify.
 func (r Request) armEscalation(in DecisionContext) Request {
 	r.EscalateAt = time.Time{}
 	if r.State != Pending {
@@ -84,8 +84,8 @@ func (r Request) armEscalation(in DecisionContext) Request {
 	return r
 }
 
-// rearm recomputes the escalation and the reminders after a policy change. It may bring a pending escalation forward,
-// but never postpones it.
+// rearm recomputes the times of the escalation and the reminders after a policy change. The next escalation may become
+// earlier, but never later.
 func (r Request) rearm(in DecisionContext) Request {
 	armed := r.armEscalation(in)
 	if !armed.EscalateAt.IsZero() && !r.EscalateAt.IsZero() && r.EscalateAt.Before(armed.EscalateAt) {
@@ -97,8 +97,8 @@ func (r Request) rearm(in DecisionContext) Request {
 	return armed
 }
 
-// goesUpAtOnce reports whether the people who were notified last are outside their working hours, and their roles then
-// pass requests to the lead.
+// goesUpAtOnce reports whether the request goes to the lead immediately: the people who were notified last are outside
+// their working hours, and their roles pass requests on at such times.
 func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	told := r.stage().Roles()
 	if n := len(r.Joined); n > 0 {
@@ -113,7 +113,7 @@ func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	return true
 }
 
-// nextLead returns the first lead above the stage's roles that may decide the stage and has not been notified.
+// nextLead returns the nearest lead of the stage's roles that may decide the stage and has not been notified.
 func (r Request) nextLead(p *Policy) (Role, bool) {
 	told := r.Roles()
 	for _, from := range r.stage().Roles() {
@@ -147,12 +147,13 @@ func (p *Policy) leadsTo(s Stage, name string) bool {
 	})
 }
 
-// late reports whether the stage's deadline has passed. Nobody else is notified then, and Expire decides the outcome.
+// late reports whether the stage's deadline has passed. From then on nobody else is notified, and Expire ends the
+// stage.
 func (r Request) late(now time.Time) bool { return !now.Before(r.ExpiresAt) }
 
 // Escalate adds the next lead to the current stage. After the last lead it notifies everybody again, as often as the
-// policy says. It skips no stage and lowers no quorum. It returns false if no escalation is due. If nobody is left to
-// notify, it returns false with an EscalationEnded event.
+// policy says. It never skips a stage or lowers a quorum. It returns false if no escalation is due, or if nobody is
+// left to notify; in the latter case with an EscalationEnded event.
 func (r Request) Escalate(in DecisionContext) (Request, []Event, bool) {
 	if r.State != Pending || r.EscalateAt.IsZero() || in.Now.Before(r.EscalateAt) || r.late(in.Now) {
 		return r, nil, false
@@ -179,7 +180,7 @@ func (r Request) join(in DecisionContext) (Request, Role, bool) {
 	return r.armEscalation(in), lead, true
 }
 
-// keepLeads removes the added roles that are no longer leads of the stage's roles.
+// keepLeads removes those roles added by escalation that are no longer leads of the stage's roles.
 func (r Request) keepLeads(p *Policy) Request {
 	joined, at := r.Joined, r.JoinedAt
 	r.Joined, r.JoinedAt = nil, nil
@@ -195,8 +196,8 @@ func (r Request) keepLeads(p *Policy) Request {
 	return r
 }
 
-// goUp passes an expired stage to the next lead, who gets the full time of the stage, if the policy escalates on
-// expiry.
+// If the policy escalates on expiry, goUp passes an expired stage to the next lead, who gets the full time of the
+// stage.
 func (r Request) goUp(in DecisionContext) (Request, Role, bool) {
 	t := r.times(in)
 	if t.OnExpiry != ExpiryEscalates {

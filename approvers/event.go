@@ -6,10 +6,10 @@ import (
 )
 
 // Event is one change that a transition made to a request. A transition returns the new request and its events, in the
-// order in which they happened. Timers, audit records and messages follow only from the events. A transition without
-// events changes at most the request's display.
+// order in which they happened. Timers, audit records and messages are derived from the events alone. A transition
+// without events can change at most how the request is displayed.
 //
-// The kinds are listed here. A new kind needs its consequences in approvers/workflow.
+// All kinds are listed below. A new kind must also be handled in approvers/workflow, which turns events into rows.
 type Event interface{ requestEvent() }
 
 type (
@@ -19,42 +19,44 @@ type (
 	// DecisionMade is one person's decision.
 	DecisionMade struct{ Decision Decision }
 
-	// ArgsEdited replaces the arguments: the execution, its digest and the plan are new.
+	// ArgsEdited means that the arguments were replaced. The execution, its digest and the plan are new.
 	ArgsEdited struct{ Edit Edit }
 
 	// DecisionsFell lists the people whose decisions no longer count, because the arguments or the policy changed.
 	DecisionsFell struct{ Of []PersonID }
 
-	// PlanChanged means that a new policy asks for other stages or another risk.
+	// PlanChanged means that under a new policy, the request's stages or risk changed.
 	PlanChanged struct{}
 
-	// LeadsLeft means that, by a new policy, roles added by escalation are no longer leads of the stage.
+	// LeadsLeft means that escalation had added roles which, under a new policy, are no longer leads of the stage.
 	LeadsLeft struct{}
 
-	// StageStarted begins the clocks of a stage.
+	// StageStarted means that a stage begins, and its clocks with it.
 	StageStarted struct {
 		Why   StageReason
-		From  int   // the stage before, as an index into the plan of that time
-		After Stage // the stage before; the zero stage for a new request
+		From  int   // the previous stage, as an index into the plan of that time
+		After Stage // the previous stage; the zero Stage for a new request
 		Stage int   // the current stage
 	}
 
-	// RequestUnbundled gives a request of a bundle a card of its own.
+	// RequestUnbundled means that a request leaves its bundle for a card of its own.
 	RequestUnbundled struct{}
 
-	// RequestApproved is the end of the last stage. The call may run.
+	// RequestApproved means that the last stage has its quorum. The call may run.
 	RequestApproved struct{}
 
-	// RequestReopened makes an approved request pending again: the policy became stricter before the call ran.
+	// RequestReopened means that an approved request is pending again, because the policy became stricter before the
+	// call ran.
 	RequestReopened struct{}
 
-	// RequestConsumed is the start of the approved run.
+	// RequestConsumed means that the approved run starts.
 	RequestConsumed struct{}
 
-	// RequestClosed ends a request without a run. State is rejected, expired, withdrawn, revoked, voided or refused.
+	// RequestClosed means that a request ended without a run. State is rejected, expired, withdrawn, revoked, voided or
+	// refused.
 	RequestClosed struct{ State State }
 
-	// Escalated adds a lead to the stage, or notifies everybody again because no lead is left.
+	// Escalated means that a lead was added to the stage or, if no lead is left, that everybody is notified again.
 	Escalated struct {
 		Lead  Role // the zero role when Again is set
 		Again bool
@@ -66,15 +68,15 @@ type (
 	// ReminderDue lists the people to remind now. The list is empty if all of them are away or in do-not-disturb.
 	ReminderDue struct{ People []Identity }
 
-	// PersonInvited adds one person to the stage: a colleague to whom the stage was handed on, or a stand-in for
-	// somebody who is away.
+	// PersonInvited means that one person was added to the stage: a colleague to whom the stage was handed on, or a
+	// stand-in for somebody who is away.
 	PersonInvited struct{ Invite Invite }
 
-	// AvailabilityResolved is the result of checking who can be reached. If nobody works now, RecheckAt is the time of
+	// AvailabilityResolved means that it was checked who can be reached. If nobody works now, RecheckAt is the time of
 	// the next check; otherwise it is zero.
 	AvailabilityResolved struct{ RecheckAt time.Time }
 
-	// LeadCalled makes the escalation due now, because nobody of the stage can be reached.
+	// LeadCalled means that the escalation is due now, because nobody of the stage can be reached.
 	LeadCalled struct{}
 
 	// RemarkMade is a question, an answer or a comment. Index is its place in Request.Remarks.
@@ -90,8 +92,7 @@ type (
 	// ValuesRevealed means that a person was shown the masked values.
 	ValuesRevealed struct{ By PersonID }
 
-	// PreviewMade ends a tool preview, with a text or with a fault. Headline is set if the tool preview changed
-	// Request.Preview.
+	// PreviewMade means that a tool preview is ready or has failed. Headline is set if it changed Request.Preview.
 	PreviewMade struct{ Headline bool }
 )
 
@@ -104,7 +105,7 @@ const (
 	StagePassed   StageReason = "passed"   // the stage before it has its quorum
 	StageEdited   StageReason = "edited"   // the arguments are new, so the stages start again
 	StageReplaced StageReason = "replaced" // the policy's requirements changed, so the stages start again
-	StageReopened StageReason = "reopened" // the same, after the request had been approved
+	StageReopened StageReason = "reopened" // as StageReplaced, but the request had been approved already
 )
 
 func (RequestOpened) requestEvent()        {}
@@ -148,14 +149,14 @@ func HasEvent[E Event](events []Event) bool {
 	return ok
 }
 
-// NetEvents drops events that later events of the same transaction supersede, so that each consequence happens once:
+// NetEvents drops events that other events of the same transaction supersede, so that each consequence happens once:
 //
 //   - Of several StageStarted events the last remains, with From and After of the first. If the request is no longer
 //     pending, none remains.
-//   - If the arguments were edited, PlanChanged is dropped: the edit has its own plan.
+//   - If the arguments were edited, PlanChanged is dropped, because the edit already includes a new plan.
 func (r Request) NetEvents(events []Event) []Event {
 	var out []Event
-	started := -1 // the place of StageStarted in out
+	started := -1 // the index of StageStarted in out
 	edited := HasEvent[ArgsEdited](events)
 	for _, e := range events {
 		switch e := e.(type) {
@@ -184,11 +185,11 @@ func (r Request) NetEvents(events []Event) []Event {
 	return out
 }
 
-// Reassigned reports whether the request now waits for other roles or another group than before the stage started.
+// Reassigned reports whether the request now waits for other roles, or for another group, than before this event.
 func (e StageStarted) Reassigned(r Request) bool { return !e.After.AsksLike(r.stage()) }
 
-// Advances reports whether the request advanced: to another stage, or to other arguments. For new and reopened requests
-// it returns false, because other events report those.
+// Advances reports whether the request went on to another stage or has other arguments. It returns false for new and
+// reopened requests, because other events report these.
 func (e StageStarted) Advances() bool {
 	switch e.Why {
 	case StageEdited:

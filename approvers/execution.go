@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Effect is what a second run of a tool does. It determines how an interrupted run is handled.
+// Effect says what a second run of a tool would do. It determines how an interrupted run is handled.
 type Effect string
 
-// The protection levels, from the safest.
+// The effects, from the safest, and how an interrupted run is handled.
 const (
-	ReadOnly    Effect = "read-only"   // changes nothing: may simply be run again
-	Idempotent  Effect = "idempotent"  // acts once per execution id: retried with the same id as its key
-	Unprotected Effect = "unprotected" // a second run acts again: never repeated automatically
+	ReadOnly    Effect = "read-only"   // changes nothing: run again after an interruption
+	Idempotent  Effect = "idempotent"  // acts once per execution id: run again with the same id as key
+	Unprotected Effect = "unprotected" // a second run acts twice: never repeated automatically
 )
 
 // ExecutionState is the state of an execution. See docs/states.md.
@@ -25,8 +25,8 @@ const (
 	ExecutionNone      ExecutionState = "none"      // not started
 	ExecutionExecuting ExecutionState = "executing" // stored before the tool is called
 	ExecutionSucceeded ExecutionState = "succeeded"
-	ExecutionFailed    ExecutionState = "failed"  // the tool returned an error, or a person reported that it did not happen
-	ExecutionUnknown   ExecutionState = "unknown" // the outcome is not known, for example because the process stopped; a person is asked
+	ExecutionFailed    ExecutionState = "failed"  // the tool returned an error, or a person reported that the action did not happen
+	ExecutionUnknown   ExecutionState = "unknown" // the outcome is not known, for example because the process stopped; people are asked for it
 )
 
 // Loss is the reason why a run's outcome is unknown.
@@ -51,10 +51,10 @@ type Execution struct {
 	Call         string          `json:"call"`
 	Request      string          `json:"request,omitempty"`   // empty: run without asking
 	Asker        PersonID        `json:"asker,omitempty"`     // the last person who wrote before the call was proposed
-	Grant        string          `json:"grant,omitempty"`     // the grant that it may run under in place of an approval
+	Grant        string          `json:"grant,omitempty"`     // the grant under which it may run without an approval
 	GrantUse     int             `json:"grant_use,omitempty"` // the number of the grant's use by this run, from 1
 	Tool         string          `json:"tool"`
-	ToolHash     string          `json:"tool_hash"` // of the definition pinned when the call was proposed
+	ToolHash     string          `json:"tool_hash"` // hash of the definition that was pinned when the call was proposed
 	Effect       Effect          `json:"effect"`
 	Args         json.RawMessage `json:"args"` // the exact bytes
 	Digest       string          `json:"digest"`
@@ -64,7 +64,7 @@ type Execution struct {
 	StartedAt    time.Time       `json:"started_at,omitzero"`
 	FinishedAt   time.Time       `json:"finished_at,omitzero"`
 	Result       string          `json:"result,omitempty"` // the tool's response, or the error's sentence
-	Unrun        bool            `json:"unrun,omitempty"`  // failed without a run, because the tool differed from the one that was approved
+	Unrun        bool            `json:"unrun,omitempty"`  // failed without a run, because the tool's definition differed from the approved one
 	ReportedBy   PersonID        `json:"reported_by,omitempty"`
 	LeftBy       PersonID        `json:"left_by,omitempty"` // the person who told the model that the outcome is unknown
 	Loss         Loss            `json:"loss,omitempty"`    // why the outcome is or was unknown
@@ -73,7 +73,7 @@ type Execution struct {
 
 // Errors of an execution's transitions.
 var (
-	// ErrNotStartable means that the execution was started before: one permission, one run.
+	// ErrNotStartable means that the execution was already started. Each permission allows one run.
 	ErrNotStartable = errors.New("this execution has already been started")
 	// ErrNotRunning means that no run is under way.
 	ErrNotRunning = errors.New("this execution is not running")

@@ -20,20 +20,20 @@ type Grant struct {
 	Agent        string        `json:"agent"`
 	Conversation string        `json:"conversation,omitempty"` // empty: all conversations of the agent
 	Tool         string        `json:"tool"`
-	ToolHash     string        `json:"tool_hash"`         // of the tool definition that it was given for
+	ToolHash     string        `json:"tool_hash"`         // hash of the tool definition for which it was given
 	Args         []string      `json:"args"`              // the exact set of argument names that a call must have
 	Secrets      []string      `json:"secrets,omitempty"` // arguments that are masked when the grant is shown
 	Bounds       []Bound       `json:"bounds,omitempty"`
 	Request      string        `json:"request,omitempty"`    // the request on whose card it was given
 	OfferedTo    string        `json:"offered_to,omitempty"` // the role whose people may accept an offer
 	Row          int           `json:"row,omitempty"`        // for an offer: the number of consecutive calls that were approved unchanged
-	Approved     []Signer      `json:"approved,omitempty"`   // for an offer: who approved them
-	By           PersonID      `json:"by,omitempty"`         // who granted it
+	Approved     []Signer      `json:"approved,omitempty"`   // for an offer: who approved these calls
+	By           PersonID      `json:"by,omitempty"`         // who gave it
 	Name         string        `json:"name,omitempty"`
 	Role         string        `json:"role,omitempty"` // the role that gave the authority
 	At           time.Time     `json:"at"`
 	Until        time.Time     `json:"until"`
-	Within       time.Duration `json:"within"` // how long it is valid once it is accepted
+	Within       time.Duration `json:"within"` // how long the grant is valid once it was accepted
 	Uses         int           `json:"uses"`
 	Left         int           `json:"left"`
 	ClosedBy     PersonID      `json:"closed_by,omitempty"` // who revoked, declined or replaced it
@@ -67,13 +67,13 @@ func (s GrantState) Open() bool { return s == GrantOffered || s == GrantLive }
 // ErrGrant means that the grant is not in force.
 var ErrGrant = errors.New("the grant is not in force")
 
-// over reports whether the grant is not in force at a time. It is also not in force before it was given: the clock may
-// have been set back.
+// over reports whether the grant is not in force at a time. It is also not in force before the time at which it was
+// given, which can happen if the clock was set back.
 func (g Grant) over(now time.Time) bool {
 	return g.State != GrantLive || g.Left < 1 || now.Before(g.At) || !now.Before(g.Until)
 }
 
-// Use counts one run.
+// Use counts one run under the grant.
 func (g Grant) Use(now time.Time) (Grant, error) {
 	if g.over(now) {
 		return g, ErrGrant
@@ -84,7 +84,7 @@ func (g Grant) Use(now time.Time) (Grant, error) {
 	return g, nil
 }
 
-// Revoke ends a grant. Its giver, and the people of the role by which it was given, can revoke it.
+// Revoke ends a grant. The person who gave it can revoke it, and so can the people of the role by which it was given.
 func (g Grant) Revoke(in DecisionContext, who Identity) (Grant, *Denied) {
 	if g.State != GrantLive {
 		return g, g.ended()
@@ -98,8 +98,8 @@ func (g Grant) Revoke(in DecisionContext, who Identity) (Grant, *Denied) {
 	return g.close(GrantRevoked, who.ID, who.Name, in.Now), nil
 }
 
-// Replace ends a grant for which a newer one for the same calls exists. The remaining uses of the two don't add up, so
-// the policy's limit for one grant holds.
+// Replace ends a grant because a newer grant covers the same calls. The remaining uses of the older grant are lost, so
+// that both together never exceed the policy's limit for one grant.
 func (g Grant) Replace(by Grant) (Grant, bool) {
 	if g.State != GrantLive || g.ID == by.ID || g.Agent != by.Agent || g.Conversation != by.Conversation || g.Tool != by.Tool || !sameFixed(g.Bounds, by.Bounds) {
 		return g, false
@@ -115,7 +115,7 @@ func sameFixed(a, b []Bound) bool {
 	return slices.EqualFunc(fixed(a), fixed(b), func(x, y Bound) bool { return x.Arg == y.Arg && x.holds(y.Equal) })
 }
 
-// Lapse ends a grant or an offer whose time is over. It returns false if the time is not over.
+// Lapse ends a grant or an offer whose time is over. Otherwise it returns false.
 func (g Grant) Lapse(now time.Time) (Grant, bool) {
 	if !g.State.Open() || now.Before(g.Until) {
 		return g, false
@@ -131,9 +131,9 @@ func (g Grant) close(s GrantState, who PersonID, name string, now time.Time) Gra
 	return g
 }
 
-// Admits returns why a call may not run under the grant, or "". It applies the current policy. A grant replaces the
-// approval of one person at the only stage, and covers no more than its giver's role does. Backs checks whether the
-// giver still holds that role, which takes a look-up in Slack.
+// Admits returns why a call may not run under the grant, or "". It applies the current policy. A grant replaces one
+// person's approval of a call with a single stage, and covers only calls that the giver's role may approve. Whether the
+// giver still holds that role is checked by Backs, because that requires a look-up in Slack.
 func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.RawMessage, plan Plan) string {
 	if why := g.Stalled(in, toolHash); why != "" {
 		return why
@@ -159,7 +159,7 @@ func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.Raw
 	return g.within(t.Grants, args)
 }
 
-// Stalled returns why the grant currently admits no call at all, or "".
+// Stalled returns why, at present, no call at all can run under the grant, or "".
 func (g Grant) Stalled(in DecisionContext, toolHash string) string {
 	t, known := in.Policy.Tool(g.Tool, g.Agent)
 	role, ok := in.Policy.Role(g.Role)
@@ -176,8 +176,8 @@ func (g Grant) Stalled(in DecisionContext, toolHash string) string {
 	return g.exceeds(t.Grants, in.Now)
 }
 
-// exceeds returns how the grant goes beyond the policy's current terms, or "". If the terms have become narrower since
-// the grant was given, the narrower terms apply.
+// exceeds returns how the grant goes beyond the policy's current terms, or "". The current terms apply even if the
+// grant was given under wider ones.
 func (g Grant) exceeds(terms GrantTerms, now time.Time) string {
 	switch {
 	case g.Uses-g.Left >= terms.Uses:
@@ -188,7 +188,8 @@ func (g Grant) exceeds(terms GrantTerms, now time.Time) string {
 	return g.bounded(terms)
 }
 
-// Backs returns why the grant's giver, according to Slack now, no longer has authority for a call, or "".
+// Backs returns why the grant's giver no longer has authority for a call, or "". giver is that person as Slack
+// describes them now.
 func (g Grant) Backs(in DecisionContext, plan Plan, giver Identity) string {
 	role, ok := in.Policy.Role(g.Role)
 	switch {
@@ -212,8 +213,8 @@ func (plan Plan) grantable() bool {
 	return plan.Known && plan.Risk < Critical && len(plan.Stages) == 1 && plan.Stages[0].Quorum == 1
 }
 
-// reach returns the roles whose people may decide the only stage: its own roles, and the leads that escalation would
-// add.
+// reach returns the roles whose people may decide the plan's only stage: the stage's own roles, and the leads that
+// escalation would add.
 func (plan Plan) reach(p *Policy, tool string) []string {
 	r := Request{Tool: tool, Plan: plan}
 	for lead, ok := r.nextLead(p); ok; lead, ok = r.nextLead(p) {
@@ -222,8 +223,8 @@ func (plan Plan) reach(p *Policy, tool string) []string {
 	return r.Roles()
 }
 
-// Allowance is the permission that an approver adds to an approval: how many more calls like this one, for how long,
-// and up to which numbers.
+// Allowance is the permission that an approver adds to an approval: how many more calls like this one may run, for how
+// long, and up to which numbers.
 type Allowance struct {
 	Uses   int
 	Within time.Duration
@@ -261,9 +262,9 @@ func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denie
 	}, nil
 }
 
-// Grantable reports whether the policy allows an approver of the request to allow more calls like it. Calls whose
-// approval takes more than a click are not grantable: critical calls, and calls beyond a cap. Nor are calls with masked
-// arguments that a grant would not fix to the revealed value.
+// Grantable reports whether the policy allows an approver of the request to allow more calls like it. Calls that need a
+// typed value are not grantable: critical calls, and calls beyond a cap. Calls with masked arguments are grantable only
+// if the grant fixes these arguments to the revealed values.
 func (r Request) Grantable(in DecisionContext) bool {
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	if r.State != Pending || r.Conversation == "" || !t.Grants.Allowed() || t.Risk >= Critical || !r.Plan.grantable() || r.WantsTyping() {
@@ -274,8 +275,8 @@ func (r Request) Grantable(in DecisionContext) bool {
 	return ok && why == "" && Grant{Args: names(values), Bounds: bounds, Secrets: r.Secrets}.blindly(t) == ""
 }
 
-// Accept accepts an offer. Only people of the role in OfferedTo can accept it, and only while that role may allow the
-// tool and the policy's terms permit the offer.
+// Accept accepts an offer. Only people of the role OfferedTo can accept it. That role must still be allowed to approve
+// the tool's calls, and the policy's terms must still permit the offer.
 func (g Grant) Accept(in DecisionContext, m Action, toolHash string) (Grant, *Denied) {
 	if denied := g.answerable(in, m); denied != nil {
 		return g, denied
@@ -307,7 +308,8 @@ func (g Grant) Decline(in DecisionContext, m Action) (Grant, *Denied) {
 	return g.close(GrantDeclined, m.Who.ID, m.Who.Name, in.Now), nil
 }
 
-// answerable returns why a person can't answer an offer, or nil. The time of their click counts.
+// answerable returns why a person can't answer an offer, or nil. Whether the offer is still open is judged at the time
+// of the click.
 func (g Grant) answerable(in DecisionContext, m Action) *Denied {
 	if g.State != GrantOffered || !m.At.Before(g.Until) {
 		return g.ended()
@@ -321,15 +323,15 @@ func (g Grant) answerable(in DecisionContext, m Action) *Denied {
 	return nil
 }
 
-// Bound limits one argument of the calls under a grant: a greatest number, or an exact value.
+// Bound limits one argument of the calls under a grant, to a greatest number or to an exact value.
 type Bound struct {
 	Arg    string          `json:"arg"`
-	AtMost json.RawMessage `json:"at_most,omitempty"` // a number; the argument is between 0 and it
-	Equal  json.RawMessage `json:"equal,omitempty"`   // the exact value; if both are empty, the call has no such argument
+	AtMost json.RawMessage `json:"at_most,omitempty"` // a number; the argument must be between 0 and this number
+	Equal  json.RawMessage `json:"equal,omitempty"`   // the exact value; if AtMost and Equal are empty, the call must not have the argument
 }
 
-// holds reports whether an argument keeps within the bound. It compares numbers exactly, as they are written. A missing
-// argument matches only a bound without a value.
+// holds reports whether an argument satisfies the bound. It compares numbers exactly, as they are written. A missing
+// argument satisfies only a bound in which AtMost and Equal are empty.
 func (b Bound) holds(value json.RawMessage) bool {
 	if b.AtMost == nil {
 		return len(value) == 0 && len(b.Equal) == 0 || len(value) > 0 && len(b.Equal) > 0 && EqualArgs(value, b.Equal)
@@ -360,9 +362,9 @@ func members(args json.RawMessage) (map[string]json.RawMessage, bool) {
 // names returns the names of arguments, sorted.
 func names(values map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(values)) }
 
-// bounds returns the bounds that the policy's terms set for later calls, derived from this call: its fixed values, and
-// the greatest numbers, which default to the call's own. The second result is the reason why the call has no such
-// bounds, or "".
+// bounds derives the bounds for later calls from this call and the policy's terms: the exact values of the arguments in
+// Same, and the greatest numbers of those in AtMost, by default this call's own numbers. The second result is the
+// reason why the call can't have such bounds, or "".
 func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, string) {
 	var out []Bound
 	for _, arg := range g.AtMost {
@@ -381,8 +383,8 @@ func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, 
 	return out, ""
 }
 
-// within returns why the arguments of a call are outside the grant, or "". The grant needs all bounds that the policy
-// asks for now.
+// within returns why the arguments of a call are outside the grant, or "". The grant must have all bounds that the
+// policy requires now.
 func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	values, ok := members(args)
 	if !ok {
@@ -402,8 +404,7 @@ func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	return ""
 }
 
-// bounded describes a bound that the policy requires now and that the grant lacks. It returns "" if the grant has all
-// of them.
+// bounded describes a bound that the policy requires now and the grant lacks. It returns "" if the grant lacks none.
 func (g Grant) bounded(terms GrantTerms) string {
 	for _, name := range terms.AtMost {
 		if !slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == name && b.AtMost != nil }) {

@@ -16,16 +16,16 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Head is a statement of the journal's content at one time. Its text is a checkpoint as c2sp.org/tlog-checkpoint
-// defines it; the lines after the third are our own extension. It is signed as a note of golang.org/x/mod/sumdb/note.
+// Head states the journal's content at one time. Its text is a checkpoint as defined by c2sp.org/tlog-checkpoint; the
+// lines after the third are an extension of this project. The text is signed as a note (golang.org/x/mod/sumdb/note).
 type Head struct {
-	Origin string    // names the installation, and its keys
-	Size   uint64    // how many leaves it covers
-	Root   tlog.Hash // over these leaves
+	Origin string    // the name of the installation and of its keys
+	Size   uint64    // how many leaves the head covers
+	Root   tlog.Hash // root of the tree over these leaves
 	Number uint64    // from 1, without gaps
 	At     time.Time // to the second
 	Before Sum       // hash of the whole note of the previous head; zero for the first
-	Key    string    // the public key that signs from this head on; empty: the previous one
+	Key    string    // the public key that signs from this head on; empty: the same as before
 	After  string    // the public key that Key replaces; empty: Key is the first
 }
 
@@ -104,7 +104,7 @@ func ReadHead(signed string) (Head, error) {
 	return ParseHead(unverified.Note.Text)
 }
 
-// OpenHead parses a note that exactly the given keys signed. Every byte of it is covered by the signatures.
+// OpenHead parses a note that exactly the given keys signed. The signatures then cover every byte of the text.
 func OpenHead(signed string, keys ...string) (Head, error) {
 	verifiers := make([]note.Verifier, len(keys))
 	for i, key := range keys {
@@ -147,7 +147,7 @@ func SignedBy(signed, key string) bool {
 	return err == nil
 }
 
-// HeadChain verifies heads one after the other: their numbers, their links, and who signed them.
+// HeadChain verifies heads one after the other: their numbers, their links, and their signatures.
 type HeadChain struct {
 	// Named lists the public keys that the operator trusts. If it is empty, the first head's own key is trusted.
 	Named []string
@@ -167,8 +167,8 @@ func (c *HeadChain) Keys() []string { return slices.Clone(c.keys) }
 // Last returns the last head.
 func (c *HeadChain) Last() Head { return c.last }
 
-// Next verifies the next stored head against the number and the size that it is stored with. It returns the faults that
-// it finds, and continues with the data that it could read.
+// Next verifies the next stored head, including the number and the size that are stored with it. It returns the faults
+// that it finds. After a fault, verification can continue with the data that could be read.
 func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -197,7 +197,7 @@ func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
 	return h, faults
 }
 
-// signed verifies the signatures against the keys that may have made them.
+// signed verifies that the signatures are from the keys that had to sign this head.
 func (c *HeadChain) signed(h Head, signed string) error {
 	before := c.key
 	if h.Key != "" {
@@ -220,7 +220,7 @@ func (c *HeadChain) signed(h Head, signed string) error {
 		return err
 	}
 	if _, err := OpenHead(signed, h.Key, before); err == nil {
-		return nil // the old key signed that the new one takes over
+		return nil // the old key signed the change to the new one
 	}
 	if _, err := OpenHead(signed, h.Key); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (c *HeadChain) signed(h Head, signed string) error {
 
 // KeptHead is a copy of a head that is kept outside the store.
 type KeptHead struct {
-	Line int // the line that it begins in
+	Line int // the line in which it begins
 	Note string
 	Cut  bool // it may be incomplete: no empty line follows it
 }
@@ -251,7 +251,7 @@ func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToS
 
 // KeptHeads parses heads that are kept outside the store. The text consists of notes, each followed by an empty line,
 // or of lines with words that InLine wrote; the rest of these lines is ignored. Everything else is a fault, except an
-// incomplete note at the end of the text or before its complete copy.
+// incomplete note at the end of the text or just before its complete copy.
 func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	all := keptNotes(text)
 	if strings.Contains(text, inLine) {
@@ -259,7 +259,7 @@ func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	}
 	for i, k := range all {
 		if i+1 < len(all) && k.Note != all[i+1].Note && strings.HasPrefix(all[i+1].Note, strings.TrimRight(k.Note, "\n")) {
-			continue // incomplete, and then written again
+			continue // the incomplete copy of a note that was written again
 		}
 		if _, err := ReadHead(k.Note); err != nil {
 			if !k.Cut {
@@ -323,16 +323,16 @@ func isBase64(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '+' || r == '/' || r == '='
 }
 
-// SealKey is an Ed25519 key that signs heads.
+// SealKey is a private Ed25519 key that signs heads.
 type SealKey struct {
-	Public string // the published form: name, hash and key
+	Public string // the public key in its published form: name, hash and key
 	signer note.Signer
 }
 
 // ErrSealKey means that a text is not a private signing key.
 var ErrSealKey = errors.New("this is not a private key for signing heads")
 
-// NewSealKey generates a key from random. The text is secret; it is all that has to be stored.
+// NewSealKey generates a key from random. The text is secret, and sufficient to restore the key.
 func NewSealKey(random io.Reader, origin string) (text string, err error) {
 	text, _, err = note.GenerateKey(random, origin)
 	return text, err

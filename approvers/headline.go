@@ -126,10 +126,10 @@ type argument struct {
 	raw  json.RawMessage
 }
 
-// subjectArgument is the argument that names what a call is about. It is empty if there is none.
+// subjectArgument is the argument that names the subject of a call. It is empty if there is none.
 type subjectArgument struct{ name, value string }
 
-// subjectOf returns the argument that names what a call is about: an id, or a name.
+// subjectOf returns the argument that identifies the subject of a call: an id, or a name.
 func subjectOf(args json.RawMessage, secrets []string) subjectArgument {
 	for _, m := range topLevel(args) {
 		if value := m.short(); Tells(m.name, TellsSubject) && value != "" && !HoldsSecret(secrets, m.name) {
@@ -148,7 +148,7 @@ func (m argument) words() string {
 	return words
 }
 
-// short returns a value that fits a headline: a number, or a short text on one line. It is empty for others.
+// short returns a value that fits a headline: a number, or a short text on one line. For any other value it returns "".
 func (m argument) short() string {
 	raw := bytes.TrimSpace(m.raw)
 	if len(raw) == 0 || utf8.RuneCount(raw) > maxMadeValue {
@@ -192,7 +192,7 @@ func topLevel(raw json.RawMessage) (list []argument) {
 	return list
 }
 
-// nameIn returns the name of what a call is about, from a preview that is a JSON object.
+// nameIn returns the name of the call's subject, if the preview is a JSON object that contains one.
 func nameIn(text string) string {
 	var object map[string]json.RawMessage
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
@@ -220,7 +220,7 @@ func nameSubject(headline string, subject subjectArgument, name string) string {
 	return cutTo(before+": "+subject.value+" ("+name+")"+after, MaxHeadline)
 }
 
-// RequiredArguments lists the arguments that a schema requires, in the order in which it describes them.
+// RequiredArguments lists the arguments that a schema requires, in the order of its properties.
 func RequiredArguments(schema json.RawMessage) []string {
 	var s struct {
 		Required   []string        `json:"required"`

@@ -9,7 +9,7 @@ import (
 type Hours struct {
 	Zone     *time.Location
 	Days     [7]bool       // by time.Weekday
-	From, To time.Duration // since midnight, by the wall clock; From is before To, which is at most 24 h
+	From, To time.Duration // time of day, as a duration since midnight; From is before To, and To is at most 24 h
 	Holidays []string      // dates in Zone: "2026-12-25"
 	Outside  Outside
 }
@@ -23,7 +23,7 @@ const (
 	OutsideEscalates Outside = "escalate" // the lead is notified immediately
 )
 
-// maxDays limits the search for the next working time. Beyond it, all time counts as working time.
+// maxDays limits the search for the next working time, in days. After these days, all time counts as working time.
 const maxDays = 3 * 366
 
 // Open reports whether the role works at a time.
@@ -37,14 +37,15 @@ func (h *Hours) Open(t time.Time) bool {
 
 // day returns the working time of a date in h's zone.
 func (h *Hours) day(y int, m time.Month, d int) (from, to time.Time, works bool) {
-	noon := time.Date(y, m, d, 12, 0, 0, 0, h.Zone) // not midnight: a clock change can skip it
+	noon := time.Date(y, m, d, 12, 0, 0, 0, h.Zone) // not midnight, because a clock change can skip midnight
 	if !h.Days[noon.Weekday()] || slices.Contains(h.Holidays, noon.Format(time.DateOnly)) {
 		return from, to, false
 	}
 	return h.at(y, m, d, h.From), h.at(y, m, d, h.To), true
 }
 
-// at returns a time of day by the wall clock. If a change of clocks skips it, at returns the moment of the change.
+// at returns a time of day by the wall clock. If a clock change skips that time of day, at returns the moment of the
+// change.
 func (h *Hours) at(y int, m time.Month, d int, since time.Duration) time.Time {
 	t := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, h.Zone)
 	asked := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, time.UTC)

@@ -36,13 +36,13 @@ func (p PersonID) User() string {
 // Identity is a person as Slack currently describes them. No field comes from a button or a modal.
 type Identity struct {
 	ID      PersonID
-	Local   string // their user id in the workspace if the enterprise uses another id for them; otherwise empty
+	Local   string // the person's user id in the workspace, if the enterprise has another id for them; otherwise empty
 	Name    string
-	Email   string   // in lower case; empty when unknown, or where the policy does not count it
-	Groups  []string // ids and handles of the person's user groups, as far as the policy names them
+	Email   string   // in lower case; empty if it is unknown, or if the policy does not accept it as identification
+	Groups  []string // ids and handles of those user groups of the person that the policy names
 	Deleted bool     // deactivated account
 	Guest   bool     // single- or multi-channel guest
-	Foreign bool     // stranger, or of another workspace or enterprise
+	Foreign bool     // unknown to the workspace, or from another workspace or enterprise
 	Bot     bool
 }
 
@@ -69,8 +69,8 @@ func (r Role) Holds(who Identity) bool {
 	return false
 }
 
-// names reports whether a person may still be a member of the role, as far as the policy shows without Slack. If the
-// role has members by user group or e-mail address, it returns true: those people are known only at the click.
+// names reports whether a person may still be a member of the role, judged from the policy alone. If the policy names
+// members of the role by user group or e-mail address, names returns true, because only Slack knows those people.
 func (r Role) names(who PersonID) bool {
 	for _, m := range r.Members {
 		if m.Kind != MemberUser || m.Value == who.User() {

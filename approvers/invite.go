@@ -11,11 +11,11 @@ import (
 type Invite struct {
 	Who    PersonID  `json:"who"`
 	Name   string    `json:"name"`
-	Role   string    `json:"role"` // their role that made them a peer
+	Role   string    `json:"role"` // the invited person's role, which made them a peer
 	By     PersonID  `json:"by"`
 	ByName string    `json:"by_name"`
 	At     time.Time `json:"at"`
-	Away   bool      `json:"away,omitempty"` // because By is away
+	Away   bool      `json:"away,omitempty"` // the person is the stand-in of By, who is away
 	Stage  int       `json:"stage,omitempty"`
 }
 
@@ -23,9 +23,9 @@ func (r Request) invites(who PersonID) bool {
 	return slices.ContainsFunc(r.Invited, func(i Invite) bool { return i.Who == who })
 }
 
-// Peer returns the role under which a person could replace the current stage's own people. The role's tool list has the
-// tool. The role's ceiling is at least the lowest ceiling of the stage's roles and, at the last stage, at least the
-// call's risk. If the stage asks for a user group, the person must be in it.
+// Peer returns the role by which a person could decide in place of the current stage's own people. The role's tool list
+// has the tool. The role's ceiling is at least the lowest ceiling of the stage's roles and, at the last stage, at least
+// the call's risk. If the stage asks for a user group, the person must be in it.
 func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
@@ -52,7 +52,7 @@ func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	return Role{}, &Denied{Code: DeniedNotPeer, Role: r.title(p), Need: need}
 }
 
-// lowestCeiling returns the lowest ceiling among a stage's roles, which a peer needs too.
+// lowestCeiling returns the lowest ceiling among a stage's roles. A peer needs at least this ceiling.
 func (p *Policy) lowestCeiling(s Stage) Risk {
 	lowest := Critical
 	for _, name := range s.Roles() {
@@ -87,7 +87,7 @@ func (r Request) HandOn(in DecisionContext, m Action, to Identity) (Request, []E
 	return r, []Event{PersonInvited{Invite: i}}, nil
 }
 
-// handedAt returns the people to whom a stage was handed on. They are invited again when the stage begins again.
+// handedAt returns the people to whom a stage was handed on. They are invited once more if the stage restarts.
 func (r Request) handedAt(stage int) []Invite {
 	var out []Invite
 	for _, i := range r.Handed {
@@ -98,7 +98,7 @@ func (r Request) handedAt(stage int) []Invite {
 	return out
 }
 
-// keepHanded drops the people invited to stages whose roles changed in the new plan.
+// keepHanded drops the people to whom a stage was handed on if the stage's roles changed in the new plan.
 func (r Request) keepHanded(was []Stage) Request {
 	r.Handed = slices.DeleteFunc(slices.Clone(r.Handed), func(i Invite) bool {
 		return i.Stage >= len(was) || i.Stage >= len(r.Plan.Stages) || !r.Plan.Stages[i.Stage].sameRoles(was[i.Stage])

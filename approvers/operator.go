@@ -2,16 +2,16 @@ package approvers
 
 import "slices"
 
-// An operator acts at the command line, without Slack. They hold no role and approve for no stage: they may stop any
-// call, but allow one only if the policy allows break glass for its tool. Records name the operator by their login.
+// An operator acts at the command line, without Slack. Operators hold no role and approve for no stage. They may stop
+// any call, but may allow a call only if the policy allows break glass for its tool. Records name the operator by their
+// login.
 
-// Operates returns the identity of an operator. Wherever people read the name in it, they see that the person is an
-// operator.
+// Operates returns the identity of an operator. The name in it shows people that this person is an operator.
 func Operates(who PersonID) Identity { return Identity{ID: who, Name: "operator " + who.Login()} }
 
 // BreakGlass records an operator's approval in place of all remaining stages. The current policy must allow this for
-// the tool. The approval is bound to the arguments by their digest. A reason is required, for the people who were
-// passed over.
+// the tool. The approval is bound to the arguments by their digest. A reason is required; it is shown to the people who
+// were passed over.
 func (r Request) BreakGlass(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if m.Who.ID.Login() == "" {
 		return r, nil, &Denied{Code: DeniedUnidentified}
@@ -29,7 +29,7 @@ func (r Request) BreakGlass(in DecisionContext, m Action) (Request, []Event, *De
 	d := m.decision(Approve, Role{}, r, in.Now)
 	d.BreakGlass = true
 	r, decided := r.decide(d)
-	r.Stage = len(r.Plan.Stages) - 1 // if the policy changes before the run, the stages that were passed over count too
+	r.Stage = len(r.Plan.Stages) - 1 // Recheck then includes the stages that were passed over
 	r, events := r.approved(in, m, Role{}, decided)
 	return r, events, nil
 }

@@ -19,10 +19,10 @@ const (
 )
 
 // Overlay holds the tools' additions to the policy: annotations from trusted sources, and the tools that differ from
-// their pinned definitions. It changes with the tools, and changes the policy in force.
+// their pinned definitions. When a tool changes, so does the overlay, and with it the policy in force.
 type Overlay struct {
 	Presumed   map[string]Presumption // tools that the policy does not name
-	Distrusted map[string]string      // by tool: the reason, as a part of a sentence
+	Distrusted map[string]string      // by tool: why it is distrusted, as a part of a sentence
 }
 
 // Presumption is a risk derived from a trusted source's annotations.
@@ -48,7 +48,8 @@ func (p *Policy) File() string {
 	return file
 }
 
-// Distrusts reports whether a tool is planned as an unknown one because it differs from its pinned definition, and why.
+// Distrusts reports whether a tool is treated as an unknown tool because it differs from its pinned definition, and
+// why.
 func (p *Policy) Distrusts(tool string) (why string, ok bool) {
 	why, ok = p.overlay.Distrusted[tool]
 	return why, ok
@@ -77,8 +78,8 @@ func (o Overlay) hash() string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// policy returns the policy of a tool known only from its source: the policy of unknown tools, at the presumed risk.
-// Above low risk, approval is needed.
+// policy returns the policy of a tool that only its source describes: the policy of unknown tools, with the presumed
+// risk. If that risk is above low, the tool needs approval.
 func (x Presumption) policy(unknown ToolPolicy) ToolPolicy {
 	unknown.Risk, unknown.Confirm = x.Risk, x.Risk > Low
 	return unknown

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Call is a tool call as [Policy.Plan] takes it.
+// Call is a tool call, as the input of [Policy.Plan].
 type Call struct {
 	Tool       string
 	Effect     Effect // what a run can do; empty counts as Unprotected
@@ -22,11 +22,11 @@ type Verdict string
 const (
 	Auto     Verdict = "auto"     // run without asking
 	Ask      Verdict = "ask"      // wait for the stages
-	Refuse   Verdict = "refuse"   // nobody could allow it
+	Refuse   Verdict = "refuse"   // not run: nobody could allow it
 	Observed Verdict = "observed" // not run, because of observe mode; see Plan.Would
 )
 
-// Plan is the policy's result for one call: who must allow it, and why.
+// Plan is the policy's result for one call: its verdict, the people who must allow it, and the reasons.
 type Plan struct {
 	Verdict    Verdict    `json:"verdict"`
 	Would      Verdict    `json:"would,omitempty"` // for Observed: the verdict without the observe mode
@@ -35,7 +35,7 @@ type Plan struct {
 	Routed     bool       `json:"routed,omitempty"` // the stage was chosen by ceiling, not named by the policy
 	Known      bool       `json:"known"`            // the policy names the tool, or the tool is built in
 	Why        []string   `json:"why"`              // the reasons in the policy's own words, for cards and explain
-	Requesters []PersonID `json:"requesters"`       // who may not decide
+	Requesters []PersonID `json:"requesters"`       // the people who asked, who may not decide
 	SelfOK     bool       `json:"self_ok,omitempty"`
 	Blind      bool       `json:"blind,omitempty"` // masked values need not be revealed before an approval
 	PolicyHash string     `json:"policy_hash"`
@@ -98,7 +98,7 @@ func (p *Policy) riskOf(tool string, t ToolPolicy, known bool) string {
 	return fmt.Sprintf("the policy does not know %s, so it counts as %s risk", tool, t.Risk)
 }
 
-// observe prevents a call with effects from running in observe mode.
+// observe sets the verdict Observed for a call with effects, if observe mode applies.
 func (plan *Plan) observe(t ToolPolicy, c Call) {
 	if t.Mode != Observe || c.Effect == ReadOnly {
 		return
@@ -107,7 +107,7 @@ func (plan *Plan) observe(t ToolPolicy, c Call) {
 	plan.why("the policy only observes %s: nothing with effects is run", c.Tool)
 }
 
-// AskFor plans a call that exceeded its automatic-run limit: it needs approval.
+// AskFor plans a call that exceeded the limit of automatic runs. Such a call needs approval.
 func (p *Policy) AskFor(c Call, limit Limit) Plan {
 	return p.askAnyway(c, fmt.Sprintf("more than %s automatic runs in this conversation", limit))
 }
@@ -138,7 +138,7 @@ func (plan *Plan) askAfterEdit(p *Policy, t ToolPolicy) {
 	plan.route(p, t.Name, t.Stages, nil)
 }
 
-// route fills in the stages: those named in the policy, or the first role that may approve the call.
+// route fills in the stages: those named in the policy, or the first role, in routing order, that may approve the call.
 func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	if len(named) > 0 {
 		plan.Stages = p.resolve(named, tool, plan.Risk)
@@ -172,7 +172,8 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	}
 }
 
-// resolve fills in the roles of stages that name only a user group. The group's people decide by their own roles.
+// resolve fills in the roles of stages that name only a user group. The group's people decide by the roles that they
+// hold.
 func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 	out := slices.Clone(stages)
 	for i, s := range out {
@@ -197,7 +198,7 @@ func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 
 // unsatisfiable returns why the named stages can never be passed, or "".
 func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
-	able := make([]Stage, 0, len(plan.Stages)) // each stage with only those roles whose people count
+	able := make([]Stage, 0, len(plan.Stages)) // the stages, each with only those roles whose people can pass it
 	for i, s := range plan.Stages {
 		roles, problem := plan.able(p, tool, i, s)
 		if problem != "" {
@@ -253,11 +254,11 @@ func (plan *Plan) refuse(reason string) {
 }
 
 func (plan *Plan) why(format string, args ...any) {
-	plan.Why = append(slices.Clip(plan.Why), fmt.Sprintf(format, args...)) // plans are copied: never write into a shared array
+	plan.Why = append(slices.Clip(plan.Why), fmt.Sprintf(format, args...)) // plans are copied, so append must not write into a shared array
 }
 
-// Union combines two plans, taking the stricter value of each part. It gives the requirements for a waiting call after
-// a policy change.
+// Union combines two plans, taking the stricter value of each part. After a policy change, the union is what a waiting
+// call requires.
 func (plan Plan) Union(p *Policy, now Plan) Plan {
 	if now.PolicyHash == plan.PolicyHash {
 		return plan
@@ -289,8 +290,8 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 // ChangedMeanwhile separates the reasons of the first plan from the later ones.
 const ChangedMeanwhile = "the policy changed while this waited"
 
-// unionReasons appends the new reasons without repeating any, however often the policy changes. The last reason stays
-// last, because it explains a refusal.
+// unionReasons appends the new reasons, and repeats none even if the policy changes several times. The last reason
+// stays last, because it explains a refusal.
 func unionReasons(was, now []string) []string {
 	out := slices.Clone(was)
 	if !slices.Contains(was, ChangedMeanwhile) {

@@ -11,27 +11,27 @@ import (
 // Policy is the operator's policy file as plain values, checked and compiled by package config. It is immutable; a
 // reload makes a new one.
 type Policy struct {
-	Hash        string // names the version in plans and in the audit: SHA-256 in hex of the file's bytes, and of the overlay if there is one
-	Load        string // the stored change that put it into force: see store.Policy; empty: it is not stored
-	Mode        Mode   // if it is Observe, it applies to every tool
+	Hash        string // identifies the version in plans and in the audit: the SHA-256, in hex, of the file's bytes and of the overlay, if there is one
+	Load        string // the change that put the policy into force (store.Policy); empty: it is not stored
+	Mode        Mode   // if Observe, no tool with effects runs
 	Defaults    Defaults
 	Tools       []ToolPolicy // in file order
 	Approvers   []Role       // in file order, which breaks routing ties
 	Agents      []Agent      // in file order
-	NeverLoosen []string     // tools whose policy no agent's override makes looser, or "*"
-	// EmailDomains are in lower case. A member named by e-mail address counts only if Slack has confirmed the address
-	// and it is at one of these domains. Empty: no address counts.
+	NeverLoosen []string     // tools whose policy no agent's override can loosen, or "*" for all
+	// EmailDomains are in lower case. If the policy names a member by e-mail address, the address counts only if it is
+	// at one of these domains and Slack has confirmed it. If EmailDomains is empty, no address counts.
 	EmailDomains []string
-	// SharedChannels are the channels, as #name or id, that may show cards although people of other organisations are
-	// in them.
+	// SharedChannels are channels, as #name or id, that may show cards even if people of other organisations are in
+	// them.
 	SharedChannels []string
 	Caps           Caps
 	Budgets        Budgets
 	PausedBy       []string // roles whose people may pause and resume everything; the operator always may
 	Retention      Retention
 	Audit          AuditPost
-	index          *index  // see Indexed
-	overlay        Overlay // see With
+	index          *index  // set by Indexed
+	overlay        Overlay // set by With
 }
 
 // Mode determines whether calls with effects run.
@@ -63,11 +63,11 @@ type Caps struct {
 
 // Retention is the time for which data is kept after its last change. Zero: forever.
 type Retention struct {
-	Conversations time.Duration // what people wrote, arguments, results and what was shown, the audit's payloads included
-	Records       time.Duration // the audit's records; at least as long as Conversations
+	Conversations time.Duration // messages, arguments, results, and texts that were shown; also the payloads of audit records
+	Records       time.Duration // audit records; at least as long as Conversations
 }
 
-// AuditPost configures the Slack posts of signed heads. Without a channel nothing is posted.
+// AuditPost configures the posting of signed heads to Slack. Without a channel nothing is posted.
 type AuditPost struct {
 	Channel string
 	Every   time.Duration // at most one message per interval, and none without new records
@@ -75,18 +75,18 @@ type AuditPost struct {
 
 // Budgets limit one person's usage per day (UTC). Zero: no limit.
 type Budgets struct {
-	Tokens int // of the model, in and out
-	Calls  int // of tools
+	Tokens int // input and output tokens of the model
+	Calls  int // tool calls
 }
 
 // Defaults apply to tools that set no value of their own.
 type Defaults struct {
-	ExpiresAfter  time.Duration // a request that nobody decided is rejected after this
-	EscalateAfter time.Duration // the lead is notified after this
-	RunWithin     time.Duration // an approved call that did not start within this expires
+	ExpiresAfter  time.Duration // a request that nobody has decided is rejected after this time
+	EscalateAfter time.Duration // the lead is notified after this time
+	RunWithin     time.Duration // an approved call expires if it has not started within this time
 	RemindAfter   time.Duration // people who have not decided are reminded at this interval; zero: never
 	Reminders     int           // the greatest number of reminders per stage
-	Repeat        int           // how often the escalation chain is repeated after its end
+	Repeat        int           // how often the escalation chain is repeated after its last lead
 	OnExpiry      OnExpiry
 	UnknownTool   ToolPolicy // the policy of tools that the policy file does not name
 	UnpinnedTools Unpinned   // the treatment of tools that differ from their pinned definition
@@ -100,9 +100,9 @@ type ToolPolicy struct {
 	WithPreview   bool    // show a preview even if the policy has no template for it
 	NoPreview     bool    // show no preview, not even the tool's own
 	Preview       Preview // zero: none
-	MaxAuto       Limit   // automatic runs allowed per conversation; beyond it the call waits. Zero: no limit
+	MaxAuto       Limit   // automatic runs allowed per conversation; further calls wait for approval. Zero: no limit
 	Rules         []Rule
-	Stages        []Stage       // replaces routing; empty: route to the lowest sufficient ceiling
+	Stages        []Stage       // used instead of routing; empty: route to the lowest sufficient ceiling
 	ExpiresAfter  time.Duration // zero: the default's
 	EscalateAfter time.Duration
 	RunWithin     time.Duration
@@ -112,7 +112,7 @@ type ToolPolicy struct {
 	OnExpiry      OnExpiry
 	SelfApproval  bool // a requester may decide too; off unless the policy sets it
 	Blind         bool // masked values need not be revealed before an approval; off unless the policy sets it
-	BreakGlass    bool // the operator may approve at the command line, for the stages that remain; off unless the policy sets it
+	BreakGlass    bool // the operator may approve at the command line in place of the remaining stages; off unless the policy sets it
 	Mode          Mode
 	Grants        GrantTerms // zero: no grants
 	Secrets       []string   // masked arguments, in addition to those that the tool's schema marks
@@ -131,16 +131,16 @@ const (
 // GrantTerms limit the grants that approvers may give for a tool.
 type GrantTerms struct {
 	Uses   int           // calls
-	Within time.Duration // how long
-	AtMost []string      // arguments that a grant bounds from above; they are numbers
-	Same   []string      // arguments that must equal those of the call that the grant was given on
+	Within time.Duration // how long the grant is valid
+	AtMost []string      // numeric arguments for which a grant sets an upper bound
+	Same   []string      // arguments that must have the same values as in the call for which the grant was given
 }
 
 // Allowed reports whether the policy allows grants at all.
 func (g GrantTerms) Allowed() bool { return g.Uses > 0 && g.Within > 0 }
 
-// Preview describes a call for people. Text is the policy's own template; By is a tool that makes a preview in
-// addition, or instead. No is a condition on that tool's preview: if it is true, the call would not succeed.
+// Preview describes a call for people. Text is the policy's own template. By is a tool that makes a preview in addition
+// to it, or instead of it. No is a condition on that tool's preview; if it is true, the call would not succeed.
 type Preview struct {
 	Text   string
 	Render func(args map[string]any) (string, error)
@@ -162,7 +162,7 @@ type Rule struct {
 	Stages  []Stage
 }
 
-// Condition is a compiled expression over the facts of a call. An Eval that fails counts as matched.
+// Condition is a compiled expression over the facts of a call. If Eval fails, the condition counts as true.
 type Condition struct {
 	Text string
 	Eval func(Facts) (bool, error)
@@ -171,14 +171,14 @@ type Condition struct {
 // Facts are the inputs of a condition.
 type Facts struct {
 	Args         map[string]any
-	Preview      any    // a tool's preview of the call; only for the condition of a preview
-	Requester    string // user id of the person who asked last
+	Preview      any    // a tool's preview of the call; set only for the condition Preview.No
+	Requester    string // user id of the last person who asked
 	Conversation ConversationFacts
 	Agent        string
 	Now          time.Time
 }
 
-// ConversationFacts are a conversation's facts for conditions.
+// ConversationFacts are the facts about a conversation that conditions can use.
 type ConversationFacts struct {
 	ID      string
 	Channel string // channel id
@@ -188,15 +188,15 @@ type ConversationFacts struct {
 // Stage is one approval level: the roles that decide it, and how many distinct people must approve.
 type Stage struct {
 	Approver      string        `json:"approver"`                 // the role's name. Empty in a policy that names only a group: the plan fills in the roles
-	Or            []string      `json:"or,omitempty"`             // further roles whose people count
-	Group         string        `json:"group,omitempty"`          // a user group: only people of the roles who are also in it count
+	Or            []string      `json:"or,omitempty"`             // further roles whose people may decide
+	Group         string        `json:"group,omitempty"`          // a user group; the roles' people may decide only if they are also in this group
 	Quorum        int           `json:"quorum"`                   // at least 1
 	Rejects       int           `json:"rejects,omitempty"`        // the number of rejections that ends the request; 0 means 1
 	ExpiresAfter  time.Duration `json:"expires_after,omitempty"`  // zero: the tool's
 	EscalateAfter time.Duration `json:"escalate_after,omitempty"` // zero: the tool's
 }
 
-// Roles returns the roles whose people count at the stage.
+// Roles returns the roles whose people may decide the stage.
 func (s Stage) Roles() []string { return append([]string{s.Approver}, s.Or...) }
 
 // Role is an approver: a named group of people with a ceiling and a list of tools.
@@ -207,7 +207,7 @@ type Role struct {
 	MaxRisk    Risk
 	CanApprove []string // tool names, or "*"
 	Cards      string   // "#channel", a channel id, or "dm" (each member by direct message)
-	Lead       string   // the role that escalation goes to; empty: nobody
+	Lead       string   // the role that is added on escalation; empty: none
 	Hours      *Hours   // nil: always
 }
 
@@ -235,7 +235,7 @@ type Agent struct {
 	Name        string
 	Prompt      string
 	Model       string   // empty: the environment's
-	Channels    []string // "#name" or channel ids where it may be asked; "*" for all; empty: direct messages only
+	Channels    []string // "#name" or ids of channels where it may be asked; "*" for all; empty: direct messages only
 	NoDM        bool     // direct messages are off
 	AllowGuests bool
 	Tools       []string // the tools offered to the model: names, or "*"
@@ -264,9 +264,9 @@ type Override struct {
 	Glass   *bool // whether break glass is allowed for the tool
 }
 
-// Tool returns the tool's policy for an agent. For a tool that is neither named in the policy nor built in, ok is
-// false, and the policy is that of unknown tools, or the one presumed from the tool's source. A distrusted tool gets
-// the strictest policy in any case.
+// Tool returns the tool's policy for an agent. If the tool is neither named in the policy nor built in, ok is false,
+// and t is the policy of unknown tools or the one presumed from the tool's source. A distrusted tool always gets the
+// stricter of its own policy and that of unknown tools.
 func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	t = p.Defaults.UnknownTool
 	t.Name = name
@@ -332,8 +332,8 @@ func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 	return t
 }
 
-// ReadsNumbers reports whether a rule or a preview reads the arguments as float64. Numbers that float64 would change
-// must then be refused.
+// ReadsNumbers reports whether a rule or a preview reads the arguments as float64. If so, numbers that float64 can't
+// hold exactly must be refused.
 func (t ToolPolicy) ReadsNumbers() bool {
 	return len(t.Rules) > 0 || t.Preview.Render != nil || t.Preview.No.Eval != nil
 }
@@ -404,12 +404,12 @@ func (r Role) Covers(tool string) bool {
 type index struct {
 	tools  map[string]int
 	roles  map[string]int
-	byTool map[string][]int // roles that name the tool, by rising ceiling, then file order
-	all    []int            // roles whose list is "*", in the same order
+	byTool map[string][]int // indexes of the roles that name the tool, by rising ceiling, then file order
+	all    []int            // indexes of the roles whose list is "*", in the same order
 }
 
-// Indexed returns the policy with an index, which makes routing fast with many tools and approvers and changes no
-// result. The policy must not be changed afterwards; index a changed copy again.
+// Indexed returns the policy with an index, which makes routing fast if there are many tools and approvers. The index
+// changes no result. Don't change an indexed policy; change a copy, and index the copy again.
 func (p Policy) Indexed() *Policy {
 	x := &index{tools: map[string]int{}, roles: map[string]int{}, byTool: map[string][]int{}}
 	for i, t := range p.Tools {
@@ -485,12 +485,12 @@ func (p *Policy) before(a, b int) bool {
 	return cmp.Or(cmp.Compare(p.Approvers[a].MaxRisk, p.Approvers[b].MaxRisk), cmp.Compare(a, b)) < 0
 }
 
-// Built-in tools, which every agent can be offered in addition to the operator's. They change nothing outside the
-// conversation.
+// The built-in tools. Every agent can be offered them in addition to the operator's tools. They change nothing outside
+// the conversation.
 const (
 	ToolAskPeople     = "ask_people"      // the model asks the person to confirm or to choose
 	ToolAboutTheAsker = "about_the_asker" // profile, time zone and locale of the requester, from Slack
-	ToolReadResult    = "read_result"     // the rest of a result whose beginning the model has
+	ToolReadResult    = "read_result"     // the rest of a long result, of which the model has received the beginning
 )
 
 // BuiltIn returns the default policy of a built-in tool. It applies if the operator's policy does not name the tool.
@@ -515,7 +515,7 @@ func Day(t time.Time) (began, ends time.Time) {
 	return began, began.Add(24 * time.Hour)
 }
 
-// Reached reports whether n runs in the window use up the limit.
+// Reached reports whether n calls within the window reach the limit.
 func (l Limit) Reached(n int) bool { return l.Count > 0 && n >= l.Count }
 
 func (l Limit) String() string {
@@ -530,7 +530,7 @@ func (l Limit) String() string {
 	return fmt.Sprintf("%d/%s", l.Count, l.Per)
 }
 
-// Within returns the limit's window for people: "within an hour".
+// Within describes the limit's window for people: "within an hour".
 func (l Limit) Within() string {
 	switch l.Per {
 	case time.Minute:

@@ -13,7 +13,8 @@ type Presence struct {
 	StandIn    *Presence // the stand-in of a person who is away, if any
 }
 
-// here returns the person, or the first stand-in in the chain who is not away, or nil.
+// here returns the first person who is not away: the person, their stand-in, the stand-in's stand-in, and so on. It
+// returns nil if all of them are away.
 func (p *Presence) here() *Presence {
 	for p != nil && p.Away {
 		p = p.StandIn
@@ -21,15 +22,15 @@ func (p *Presence) here() *Presence {
 	return p
 }
 
-// decided reports whether the person has decided the current stage, or has approved an earlier one and is counted
-// there.
+// decided reports whether the person has decided the current stage, or has approved an earlier stage and that approval
+// counts.
 func (r Request) decided(who PersonID) bool {
 	return r.counted(who) || slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == who })
 }
 
-// TurnOf returns since when a person may decide the current stage: since it began, since it was handed on to them, or
-// since escalation added their role. It returns false if the person may not decide the stage, or has decided it
-// already.
+// TurnOf returns the time since which a person may decide the current stage: the start of the stage, the time at which
+// it was handed on to them, or the time at which escalation added their role. It returns false if the person may not
+// decide the stage, or has decided it already.
 func (r Request) TurnOf(p *Policy, who Identity) (since time.Time, ok bool) {
 	if !r.awaits(p, who) {
 		return time.Time{}, false
@@ -66,8 +67,8 @@ func (r Request) awaits(p *Policy, who Identity) bool {
 }
 
 // ResolveAvailability checks which of the stage's people can be reached now. It invites stand-ins who have the
-// authority of a peer. If nobody can be reached, it makes the escalation due. Outside of working hours it sets the next
-// check to the time at which the first role starts work.
+// authority of a peer. If nobody can be reached, it makes the escalation due. Outside of the working hours of all
+// roles, it schedules the next check for the time at which the first role starts work.
 func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Request, []Event) {
 	var events []Event
 	if r.State != Pending || r.late(in.Now) {
@@ -102,12 +103,12 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 	return r, append(events, AvailabilityResolved{})
 }
 
-// LeadCall is the reason why a lead was asked before the escalation was due. It is recorded if people of the stage are
-// deactivated, or if nobody may decide the stage. If people are only away or in do-not-disturb, it is not recorded.
+// LeadCall is the reason why a lead was asked before the escalation was due. There is one only if people of the stage
+// are deactivated, or if nobody may decide the stage; not if people are merely away or in do-not-disturb.
 type LeadCall struct {
 	Lead        string        `json:"lead"`
 	Deactivated []Deactivated `json:"deactivated,omitempty"` // people of the stage; empty: nobody could decide, for other reasons
-	Others      bool          `json:"others,omitempty"`      // others could decide, but can't be reached
+	Others      bool          `json:"others,omitempty"`      // other people could decide, but can't be reached
 }
 
 // Deactivated is a person whose account is deactivated.
@@ -116,8 +117,8 @@ type Deactivated struct {
 	Name string   `json:"name"`
 }
 
-// callOf returns the request's lead calls, with the call of this lead added or replaced. If there is no reason to
-// record for this lead, the lead's call is left out.
+// callOf returns the request's lead calls with this lead's call added or replaced. If there is no reason to record for
+// this lead, it removes the lead's call.
 func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
 	for _, one := range people {
@@ -132,8 +133,8 @@ func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	return append(calls, call)
 }
 
-// AwaitsAnybody reports whether the current stage of a request still waits for one of the people, whether they can be
-// reached or not.
+// AwaitsAnybody reports whether the current stage still waits for at least one of the people, even for one who can't be
+// reached.
 func AwaitsAnybody(r Request, p *Policy, people []Presence) bool {
 	return slices.ContainsFunc(people, func(one Presence) bool { return r.awaits(p, one.Who) })
 }

@@ -35,7 +35,7 @@ func (r Request) Passed(stage int) bool {
 	return stage < len(r.Plan.Stages) && r.Plan.Stages[stage].Quorum >= 1 && r.At(stage) >= r.Plan.Stages[stage].Quorum
 }
 
-// agreed returns why an approved request lacks the approvals that its plan asks for, or "".
+// agreed returns which of the approvals that its plan asks for an approved request lacks, in words, or "".
 func (r Request) agreed() string {
 	if _, broken := r.BrokenBy(); broken {
 		return ""
@@ -58,10 +58,10 @@ func (r Request) agreed() string {
 	return ""
 }
 
-// Unrecorded returns how a request differs from its chain, as a part of a sentence; "" if it does not. A request that
-// was changed outside of its history must not be decided or run. Unrecorded also verifies the chain's links and hashes.
-// For an ended request it compares less, because its texts may have been erased, and because an ended request may have
-// been rebuilt from its history after damage.
+// Unrecorded returns how a request differs from its chain, as a part of a sentence; "" if it does not. If they differ,
+// the request was changed in another way than by a recorded transition, and must not be decided or run. Unrecorded also
+// verifies the chain's links and hashes. It compares less for an ended request, because the texts of such a request may
+// have been erased, or the request rebuilt from its history after damage.
 func (r Request) Unrecorded(chain []AuditRecord) string {
 	if err := VerifyChain(chain); err != nil {
 		return err.Error()
@@ -101,7 +101,7 @@ func (r Request) Unrecorded(chain []AuditRecord) string {
 	return r.undecided(said)
 }
 
-// misended compares the request's end and the decisions before it with the record.
+// misended compares how the request ended, and the decisions before that, with the record.
 func (r Request) misended(said recording) string {
 	if said.state != r.State {
 		return fmt.Sprintf("it is %s, and was recorded as %s", r.State, said.state)
@@ -170,7 +170,7 @@ func (x *recording) take(a AuditRecord) {
 	case AuditDecided:
 		x.decided = append(x.decided, a)
 		if a.Facts["kind"] == string(Modify) && a.Facts["digest"] != x.facts["digest"] {
-			delete(x.facts, "execution") // the digest covers it
+			delete(x.facts, "execution") // the digest covers the execution's id
 			delete(x.facts, FactStages)
 			delete(x.facts, "risk")
 			note("digest")
@@ -209,7 +209,7 @@ func (e Execution) Unrecorded(chain []AuditRecord) string {
 			state = ExecutionState(a.Facts["state"])
 		case AuditReported:
 			if state == ExecutionUnknown && (e.State == ExecutionSucceeded || e.State == ExecutionFailed) {
-				state = e.State // a person reported it
+				state = e.State // a person reported the outcome
 			}
 		}
 		if d := a.Facts["digest"]; d != "" {

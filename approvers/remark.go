@@ -18,14 +18,14 @@ const (
 // Remark is a text about a request that its card shows.
 type Remark struct {
 	Kind RemarkKind `json:"kind"`
-	To   int        `json:"to,omitempty"` // for an answer: which remark is the question
+	To   int        `json:"to,omitempty"` // for an answer: the index of the question in Request.Remarks
 	By   PersonID   `json:"by"`
 	Name string     `json:"name"`
 	Role string     `json:"role,omitempty"` // empty for a requester
 	Text string     `json:"text"`
 	At   time.Time  `json:"at"`
 
-	MessageTS   string       `json:"message_ts,omitempty"` // the message of an answer that was written in the thread; empty: it was written in the form
+	MessageTS   string       `json:"message_ts,omitempty"` // for an answer written in the thread: its message; empty: it was written in the form
 	MessageEdit *MessageEdit `json:"reworded,omitempty"`   // a later edit or deletion of that message; Text stays as it was
 }
 
@@ -37,8 +37,8 @@ func (r Request) Answered(question int) bool {
 	return slices.ContainsFunc(r.Remarks, func(m Remark) bool { return m.Kind == Answer && m.To == question })
 }
 
-// Say adds an approver's question or comment, in Action.Reason. People who may decide now can do this, and so can
-// people whose approval of an earlier stage counts. A remark changes no decision and stops no clock.
+// Say adds an approver's question or comment, whose text is Action.Reason. People who may decide now can add one, and
+// so can people whose approval of an earlier stage counts. A remark changes no decision and stops no clock.
 func (r Request) Say(in DecisionContext, m Action, kind RemarkKind) (Request, []Event, *Denied) {
 	if denied := r.waits(m); denied != nil {
 		return r, nil, denied
@@ -53,8 +53,8 @@ func (r Request) Say(in DecisionContext, m Action, kind RemarkKind) (Request, []
 	return r.remark(Remark{Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role, Text: m.Reason, At: in.Now})
 }
 
-// speakingRole returns the role in which a person speaks: the one by which they may decide now, or by which they
-// approved.
+// speakingRole returns the role that is shown beside a person's remark: the role by which they may decide now, or by
+// which they approved.
 func (r Request) speakingRole(p *Policy, who Identity) (string, *Denied) {
 	role, denied := r.Authority(p, who)
 	if denied == nil {
@@ -102,7 +102,7 @@ func (r Request) remark(m Remark) (Request, []Event, *Denied) {
 	if m.Text == "" {
 		return r, nil, &Denied{Code: DeniedNoReason}
 	}
-	open := 0 // the last places are kept for answers: every question that was asked can be answered
+	open := 0 // places that are kept for answers, so that every question can be answered
 	for i, o := range r.Remarks {
 		if o.Kind == Question && !r.Answered(i) {
 			open++

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// DeferredReminder is a reminder that waits for the end of somebody's do-not-disturb.
+// DeferredReminder is a reminder that waits until somebody's do-not-disturb ends.
 type DeferredReminder struct {
 	Who PersonID  `json:"who"`
 	At  time.Time `json:"at"`
 }
 
-// reminds reports whether the policy has another reminder for the current stage's people.
+// reminds reports whether the policy allows another reminder in the current stage.
 func (r Request) reminds(in DecisionContext) bool {
 	t := r.times(in)
 	return t.RemindAfter > 0 && r.Reminded < t.Reminders
@@ -47,10 +47,10 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Remind returns the people to remind now, in a ReminderDue event. Only people who are present and have not decided are
-// reminded: all of them if a reminder is due or the escalation chain has ended once more, otherwise those whose
-// do-not-disturb has ended. The reminder of a person in do-not-disturb is deferred until do-not-disturb ends. A
-// reminder because of a gap is only for people who were asked before the gap. Remind returns false if nothing is due.
+// Remind returns the people to remind now, in a ReminderDue event. It reminds only people who are present and have not
+// decided. If a reminder is due, or the escalation chain has ended once more, it reminds all of them; otherwise, only
+// those whose do-not-disturb has ended. For a person in do-not-disturb, the reminder is deferred until that ends. A
+// reminder because of a gap only goes to people who were asked before the gap. Remind returns false if nothing is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
 	next := r.RemindNext()
 	if r.State != Pending || next.IsZero() || in.Now.Before(next) || r.late(in.Now) {
@@ -85,8 +85,7 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 	return r, []Event{ReminderDue{People: told}}, true
 }
 
-// askedSinceGap reports whether the last reminder is because of a gap, and the person was asked only after the gap
-// began.
+// askedSinceGap reports whether a gap caused the last reminder, and the person was asked only after that gap began.
 func askedSinceGap(r Request, p *Policy, who Identity) bool {
 	if r.Gap == nil || r.Gap.Reminder != r.Reminded+r.Told {
 		return false

@@ -12,13 +12,13 @@ type State string
 // The states of a request.
 const (
 	Pending   State = "pending"
-	Approved  State = "approved"  // every stage passed; not run yet
-	Consumed  State = "consumed"  // its one run was started
+	Approved  State = "approved"  // every stage passed; the call has not run yet
+	Consumed  State = "consumed"  // the call's only run was started
 	Rejected  State = "rejected"  // rejected by approvers or an operator
-	Expired   State = "expired"   // nobody decided, or it was not run in time
+	Expired   State = "expired"   // not decided in time, or approved and not run in time
 	Withdrawn State = "withdrawn" // a requester took it back
-	Revoked   State = "revoked"   // an approver took the approval back before it ran
-	Voided    State = "voided"    // no longer allowed, because the tool or the policy changed
+	Revoked   State = "revoked"   // an approver took the approval back before the call ran
+	Voided    State = "voided"    // the call is no longer allowed, because the tool or the policy changed
 	Refused   State = "refused"   // nobody could have allowed it
 )
 
@@ -35,24 +35,24 @@ const (
 	Modify  DecisionKind = "modify"
 )
 
-// Decision is one person's decision, bound to the version that they were shown.
+// Decision is one person's decision, bound to the version of the request that the person was shown.
 type Decision struct {
 	Kind      DecisionKind  `json:"kind"`
 	By        PersonID      `json:"by"`
 	Name      string        `json:"name"`
 	Role      string        `json:"role"` // the role that gave the authority
 	Stage     int           `json:"stage"`
-	Digest    string        `json:"digest"`    // of the execution that was shown
+	Digest    string        `json:"digest"`    // digest of the execution that was shown
 	Rendering string        `json:"rendering"` // hash of the posted version of the card that was clicked
 	Reason    string        `json:"reason,omitempty"`
 	At        time.Time     `json:"at"`
-	Fallen    bool          `json:"fallen,omitempty"` // it no longer counts: the arguments or the policy changed, or the person changed their decision
-	Typed     bool          `json:"typed,omitempty"`  // a value was typed for it
+	Fallen    bool          `json:"fallen,omitempty"` // the decision no longer counts: the arguments or the policy changed, or the person decided otherwise
+	Typed     bool          `json:"typed,omitempty"`  // the person typed a value to confirm it
 	Took      time.Duration `json:"took,omitempty"`   // the time since the clicked message first showed these arguments, or since the stage began if that was later; zero: not known
 
 	WithoutToolPreview bool `json:"unforetold,omitempty"` // the tool preview was not ready
 
-	BreakGlass bool `json:"break_glass,omitempty"` // an operator allowed it in place of all remaining stages
+	BreakGlass bool `json:"break_glass,omitempty"` // an operator allowed the call in place of all remaining stages
 }
 
 // Edit is one change of the arguments by an approver.
@@ -66,7 +66,7 @@ type Edit struct {
 	Reason string          `json:"reason,omitempty"`
 }
 
-// Request is the approval request for one gated tool call.
+// Request is the approval request for one tool call.
 type Request struct {
 	ID                string             `json:"id"` // random, used once
 	Version           uint64             `json:"version"`
@@ -78,13 +78,13 @@ type Request struct {
 	Tool              string             `json:"tool"`
 	ToolHash          string             `json:"tool_hash"`
 	Effect            Effect             `json:"effect"`
-	Execution         string             `json:"execution"` // the current one; edits make new ones
+	Execution         string             `json:"execution"` // the current execution's id; an edit makes a new execution
 	Args              json.RawMessage    `json:"args"`      // the execution's exact bytes
 	Digest            string             `json:"digest"`
 	Secrets           []string           `json:"secrets,omitempty"`  // the arguments that are masked wherever people other than the approvers can read them
 	Revealed          []Reveal           `json:"revealed,omitempty"` // to whom the masked values of the current arguments were shown
 	Preview           string             `json:"preview,omitempty"`
-	MadePreview       bool               `json:"preview_made,omitempty"`  // Preview is made from the tool's title and the arguments, because nothing else says what would happen
+	MadePreview       bool               `json:"preview_made,omitempty"`  // Preview is made from the tool's title and the arguments, because there is no other description of the call
 	PreviewFault      string             `json:"preview_fault,omitempty"` // why there is no preview although the policy asks for one
 	ToolPreview       *ToolPreview       `json:"forecast,omitempty"`      // a tool's own preview of the call; nil: none is made
 	Facts             AskFacts           `json:"facts"`
@@ -98,33 +98,33 @@ type Request struct {
 	Decisions         []Decision         `json:"decisions,omitempty"`
 	Edits             []Edit             `json:"edits,omitempty"`
 	Remarks           []Remark           `json:"remarks,omitempty"`
-	Retry             *Retry             `json:"again,omitempty"`   // set if it repeats a call whose earlier outcome is unknown
+	Retry             *Retry             `json:"again,omitempty"`   // set if the request repeats a call whose earlier outcome is unknown
 	StepUp            string             `json:"step_up,omitempty"` // why approval needs a typed value although the risk is not critical
-	Bundle            string             `json:"bundle,omitempty"`  // the card that it shares with other requests of its step; empty: none
-	Apart             bool               `json:"apart,omitempty"`   // it has its own card now, which the bundle only mentions
-	QueuedAt          []string           `json:"lines,omitempty"`   // addresses whose card queue counts it, as an open card or as a waiting one
+	Bundle            string             `json:"bundle,omitempty"`  // the card that it shares with other requests of its step; empty: it shares none
+	Apart             bool               `json:"apart,omitempty"`   // it has left the bundle for a card of its own; the bundle only mentions it
+	QueuedAt          []string           `json:"lines,omitempty"`   // addresses whose card queue counts this request, as an open card or as a waiting request
 	CreatedAt         time.Time          `json:"created_at"`
 	StageAt           time.Time          `json:"stage_at,omitzero"`    // when the current stage began
 	ExpiresAt         time.Time          `json:"expires_at"`           // of the current stage
-	EscalateAt        time.Time          `json:"escalate_at,omitzero"` // zero: nobody is left to tell
-	RemindAt          time.Time          `json:"remind_at,omitzero"`   // zero: nobody is reminded any more
+	EscalateAt        time.Time          `json:"escalate_at,omitzero"` // zero: nobody is left to notify
+	RemindAt          time.Time          `json:"remind_at,omitzero"`   // when people are reminded next; zero: never
 	Reminded          int                `json:"reminded,omitempty"`   // reminders of the current stage
 	DeferredReminders []DeferredReminder `json:"owed,omitempty"`       // reminders that wait for the end of a do-not-disturb
 	Rounds            int                `json:"rounds,omitempty"`     // how often the current stage's escalation chain was repeated
-	Told              int                `json:"told,omitempty"`       // how many of those rounds everybody has been notified of
+	Told              int                `json:"told,omitempty"`       // how many of these repetitions everybody has been notified of
 	Gap               *RequestGap        `json:"gap,omitempty"`        // the last gap after which people were reminded; nil: none
 	Unreached         *Unreached         `json:"unreached,omitempty"`  // set if Slack refused every card of the current stage
-	RunBy             time.Time          `json:"run_by,omitzero"`      // set when approved
+	RunBy             time.Time          `json:"run_by,omitzero"`      // when the approval expires; zero before it
 	ClosedAt          time.Time          `json:"closed_at,omitzero"`
-	ClosedBy          PersonID           `json:"closed_by,omitempty"` // empty: time or policy closed it
+	ClosedBy          PersonID           `json:"closed_by,omitempty"` // empty: ended by a deadline or the policy
 	ClosedName        string             `json:"closed_name,omitempty"`
 	ClosedRole        string             `json:"closed_role,omitempty"`
 	Reason            string             `json:"reason,omitempty"`
-	Damaged           bool               `json:"damaged,omitempty"` // it ended because its record was damaged; the fields are restored from its history and its call
+	Damaged           bool               `json:"damaged,omitempty"` // it ended because its record was damaged; the fields were restored from its history and its call
 	Lost              bool               `json:"lost,omitempty"`    // it ended because the store was restored from a backup; later changes are not known
 }
 
-// AskFacts are the facts at the time of the proposal, kept to plan the call again.
+// AskFacts are the facts at the time of the proposal. They are kept so that the call can be planned again.
 type AskFacts struct {
 	Asker        PersonID          `json:"asker"`
 	AskerName    string            `json:"asker_name"`
@@ -136,20 +136,20 @@ type AskFacts struct {
 	MessageEdit  *MessageEdit      `json:"reworded,omitempty"`   // a later edit or deletion of that message
 }
 
-// Action is one person's act on a request. At is the time at which Slack delivered it.
+// Action is one person's click on, or message about, a request. At is the time at which Slack delivered it.
 type Action struct {
 	Who       Identity
 	At        time.Time
-	Digest    string // of the arguments that the person was shown
+	Digest    string // digest of the arguments that the person was shown
 	Partly    bool   // the person was not shown all arguments
 	Typed     bool   // the person typed the value that critical calls ask for
 	Rendering string
 	Reason    string
 	Took      time.Duration // see Decision.Took
-	Written   string        // ts of the message in which it was written; empty: it was a click
+	Written   string        // ts of the message in which the action was written; empty: it was a click
 }
 
-// AsCall returns the request's call as [Policy.Plan] takes it, with the given arguments.
+// AsCall returns the request's call with the given arguments, as input for [Policy.Plan].
 func (r Request) AsCall(args map[string]any) Call {
 	return Call{
 		Tool: r.Tool, Effect: r.Effect, Requesters: r.Facts.Requesters, Authors: r.Facts.Authors,
@@ -177,7 +177,7 @@ func (r Request) stage() Stage {
 	return r.Plan.Stages[r.Stage]
 }
 
-// Remark returns remark i, from 0, or a zero one.
+// Remark returns the remark with index i, or the zero Remark if there is none.
 func (r Request) Remark(i int) Remark {
 	if i < 0 || i >= len(r.Remarks) {
 		return Remark{}
@@ -185,14 +185,14 @@ func (r Request) Remark(i int) Remark {
 	return r.Remarks[i]
 }
 
-// last reports whether the request is at its last stage, the only one to which the ceiling applies.
+// last reports whether the request is at its last stage. Only there does a role's ceiling apply.
 func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
 
 // Bundled reports whether the request is decided on a card that it shares with others of its step.
 func (r Request) Bundled() bool { return r.Bundle != "" && !r.Apart }
 
-// People returns everybody who asked for the request or took part in it, each once. The request appears in the history
-// of these people.
+// People returns everybody who asked for the request or took part in it, each once. These people see the request in
+// their history.
 func (r Request) People() []PersonID {
 	out := slices.Clone(r.Facts.Requesters)
 	for _, d := range r.Decisions {
@@ -217,7 +217,7 @@ func (r Request) ValidApprovals() []Decision {
 	return out
 }
 
-// Against returns the rejections that count at a stage. Once there are as many as the stage's limit, the request ends.
+// Against returns the rejections that count at a stage. The request ends when their number reaches the stage's limit.
 func (r Request) Against(stage int) []Decision {
 	var out []Decision
 	for _, d := range r.Decisions {
@@ -240,7 +240,7 @@ func (r Request) At(stage int) int {
 }
 
 // Authority returns the role by which a person may decide the current stage under the current policy. It does not check
-// whether the person was counted before.
+// whether a decision of this person counts already.
 func (r Request) Authority(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
@@ -279,7 +279,7 @@ func (r Request) title(p *Policy) string {
 	return r.stage().Title(p)
 }
 
-// counted reports whether an approval of the person counts at any stage.
+// counted reports whether the person has an approval that counts, at any stage.
 func (r Request) counted(who PersonID) bool {
 	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who })
 }
@@ -299,7 +299,7 @@ func (r Request) close(s State, who PersonID, name, role, reason string, now tim
 	return r
 }
 
-// end closes a request without a run. It never returns a denial.
+// end ends a request without a run. Its last result, the denial, is always nil.
 func (r Request) end(s State, who PersonID, name, role, reason string, now time.Time) (Request, []Event, *Denied) {
 	return r.close(s, who, name, role, reason, now), []Event{RequestClosed{State: s}}, nil
 }
@@ -308,7 +308,7 @@ func (r Request) end(s State, who PersonID, name, role, reason string, now time.
 // model's input and waiting requests stay unchanged; the people who decide are notified.
 type MessageEdit struct {
 	At      time.Time `json:"at"`
-	Edit    string    `json:"edit,omitempty"` // Slack's ts of the edit; a later one counts
+	Edit    string    `json:"edit,omitempty"` // Slack's ts of the edit; the latest edit counts
 	Deleted bool      `json:"deleted,omitempty"`
 	Text    string    `json:"text,omitempty"` // the current text; empty for a deleted message
 }

@@ -2,10 +2,11 @@ package approvers
 
 import "time"
 
-// A store that is restored from a backup lacks everything since the backup. Calls that were open then may have been
-// decided and run since. So none of them is decided or run again: they end, and people are told to check their outcome.
+// A store that is restored from a backup lacks everything that happened after the backup. Calls that were open in the
+// backup may have been decided and run since. Therefore they all end without being decided or run again, and people are
+// told to check the outcome.
 
-// LostTrack returns the reason for ending everything that was open when the backup was made.
+// LostTrack returns the reason with which everything ends that was open when the backup was made.
 func LostTrack(taken time.Time) string {
 	return "the bot's data was put back from a backup of " + taken.UTC().Format("2006-01-02 15:04:05 UTC") +
 		"; what happened after that is not known here, so it may have been decided, and run: check before it is asked for again"
@@ -28,8 +29,8 @@ func (r Request) Lose(in DecisionContext, taken time.Time) (Request, []Event, *D
 	return r, events, denied
 }
 
-// Lose ends a grant after the store was restored from a backup, because its later uses are not known. An offer is
-// declined.
+// Lose ends a grant after the store was restored from a backup, because uses of the grant after the backup are not
+// known. It declines an offer.
 func (g Grant) Lose(who Identity, now time.Time) Grant {
 	if g.State == GrantOffered {
 		return g.close(GrantDeclined, who.ID, who.Name, now)

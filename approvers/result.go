@@ -14,7 +14,7 @@ type Outcome string
 // The outcomes of a tool call.
 const (
 	OutcomeExecuted  Outcome = "executed"
-	OutcomeError     Outcome = "error" // the arguments were refused, or the tool said no
+	OutcomeError     Outcome = "error" // the arguments were refused, or the tool returned an error
 	OutcomeRejected  Outcome = "rejected"
 	OutcomeExpired   Outcome = "expired"
 	OutcomeWithdrawn Outcome = "withdrawn"
@@ -37,7 +37,7 @@ type Result struct {
 	Result    json.RawMessage `json:"result,omitempty"`
 }
 
-// Modified tells the model that approvers changed the arguments, to what, and why.
+// Modified tells the model that approvers changed the arguments. It has the new arguments and the reason.
 type Modified struct {
 	By   string          `json:"by"` // the roles' titles
 	Args json.RawMessage `json:"args"`
@@ -68,7 +68,7 @@ func (r *Request) modified(p *Policy) *Modified {
 // Text returns the result as the model receives it.
 func (r Result) Text() string {
 	b, err := json.Marshal(r)
-	if err != nil { // only a Result field that isn't JSON can cause it
+	if err != nil { // only possible if the field Result is not valid JSON
 		r.Result, _ = json.Marshal(string(r.Result))
 		b, _ = json.Marshal(r)
 	}
@@ -112,11 +112,11 @@ func (r Request) ClosedResult(p *Policy) Result {
 	return out
 }
 
-// changedBefore is added to the guidance for an edited call that did not run.
+// changedBefore is added to the guidance if the call was edited and then did not run.
 const changedBefore = " Its arguments had been changed before that (see modified): this is about the changed call."
 
-// reported returns the result of a run whose outcome a person reported. It says that the words are the person's, not
-// the tool's.
+// reported returns the result of a run whose outcome a person reported. It says that the text is from that person, not
+// from the tool.
 func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	res := Result{
 		Status: OutcomeExecuted, Tool: e.Tool, Modified: m, Reason: "nobody saw how it ended; a person reported that it happened",
@@ -131,8 +131,8 @@ func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	return res.Status, res.Text()
 }
 
-// RunResult returns the result of a finished execution for the model: the tool's own response if nobody edited the
-// call, a structured result otherwise.
+// RunResult returns the result of a finished execution for the model. This is the tool's own response if nobody edited
+// the call, and a structured result otherwise.
 func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
 	m, doubt := r.modified(p), r.earlierRunNote()
 	switch {
@@ -171,16 +171,16 @@ func unfinished(e Execution, status Outcome, reason string, m *Modified, doubt s
 // all stages of its plan.
 type Retry struct {
 	Execution string         `json:"execution"` // the earlier run
-	LostAt    time.Time      `json:"lost_at"`   // when the outcome was found to be unknown
+	LostAt    time.Time      `json:"lost_at"`   // when the outcome was marked as unknown
 	By        PersonID       `json:"by"`        // the person who requested the repetition
 	Name      string         `json:"name"`
 	At        time.Time      `json:"at"`
-	Found     ExecutionState `json:"found,omitempty"` // a person's later report about the earlier run: ExecutionFailed if it did not happen
+	Found     ExecutionState `json:"found,omitempty"` // a person's later report about the earlier run: ExecutionFailed if the action did not happen
 	FoundBy   PersonID       `json:"found_by,omitempty"`
 }
 
-// earlierRunNote returns a note for the model: that an earlier run of the call may have happened, too. It returns "" if
-// there was no earlier run, or if a person reported that it did not happen.
+// earlierRunNote returns a note that tells the model that an earlier run of the call may have taken effect, too. It
+// returns "" if there was no earlier run, or if a person reported that it had no effect.
 func (a *Retry) earlierRunNote() string {
 	if a == nil || a.Found == ExecutionFailed {
 		return ""

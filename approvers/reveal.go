@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// A person approves a call with masked values only after the values were revealed to them, unless the policy lets the
-// tool be approved blind.
+// A person approves a call with masked values only after the values were revealed to them, unless the policy allows
+// approval without that (blind) for the tool.
 
 // Reveal records that a person was shown the masked values of one set of arguments.
 type Reveal struct {
 	By      PersonID `json:"by"`
 	Digest  string   `json:"digest"`
-	Secrets []string `json:"secrets"` // the paths that were masked then
+	Secrets []string `json:"secrets"` // the paths of the values that were masked at that time
 }
 
 // MustReveal reports whether a person can approve the request only after its masked values were revealed to them. If
-// who is "", it reports whether this holds for everybody to whom nothing was revealed.
+// who is "", it answers for a person to whom nothing was revealed.
 func (r Request) MustReveal(p *Policy, who PersonID) bool {
 	t, _ := p.Tool(r.Tool, r.Agent)
 	if t.Blind && r.Plan.Blind {
@@ -50,8 +50,8 @@ func (r Request) withoutReveal(who PersonID) []Reveal {
 	return slices.DeleteFunc(slices.Clone(r.Revealed), func(v Reveal) bool { return v.By == who })
 }
 
-// revealsAfterEdit returns the reveals that hold for edited arguments: that of the editor, who was shown the masked
-// values and wrote what changed. Everybody else must be shown the new call.
+// revealsAfterEdit returns the reveals that stay valid after an edit: only the editor's, because the editor was shown
+// the masked values and wrote the changes. To everybody else, the values of the new call must be revealed.
 func (r Request) revealsAfterEdit(editor PersonID, digest string) []Reveal {
 	for _, v := range r.Revealed {
 		if v.By == editor && v.Digest == r.Digest {
@@ -62,7 +62,7 @@ func (r Request) revealsAfterEdit(editor PersonID, digest string) []Reveal {
 	return nil
 }
 
-// unrecordedReveal reports whether a reveal is missing in the record.
+// unrecordedReveal reports whether the request has a reveal that its chain does not record.
 func (r Request) unrecordedReveal(chain []AuditRecord) bool {
 	return slices.ContainsFunc(r.Revealed, func(v Reveal) bool {
 		return !slices.ContainsFunc(chain, func(a AuditRecord) bool {
@@ -73,7 +73,7 @@ func (r Request) unrecordedReveal(chain []AuditRecord) bool {
 }
 
 // FactShownAs is the fact of an AuditShown record that names what showed the request: the kind of an outbox message,
-// "view" (the last page of all arguments), "home" or ShownAsReveal. Its stored name is older.
+// "view" (the last page of all arguments), "home" or ShownAsReveal. In the store it keeps an older name, "surface".
 const FactShownAs = "surface"
 
 // ShownAsReveal is the FactShownAs of the form that reveals masked values.
@@ -105,8 +105,8 @@ func hasSecret(v any, secrets []string, path string) bool {
 	return false
 }
 
-// blindly returns the first masked argument that the grant does not fix to one value, or "". In later calls, nobody
-// would see the value of that argument.
+// blindly returns the first masked argument that the grant does not fix to one value, or "". Later calls under the
+// grant could have any value for it, and nobody would see that value.
 func (g Grant) blindly(t ToolPolicy) string {
 	if t.Blind {
 		return ""
@@ -121,7 +121,7 @@ func (g Grant) blindly(t ToolPolicy) string {
 	return ""
 }
 
-// masked reports whether the calls under the grant have masked arguments that nobody may approve blind.
+// masked reports whether the calls under the grant have masked arguments, and the policy does not allow blind approval.
 func (g Grant) masked(t ToolPolicy) bool {
 	secrets := Secrets(g.Secrets, t.Secrets)
 	return !t.Blind && slices.ContainsFunc(g.Args, func(arg string) bool { return HoldsSecret(secrets, arg) })

@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// Risk orders tool calls by what they can do. The zero value is no risk level and never valid in a policy.
+// Risk is the risk level of a tool call, by the harm that it can do. The zero value is not a level, and is invalid in a
+// policy.
 type Risk int
 
 // The risk levels, in rising order.
 const (
 	Low      Risk = iota + 1 // reads only, neither sensitive nor costly
-	Medium                   // writes, reversible
+	Medium                   // reversible writes
 	High                     // destructive, irreversible or sensitive
-	Critical                 // money, law, public
+	Critical                 // payments, legal effects, publications
 )
 
 var riskNames = [...]string{Low: "low", Medium: "medium", High: "high", Critical: "critical"}

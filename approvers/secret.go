@@ -9,11 +9,11 @@ import (
 )
 
 // Secret arguments are named by their path: names joined by dots, without list indexes. "card.number" is the number of
-// card, or of each element if card is a list. Everything below a secret is secret too. "*" means all arguments.
+// card, or of each element if card is a list. Everything below a secret path is secret too. "*" means all arguments.
 
 // SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly": true,
-// or "format": "password". The schema comes from the tool's source, so it may refer to itself, and describe more paths
-// than can be listed. The longest paths of such a schema are not followed: what is below them counts as secret.
+// or "format": "password". The schema comes from the tool's source, so it may refer to itself and describe more paths
+// than can be listed. SecretPaths stops at a limit: below it, everything that could contain a secret counts as secret.
 func SecretPaths(schema json.RawMessage) []string {
 	var root any
 	if json.Unmarshal(schema, &root) != nil || !anyWithin(root, marked) {
@@ -32,7 +32,7 @@ func marked(s map[string]any) bool {
 	return s["x-secret"] == true || s["writeOnly"] == true || s["format"] == "password"
 }
 
-// anyWithin reports whether a schema, or one that is written in it, is so.
+// anyWithin reports whether is returns true for a schema, or for any schema nested in it.
 func anyWithin(schema any, is func(map[string]any) bool) bool {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -54,7 +54,7 @@ func anyWithin(schema any, is func(map[string]any) bool) bool {
 type schemaWalk struct {
 	root  any
 	steps []schemaStep // the schemas to look at
-	taken int          // how many of them were looked at
+	taken int          // how many of these schemas were looked at
 	found []string
 }
 
@@ -65,8 +65,8 @@ type schemaStep struct {
 	depth  int
 }
 
-// The walk follows so many schemas, and goes so deep. What is left counts as secret if it is marked, or refers to another
-// schema.
+// The limits of the walk: the number of schemas, and the depth. A schema beyond them counts as secret if it is marked,
+// or refers to another schema.
 const (
 	maxSchemaSteps = 5000
 	maxSchemaDepth = 100
@@ -143,7 +143,7 @@ func Secrets(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// IsSecret reports whether the argument at a path is secret, or lies below one that is.
+// IsSecret reports whether the argument at a path is secret, or lies below a secret argument.
 func IsSecret(secrets []string, path string) bool {
 	return slices.ContainsFunc(secrets, func(s string) bool { return s == "*" || path == s || strings.HasPrefix(path, s+".") })
 }
@@ -153,7 +153,7 @@ func HoldsSecret(secrets []string, path string) bool {
 	return IsSecret(secrets, path) || slices.ContainsFunc(secrets, func(s string) bool { return strings.HasPrefix(s, path+".") })
 }
 
-// MaskValues replaces the secret values of decoded arguments, for texts that many people can read.
+// MaskValues replaces the secret values in decoded arguments. It is used for texts that many people can read.
 func MaskValues(args map[string]any, secrets []string) map[string]any {
 	if len(secrets) == 0 {
 		return args

@@ -30,7 +30,7 @@ func (s Stage) Equal(o Stage) bool {
 		s.ExpiresAfter == o.ExpiresAfter && s.EscalateAfter == o.EscalateAfter
 }
 
-// String returns the stage in the form of fixtures and the audit: "team-lead", "2 x finance-director", "a or b in
+// String returns the stage in the form that fixtures and the audit use: "team-lead", "2 x finance-director", "a or b in
 // @group".
 func (s Stage) String() string {
 	text := strings.Join(s.Roles(), " or ")
@@ -65,7 +65,7 @@ func (s Stage) Title(p *Policy) string {
 }
 
 // unionStages keeps a's order, appends the stages that only b has, and takes the stricter values of stages that both
-// have. Two stages of one list are never merged.
+// have. It never merges two stages of the same list.
 func unionStages(a, b []Stage) []Stage {
 	out := slices.Clone(a)
 	both := make([]bool, len(a))
@@ -110,9 +110,9 @@ func stageList(p *Policy, stages []Stage) string {
 	return strings.Join(parts, ", then ")
 }
 
-// people returns the user ids of up to most members of the roles who are not barred. open means that the number is
-// unknown: user groups and e-mail addresses are resolved only at the click, so a role that has one of them is assumed
-// to have enough people.
+// people returns the user ids of members of the roles who are not barred, up to the number most. open is true if one of
+// the roles has members by user group or e-mail address. These are resolved only at the click, so such a role is
+// assumed to have enough people.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
 		r, _ := p.Role(name)
@@ -137,8 +137,8 @@ func (p *Policy) canFill(roles []string, n int, barred []PersonID) bool {
 	return open || len(ids) >= n
 }
 
-// distinct reports whether distinct people can pass all stages together. It assigns a person to each place of each
-// quorum, by augmenting paths.
+// distinct reports whether all stages can be passed by different people, with nobody counted twice. It assigns one
+// person to each place of each quorum (bipartite matching by augmenting paths).
 func (p *Policy) distinct(stages []Stage, barred []PersonID) bool {
 	taken := map[string]int{} // person → place
 	var able [][]string       // place → people
@@ -156,7 +156,7 @@ func (p *Policy) distinct(stages []Stage, barred []PersonID) bool {
 		}
 		return false
 	}
-	places := 0 // a place with this many candidates can always be filled
+	places := 0 // number of places; a place with as many candidates can always be filled
 	for _, s := range stages {
 		places += s.Quorum
 	}

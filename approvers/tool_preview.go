@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ToolPreview is a tool's own description of a call's effect. The operator's policy requests it before anybody decides;
-// the model can't. It is the tool's claim, not verified.
+// ToolPreview is a tool's own description of a call's effect. Only the operator's policy can request it, not the model.
+// It is the tool's own claim and is not verified.
 type ToolPreview struct {
 	By     string           `json:"by"`            // the tool that makes it
 	Dry    bool             `json:"dry,omitempty"` // made by the tool itself in a dry run, which an argument requests
@@ -24,7 +24,7 @@ type ToolPreview struct {
 	Text   string           `json:"text,omitempty"`  // the tool's text, up to MaxToolPreview, without secret values
 	Cut    int              `json:"cut,omitempty"`   // characters that were left out
 	Fault  string           `json:"fault,omitempty"` // why it failed
-	No     string           `json:"no,omitempty"`    // the preview says that the call would not succeed: why
+	No     string           `json:"no,omitempty"`    // why the call would not succeed, according to the preview
 	Digest string           `json:"digest"`          // the digest of the call that it describes
 	Tries  int              `json:"tries,omitempty"`
 	At     time.Time        `json:"at,omitzero"` // when it was ready or failed
@@ -40,7 +40,7 @@ const (
 	ToolPreviewFailed  ToolPreviewState = "failed"
 )
 
-// Limits of a tool preview, in characters and in tries. A process that stops uses up a try.
+// Limits of a tool preview, in characters and in tries. A try that ends because the process stops also counts.
 const (
 	MaxHeadline      = 600
 	MaxToolPreview   = 4000
@@ -49,33 +49,33 @@ const (
 
 // PreviewSource names the tool that makes a preview, and how it is called. The zero value makes none.
 type PreviewSource struct {
-	Tool     string          // a companion that only reads, called with the same arguments; empty for a dry run, which calls the tool itself
-	Argument string          // dry run: this argument …
-	Value    json.RawMessage // … is set to this
+	Tool     string          // another tool, which only reads and is called with the same arguments; empty for a dry run, which calls the tool itself
+	Argument string          // for a dry run: the argument that requests it
+	Value    json.RawMessage // for a dry run: the value of that argument
 	Within   time.Duration   // zero: DefaultWithin
 }
 
-// How long a preview may take.
+// The default and the greatest time that a preview may take.
 const (
 	DefaultWithin = 5 * time.Second
 	MaxWithin     = 30 * time.Second
 )
 
-// Enabled reports whether there is a tool to ask.
+// Enabled reports whether the source names a tool.
 func (f PreviewSource) Enabled() bool { return f.Tool != "" || f.Argument != "" }
 
-// Making reports whether the tool preview is still pending.
+// Making reports whether the tool preview is still being made.
 func (f *ToolPreview) Making() bool { return f != nil && f.State == ToolPreviewPending }
 
-// unseen reports whether the tool preview was not ready at the time of a person's action.
+// unseen reports whether the tool preview was not ready yet when a person acted.
 func (f *ToolPreview) unseen(at time.Time) bool {
 	return f != nil && (f.State == ToolPreviewPending || f.At.After(at))
 }
 
 // PreviewAnswer is the outcome of asking for a tool preview.
 type PreviewAnswer struct {
-	Text  string // what the tool said
-	No    string // why the call would not succeed, if the caller knows; empty: the text is examined
+	Text  string // the tool's text
+	No    string // why the call would not succeed, if the caller knows; empty: looked for in Text
 	Fault string // why the tool gave no preview
 }
 
@@ -148,7 +148,7 @@ func refusalIn(text string) string {
 	return no
 }
 
-// given reports whether a member is there and not empty.
+// given reports whether a member exists and is not empty.
 func given(raw json.RawMessage) bool {
 	return !slices.Contains([]string{"", "null", "false", `""`, "0", "[]", "{}"}, string(bytes.TrimSpace(raw)))
 }
@@ -209,7 +209,7 @@ func MaskText(text string, args json.RawMessage, secrets []string) string {
 		return text
 	}
 	if _, err := StrictArgs(args, false); err != nil {
-		return MaskedValue // secrets in it can't be identified
+		return MaskedValue // arguments that can't be parsed: the secrets in the text can't be identified
 	}
 	found := secretTexts(args, secrets)
 	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
@@ -286,7 +286,7 @@ func maskOne(text, secret string) string {
 	}
 }
 
-// alone reports whether a rune beside a value is not part of a word or number.
+// alone reports whether a rune beside a value belongs to no word or number.
 func alone(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 // SetMember sets one member of a JSON object and leaves every other byte as it is.
@@ -301,7 +301,7 @@ func SetMember(object json.RawMessage, name string, value json.RawMessage) (json
 		if err != nil {
 			return nil, err
 		}
-		here := tok.String() == name // compared now, because the next read invalidates the token
+		here := tok.String() == name // compared here, because the next read invalidates tok
 		raw, err := dec.ReadValue()
 		if err != nil {
 			return nil, err
@@ -313,7 +313,7 @@ func SetMember(object json.RawMessage, name string, value json.RawMessage) (json
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, err
 	}
-	end := dec.InputOffset() - 1 // of the closing brace
+	end := dec.InputOffset() - 1 // offset of the closing brace
 	quoted, err := jsontext.AppendQuote(nil, name)
 	if err != nil {
 		return nil, err

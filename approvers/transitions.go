@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// DecisionContext is the context of every decision: the current policy and the time of the transaction.
+// DecisionContext is what every transition needs besides the request: the current policy and the time of the
+// transaction.
 type DecisionContext struct {
 	Policy *Policy
 	Now    time.Time
@@ -56,10 +57,11 @@ func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 		slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return !plan.takes(p, r, d) })
 }
 
-// takes reports whether an earlier approval is still valid. The person who gave it must not be barred. The role that
-// gave the authority must still name the person, be able to reach the stage, list the tool and, at the last stage, have
-// a sufficient ceiling. If the policy no longer allows blind approvals, the masked values must have been revealed to
-// the person. An operator's approval is valid as long as the policy allows break glass for the tool.
+// takes reports whether an earlier approval is still valid under the plan. The person who approved must not be barred.
+// The role by which they approved must still name the person, list the tool, and be a role of the stage, one of its
+// leads, or one whose people are peers. At the last stage, its ceiling must be sufficient. If the policy no longer
+// allows blind approvals, the masked values must have been revealed to the person. An operator's approval is valid as
+// long as the policy allows break glass for the tool.
 func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	if d.BreakGlass {
 		t, _ := p.Tool(r.Tool, r.Agent)
@@ -89,7 +91,7 @@ func (r Request) restart() (Request, []Event) {
 	return r, []Event{DecisionsFell{Of: fell}}
 }
 
-// waits returns why nobody can act on the request, or nil.
+// waits returns why the request no longer waits for anybody's action, or nil.
 func (r Request) waits(m Action) *Denied {
 	switch {
 	case r.State != Pending:
@@ -111,7 +113,8 @@ func (r Request) ready(m Action) *Denied {
 	return nil
 }
 
-// MayDecide returns why a person can't decide the request in any way, or nil. The transitions check this themselves.
+// MayDecide returns why a person can't make any decision about the request, or nil. The transitions make this check
+// themselves.
 func (r Request) MayDecide(in DecisionContext, m Action) *Denied {
 	if denied := r.ready(m); denied != nil {
 		return denied
@@ -164,8 +167,8 @@ func (r Request) agreedBefore(who PersonID) bool {
 	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who && d.Stage < r.Stage })
 }
 
-// MaxDecisions limits the decisions of a request, well above the needs of stages. It stops people who keep changing
-// their minds. Beyond the limit, [Request.Approve] and [Request.Reject] are denied.
+// MaxDecisions limits the decisions of a request, well above the needs of stages. It limits people who change their
+// decision again and again. Beyond the limit, [Request.Approve] and [Request.Reject] are denied.
 const MaxDecisions = 60
 
 // count adds an approval. If the stage then has its quorum, the request goes to the next stage or is approved.
@@ -197,7 +200,7 @@ func (r Request) approved(in DecisionContext, m Action, role Role, decided Event
 	return r, []Event{decided, RequestApproved{}}
 }
 
-// decision returns the action as a stored decision.
+// decision converts the action to a decision that can be stored.
 func (m Action) decision(kind DecisionKind, role Role, r Request, now time.Time) Decision {
 	return Decision{
 		Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Stage: r.Stage, Digest: r.Digest, Rendering: m.Rendering,
@@ -206,8 +209,8 @@ func (m Action) decision(kind DecisionKind, role Role, r Request, now time.Time)
 }
 
 // Reject counts a rejection. The request ends when the stage has as many rejections as its limit. A person who approved
-// before may still reject a pending request, except at a stage that needs several rejections, if the person approved an
-// earlier stage.
+// may still reject a pending request. The only exception is a stage that needs several rejections: people who approved
+// an earlier stage can't reject there.
 func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied
@@ -223,7 +226,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy), State: Rejected}
 	}
 	if r.CurrentStage().Rejects > 1 && r.agreedBefore(m.Who.ID) {
-		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)} // an approval and a rejection of one person can't both count; they can revoke the approval
+		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)} // an approval and a rejection of one person can't both count; the person can revoke the approval
 	}
 	if len(r.Decisions) >= MaxDecisions {
 		return r, nil, &Denied{Code: DeniedFull}
@@ -295,7 +298,8 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	r.Preview, r.MadePreview, r.PreviewFault, r.ToolPreview = e.Preview, e.MadePreview, e.PreviewFault, e.ToolPreview
 	r.Plan = e.Plan
 	if r.Plan.Routed && role.MaxRisk >= r.Plan.Risk {
-		// The editor has a sufficient ceiling, so they may replace the role that was routed to by ceiling.
+		// Routing chose the stage's role by ceiling. The editor's role has a sufficient ceiling, too, so it may take
+		// that role's place.
 		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
 	}
 	r, started := r.keepHanded(was.Plan.Stages).begin(in, StageEdited, was)
@@ -310,7 +314,7 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	return r, append(events, decided), nil
 }
 
-// Withdraw ends a request for a requester, or for somebody whose message waits behind it.
+// Withdraw ends a request because a requester, or somebody whose message waits for the request's end, takes it back.
 func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason string) (Request, []Event, *Denied) {
 	if !r.State.Open() {
 		return r, nil, r.Over()
@@ -324,8 +328,8 @@ func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason
 	return r.end(Withdrawn, who.ID, who.Name, "", reason, in.Now)
 }
 
-// Revoke ends a request for good before its call runs. A reason is required. People whose approval counts can revoke
-// the request. Once it is approved, everybody who may decide its last stage can do this, too.
+// Revoke ends a request permanently before its call runs. A reason is required. People whose approval counts can revoke
+// the request. Once the request is approved, everybody who may decide its last stage can revoke it, too.
 func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if r.State == Consumed {
 		return r, nil, &Denied{Code: DeniedStarted}
@@ -355,8 +359,8 @@ func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied
 }
 
 // Expire ends a request whose deadline has passed, either undecided or approved and not started in time. If the policy
-// escalates on expiry, an undecided stage goes to the next lead first, and the request stays pending. It returns false
-// if no deadline has passed.
+// escalates on expiry and there is another lead, an undecided request is passed to that lead instead, and stays
+// pending. It returns false if no deadline has passed.
 func (r Request) Expire(in DecisionContext) (Request, []Event, bool) {
 	switch {
 	case r.State == Pending && !in.Now.Before(r.ExpiresAt):
@@ -380,8 +384,9 @@ func (r Request) Void(in DecisionContext, reason string) (Request, []Event, *Den
 	return r.end(Voided, "", "", "", reason, in.Now)
 }
 
-// Recheck checks an approved request against a policy that changed before it ran. If the union of both plans asks for
-// more approvals, the request is pending again, with a new deadline. If nobody could allow it, it is voided.
+// Recheck checks an approved request whose call has not run, after a policy change. If the union of the old and the new
+// plan asks for more approvals, the request is pending again, with a new deadline. If nobody could allow it, it is
+// voided.
 func (r Request) Recheck(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Approved || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil

@@ -9,8 +9,8 @@ import (
 // TreeHash is a hash in the tree: of a leaf, a subtree, or the root.
 type TreeHash = tlog.Hash
 
-// Tree is the RFC 6962 tree over the journal, reduced to the state for appending: the roots of the largest complete
-// subtrees, from the left. Appending a leaf costs one or two hashes on average.
+// Tree is the RFC 6962 tree over the journal, reduced to what appending needs: the roots of the largest complete
+// subtrees, from left to right. On average, appending a leaf computes one or two hashes.
 type Tree struct {
 	Size  uint64      `json:"size"`
 	Roots []tlog.Hash `json:"roots"`
@@ -21,7 +21,7 @@ func LeafHash(sum Sum) tlog.Hash { return tlog.RecordHash(sum[:]) }
 
 // Add appends a leaf.
 func (t *Tree) Add(leaf tlog.Hash) {
-	for n := t.Size; n&1 == 1; n >>= 1 { // each trailing 1 is a subtree that this leaf completes together with its neighbour
+	for n := t.Size; n&1 == 1; n >>= 1 { // each trailing 1 bit is a subtree that the new leaf merges with another of the same size
 		last := len(t.Roots) - 1
 		leaf = tlog.NodeHash(t.Roots[last], leaf)
 		t.Roots = t.Roots[:last]
@@ -38,7 +38,7 @@ func (t *Tree) Root() (tlog.Hash, error) {
 // Leaves reads up to n leaves, starting with leaf number from.
 type Leaves func(from, n uint64) ([]tlog.Hash, error)
 
-// ReadHashes computes the roots of complete subtrees, which tlog identifies by index, from their leaves.
+// ReadHashes computes the roots of complete subtrees from their leaves. indexes are tlog's numbers of these subtrees.
 func (l Leaves) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	out := make([]tlog.Hash, len(indexes))
 	for i, index := range indexes {
@@ -62,7 +62,7 @@ func (l Leaves) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return out, nil
 }
 
-// leafPage is how many leaves are read at a time.
+// leafPage is the number of leaves in one read.
 const leafPage = 4096
 
 // Inclusion proves that a head covers a record. RFC 6962 calls it an audit path.
@@ -85,7 +85,7 @@ func Prove(size uint64, leaves Leaves, of ...uint64) ([]Inclusion, error) {
 	return out, nil
 }
 
-// remembered caches hashes: the paths of several leaves share the largest subtrees.
+// remembered caches hashes, because the proofs of several leaves share the largest subtrees.
 type remembered struct {
 	leaves Leaves
 	known  map[int64]tlog.Hash

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Trust counts consecutive calls to a tool by an agent that were alike, were approved unchanged and succeeded. After
-// enough of them the bot proposes a grant. In the zero value nothing is counted.
+// Trust counts an agent's consecutive calls to one tool that were alike, were approved unchanged, and succeeded. After
+// enough such calls the bot proposes a grant. The zero Trust has counted nothing.
 type Trust struct {
 	Row      int        `json:"row"`
 	ToolHash string     `json:"tool_hash,omitempty"`
 	Terms    GrantTerms `json:"terms"`
 	Args     []string   `json:"args,omitempty"`
 	Bounds   []Bound    `json:"bounds,omitempty"` // the fixed values, and the greatest numbers so far
-	Risk     Risk       `json:"risk,omitempty"`   // the highest
+	Risk     Risk       `json:"risk,omitempty"`   // the highest risk of the counted calls
 	Approved []Signer   `json:"approved,omitempty"`
 }
 
-// OfferHolds is how long an offer can be accepted.
+// OfferHolds is the time within which an offer can be accepted.
 const OfferHolds = 24 * time.Hour
 
 // maxSigners limits how many people an offer names.
@@ -59,12 +59,12 @@ func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 // Trusts reports whether the policy proposes grants for the tool after enough consecutive approvals.
 func (t ToolPolicy) Trusts() bool { return t.Grants.Allowed() && t.TrustAfter > 0 && t.Risk < Critical }
 
-// asItWas reports whether the stages' people approved the call without an edit or a rejection.
+// asItWas reports whether the people of the stages approved the call, and nobody edited or rejected it.
 func (r Request) asItWas() bool {
 	return len(r.Edits) == 0 && !slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Kind != Approve || d.BreakGlass })
 }
 
-// add counts one call: with the others if it is like them, otherwise as the first of a new count.
+// add counts one call. If the call differs from the counted ones, it starts a new count.
 func (t Trust) add(one Trust) Trust {
 	if t.ToolHash != one.ToolHash || !t.Terms.equal(one.Terms) || !slices.Equal(t.Args, one.Args) || !sameFixed(t.Bounds, one.Bounds) {
 		one.Row = 1
@@ -92,8 +92,8 @@ func addSigner(signers []Signer, s Signer) []Signer {
 	return append(slices.Clip(signers), s)
 }
 
-// offeredTo returns the role that may accept an offer: the nearest lead of the role that approved last whose authority
-// covers the counted calls, or that role itself if there is no such lead.
+// offeredTo returns the role that may accept an offer. Among the leads of the role that approved last, it is the
+// nearest whose authority covers the counted calls. If there is none, it is the role that approved last.
 func (t Trust) offeredTo(p *Policy, r Request) (string, bool) {
 	able := slices.DeleteFunc(r.Plan.reach(p, r.Tool), func(name string) bool {
 		role, ok := p.Role(name)

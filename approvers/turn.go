@@ -14,7 +14,7 @@ const (
 	TurnThinking TurnState = "thinking" // a model call is due or running
 	TurnWaiting  TurnState = "waiting"  // at least one call of the step has no result yet
 	TurnAnswered TurnState = "answered"
-	TurnStopped  TurnState = "stopped" // it failed, was stopped, or ran out of steps
+	TurnStopped  TurnState = "stopped" // the turn failed, was stopped, or used up its steps
 )
 
 // Turn is the processing of a person's message up to the agent's answer.
@@ -24,12 +24,12 @@ type Turn struct {
 	Conversation string     `json:"conversation"`
 	Agent        string     `json:"agent"`
 	State        TurnState  `json:"state"`
-	Step         int        `json:"step"`       // model calls that returned a step or an answer so far
-	Failures     int        `json:"failures"`   // model calls that failed since the last step
+	Step         int        `json:"step"`       // number of model calls so far that returned a step or an answer
+	Failures     int        `json:"failures"`   // number of failed model calls since the last step
 	Requesters   []PersonID `json:"requesters"` // everybody who wrote since the last answer
 	CreatedAt    time.Time  `json:"created_at"`
 	EndedAt      time.Time  `json:"ended_at,omitzero"`
-	Problem      string     `json:"problem,omitempty"` // the sentence shown to people when it stopped
+	Problem      string     `json:"problem,omitempty"` // the sentence shown to people when the turn has stopped
 	CanRetry     bool       `json:"can_retry,omitempty"`
 	Feedback     []Feedback `json:"ratings,omitempty"` // the latest feedback of each person
 	Stopping     string     `json:"halted,omitempty"`  // the sentence for people when somebody stopped it: the turn ends once its calls have ended. Empty: nobody stopped it
@@ -45,8 +45,8 @@ type Feedback struct {
 // maxFeedback limits how many people's feedback a turn keeps.
 const maxFeedback = 200
 
-// AddFeedback records a person's rating of the answer. before is their earlier rating, or nil. ok is false if the limit
-// is reached.
+// AddFeedback records a person's rating of the answer. before is the person's earlier rating, or nil. If maxFeedback is
+// reached, ok is false.
 func (t Turn) AddFeedback(who PersonID, good bool, now time.Time) (after Turn, before *bool, ok bool) {
 	t.Feedback = append([]Feedback(nil), t.Feedback...)
 	for i, r := range t.Feedback {
@@ -74,7 +74,7 @@ func (t Turn) Think() (Turn, error) {
 	return t, nil
 }
 
-// Wait moves a thinking turn to waiting for the results of its step's calls.
+// Wait moves a thinking turn to the state waiting, until its step's calls have results.
 func (t Turn) Wait() (Turn, error) {
 	if t.State != TurnThinking {
 		return t, ErrTurnState
@@ -111,7 +111,7 @@ func (t Turn) BeginStop(problem string) (Turn, error) {
 	return t, nil
 }
 
-// Again resumes a stopped turn where it stood.
+// Again resumes a stopped turn at the step where it stopped.
 func (t Turn) Again() (Turn, error) {
 	if t.State != TurnStopped || !t.CanRetry {
 		return t, ErrTurnState

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Unreached records that Slack refused every card of a stage, so that nobody who may decide it can see one.
+// Unreached records that Slack refused every card of a stage, so that nobody who may decide the stage can see a card.
 type Unreached struct {
 	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until,omitzero"`   // when a card was shown again; zero: nobody can see one yet
+	Until  time.Time `json:"until,omitzero"`   // when a card was shown again; zero: nobody can see a card yet
 	Cause  string    `json:"cause"`            // Slack's reason for the last card
 	Before bool      `json:"before,omitempty"` // people saw a card of the stage earlier
 }
@@ -18,8 +18,8 @@ func (r Request) ReachesNobody() bool {
 	return r.State == Pending && r.Unreached != nil && r.Unreached.Until.IsZero()
 }
 
-// CardsRefused records that Slack refused every card of a request's stage. If there is a next lead, the escalation to
-// that lead is due immediately. before is set if people saw a card of the stage earlier.
+// CardsRefused records that Slack refused every card of a request's stage. If there is another lead, the escalation to
+// that lead becomes due immediately. before is true if people could see a card of the stage earlier.
 func CardsRefused(in DecisionContext, r Request, cause string, before bool) Request {
 	u := Unreached{Since: in.Now, Cause: cause, Before: before}
 	if r.ReachesNobody() {
@@ -53,7 +53,7 @@ func (u *Unreached) Added(r Request, role string) bool {
 	return !at.Before(u.Since) && (u.Until.IsZero() || !at.After(u.Until))
 }
 
-// expiryReason is the reason of a request whose deadline has passed.
+// expiryReason returns the reason with which a request expires.
 func expiryReason(r Request) string {
 	switch {
 	case !r.ReachesNobody():

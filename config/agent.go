@@ -13,7 +13,7 @@ const (
 	maxPrompt = 32 << 10
 )
 
-// readAgent reads one agent. budgets are the policy's, which apply where the agent sets none.
+// readAgent reads one agent. budgets are the policy's budgets; they apply where the agent sets none.
 func readAgent(e yamldoc.Entry, budgets approvers.Budgets) approvers.Agent {
 	a := approvers.Agent{Name: e.Key, MaxSteps: maxSteps}
 	if !roleName.MatchString(e.Key) {
@@ -59,7 +59,7 @@ func readAgent(e yamldoc.Entry, budgets approvers.Budgets) approvers.Agent {
 	return a
 }
 
-// Limits of a prompt, in characters. They are our own: a title is the label of a button, and Slack documents no limits.
+// Limits of a prompt, in characters. Slack documents no limits, so these are our own. A title is the label of a button.
 const (
 	maxPromptTitle   = 75
 	maxPromptMessage = 1000
@@ -131,7 +131,7 @@ func readOverrides(v yamldoc.Value) map[string]approvers.Override {
 		case f.Flag("confirm", &confirm):
 			o.Confirm = &confirm
 		case (o.Risk >= approvers.High || len(o.Stages) > 0) && !f.Has("confirm"):
-			confirm = true // as for a tool of that risk, or with stages: the default is the careful one
+			confirm = true // the same careful default as for a tool that has this risk, or has stages
 			o.Confirm = &confirm
 		}
 		var limit approvers.Limit

@@ -23,7 +23,7 @@ type Env struct {
 	AppToken      Secret // for SocketMode
 	SigningSecret Secret // for HTTPMode
 	Transport     Transport
-	SlackAPIURL   string // with its final slash; empty: Slack's
+	SlackAPIURL   string // with its final slash; empty: Slack's own URL
 	ModelKey      Secret
 	ModelURL      string // empty: OpenAI's
 	Model         string
@@ -41,9 +41,9 @@ type Env struct {
 // Store is the location of the state.
 type Store struct {
 	Backend string // Bolt or Postgres
-	Path    string // the file; for Postgres, the beginning of the paths of the files that belong to the store
-	URL     Secret // for Postgres: the address, with its password
-	Migrate bool   // for Postgres: serve brings older tables up to date
+	Path    string // path of the store's file; for Postgres, the prefix of the paths of the files that belong to the store
+	URL     Secret // for Postgres: the database's address, including the password
+	Migrate bool   // for Postgres: serve upgrades older tables
 }
 
 // The kinds of store.

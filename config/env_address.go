@@ -10,7 +10,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// baseURL checks a URL for requests. An invalid one is not repeated in the error, because it may contain a password.
+// baseURL checks a URL for requests. An invalid URL is not repeated in the error, because it may contain a password.
 func (r *envReader) baseURL(name, text, hint string) string {
 	if text == "" {
 		return ""
@@ -40,7 +40,7 @@ func withoutPassword(text string) string {
 	return u.Redacted()
 }
 
-// withoutSecrets returns a URL without its user and its parameters, which may have a password, too.
+// withoutSecrets returns a URL without its user and its parameters, because both may contain a password.
 func withoutSecrets(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -76,7 +76,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// unknownVariables lists variables of the environment that have our prefix but are not ours.
+// unknownVariables lists environment variables that have Countersign's prefix but are not known to it.
 func unknownVariables(environ []string) []string {
 	known := variableNames()
 	var out []string
@@ -91,8 +91,8 @@ func unknownVariables(environ []string) []string {
 	return out
 }
 
-// slipOf returns the variable that an unknown name was probably meant to be. Only near misses count: Kubernetes sets
-// COUNTERSIGN_PORT and similar variables for a service called countersign.
+// slipOf returns the known variable that an unknown name was probably meant to be. It accepts only near misses, because
+// Kubernetes sets COUNTERSIGN_PORT and similar variables for a service called countersign.
 func slipOf(name string) string {
 	for _, known := range variableNames() {
 		if strings.HasPrefix(known, "COUNTERSIGN_") && yamldoc.EditDistance(name, known) <= 2 {

@@ -8,7 +8,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// noHeads is the value of COUNTERSIGN_AUDIT_HEADS for no file.
+// noHeads is the value of COUNTERSIGN_AUDIT_HEADS that means "no file".
 const noHeads = "none"
 
 // audit reads how the history is sealed. By default the files are beside the store.

@@ -16,7 +16,7 @@ import (
 type envReader struct {
 	command   Command
 	variables variables
-	others    []string // unknown names in the environment with our prefix
+	others    []string // unknown names in the environment that have Countersign's prefix
 	problems  yamldoc.Problems
 }
 
@@ -74,8 +74,8 @@ func (r *envReader) store(name, text string) Store {
 	return Store{}
 }
 
-// ReadStore reads a store that a command's flag names as COUNTERSIGN_STORE would, and says where the files of its seal
-// are.
+// ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. It also returns the paths
+// of the files that seal its history.
 func ReadStore(flag, text string) (Store, Audit, error) {
 	v, err := readVariables()
 	if err != nil {
@@ -86,11 +86,11 @@ func ReadStore(flag, text string) (Store, Audit, error) {
 	return s, r.audit(s), r.problems.Err()
 }
 
-// besideDatabase begins the names of the files that belong to a store in a database: the control socket, the key, the
-// heads.
+// besideDatabase is the prefix of the names of the files that belong to a store in a database: the control socket, the
+// key and the heads.
 const besideDatabase = "countersign-postgres"
 
-// migrateAuto is the value of COUNTERSIGN_MIGRATE with which serve brings older tables up to date.
+// migrateAuto is the value of COUNTERSIGN_MIGRATE that makes serve upgrade older tables.
 const migrateAuto = "auto"
 
 func (s Store) migrate() string {
@@ -123,7 +123,8 @@ func (r *envReader) database(name, text string) Store {
 	return s
 }
 
-// maxSocketPath is the longest path of a Unix socket on Linux: 108 bytes with the zero at the end.
+// maxSocketPath is the length in bytes of the longest path of a Unix socket on Linux: 108 bytes including the final
+// zero.
 const maxSocketPath = 107
 
 // ControlBeside returns the default control socket for a store.
@@ -174,7 +175,8 @@ func (r *envReader) stopWait(text string) time.Duration {
 	return d
 }
 
-// The model needs room for its instructions and tools; the upper limit is above the context of today's models.
+// Limits of the token budget. The model needs room for its instructions and tools; the upper limit is above the context
+// of today's models.
 const (
 	minHistoryTokens = 1_000
 	maxHistoryTokens = 10_000_000

@@ -12,7 +12,7 @@ var (
 	signingSecret = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
 
-// slack reads the settings of the Slack edge.
+// slack reads the settings for the connection to Slack.
 func (r *envReader) slack(e *Env) {
 	v, needs := r.variables, r.command.needsSlack()
 	e.BotToken = r.token("SLACK_BOT_TOKEN", v.SlackBotToken, "xoxb-",
@@ -31,7 +31,7 @@ func (r *envReader) slack(e *Env) {
 	e.HTTPAddr = r.address("COUNTERSIGN_HTTP_ADDR", v.HTTPAddr)
 }
 
-// tokenKinds names the variables for tokens with other prefixes.
+// tokenKinds says, by a token's prefix, what kind of token it is, so that an error can name the right variable.
 var tokenKinds = []struct{ prefix, is string }{
 	{"xoxb-", "a bot token (xoxb-), which belongs in SLACK_BOT_TOKEN"},
 	{"xapp-", "an app-level token (xapp-), which belongs in SLACK_APP_TOKEN"},
@@ -95,7 +95,7 @@ func (r *envReader) missing(name, hint string) {
 	r.wrong(name, "is missing", hint)
 }
 
-// wrapped names the characters that were copied along with a secret, or returns "".
+// wrapped describes characters, such as quotes, that were copied along with a secret; "" if there are none.
 func wrapped(text string) string {
 	switch {
 	case strings.TrimSpace(text) != text:

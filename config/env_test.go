@@ -58,8 +58,7 @@ func TestReadEnv(t *testing.T) {
 	}
 }
 
-// The files of the audit's seal are beside the store or where the variables say, and syslog can be reached in four
-// ways.
+// The key and heads of the audit are beside the store, or where the variables say. Syslog can be reached in four ways.
 func TestEnvAudit(t *testing.T) {
 	for _, c := range []struct{ key, heads, syslog, want string }{
 		{"", "", "", "state.db.audit-key state.db.heads "},
@@ -88,7 +87,7 @@ func TestEnvProblems(t *testing.T) {
 		name    string
 		command config.Command
 		env     map[string]string
-		want    []string // each in one line, in this order
+		want    []string // expected problems, each on one line, in this order
 	}{
 		{"nothing set", config.Serve, nil, []string{
 			"SLACK_BOT_TOKEN: is missing; write the Bot User OAuth Token",

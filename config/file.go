@@ -65,7 +65,7 @@ func Hash(data []byte) string {
 
 var errNotRegular = errors.New("it is not a regular file")
 
-// readFile reads slightly more than the limit, so that ParsePolicy can detect a file that is too large.
+// readFile reads at most one byte more than the limit, so that ParsePolicy can detect a file that is too large.
 func readFile(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, errNotRegular // reading it could block forever
@@ -87,8 +87,8 @@ func plainCause(err error) string {
 	return err.Error()
 }
 
-// ParsePolicy parses a policy file's content. name is the file's name in problems. With errors in values, it also
-// returns the file with the values that could be read; only the names in it are useful.
+// ParsePolicy parses a policy file's content. name is the file's name in problems. If values have errors, ParsePolicy
+// also returns a File with the values that could be read; only the names in it are useful.
 func ParsePolicy(name string, data []byte) (*File, error) {
 	doc, root, ok := yamldoc.Parse(name, data)
 	file := &File{Name: name, Document: doc, Conditions: map[string]*condition.Compiled{}}

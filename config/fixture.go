@@ -12,12 +12,12 @@ import (
 // Fixture is a call for testing a policy, with the expected result. docs/explain.md describes the file format.
 type Fixture struct {
 	Name       string // for people; may be empty
-	Line       int    // line in the file of fixtures; zero: from elsewhere
+	Line       int    // line in the file of fixtures; zero: the fixture is not from a file
 	Tool       string
 	Args       json.RawMessage
 	Requesters []string // user ids of the requesters, the last speaker last. Empty: unspecified
 	Authors    []string // user ids of the other authors of the model's input
-	Agent      string   // empty: the policy's first
+	Agent      string   // empty: the first agent of the policy
 	Channel    string
 	DM         bool
 	At         time.Time // zero: the time of the run
@@ -29,10 +29,10 @@ type Expectation struct {
 	Verdict string
 	Risk    approvers.Risk
 	Who     []string // the stages: "team-lead", "2 x finance-director", "a or b"; empty and not nil: nobody
-	Why     string   // a part of one of the reasons
+	Why     string   // text that one of the reasons must contain
 }
 
-// Empty reports whether there is no expectation.
+// Empty reports whether nothing is expected.
 func (e Expectation) Empty() bool {
 	return e.Verdict == "" && e.Risk == 0 && e.Who == nil && e.Why == ""
 }

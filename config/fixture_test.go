@@ -16,7 +16,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// A fixture with every key.
+// Every key of a fixture is read.
 func TestFixtures(t *testing.T) {
 	got, err := config.ParseFixtures("f.yaml", []byte(`
 - name: a refund
@@ -96,7 +96,7 @@ func TestFixtureProblems(t *testing.T) {
 	}
 }
 
-// A few lines of aliases that would expand to more than any memory are refused quickly.
+// A few lines of aliases that would expand to more than fits into memory are refused quickly.
 func TestFixtureBomb(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("- tool: x\n  args:\n    a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")

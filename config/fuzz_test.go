@@ -15,8 +15,8 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// FuzzParsePolicy checks, for any file, that it is refused with problems that have a position in it, or gives a policy
-// that can be checked, reported and asked without a panic.
+// FuzzParsePolicy checks that any file is either refused with problems that have a position in the file, or gives a
+// policy with which check, report and planning work without a panic.
 func FuzzParsePolicy(f *testing.F) {
 	for _, pattern := range []string{"testdata/*/*.yaml", "check/testdata/*/*.yaml", "../cmd/countersign/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
@@ -72,7 +72,7 @@ func FuzzParsePolicy(f *testing.F) {
 	})
 }
 
-// FuzzParseFixtures checks, for any file, that it is refused with problems that have a position in it, or gives
+// FuzzParseFixtures checks that any file is either refused with problems that have a position in the file, or gives
 // fixtures that can be replayed.
 func FuzzParseFixtures(f *testing.F) {
 	for _, seed := range []string{

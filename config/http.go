@@ -38,7 +38,8 @@ type Header struct {
 	Value Template
 }
 
-// BodyKind is the format of the body. It contains the arguments that are in neither the address nor a header.
+// BodyKind is the format of a request's body. The body contains the arguments that are in neither the address nor a
+// header.
 type BodyKind string
 
 // The body formats.
@@ -75,7 +76,7 @@ var (
 	fieldName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 )
 
-// ownHeaders are set by the request itself, or name the host.
+// ownHeaders are headers that the policy can't set, because the HTTP client sets them or they name the host.
 var ownHeaders = []string{
 	"accept-encoding", "connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 }
@@ -146,7 +147,8 @@ func readEndpoint(e yamldoc.Entry) Endpoint {
 	return t
 }
 
-// usualBody returns the default body format: JSON for methods that write, if arguments are left for the body.
+// usualBody returns the default body format: JSON, if the method writes and some arguments are neither in the address
+// nor in a header.
 func (t Endpoint) usualBody() BodyKind {
 	if t.Method == http.MethodPost || t.Method == http.MethodPut || t.Method == http.MethodPatch {
 		return BodyJSON
@@ -211,7 +213,7 @@ func readPlaced(e yamldoc.Entry, f yamldoc.Fields, t Endpoint) {
 	}
 }
 
-// readDescribed reads a tool's description for the model.
+// readDescribed reads the description of a tool that the model gets.
 func readDescribed(f yamldoc.Fields, key string) string {
 	v, ok := f[key]
 	if !ok {
@@ -250,7 +252,7 @@ func readHeaders(v yamldoc.Value, arguments bool) []Header {
 	return out
 }
 
-// badHeader returns the reason why a header can't be set, or "".
+// badHeader returns the reason why the policy can't set a header, or "".
 func badHeader(name string) (message, hint string) {
 	switch {
 	case !fieldName.MatchString(name):
@@ -307,7 +309,7 @@ func readSchema(v yamldoc.Value) json.RawMessage {
 	return raw
 }
 
-// plainJSON returns the message of a JSON error without Go's terms.
+// plainJSON returns the message of a JSON error without terms of the Go language.
 func plainJSON(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }

@@ -13,7 +13,7 @@ import (
 // Address is the URL template of an HTTP tool. Only its path and the values of its query may contain arguments.
 type Address struct {
 	Base  Template // scheme and host, without arguments
-	Path  Template // from the first slash on; empty: none
+	Path  Template // the text from the first slash on; empty: no path
 	Query []QueryPart
 }
 
@@ -31,7 +31,8 @@ func (a Address) Arguments() []string {
 
 const likeAddress = `an address such as "https://api.example.com/v1/places/{place}"`
 
-// readAddress reads a URL template. Whatever values are filled in, the URL can be parsed and has the same host.
+// readAddress reads a URL template. It accepts only templates whose URL can be parsed and has the same host, whatever
+// values are filled in.
 func readAddress(v yamldoc.Value) (Address, bool) {
 	t, ok := readTemplate(v, likeAddress)
 	if !ok {
@@ -78,8 +79,8 @@ func splitAddress(t Template) (a Address, message, hint string) {
 	return a, "", ""
 }
 
-// cutTemplate splits a template at the first of some characters in its text. It skips a scheme such as https:// at the
-// beginning, if after is not zero; after is the length of the longest scheme.
+// cutTemplate splits a template at the first of some characters in its text. If after is not zero, it skips a scheme
+// such as https:// at the beginning; after is the length of the longest scheme.
 func cutTemplate(t Template, chars string, after int) (before, rest Template) {
 	for i, p := range t {
 		if p.Text == "" {
@@ -161,7 +162,7 @@ func (a Address) fault() (message, hint string) {
 }
 
 // unencrypted reports whether data is sent to the address without encryption. It returns false if the host comes from
-// the environment, because it is unknown here.
+// the environment, because the host is not known here.
 func (a Address) unencrypted() bool {
 	base := a.Base.String()
 	u, err := url.Parse(base)

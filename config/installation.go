@@ -10,12 +10,13 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Limits on retention. Data younger than a day may still be in use; Slack's calendar ends within a hundred years.
+// Limits on retention. There is a minimum because data younger than a day may still be in use, and a maximum because
+// Slack's calendar ends within a hundred years.
 const (
 	oneDay     = 24 * time.Hour
 	oneYear    = 365 * oneDay
 	leastKept  = oneDay
-	leastSaved = 30 * oneDay // of the history: people may investigate a call weeks later
+	leastSaved = 30 * oneDay // minimum for the history, because people may investigate a call weeks later
 	mostKept   = 100 * oneYear
 )
 
@@ -93,7 +94,7 @@ func readAge(f yamldoc.Fields, key string, to *time.Duration, least time.Duratio
 	return v, false
 }
 
-// parseAge parses a duration that may start with years, of 365 days each.
+// parseAge parses a duration that may start with a number of years. A year has 365 days.
 func parseAge(text string) (time.Duration, error) {
 	years, rest, found := strings.Cut(text, "y")
 	if !found {

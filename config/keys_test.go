@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// TestKeysOfWaiting checks the parsed value of each key about who is asked, for how long, and for how much.
+// TestKeysOfWaiting checks the parsed value of each key that says who is asked, for how long, and for which amounts.
 func TestKeysOfWaiting(t *testing.T) {
 	f := parse(t, `
 version: 1

@@ -14,11 +14,11 @@ type OpenAPI struct {
 	File       string   // path, relative to the working directory
 	Data       []byte   // the file's content; nil: it is read from File
 	Fault      error    // why Data could not be read
-	URL        Template // the API's address, instead of the file's; empty: the file's
+	URL        Template // the API's address, which replaces the one in the file; empty: the address in the file is used
 	Headers    []Header // sent with every request; without arguments
 	Query      []QueryPart
 	Operations []string // operations that become tools, by operationId or generated name; empty: all
-	Bare       bool     // tools have the operations' names, without the API's name in front
+	Bare       bool     // the tools' names are the operations' names, without the API's name in front
 	Timeout    time.Duration
 	// Effects are the effects of a second run, by operation. By default, an operation that only reads is read-only, and
 	// all others are unprotected, or idempotent if there is an IdempotencyKey.

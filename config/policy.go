@@ -14,7 +14,7 @@ const (
 	escalateAfter = 10 * time.Minute
 	runWithin     = 15 * time.Minute
 	maxSteps      = 10
-	reminders     = 3 // if a reminder time is set
+	reminders     = 3 // default, if a reminder time is set
 )
 
 // reader converts the policy file's values to a File.
@@ -66,7 +66,7 @@ func (r reader) policy(root yamldoc.Value) *approvers.Policy {
 	return p
 }
 
-// section reads a top-level mapping. An empty one, or one that is all commented out, has no entries.
+// section reads a top-level mapping. A mapping that is empty, or fully commented out, has no entries.
 func section(v yamldoc.Value, what string) []yamldoc.Entry {
 	if !v.Readable() || v.Empty() {
 		return nil
@@ -105,7 +105,7 @@ func readDefaults(v yamldoc.Value) approvers.Defaults {
 	return d
 }
 
-// unpinnedBlock is the word for the default.
+// unpinnedBlock is the word in the policy file that stands for the default.
 const unpinnedBlock = "block"
 
 // readUnknownTool reads the settings for tools that the policy does not name. Their arguments are unknown, so there are

@@ -25,7 +25,7 @@ func parse(t testing.TB, text string) *config.File {
 	return f
 }
 
-// TestParsePolicy checks that every key has its meaning.
+// TestParsePolicy checks that every key is read correctly.
 func TestParsePolicy(t *testing.T) {
 	f := parse(t, `
 version: 1
@@ -134,11 +134,11 @@ agents: {a: {tools: ["*"], overrides: {low: {risk: critical}, high: {risk: low}}
 		{"medium", "", approvers.Auto},
 		{"high", "", approvers.Ask},
 		{"critical", "", approvers.Ask},
-		{"named", "", approvers.Auto}, // the operator named what loosens it
-		{"staged", "", approvers.Ask}, // a policy that names stages wants to ask
-		{"ruled", "", approvers.Ask},  // a rule that raises to high makes it wait
+		{"named", "", approvers.Auto}, // the operator set confirm: false explicitly
+		{"staged", "", approvers.Ask}, // stages imply that the tool's calls wait
+		{"ruled", "", approvers.Ask},  // a rule that raises the risk to high makes the call wait
 		{"low", "a", approvers.Ask},   // so does an override
-		{"high", "a", approvers.Ask},  // a lower risk alone does not take the gate away
+		{"high", "a", approvers.Ask},  // a lower risk alone does not remove the need for approval
 		{"nowhere", "", approvers.Ask},
 	} {
 		plan := f.Policy.Plan(approvers.Call{Tool: c.tool, Facts: approvers.Facts{Agent: c.agent}})

@@ -73,8 +73,7 @@ func readPreviewSource(v yamldoc.Value) (p approvers.Preview) {
 	return p
 }
 
-// readDryRun reads the argument for a dry run: its name and its value. A name alone means
-// true.
+// readDryRun reads the argument for a dry run: its name and its value. If only the name is given, the value is true.
 func readDryRun(v yamldoc.Value) (name string, to json.RawMessage) {
 	to = json.RawMessage("true")
 	if !v.IsMapping() {

@@ -7,7 +7,8 @@ import (
 	"countersign/config"
 )
 
-// TestPreviewRefusesWhen checks that a condition reads what the preview says, and the arguments, and that a rule can't.
+// TestPreviewRefusesWhen checks that refuses_when can read the preview's content and the arguments, and that a rule
+// can't read the preview.
 func TestPreviewRefusesWhen(t *testing.T) {
 	f, err := config.ParsePolicy("test.yaml", []byte("version: 1\ntools: {look: {risk: low}, a: {risk: low, preview: {tool: look, refuses_when: 'preview.left < args.amount'}}}\n"))
 	if err != nil {

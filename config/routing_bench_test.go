@@ -36,8 +36,8 @@ var threeTools = sync.OnceValues(func() (*config.File, error) {
 	return config.ParsePolicy("sized.yaml", []byte(b.String()))
 })
 
-// sizedPolicy returns a policy of a size. It has the tools of threeTools, which are in the lists of all approvers, and
-// others. One approver in ten may approve all tools.
+// sizedPolicy returns a policy of the given size. It has the tools of threeTools, which all approvers may approve, and
+// other tools. One approver in ten may approve all tools.
 func sizedPolicy(t testing.TB, s size) *approvers.Policy {
 	t.Helper()
 	file, err := threeTools()
@@ -79,8 +79,8 @@ func routed(t testing.TB, p *approvers.Policy, c approvers.Call) {
 	}
 }
 
-// BenchmarkRouting plans calls in a large policy. The goal is a median below 100 µs, with and without a rule that
-// matches. docs/figures.md says how to repeat it.
+// BenchmarkRouting plans calls in a large policy. The goal is a median below 100 µs, with and without a matching rule.
+// docs/figures.md says how to repeat the benchmark.
 func BenchmarkRouting(b *testing.B) {
 	p := sizedPolicy(b, large)
 	for _, one := range []struct {
@@ -108,8 +108,8 @@ func BenchmarkRouting(b *testing.B) {
 }
 
 // TestRoutingDoesNotGrow compares routing in a large policy with routing in a small one, in alternating rounds: a
-// thousand times as many tools and a hundred times as many approvers must make no difference. The fastest of many tries
-// is compared, because other work on the machine disturbs it least.
+// thousand times as many tools and a hundred times as many approvers must make no difference. It compares the fastest
+// of many tries, because other work on the machine affects the fastest one least.
 func TestRoutingDoesNotGrow(t *testing.T) {
 	little, big := sizedPolicy(t, small), sizedPolicy(t, large)
 	for _, one := range []struct {

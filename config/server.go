@@ -12,27 +12,27 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Server is an MCP server. It has either a command or an address. Env, URL, Headers and OAuth may contain environment
+// Server is an MCP server. It has either a command or a URL. Env, URL, Headers and OAuth may contain environment
 // variables: see [Expand].
 type Server struct {
 	Name    string
 	Command []string          // program and arguments, for a server that speaks on its standard input and output
-	Env     map[string]string // the program's environment, in addition to a path and a language
+	Env     map[string]string // environment variables of the program, in addition to PATH, HOME, LANG and TMPDIR
 	Dir     string            // working directory of the program; empty: this process's
 
-	URL     string // of a server that speaks streamable HTTP
+	URL     string // address of a server that uses streamable HTTP
 	Headers map[string]string
 	OAuth   *OAuth
 	Allow   []string // permitted private networks and hosts
 
-	Bare             bool // its tools keep their own names, without the server's name in front
-	TrustAnnotations bool // the server's annotations of a tool count if the policy does not name the tool
+	Bare             bool // its tools are offered under their own names, without the server's name in front
+	TrustAnnotations bool // the server's annotations of a tool are used if the policy does not name the tool
 	Timeout          time.Duration
-	MaxResult        int                         // bytes of one result, as the server sends it
+	MaxResult        int                         // maximum size of one result as the server sends it, in bytes
 	Effects          map[string]approvers.Effect // effects of a second run, by the server's name for the tool
 }
 
-// OAuth configures sign-in without a person: the client credentials grant. The secret is sent only to the issuer.
+// OAuth configures the client credentials grant, a sign-in without a person. The secret is sent only to the issuer.
 type OAuth struct {
 	Issuer       string
 	ClientID     string
@@ -113,8 +113,8 @@ func readServer(e yamldoc.Entry) Server { //nolint:cyclop // one case for each k
 	return s
 }
 
-// readCommand reads a program with its arguments. Everybody on the machine can see them, so they must not contain
-// secrets.
+// readCommand reads a program and its arguments. The arguments must not contain secrets, because everybody on the
+// machine can see them.
 func readCommand(v yamldoc.Value) []string {
 	items, ok := v.List("[npx, -y, some-server]")
 	if ok && len(items) == 0 {
@@ -164,7 +164,7 @@ func readNamed(f yamldoc.Fields, key, like, item string, name *regexp.Regexp, na
 	return out
 }
 
-// readServerURL reads an HTTP address. Except on this machine, an address without encryption must not carry secrets.
+// readServerURL reads an HTTP address. Secrets may be sent without encryption only to this machine.
 func readServerURL(v yamldoc.Value, secret bool) string {
 	const like = "an address such as https://crm.example.com/mcp"
 	text, ok := readExpandable(v, like)

@@ -8,7 +8,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// maxQuorum limits a stage's quorum: more people can't decide within an hour.
+// maxQuorum limits a stage's quorum, because more people than that can't decide within an hour.
 const maxQuorum = 100
 
 // readStages reads a sequence of stages: role names, or mappings.
@@ -53,7 +53,7 @@ func StageName(s approvers.Stage) string {
 	return strings.Join(parts, " in ")
 }
 
-// stageWith returns the source of a stage with one more key.
+// stageWith returns a stage in YAML with one more key, for a hint.
 func stageWith(s approvers.Stage, more string) string {
 	var keys []string
 	switch {
@@ -90,8 +90,8 @@ func readStage(v yamldoc.Value) (approvers.Stage, bool) {
 	return s, v.ProblemCount() == before && f.Readable()
 }
 
-// readStagePeople reads the people of a stage: those of one role, of several roles or of a user group, or the people of
-// roles who are in the group.
+// readStagePeople reads the people of a stage: the people of one role, of several roles or of a user group, or only
+// those people of the roles who are in the group.
 func readStagePeople(v yamldoc.Value, f yamldoc.Fields, s *approvers.Stage) {
 	one, hasOne := f["approver"]
 	several, hasSeveral := f["approvers"]

@@ -8,7 +8,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// toolName matches valid tool names; package agent has the same rule for registered tools.
+// toolName matches valid tool names. Package agent applies the same rule to registered tools.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 var toolKeys = append([]string{
@@ -84,7 +84,7 @@ func (r reader) rule(v yamldoc.Value) approvers.Rule {
 
 const enforce = "enforce"
 
-// readMode reads whether calls with effects run at all.
+// readMode reads the mode, which says whether calls with effects run at all.
 func readMode(f yamldoc.Fields, to *approvers.Mode) bool {
 	text, ok := f.Choice("mode", []string{string(approvers.Observe), enforce})
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/kelseyhightower/envconfig"
 )
 
-// variables are the environment as text. All values are strings, so that one invalid value does not prevent the check
-// of the others; [Env] has the converted values. An empty variable counts as not set.
+// variables holds the environment variables as text. All values are strings, so that an invalid value does not prevent
+// the check of the others; [Env] has the converted values. An empty variable counts as not set.
 type variables struct {
 	SlackBotToken      string `envconfig:"SLACK_BOT_TOKEN"`
 	Transport          string `envconfig:"COUNTERSIGN_TRANSPORT" default:"socket"`
@@ -39,7 +39,7 @@ func readVariables() (variables, error) {
 	}
 	fields := reflect.ValueOf(&v).Elem()
 	for i := range fields.NumField() {
-		if fields.Field(i).String() == "" { // set but empty: envconfig skips the default
+		if fields.Field(i).String() == "" { // set but empty: envconfig did not apply the default
 			fields.Field(i).SetString(fields.Type().Field(i).Tag.Get("default"))
 		}
 	}

@@ -8,18 +8,20 @@ import (
 )
 
 const (
-	// none is the domain's value for an explicit zero. Zero itself means that the default applies.
+	// none is the value that package approvers uses for an explicit zero. There, zero itself means that the default
+	// applies.
 	none          = -1
 	mostReminders = 100
 	mostRepeats   = 20
 )
 
-// clockKeys are the keys for how long a call waits and who is notified in the meantime. Defaults and tools have them.
+// clockKeys are the keys that say how long a call waits and who is notified while it waits. The defaults and each tool
+// can have them.
 var clockKeys = []string{"expires_after", "escalate_after", "run_within", "remind_after", "reminders", "repeat", "on_expiry"}
 
 var outcomesOfSilence = []string{string(approvers.ExpiryRejects), string(approvers.ExpiryEscalates)}
 
-// clocks are the targets of the values of clockKeys.
+// clocks holds pointers to the variables into which the values of clockKeys are read.
 type clocks struct {
 	expiresAfter, escalateAfter, runWithin, remindAfter *time.Duration
 	reminders, repeat                                   *int

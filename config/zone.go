@@ -4,7 +4,7 @@ import (
 	_ "embed"
 	"strings"
 	"time"
-	_ "time/tzdata" // working hours must be right on machines without a database of time zones too
+	_ "time/tzdata" // working hours must be right even on machines without a time zone database
 
 	"countersign/config/yamldoc"
 )

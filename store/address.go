@@ -9,5 +9,5 @@ const (
 	ToGroup        = "group:"        // followed by its name; expands into the members of a user group who belong to the stage
 )
 
-// Place returns the name of the place of a conversation, as in Conversation.Place.
+// Place returns the value of Conversation.Place for a conversation in a channel or thread.
 func Place(team, channel, thread string) string { return team + "/" + channel + "/" + thread }

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// When several processes ("replicas") work on one store, each piece of pending work has one of them as its owner. Work
-// is divided into a fixed number of shares. A replica handles the timers of the shares on which it has the claim, and
-// every transaction of a handler checks the claim: a replica that has lost the claim can't write, even if it has not
-// noticed the loss yet.
+// When several processes ("replicas") work on one store, each piece of pending work is owned by one of them. Work is
+// divided into a fixed number of shares. A replica handles the timers of the shares that it has claimed. Every
+// transaction of a handler checks the claim, so a replica that has lost a claim can't write, even if it has not noticed
+// the loss yet.
 
 // ShareCount is the number of shares. It never changes, because replicas of different versions work side by side.
 const ShareCount = 64
@@ -30,7 +30,7 @@ func (s Shares) Has(share int) bool { return s&(1<<share) != 0 }
 func (s Shares) With(share int) Shares { return s | 1<<share }
 
 // Share returns the share of a timer. Timers with the same Affinity are in the same share. If Affinity is empty, Lane
-// is used instead; if Lane is empty too, Ref.
+// decides; if Lane is empty too, Ref decides.
 func (t Timer) Share() int {
 	by := t.Ref
 	switch {
@@ -49,7 +49,8 @@ func (t Timer) Share() int {
 	return int(sum[0]) % ShareCount
 }
 
-// Claim is the right of one replica to work on something: a share of the timers, or a job that exists only once.
+// Claim is the exclusive right of one replica to do some work: the timers of a share, or a job that only one replica
+// may do.
 type Claim struct {
 	Name  string
 	Owner string // the replica's id
@@ -59,8 +60,8 @@ type Claim struct {
 // ShareClaim returns the name of the claim on a share.
 func ShareClaim(share int) string { return fmt.Sprintf("share-%02d", share) }
 
-// ErrFenced says that a transaction was refused, or a context ended, because its replica has lost the claim on the
-// work. Nothing was written. Another replica does the work.
+// ErrFenced says that a transaction was refused, or a context was cancelled, because this replica has lost the claim on
+// the work. Nothing was written. Another replica does the work.
 var ErrFenced = errors.New("store: another replica has taken over this work")
 
 // claimsKey is the context key of claims.
@@ -77,17 +78,18 @@ func ClaimsOf(ctx context.Context) []Claim {
 	return claims
 }
 
-// Replica is this process among those that work on a store.
+// Replica is this process, as one of the processes that work on a store.
 type Replica interface {
 	// Shares returns the shares whose work may begin now.
 	Shares() Shares
-	// Enter begins work under a claim; ok is false if the replica may not begin work under this claim. The context
-	// carries the claim, and ends with the cause ErrFenced when the replica has lost the claim, or may have lost it.
-	// leave must be called when the work has ended.
+	// Enter begins work under a claim; ok is false if the replica may not. inner carries the claim, and is cancelled
+	// with the cause ErrFenced when the replica has lost the claim, or may have lost it. leave must be called when the
+	// work has ended.
 	Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool)
 	// Changed returns a channel that is closed when Shares changes.
 	Changed() <-chan struct{}
-	// Since returns when the replica got a share that it has, by its own clock; ok is false if it does not have it.
+	// Since returns the time, by its own clock, at which the replica got a share; ok is false if it does not have the
+	// share.
 	Since(share int) (since time.Time, ok bool)
 	// Alive returns how many replicas work on the store, at least 1.
 	Alive() int
@@ -97,10 +99,10 @@ type Replica interface {
 	Notices() <-chan Notice
 }
 
-// Notice says what a replica has just committed, so that the others need not wait until they look.
+// Notice says what a replica has just committed, so that the others see it before they next read the store.
 type Notice struct {
 	Timers map[TimerKind]Shares `json:"timers,omitempty"` // the shares in which timers of a kind were set
-	News   []string             `json:"news,omitempty"`   // what else happened, in the words of the sender
+	News   []string             `json:"news,omitempty"`   // other events, as strings that the sender chooses
 }
 
 // Merge adds another notice.
@@ -114,10 +116,11 @@ func (n *Notice) Merge(other Notice) {
 	n.News = append(n.News, other.News...)
 }
 
-// Alone is the only process on its store. It has every claim, and they need not be checked.
+// Alone is the Replica of a process that is the only one on its store. It has every claim, and claims need not be
+// checked.
 type Alone struct{}
 
-// IsAlone reports whether a process is the only one on its store.
+// IsAlone reports whether a replica is the only process on its store.
 func IsAlone(r Replica) bool {
 	_, alone := r.(Alone)
 	return alone

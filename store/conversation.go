@@ -7,7 +7,7 @@ import (
 	"countersign/approvers"
 )
 
-// Conversation is one Slack thread with the agent, or a stretch of messages at the top level of a direct message.
+// Conversation is one Slack thread with the agent, or a run of messages at the top level of a direct message.
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
@@ -17,7 +17,7 @@ type Conversation struct {
 	Name      string    `json:"name,omitempty"`   // the channel's name, for people
 	Thread    string    `json:"thread,omitempty"` // ts of the thread's root; empty at the top level of a direct message
 	DM        bool      `json:"dm,omitempty"`
-	Gone      bool      `json:"gone,omitempty"` // the thread was deleted with its only message, so nobody can write there
+	Gone      bool      `json:"gone,omitempty"` // the thread's only message was deleted, so nobody can write there
 	Agent     string    `json:"agent"`
 	Turn      string    `json:"turn,omitempty"` // the current turn; empty: none
 	Messages  uint64    `json:"messages"`       // number of messages; the next message's Seq is one more
@@ -41,7 +41,7 @@ type MessageState string
 const (
 	MessageQueued MessageState = "queued" // waits until the turn under way ends
 	MessageTaken  MessageState = "taken"  // part of the history sent to the model
-	MessageAnswer MessageState = "answer" // answers the model's question: sent as that call's result
+	MessageAnswer MessageState = "answer" // answers the model's question; sent as the result of the call that asks it
 	MessageGone   MessageState = "gone"   // deleted before the model received it
 )
 
@@ -61,7 +61,7 @@ type Message struct {
 	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit that Text comes from; empty: never edited
 	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
-	Gap          *approvers.Gap     `json:"gap,omitempty"` // the gap in reception in which the message was written; it was read long afterwards. nil: it was read in time
+	Gap          *approvers.Gap     `json:"gap,omitempty"` // the gap in reception during which the message was written, so that it was read late; nil: read in time
 	// MessageEdit records an edit or deletion in Slack after the model received the message; nil: none. Text stays
 	// the text that the model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
@@ -78,7 +78,7 @@ type Call struct {
 	ModelID       string                   `json:"model_id"` // the model's call id, made unique within the step
 	Tool          string                   `json:"tool"`
 	Args          string                   `json:"args"`                // the raw argument text as the model wrote it
-	Execution     string                   `json:"execution,omitempty"` // the current one; empty: the call never runs
+	Execution     string                   `json:"execution,omitempty"` // the current execution; empty: the call never runs
 	Request       string                   `json:"request,omitempty"`   // empty: nobody was asked
 	Preview       string                   `json:"preview,omitempty"`   // what the call would do, for people; made before any decision
 	Secrets       []string                 `json:"secrets,omitempty"`   // arguments that are masked wherever the call is shown
@@ -94,19 +94,19 @@ type Call struct {
 type Counter struct {
 	Key string
 	At  time.Time
-	ID  string // identifies the event, which counts once for each key and time
+	ID  string // identifies the event; an event counts once for each key and time
 	N   int    // its weight, at least 1
 }
 
 // Setting keys. Values are JSON.
 const (
-	SettingPause        = "pause"    // who paused everything, when and why; its value is a settings.Pause of the workflow
+	SettingPause        = "pause"    // who paused everything, when and why; its value is the workflow's settings.Pause
 	SettingSeal         = "seal"     // the state of the next head, owned by the workflow
 	SettingPolicy       = "policy"   // the policy and tools that waiting requests were last checked against
-	SettingDiskSpace    = "room"     // no content: written to test whether the disk has space
+	SettingDiskSpace    = "room"     // without content; written only to test whether the disk has space
 	SettingCardQueue    = "line/"    // followed by an address: its open cards and the requests queued behind them
 	SettingChannelState = "place/"   // followed by a channel's id or name: whether the bot lost the channel, and the messages left there
-	SettingHomes        = "homes"    // not stored: the Ref of the one timer that refreshes Home tabs
+	SettingHomes        = "homes"    // not stored as a setting; the Ref of the one timer that refreshes Home tabs
 	SettingTrust        = "trust/"   // followed by an agent and a tool: how many calls in a row were approved unchanged
 	SettingReception    = "heard"    // the time up to which all messages were received, and the gap that is being read; its value is a settings.Reception
 	SettingFeedback     = "ratings/" // followed by an agent: ratings of its answers; its value is a settings.Feedback

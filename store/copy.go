@@ -14,8 +14,7 @@ import (
 // Part is one kind of rows in a copy of a store.
 type Part string
 
-// The parts of a store, in the order in which they are copied. The claims and the connections of processes are not
-// copied.
+// The parts of a store, in the order in which they are copied. Claims and connections of processes are not copied.
 const (
 	PartConversations  Part = "conversations"
 	PartMessages       Part = "messages"
@@ -52,13 +51,13 @@ type Row struct {
 
 // Contents is a store that can be copied.
 type Contents interface {
-	// EachRow calls fn with every row of one snapshot, in the order of the parts. Within a part the order is that of the
-	// creation if a list of the contract has that order, else that of the keys, and so the same in every backend. A
-	// row's bytes are valid until fn returns. A damaged row is an error.
+	// EachRow calls fn with every row of one snapshot, in the order of the parts. Within a part, rows come in the order
+	// of creation if the contract lists them in that order, and otherwise in the order of their keys. The order is
+	// therefore the same in every backend. A row's bytes are valid until fn returns. A damaged row is an error.
 	EachRow(ctx context.Context, fn func(Row) error) error
 }
 
-// Filling is a new store while it is filled. It becomes a store that others can open when it is complete.
+// Filling is a new store while it is being filled. Others can open the store only when it is complete.
 type Filling interface {
 	Contents
 	// Put writes the next row. Rows come in the order of EachRow.
@@ -71,8 +70,8 @@ type Copied struct {
 	Rows int
 }
 
-// CopyRows copies every row, reads all of them again from the copy, and compares. progress is called after each row,
-// with the number of rows of its part so far, and done when all are copied and not yet compared.
+// CopyRows copies every row, then reads all rows from the copy and compares them. It calls progress after each row,
+// with the number of rows of the row's part so far. It calls done when all rows are copied, before the comparison.
 func CopyRows(ctx context.Context, from Contents, to Filling, progress func(Copied), done func()) error {
 	var want, got tally
 	err := from.EachRow(ctx, func(row Row) error {
@@ -96,7 +95,7 @@ func CopyRows(ctx context.Context, from Contents, to Filling, progress func(Copi
 	return want.differs(got)
 }
 
-// tally counts the rows of each part, and has a hash over them.
+// tally counts the rows of each part and computes a hash over them.
 type tally struct {
 	parts []Copied
 	sums  []hash.Hash
@@ -131,7 +130,7 @@ func (t *tally) differs(from tally) error {
 	return nil
 }
 
-// bytes returns everything in a row, so that different rows have different bytes.
+// bytes encodes everything in a row: different rows have different bytes.
 func (row Row) bytes() (b []byte) {
 	text := func(s string) {
 		b = append(binary.BigEndian.AppendUint64(b, uint64(len(s))), s...)
@@ -170,23 +169,23 @@ func (row Row) bytes() (b []byte) {
 	return b
 }
 
-// Clone returns a row that stays valid.
+// Clone returns a copy of a row that stays valid after EachRow's fn returns.
 func (row Row) Clone() Row {
 	row.Record, row.Data = bytes.Clone(row.Record), bytes.Clone(row.Data)
 	row.Audit.Record, row.Audit.Payload = bytes.Clone(row.Audit.Record), bytes.Clone(row.Audit.Payload)
 	return row
 }
 
-// Size returns about how many bytes a row has.
+// Size returns the approximate size of a row in bytes.
 func (row Row) Size() int {
 	return 100 + len(row.Record) + len(row.Data) + len(row.Head.Note) + len(row.Audit.Record) + len(row.Audit.Payload)
 }
 
-// Relocatable is a backend whose data can be put at another place without its knowledge: a database that is restored
-// from a dump, or copied.
+// Relocatable is a backend whose data can be moved without its knowledge, such as a database that is copied or restored
+// from a dump.
 type Relocatable interface {
-	// Relocated reports whether that has happened since the store was made, or since Settle.
+	// Relocated reports whether the data was moved since the store was made, or since the last Settle.
 	Relocated(ctx context.Context) (bool, error)
-	// Settle says that the place is right now.
+	// Settle accepts the current place of the data as the right one.
 	Settle(ctx context.Context) error
 }

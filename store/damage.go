@@ -14,11 +14,11 @@ type Damage struct {
 	ID     string // the record's id, if the key is one; for a message, its conversation; for an audit record, its chain
 	Seq    uint64 // for a message or an audit record
 	Why    string
-	Mended bool // it was rebuilt from other stored data
+	Mended bool // the row was rebuilt from other stored data
 }
 
-// WhyLost is the reason for a record of the history that was lost before the store was salvaged. The loss was dealt
-// with: the record is an error for readers, and is not counted as damage of the store.
+// WhyLost is the reason for a record of the history that was lost before the store was salvaged. Such a loss has been
+// dealt with: reading the record is an error, but the record does not count as damage of the store.
 const WhyLost = "it was lost before the store was salvaged"
 
 func (d Damage) String() string {
@@ -40,8 +40,8 @@ func (e *DamagedError) Unwrap() error { return ErrDamaged }
 type Inspected interface {
 	// Damage lists known, unresolved damage.
 	Damage() []Damage
-	// Inspect reads everything that is stored and records the damage it finds. It limits its pace so that callers of
-	// the store are not slowed down.
+	// Inspect reads everything that is stored and records the damage it finds. It works slowly enough not to slow down
+	// other callers of the store.
 	Inspect(ctx context.Context) error
 	// OnDamage registers a function that is called with all damage, found earlier or later. fn must not use the
 	// store.
@@ -51,8 +51,8 @@ type Inspected interface {
 // mostDamages limits how many damaged rows are remembered. A store with more should be replaced.
 const mostDamages = 1000
 
-// Damages is what a backend knows of its damage: it remembers each damage once, and calls functions for each. The zero
-// value is ready for use.
+// Damages collects what a backend knows of its damage. It remembers each damage once, and calls the registered
+// functions with it. The zero value is ready for use.
 type Damages struct {
 	mu    sync.Mutex
 	known []Damage
@@ -119,11 +119,11 @@ func DamageOf(s Store) (damaged, mended []Damage) {
 }
 
 // SetAside is the part of a transaction that moves a damaged row out of the way. Only backends that store rows
-// themselves have it.
+// themselves implement it.
 type SetAside interface {
 	// SetAside moves the damaged record with an id, and its index rows, to a place that nothing reads, so that the
-	// record can be written again. A sound or missing record stays as it is; done reports whether the record was
-	// moved. The first result contains the ids under which indexes listed the record: the conversation of a turn,
-	// execution or request, the turn of a call, or the place of a conversation.
+	// record can be written again. A sound or missing record stays as it is; done reports whether the record was moved.
+	// of lists the keys under which indexes listed the record: the conversation of a turn, execution or request, the
+	// turn of a call, or the place of a conversation.
 	SetAside(bucket, id string) (of []string, done bool, err error)
 }

@@ -5,24 +5,24 @@
 // The contract:
 //
 //   - Update commits everything that its closure wrote, or nothing. When Update returns nil, the writes are durable.
-//   - A closure may run more than once: commits are shared, and a backend may retry after a serialization failure. So
-//     a closure does no I/O, and outside of the transaction it writes only to its own variables, which it resets on
-//     each run.
+//   - A closure may run more than once, because commits are shared and a backend may retry after a serialization
+//     failure. Therefore a closure does no I/O. Outside of the transaction, it writes only to its own variables, and
+//     resets them on each run.
 //   - Update returns a closure's error unchanged and undoes only that closure's writes.
 //   - Records with a Version are guarded: a Put with a version other than the stored one fails with ErrConflict. Each
 //     Put increments the stored version. Version 0 creates a record.
-//   - Reads inside a transaction see its own writes. Each method documents the order of its list. Order of creation
-//     is the order in which the records were first put, also within one transaction. A limit of 0 lists nothing.
+//   - Reads inside a transaction see its own writes. Each method documents the order of its list. The order of creation
+//     is the order in which records were first put, even within one transaction. A limit of 0 lists nothing.
 //   - Ids are non-empty UTF-8, and a message's Seq is at least 1; anything else is refused. A refused Put leaves the
 //     transaction usable. In texts, U+FFFD replaces bytes that are not UTF-8; raw JSON and payloads are kept byte for
 //     byte.
-//   - A write that is refused with ErrFull, ErrMoved or ErrUnavailable changed nothing, and the store stays usable: see
+//   - A write that fails with ErrFull, ErrMoved or ErrUnavailable changed nothing, and the store stays usable: see
 //     Refused.
 //   - Any other error of a commit is ErrCommitUnknown: the writes may or may not be there after a restart. The process
 //     must stop and restart from the stored state.
 //
 // Times are stored in UTC to the microsecond.
 //
-// A backend also lists its rows in a form that every other backend can read (Contents, Filling), so that a store can be
-// copied from one backend to another with its versions, its order of creation and its whole history (CopyRows).
+// A backend also lists its rows in a form that every other backend can read (Contents, Filling). CopyRows uses this to
+// copy a store to another backend, with its versions, its order of creation and its whole history.
 package store

@@ -27,7 +27,7 @@ var (
 	// ErrFull says that the disk is full. Reads still work, and writes work again once space is freed.
 	ErrFull = errors.New("store: the disk is full")
 	// ErrMoved says that the file of an open store was removed, renamed or replaced. Nothing was written. Reads still
-	// work, and writes work again once that file is back.
+	// work, and writes work again once the original file is back at its path.
 	ErrMoved = errors.New("store: the file is not at its path any more")
 	// ErrUnavailable says that the database can't be reached, or does not accept writes. Nothing was written. Reads and
 	// writes work again once the database is available.

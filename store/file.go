@@ -8,7 +8,7 @@ import (
 )
 
 // File is a non-text part of a run's result, such as an image or a document, or the full text of a result that was
-// truncated for the model. It is written once, with the end of its run; its bytes are stored separately.
+// truncated for the model. It is written once, in the transaction that ends the run; its bytes are stored separately.
 type File struct {
 	Execution string    `json:"execution"`
 	Index     int       `json:"index"` // from 0, in the order in which the run attached them
@@ -20,14 +20,14 @@ type File struct {
 	At        time.Time `json:"at"`
 }
 
-// Of returns the file with the size and the hash of its bytes.
+// Of returns the file with Size and Hash set from data.
 func (f File) Of(data []byte) File {
 	sum := sha256.Sum256(data)
 	f.Size, f.Hash = len(data), hex.EncodeToString(sum[:])
 	return f
 }
 
-// Holds returns an error if data is not the file's content.
+// Holds returns an error if data does not match the file's size and hash.
 func (f File) Holds(data []byte) error {
 	if is := f.Of(data); is.Size != f.Size || is.Hash != f.Hash {
 		return fmt.Errorf("store: file %d of execution %q has the wrong size or hash: want %d bytes with %q, got %d with %q", f.Index, f.Execution, f.Size, f.Hash, is.Size, is.Hash)

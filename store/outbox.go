@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// OutboxKind says what an outbox message shows, and so which function renders it.
+// OutboxKind says what an outbox message shows, which decides the function that renders it.
 type OutboxKind string
 
 // The kinds of outbox message, and the meaning of Ref for each.
@@ -15,11 +15,11 @@ const (
 	OutboxFile          OutboxKind = "file"       // the full text of an answer that is too long for messages; Ref: a turn, with Step
 	OutboxProblem       OutboxKind = "problem"    // a turn that stopped, with Try again; Ref: a turn
 	OutboxQueued        OutboxKind = "queued"     // tells a sender that their message waits; Ref: a turn
-	OutboxMessageEdit   OutboxKind = "reworded"   // tells requesters that a request waits unchanged although they edited or deleted their message; Ref: a turn, with Step
+	OutboxMessageEdit   OutboxKind = "reworded"   // tells a requester who edited or deleted a message that the request waits unchanged; Ref: a turn, with Step
 	OutboxUnknown       OutboxKind = "unknown"    // asks whether a run took effect; Ref: an execution
 	OutboxBundle        OutboxKind = "bundle"     // the requests of one step for the same approvers, in one card; Ref: a turn, with Step
 	OutboxCardQueue     OutboxKind = "line"       // the number of requests queued behind the open cards of an address; Ref: the card queue, as named by the workflow
-	OutboxNotice        OutboxKind = "notice"     // tells a person something about a request; Ref: a request. Note says what it is about, and what Step means
+	OutboxNotice        OutboxKind = "notice"     // tells a person something about a request; Ref: a request. Note says what, and what Step means
 	OutboxQuestion      OutboxKind = "question"   // an approver's question to the requester, in the thread; Ref: a request, with Step: the remark
 	OutboxStandIn       OutboxKind = "stand_in"   // tells a stand-in whom they stand in for; Ref: the person who is away, with Step: the version of the absence
 	OutboxGrant         OutboxKind = "grant"      // a grant that is offered, in force, or over; Ref: a grant
@@ -29,7 +29,7 @@ const (
 	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit, posted again each time; Ref: as named by the workflow, with Step: the last posted head
 	OutboxPause         OutboxKind = "pause"      // tells those who may resume that everything is paused; Ref: the pause, as named by the workflow
 	OutboxHome          OutboxKind = "home"       // a person's Home tab: requests that wait for them, their own requests, and more; Ref: as named by the workflow
-	OutboxStandstill    OutboxKind = "standstill" // tells a conversation that a pause delays its messages; Ref: a turn
+	OutboxStandstill    OutboxKind = "standstill" // tells a conversation that its messages wait for the end of a pause; Ref: a turn
 	OutboxGap           OutboxKind = "was_away"   // tells a conversation that the bot was away when its message was written; Ref: a turn
 )
 
@@ -39,12 +39,12 @@ type Note string
 // The kinds of notice.
 const (
 	NoteFallen       Note = "fallen"        // your decision no longer counts, and why; Step: the edit that caused it, from 1, or 0 for the policy
-	NoteTurn         Note = "turn"          // it is your turn to decide a card that you already have
+	NoteTurn         Note = "turn"          // the stage of a card that you already have has begun: you may decide
 	NoteReminder     Note = "reminder"      // this still waits for your decision
 	NoteInvited      Note = "invited"       // a colleague delegated this to you, or you stand in for somebody who is away
 	NoteAnswered     Note = "answered"      // the requester answered your question; Step: the remark
-	NoteAnswerEdited Note = "answer_edited" // their answer was edited or deleted afterwards; Step: the remark
-	NoteBreakGlass   Note = "glass"         // an operator approved in place of the approvers; Step: the decision, from 1
+	NoteAnswerEdited Note = "answer_edited" // the requester edited or deleted the answer afterwards; Step: the remark
+	NoteBreakGlass   Note = "glass"         // an operator approved instead of the approvers; Step: the decision, from 1
 )
 
 // OutboxState says whether Slack shows the current version of an outbox message.
@@ -57,13 +57,13 @@ const (
 	OutboxExpanded    OutboxState = "expanded"    // replaced by one outbox message for each recipient
 	OutboxUnreachable OutboxState = "unreachable" // Slack refused it permanently; LastError says why
 	OutboxRemoved     OutboxState = "gone"        // expired and removed from Slack
-	OutboxLost        OutboxState = "vanished"    // its message was deleted early; posted again on request, or when its deadline nears
+	OutboxLost        OutboxState = "vanished"    // its Slack message was deleted too early; it is posted again on request, or when its deadline nears
 )
 
-// Rank is the priority of an outbox message while Slack limits the rate of calls.
+// Rank is the priority of an outbox message when Slack limits the rate of calls.
 type Rank string
 
-// The ranks, in order. An outbox message keeps its rank.
+// The ranks, highest priority first. The rank of an outbox message never changes.
 const (
 	RankFirst  Rank = "first"  // urgent: cards for critical calls, escalations, unknown outcomes, break-glass notices
 	RankPlain  Rank = ""       // other cards and questions
@@ -86,13 +86,13 @@ func (r Rank) Timer() TimerKind {
 
 // OutboxMessage is one thing that Slack must show. Each kind has a function that renders it from the stored state.
 type OutboxMessage struct {
-	ID            string      `json:"id"` // random; also in the message's metadata, so that a lost post is found again
+	ID            string      `json:"id"` // random; also in the Slack message's metadata, so that a post whose delivery is unconfirmed can be found
 	Version       uint64      `json:"version"`
 	Kind          OutboxKind  `json:"kind"`
 	Ref           string      `json:"ref"`
 	Step          int         `json:"step,omitempty"`
 	Request       string      `json:"request,omitempty"` // the request whose audit chain records its deliveries
-	To            string      `json:"to"`                // one of the prefixes ToConversation, ToChannel, …, and the name or id after it
+	To            string      `json:"to"`                // the address: one of the prefixes ToConversation, ToChannel, …, followed by a name or id
 	Role          string      `json:"role,omitempty"`    // for OutboxEscalation: the role that the request was escalated to
 	Bundle        string      `json:"bundle,omitempty"`  // for OutboxBundle: the card shows the step's requests with this bundle
 	Note          Note        `json:"note,omitempty"`    // for OutboxNotice
@@ -101,26 +101,26 @@ type OutboxMessage struct {
 	Revision      uint64      `json:"want"`              // incremented with each change of the content
 	ShownRevision uint64      `json:"shown"`             // the Revision that Slack shows
 	Posts         uint64      `json:"posts"`             // number of posted renderings
-	Hash          string      `json:"hash,omitempty"`    // of the rendering that Slack shows
-	Channel       string      `json:"channel,omitempty"` // where Slack shows it: the real channel id
-	TS            string      `json:"ts,omitempty"`      // of the message, also after it was lost
+	Hash          string      `json:"hash,omitempty"`    // hash of the rendering that Slack shows
+	Channel       string      `json:"channel,omitempty"` // id of the channel in which Slack shows it
+	TS            string      `json:"ts,omitempty"`      // ts of the Slack message; kept after the message was lost
 	ReplacedTS    string      `json:"old,omitempty"`     // an earlier message that can't be edited any more, to be deleted
-	Round         uint64      `json:"round,omitempty"`   // how often the message was lost or started over; also in the metadata, so that a search skips lost messages
+	Round         uint64      `json:"round,omitempty"`   // how often the message was lost or started over; also in the metadata, so that a search skips the lost ones
 	RepostIfLost  bool        `json:"insist,omitempty"`  // if it turns out to be lost, post it again immediately
 	Drafted       bool        `json:"drafted,omitempty"` // its message may have started as a draft, without identifying metadata
 	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
 	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: number of refusals in all places, early retries excepted; determines the next pause
-	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack began to refuse it; zero: Slack does not refuse it
+	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: number of refusals in all places, without early retries; determines the next delay
+	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack first refused it; zero: not refused
 	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages that Slack would not delete; TimerLeftover tries again
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`
 	Process       string      `json:"maker"`          // the process that created it; another process must check whether it was already posted
-	After         time.Time   `json:"after,omitzero"` // its messages are not older than this by Slack's clock; zero: unknown
+	After         time.Time   `json:"after,omitzero"` // its Slack messages were all posted after this time by Slack's clock; zero: unknown
 }
 
-// Leftover is a Slack message that should be gone, and that Slack would not delete.
+// Leftover is a Slack message that should be deleted, but whose deletion Slack refused.
 type Leftover struct {
 	Channel string    `json:"channel"`
 	TS      string    `json:"ts"`
@@ -132,8 +132,8 @@ type Leftover struct {
 // Home is the state of a person's Home tab.
 type Home struct {
 	At       time.Time  `json:"at"`              // last opened
-	Idle     bool       `json:"rests,omitempty"` // opened a while ago: shown without buttons until it is opened again
-	Pages    []HomePage `json:"pages,omitempty"` // the page of each part; missing: the first
+	Idle     bool       `json:"rests,omitempty"` // not opened for a while, so shown without buttons until it is opened again
+	Pages    []HomePage `json:"pages,omitempty"` // the current page of each part; a part that is not listed shows its first page
 	ViewHash string     `json:"looks,omitempty"` // hash of the shown content, without the references of its buttons
 }
 

@@ -20,8 +20,8 @@ type Store interface {
 	Close() error
 }
 
-// Reader is the read half of a transaction. A read of one record fails with ErrNotFound if there is none; a list is
-// empty instead.
+// Reader is the read half of a transaction. Reading a single record that does not exist fails with ErrNotFound; a list
+// without records is empty.
 type Reader interface {
 	Conversation(id string) (Conversation, error)
 	// ConversationAt returns the newest conversation at a place.
@@ -62,8 +62,8 @@ type Reader interface {
 
 	// Grant reads a grant in any state.
 	Grant(id string) (approvers.Grant, error)
-	// OpenGrants lists a tool's grants that are offered or in force, oldest first. An empty tool lists those of all
-	// tools.
+	// OpenGrants lists a tool's grants that are offered or in force, oldest first. If tool is empty, it lists the
+	// grants of all tools.
 	OpenGrants(tool string) ([]approvers.Grant, error)
 
 	// Absence reads a person's absence. A past absence stays until the next one replaces it.
@@ -78,7 +78,8 @@ type Reader interface {
 	NextTimer(kind TimerKind) (Timer, error)
 	// Timers lists up to limit timers of a kind in order of Due, then Ref, due or not.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
-	// TimersIn is Timers, limited to the timers of some shares and, if until is not zero, to those due by then.
+	// TimersIn is like Timers, but lists only the timers of the given shares and, if until is not zero, only timers due
+	// by then.
 	TimersIn(shares Shares, kind TimerKind, until time.Time, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)
@@ -101,10 +102,10 @@ type Reader interface {
 	// AuditChains lists the ids of chains in ascending order, after the given one.
 	AuditChains(after string, limit int) ([]string, error)
 	AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error)
-	// AuditRow returns a record as stored, even if damaged, without its payload.
+	// AuditRow returns a record as stored, without its payload. It returns damaged records too.
 	AuditRow(chain string, seq uint64) (approvers.AuditRow, error)
-	// EachAuditRow calls fn with each record as stored, in order of chain and seq, until fn fails. Unreadable rows
-	// are included, so that tampering can be found. The bytes are valid until the transaction ends.
+	// EachAuditRow calls fn with each record as stored, in order of chain and seq, until fn fails. Unreadable rows are
+	// included, so that tampering can be found. The bytes passed to fn are valid until the transaction ends.
 	EachAuditRow(fn func(approvers.AuditRow) error) error
 	// Journal lists all entries, starting at a leaf. There is one entry for each record ever appended, in the order of
 	// the commits, and within a transaction in the order of the appends. With several writers, a backend may reorder
@@ -117,9 +118,9 @@ type Reader interface {
 
 	Setting(key string) (Setting, error)
 
-	// Policy reads which policy and pins are in force. It is cheap, however large they are.
+	// Policy reads which policy and pins are in force. The call is cheap, because it does not read their content.
 	Policy() (Policy, error)
-	// PolicyContent returns what PutPolicy was given. The caller may keep it.
+	// PolicyContent returns the content that was passed to the last PutPolicy. The caller may keep the slice.
 	PolicyContent() ([]byte, error)
 }
 
@@ -135,9 +136,9 @@ type Tx interface {
 
 	PutConversation(Conversation) error
 	// EraseConversation deletes a conversation and everything that belongs to it, up to limit records at a time:
-	// messages, turns, calls, requests, executions with their elicitations and files, outbox messages with
-	// renderings, timers, and finally the conversation itself. done reports whether everything is deleted, which is
-	// also true if there is no such conversation. The audit stays. A conversation with a current turn is ErrConflict.
+	// messages, turns, calls, requests, executions with their elicitations and files, outbox messages with renderings,
+	// timers, and finally the conversation itself. done reports whether everything is deleted; it is also true if the
+	// conversation does not exist. The audit stays. If the conversation has a current turn, the error is ErrConflict.
 	EraseConversation(id string, limit int) (done bool, err error)
 	// PutMessage writes a message under its Seq, replacing an existing one.
 	PutMessage(Message) error
@@ -147,7 +148,7 @@ type Tx interface {
 	PutRequest(approvers.Request) error
 	PutExecution(approvers.Execution) error
 	PutElicitation(approvers.Elicitation) error
-	// PutFile writes a file with its bytes. An existing file is never replaced: ErrConflict. A file whose Size or
+	// PutFile writes a file with its bytes. If the file exists already, the error is ErrConflict. A file whose Size or
 	// Hash does not match the bytes is refused.
 	PutFile(f File, data []byte) error
 	// EraseFiles deletes an execution's files with their bytes, and returns their number.
@@ -159,7 +160,7 @@ type Tx interface {
 	PutAbsence(approvers.Absence) error
 
 	SetTimer(Timer) error
-	// ClearTimer removes a timer. It is not an error if there is none.
+	// ClearTimer removes a timer. It returns no error if the timer does not exist.
 	ClearTimer(kind TimerKind, ref string) error
 
 	PutInbox(Inbox) error
@@ -167,24 +168,24 @@ type Tx interface {
 	ForgetInbox(handledBefore time.Time, limit int) (int, error)
 
 	PutOutboxMessage(OutboxMessage) error
-	// PutRendering writes a posted version. An existing one is never replaced: ErrConflict.
+	// PutRendering writes a posted version. If the version exists already, the error is ErrConflict.
 	PutRendering(Rendering) error
 	// EraseRenderings deletes the posted versions of an outbox message below a Post, or all of them for 0, and
 	// returns their number.
 	EraseRenderings(message string, below uint64) (int, error)
 
-	// AppendAudit writes a linked record and its payload (nil: none). A record that does not follow the chain's head
-	// is ErrConflict.
+	// AppendAudit writes a linked record and its payload (nil: none). If the record does not follow the chain's head,
+	// the error is ErrConflict.
 	AppendAudit(approvers.AuditRecord, *approvers.AuditPayload) error
-	// ErasePayloads deletes payloads of a chain, those of the named records or all if none is named, and returns
-	// their Seqs. The records and their hashes stay. The caller records the erasure in the audit: see
+	// ErasePayloads deletes payloads of a chain and returns their Seqs. It deletes the payloads of the records in only,
+	// or all if only is empty. The records and their hashes stay. The caller records the erasure in the audit: see
 	// approvers.Erasure.
 	ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error)
 	// PruneChain deletes a chain's records and payloads, and returns the number of records. Their journal entries
 	// stay. The caller records the pruning in the audit: see approvers.Pruning.
 	PruneChain(chain string) (records int, err error)
-	// PutHead writes the next head, which covers the first Size entries of the journal. A head that does not follow
-	// the last one is ErrConflict. A head that covers more entries than exist is refused.
+	// PutHead writes the next head, which covers the first Size entries of the journal. If the head does not follow the
+	// last one, the error is ErrConflict. A head that covers more entries than exist is refused.
 	PutHead(Head) error
 
 	PutSetting(Setting) error
@@ -192,7 +193,7 @@ type Tx interface {
 	// PutPolicy puts a policy into force, with its content.
 	PutPolicy(p Policy, content []byte) error
 	// ExpectPolicy makes the transaction fail with ErrPolicyChanged if the policy in force at its beginning has another
-	// Load, or if there is none. The error may come from this call, a later read, or Update. It takes no round trip of
-	// its own. A transaction that calls PutPolicy does not call it.
+	// Load, or if there is none. The error may come from this call, a later read, or Update. The check needs no extra
+	// round trip to the database. A transaction must not call both ExpectPolicy and PutPolicy.
 	ExpectPolicy(load string) error
 }

@@ -2,15 +2,15 @@ package store
 
 import "time"
 
-// TimerKind says what falls due. All pending work is a timer: when a process starts, it reads the due timers and
-// continues.
+// TimerKind says what work a timer is for. All pending work is a timer: when a process starts, it reads the due timers
+// and continues the work.
 type TimerKind string
 
 // The kinds of timer, and the meaning of Ref for each.
 const (
 	TimerInbox         TimerKind = "inbox"    // handle a delivery from Slack; Ref: an inbox row
 	TimerThink         TimerKind = "think"    // call the model; Ref: a turn
-	TimerRun           TimerKind = "run"      // claim and run; Ref: an execution. The timer stays until the run is finished
+	TimerRun           TimerKind = "run"      // claim an execution and run it; Ref: an execution. The timer stays until the run is finished
 	TimerExpire        TimerKind = "expire"   // reject an undecided request, or one not started in time; Ref: a request
 	TimerEscalate      TimerKind = "escalate" // notify the next lead; Ref: a request
 	TimerRemind        TimerKind = "remind"   // remind approvers who have not decided; Ref: a request
@@ -27,7 +27,7 @@ const (
 	TimerHomes         TimerKind = "homes"    // refresh Home tabs in use after a change; Ref: SettingHomes
 	TimerRepost        TimerKind = "repost"   // post a lost message again before its deadline; Ref: an outbox message
 	TimerLeftover      TimerKind = "leftover" // delete messages whose deletion Slack refused before; Ref: their outbox message
-	TimerCatchUp       TimerKind = "catch_up" // read what people wrote while nothing was received; Ref: SettingReception, or a channel that the bot has joined
+	TimerCatchUp       TimerKind = "catch_up" // read messages that were written while nothing was received; Ref: SettingReception, or a channel that the bot has joined
 	// Deliver an outbox message to Slack; Ref: an outbox message. Each rank has its own kind, so that lower ranks
 	// never delay higher ones.
 	TimerShowFirst  TimerKind = "show_first"
@@ -54,9 +54,10 @@ type Timer struct {
 	Lane  string    `json:"lane,omitempty"`  // timers of a kind and lane run one at a time, in order of Due; empty: no order
 	Tries int       `json:"tries,omitempty"` // number of failed attempts
 	// Affinity names what the handler works on outside of the store, such as a conversation. One replica at a time
-	// handles all timers with the same affinity. If it is empty, Lane is used instead; if that is empty too, Ref.
+	// handles all timers with the same affinity. If Affinity is empty, Lane is used instead; if Lane is empty too, Ref
+	// is used.
 	Affinity string `json:"affinity,omitempty"`
-	// PutOff is when the timer was last postponed; Due is the time to which it was postponed. Zero: never postponed.
+	// PutOff is the time at which the timer was last postponed; zero: never. Due is the time to which it was postponed.
 	PutOff time.Time `json:"put_off,omitzero"`
 }
 
@@ -70,8 +71,8 @@ const (
 	InboxCommand     InboxKind = "command"
 )
 
-// Inbox is a delivery from Slack, or a message that was read from a channel's history. A delivery is durable before
-// Slack gets the acknowledgement. The row is kept after it was handled, so that a redelivery changes nothing.
+// Inbox is a delivery from Slack, or a message that was read from a channel's history. A delivery is durable before it
+// is acknowledged to Slack. A handled row is kept, so that a redelivery has no effect.
 type Inbox struct {
 	ID         string    `json:"id"` // Slack's event id, or another id of the delivery
 	Version    uint64    `json:"version"`
@@ -79,8 +80,8 @@ type Inbox struct {
 	ReceivedAt time.Time `json:"received_at"`
 	Payload    []byte    `json:"payload,omitempty"` // as Slack sent it; dropped once handled
 	HandledAt  time.Time `json:"handled_at,omitzero"`
-	Note       string    `json:"note,omitempty"`     // why it was set aside; empty: it was not
-	Deferred   *Deferral `json:"deferred,omitempty"` // it waits until Slack says who sent it; nil: it does not
+	Note       string    `json:"note,omitempty"`     // why the row was set aside; empty: not set aside
+	Deferred   *Deferral `json:"deferred,omitempty"` // set if the row waits until Slack says who sent the message; nil: it does not wait
 }
 
 // Deferral says why a delivery can't be handled yet. Its timer tries again.

@@ -19,7 +19,7 @@ const (
 	Unknown  Outcome = "unknown" // unknown whether anything was done
 )
 
-// Calls identifies calls of a server's tools with the same outcome.
+// Calls identifies a server and an outcome, as the key of a counter.
 type Calls struct {
 	Server  string
 	Outcome Outcome

@@ -27,9 +27,9 @@ type Config struct {
 	// Own are servers of this program. They are connected before the bot starts, and exempt from pins. A server of the
 	// policy with the same name is not connected.
 	Own []config.Server
-	// OwnTools are the tools of Own, as far as they are known before the servers list them.
+	// OwnTools are those tools of Own that are known before the servers list them.
 	OwnTools []check.Tool
-	// Wrap changes a tool of a server before it is registered. If nil, tools stay as they are.
+	// Wrap may change a server's tool before it is registered. If nil, tools are registered unchanged.
 	Wrap func(*agent.Tool)
 	// Log receives what the operator has to know. If nil, nothing is logged.
 	Log *slog.Logger
@@ -51,7 +51,7 @@ type Catalog struct {
 	mu      sync.Mutex
 	wanted  []config.Server
 	kept    map[string]*connection
-	changed chan struct{} // wanted has changed
+	changed chan struct{} // receives a value when wanted has changed
 }
 
 // connection is a server that is kept connected until it is dropped.
@@ -59,7 +59,7 @@ type connection struct {
 	config.Server
 	client *mcp.Client
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the client has ended
+	done   chan struct{} // closed when the client's Run has returned
 }
 
 // New returns a catalog of the compiled-in tools. [Catalog.Adopt] adds those of a policy.
@@ -74,7 +74,7 @@ func New(c Config) (*Catalog, error) {
 		}
 	}
 	for _, s := range c.Own {
-		c.Registry.Trust(s.Name) // nothing of it is registered yet, so no names collide
+		c.Registry.Trust(s.Name) // none of its tools is registered yet, so no names collide
 	}
 	return &Catalog{
 		Registry: c.Registry, config: c, wanted: c.Own, kept: map[string]*connection{}, changed: make(chan struct{}, 1),
@@ -83,9 +83,10 @@ func New(c Config) (*Catalog, error) {
 }
 
 // Adopt puts a policy into force and sets the sources to keep connected. An unchanged server keeps its connection. From
-// here on the pins are known, whether the servers are reachable or not. load is the change of the policy in the store;
-// empty: it is not stored. If the policy or its pins can't be used, the previous ones stay in force. Until Adopt
-// returns, [Catalog.Policy] is none of a stored change, because the tools are then partly those of either policy.
+// then on the pinned tools are known, whether the servers are reachable or not. load is the id of the stored change of
+// the policy; empty: the policy is not stored. If the policy or its pins can't be used, the previous ones stay in
+// force. Until Adopt returns, [Catalog.Policy] carries the id of no stored change, because the tools are partly those
+// of the old policy and partly those of the new one.
 func (c *Catalog) Adopt(file *config.File, lock pins.Lock, load string) error {
 	c.last.mu.Lock()
 	defer c.last.mu.Unlock()
@@ -104,14 +105,14 @@ func (c *Catalog) Adopt(file *config.File, lock pins.Lock, load string) error {
 	return nil
 }
 
-// Stored names the stored change by which the policy came into force.
+// Stored sets the id of the stored change by which the policy came into force.
 func (c *Catalog) Stored(load string) {
 	c.last.mu.Lock()
 	defer c.last.mu.Unlock()
 	c.active.load(load)
 }
 
-// want sets the sources to keep connected, and their pins. After an error everything is as before.
+// want sets the sources to keep connected, and their pins. If it fails, nothing changes.
 func (c *Catalog) want(file *config.File, lock pins.Lock) error {
 	all := declare(file, lock, os.LookupEnv)
 	if errs := faults(all); len(errs) > 0 {
@@ -121,8 +122,8 @@ func (c *Catalog) want(file *config.File, lock pins.Lock) error {
 	for _, w := range found.Warnings() {
 		c.config.Log.Warn("policy: " + w.Error())
 	}
-	if errs := found.Errors(); len(errs) > 0 { // a tool has the name of another source's tool
-		_ = c.replaceDeclared(c.last.file, all, c.last.declared) // they had no faults when they were registered before
+	if errs := found.Errors(); len(errs) > 0 { // two sources have a tool of the same name
+		_ = c.replaceDeclared(c.last.file, all, c.last.declared) // these were registered before without faults
 		return errs
 	}
 	c.last.declared = all
@@ -165,8 +166,8 @@ func (c *Catalog) IsOwn(source string) bool {
 	return slices.ContainsFunc(c.config.Own, func(s config.Server) bool { return s.Name == source })
 }
 
-// Known returns the tools of a policy that is not in force yet, as far as they are known without contacting a server.
-// lockName is the lock file's name in errors.
+// Known returns those tools of a policy not yet in force that are known without contacting a server. lockName is the
+// lock file's name in errors.
 func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]check.Tool, error) {
 	r, err := OfflineWith(file, lock, lockName)
 	if err != nil {
@@ -184,9 +185,9 @@ func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]c
 // serversFirst is how long Begin waits for the policy's servers. A slower server joins later.
 const serversFirst = 2 * time.Second
 
-// Begin keeps the servers connected until the returned function is called; that function disconnects them and waits for
-// their end. The end of ctx does not disconnect them, so that current runs can finish. Before Begin returns, it waits a
-// short time for the servers' lists of tools.
+// Begin connects the servers, and keeps them connected until the returned function is called, which disconnects them
+// and waits for their end. The end of ctx does not disconnect them, so that current runs can finish. Before it returns,
+// Begin waits a short time for the servers' lists of tools.
 func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.match(lasting)
@@ -202,7 +203,7 @@ func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	}
 }
 
-// keep follows changes of the wanted servers until ctx ends, and then drops all of them.
+// keep connects and drops servers when the wanted servers change. When ctx ends, it drops all servers.
 func (c *Catalog) keep(ctx context.Context) {
 	for {
 		select {
@@ -239,7 +240,7 @@ func (c *Catalog) match(ctx context.Context) {
 	}
 }
 
-// connect starts to keep a server connected.
+// connect connects a server, and keeps it connected in the background.
 func (c *Catalog) connect(ctx context.Context, s config.Server) {
 	k := &connection{Server: s, done: make(chan struct{})}
 	k.client = mcp.Open(mcp.Config{Servers: []config.Server{s}, Offer: c.offer, LeftOut: c.leftOut, Log: c.config.Log, Version: c.config.Version})
@@ -274,8 +275,8 @@ func (c *Catalog) drop(which func(*connection) bool) (names []string) {
 	return names
 }
 
-// settle waits until every server has listed its tools or has failed once: without a time limit for this program's own
-// servers, and for a short time for the policy's.
+// settle waits until every server has listed its tools or has failed once. For this program's own servers it waits
+// without a time limit, and for the policy's servers only a short time.
 func (c *Catalog) settle(ctx context.Context) {
 	brief, cancel := context.WithTimeout(ctx, serversFirst)
 	defer cancel()
@@ -311,7 +312,7 @@ func (c *Catalog) leftOut(server, problem string) {
 	}
 }
 
-// connections returns the kept servers by name.
+// connections returns the kept servers, sorted by name.
 func (c *Catalog) connections() []*connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -328,7 +329,7 @@ func (c *Catalog) PolicyServers() (names []string) {
 	return names
 }
 
-// Servers returns the state of each server by name.
+// Servers returns the state of each server, sorted by name.
 func (c *Catalog) Servers() []mcp.Status {
 	var out []mcp.Status
 	for _, k := range c.connections() {

@@ -15,7 +15,7 @@ import (
 	"countersign/config/check"
 )
 
-// Content is the content of all files that decide which calls may run.
+// Content is the content of all files on which it depends which calls may run.
 type Content struct {
 	Policy Files  `json:"policy"`
 	Pins   []byte `json:"pins"` // the lock file; nil: there is none
@@ -29,7 +29,7 @@ type Files struct {
 	unreadable map[string]error // why an OpenAPI file could not be read, by name
 }
 
-// Digest identifies the content. Without OpenAPI files it is the hash of the policy file.
+// Digest identifies the content. If there are no OpenAPI files, it is the hash of the policy file.
 func (f Files) Digest() string {
 	if len(f.APIs)+len(f.unreadable) == 0 {
 		return config.Hash(f.File)
@@ -80,7 +80,7 @@ func (c Content) Parse(name string) (*config.File, pins.Lock, error) {
 	return file, lock, nil
 }
 
-// Reader reads the files of a policy again and again. It parses the policy file only when that has changed.
+// Reader reads the files of a policy repeatedly. It parses the policy file only if the file has changed.
 type Reader struct {
 	Path string // of the policy file
 
@@ -88,7 +88,8 @@ type Reader struct {
 	apis []config.OpenAPI
 }
 
-// Policy reads the policy file and the OpenAPI files that it names. The error says why the policy file can't be read.
+// Policy reads the policy file and the OpenAPI files that it names. It returns an error only if the policy file can't
+// be read.
 func (r *Reader) Policy() (Files, error) {
 	data, err := config.ReadFile(r.Path)
 	if err != nil {

@@ -6,17 +6,17 @@
 //
 // Guarantees:
 //
-//   - A policy or pins that can't be used change nothing. The previous ones stay in force.
-//   - A source that is named unchanged by the next policy keeps its connection.
-//   - A tool of an external source is blocked while its definition differs from its pin, from the moment in which the
-//     source offers the new definition. The policy may instead let such a tool count as unknown. [Catalog.Policy] never
-//     lags behind a tool that was read before.
-//   - The pinned tools of a source are known while the source is unreachable. An unreachable source delays the start
-//     only for a short time.
+//   - If a policy or its pins can't be used, the previous ones stay in force.
+//   - A source that is unchanged in the next policy keeps its connection.
+//   - A tool of an external source is blocked as soon as the source offers a definition that differs from the tool's
+//     pin. The policy may instead let such a tool count as unknown. A caller that reads a tool and then
+//     [Catalog.Policy] gets a policy that is at least as new as that version of the tool.
+//   - The pinned tools of a source are known even while the source is unreachable. An unreachable source delays the
+//     start only for a short time.
 //
-// It does not decide when to read files, or which policy comes into force, and it never writes the lock file by itself:
-// only [Report.Write] does, which a command calls. It does not run tools; package agent does. Errors carry no exit
-// codes: [yamldoc.Problems] are faults of the policy, [LockError] of the lock file.
+// The package does not decide when to read files, or which policy comes into force. It writes the lock file only in
+// [Report.Write], which a command calls. Package agent runs the tools. Errors carry no exit codes: [yamldoc.Problems]
+// are faults of the policy, and a [LockError] is a fault of the lock file.
 //
 // Files, in reading order: catalog.go (connections), calls.go (counters), content.go (the files of a policy),
 // offline.go (what is known without contacting a server), lock.go, policy.go, drift.go (log and /readyz), report.go

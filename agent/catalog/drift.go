@@ -17,10 +17,11 @@ type driftReporter struct {
 	log   *slog.Logger
 
 	mu       sync.Mutex
-	reported map[string]string // by tool: the state that was logged
+	reported map[string]string // the last logged state of each tool
 }
 
-// loggedLines is the maximum number of logged lines of a change. countersign tools show prints all of it.
+// loggedLines is the maximum number of lines that are logged about a change. The command "countersign tools show"
+// prints the whole change.
 const loggedLines = 12
 
 // ReportDrift logs the tools that newly differ from their pins, and those that no longer differ.
@@ -61,7 +62,7 @@ func (d *driftReporter) report() {
 	d.reported = now
 }
 
-// firstOf returns the first lines of a list and the number of omitted ones.
+// firstOf returns the first n lines, followed by a line with the number of omitted ones.
 func firstOf(lines []string, n int) []string {
 	if len(lines) <= n {
 		return lines

@@ -19,7 +19,7 @@ func (e *LockError) Unwrap() error { return e.err }
 // ErrLockChanged means that a lock file was not written, because it has changed since it was read.
 var ErrLockChanged = errors.New("the lock file changed since it was read")
 
-// ReadLock reads the lock file beside a policy. A built-in policy has an empty path, and no lock file. The error is
+// ReadLock reads the lock file beside a policy. A built-in policy has the path "", and no lock file. The error is
 // [LockError].
 func ReadLock(policy string) (pins.Lock, error) {
 	if policy == "" {
@@ -32,11 +32,11 @@ func ReadLock(policy string) (pins.Lock, error) {
 	return lock, nil
 }
 
-// adopted is what was adopted last.
+// adopted holds the arguments of the last successful Adopt.
 type adopted struct {
 	mu       sync.Mutex
 	file     *config.File // nil: no policy is in force
-	declared []declared   // its tools that need no server
+	declared []declared   // the policy's tools that need no server
 }
 
 // Pinned returns an error that names the tools that differ from their pins, for /readyz. The bot works without these

@@ -39,7 +39,7 @@ func Offline(file *config.File, path string) (*agent.Registry, error) {
 	return OfflineWith(file, lock, pins.Beside(path))
 }
 
-// OfflineWith is Offline with pins that were read already. lockName is their name in errors.
+// OfflineWith is Offline with pins that were read already. lockName is the pins' file name in errors.
 func OfflineWith(file *config.File, lock pins.Lock, lockName string) (*agent.Registry, error) {
 	r, err := builtIn()
 	if err != nil {
@@ -57,7 +57,7 @@ func OfflineWith(file *config.File, lock pins.Lock, lockName string) (*agent.Reg
 	return r, nil
 }
 
-// Described returns tools in the form in which a policy is checked against them.
+// Described converts tools to the form that the check of a policy needs.
 func Described(tools *agent.Registry) []check.Tool {
 	out := []check.Tool{}
 	for _, t := range tools.All() {
@@ -69,11 +69,11 @@ func Described(tools *agent.Registry) []check.Tool {
 // httpSource is the source of the tools in the policy's http section. No server can have this name.
 const httpSource = "the policy's http section"
 
-// apiPrefix begins the source of an OpenAPI file's tools, before its name in the policy. No server's name begins so.
+// apiPrefix and an OpenAPI file's name in the policy form the source of the file's tools. No server's name begins with
+// this prefix.
 const apiPrefix = "openapi."
 
-// declared are the tools of a source that is described beside the policy: the policy file's http section, or an OpenAPI
-// file.
+// declared are the tools of a source that needs no server: the policy file's http section, or an OpenAPI file.
 type declared struct {
 	source string
 	tools  []agent.Tool
@@ -95,8 +95,8 @@ func declare(file *config.File, lock pins.Lock, lookup httptool.Lookup) []declar
 	return out
 }
 
-// register registers declared tools, except those of an http section with errors. It returns all problems of the
-// sources.
+// register registers declared tools. If the http section has errors, it registers none of that section's tools. It
+// returns all problems of the sources.
 func register(r *agent.Registry, file *config.File, all []declared) yamldoc.Problems {
 	var found yamldoc.Problems
 	for _, d := range all {
@@ -123,8 +123,8 @@ func faults(all []declared) yamldoc.Problems {
 	return found
 }
 
-// pinnedOf returns the pinned tools of a source that is always present, with their pinned definitions. Each is the live
-// tool of that name, or a placeholder if the source no longer offers it.
+// pinnedOf returns the pinned tools of a source that is always present. For each pin it returns the live tool of that
+// name, or a placeholder if the source no longer offers the tool.
 func pinnedOf(live []agent.Tool, pinned []pins.Pin) []agent.Tool {
 	var out []agent.Tool
 	for _, p := range pinned {

@@ -20,13 +20,13 @@ type overlaidPolicy struct {
 	tools  uint64
 }
 
-// changing is the Load of the policy while another one is adopted. No stored change has this id.
+// changing is the Load of the policy while another policy is being adopted. No stored change has this id.
 const changing = "changing"
 
 // store puts a policy into force.
 func (a *activePolicy) store(p *approvers.Policy) { a.at.Store(a.overlay(p)) }
 
-// loaded returns the Load of the policy; empty: it is not stored, or there is none.
+// loaded returns the Load of the policy; empty: the policy is not stored, or there is none.
 func (a *activePolicy) loaded() string {
 	if now := a.at.Load(); now != nil {
 		return now.policy.Load
@@ -45,8 +45,8 @@ func (a *activePolicy) load(load string) {
 	}
 }
 
-// Policy returns the policy in force, or nil before the first call of [Catalog.Adopt]. A caller that has read a tool
-// before gets a policy combined with that version of the tool, or with a later one.
+// Policy returns the policy in force, or nil before the first call of [Catalog.Adopt]. If a caller has read a tool
+// before, the returned policy is combined with that version of the tool or a later one.
 func (c *Catalog) Policy() *approvers.Policy {
 	a := &c.active
 	for {
@@ -74,8 +74,8 @@ func WithTools(p *approvers.Policy, tools *agent.Registry) *approvers.Policy {
 	return p.With(overlay(p, all))
 }
 
-// overlay returns the tools' additions to a policy: the risks that trusted sources claim for tools that the policy does
-// not name, and the tools that count as unknown because they differ from their pins.
+// overlay returns what the tools add to a policy: the risks that trusted sources claim for tools that the policy does
+// not name, and the list of tools that count as unknown because they differ from their pins.
 func overlay(p *approvers.Policy, tools []agent.Status) approvers.Overlay {
 	o := approvers.Overlay{Presumed: map[string]approvers.Presumption{}, Distrusted: map[string]string{}}
 	for _, t := range tools {

@@ -15,24 +15,24 @@ import (
 	"countersign/internal/visible"
 )
 
-// Report is the current state of a policy's tools, and their state relative to the pins.
+// Report has the current state of a policy's tools, and how they differ from their pins.
 type Report struct {
 	File    *config.File
 	Path    string // of the policy
 	Lock    pins.Lock
-	Policy  *approvers.Policy // combined with the tools
+	Policy  *approvers.Policy // the policy combined with the tools
 	Tools   []agent.Status
 	Down    map[string]string // unreachable sources, with the reasons
 	LeftOut []LeftOut
 }
 
-// LeftOut is a problem of a source's definitions, such as one that is not offered.
+// LeftOut is a problem of a source's definitions, such as a definition that can't be offered as a tool.
 type LeftOut struct {
 	Source string // in the form of Tool.Source
 	Reason string
 }
 
-// reachWithin is how long Examine waits for servers. A program that npx downloads first needs some time.
+// reachWithin is how long Examine waits for servers. It is long because npx may first have to download a program.
 const reachWithin = 90 * time.Second
 
 // Examine connects to a policy's servers and reports on their current tools. A server that does not answer in time is
@@ -86,7 +86,7 @@ func (r *Report) ask(ctx context.Context, c *Catalog) error {
 	return nil
 }
 
-// ExamineOffline reports on a policy's tools, as far as they are known without contacting a server.
+// ExamineOffline reports on those tools of a policy that are known without contacting a server.
 func ExamineOffline(file *config.File, path string) (*Report, error) {
 	r, err := newReport(file, path)
 	if err != nil {
@@ -129,13 +129,13 @@ func (r *Report) Sources() (out []string) {
 // NameInPolicy returns the name of a source in the policy.
 func NameInPolicy(source string) string { return strings.TrimPrefix(source, apiPrefix) }
 
-// isFrom reports whether a source is the named one. A name is as in the policy, or as in Tool.Source. An empty name
-// matches all.
+// isFrom reports whether a source has a name. The name is written as in the policy or as in Tool.Source. An empty name
+// matches every source.
 func isFrom(source, name string) bool {
 	return name == "" || source == name || source == apiPrefix+name
 }
 
-// From returns the tools of a source of the policy; with an empty name, all.
+// From returns the tools of the named source of the policy, or all tools if the name is empty.
 func (r *Report) From(name string) []agent.Status {
 	var out []agent.Status
 	for _, t := range r.Tools {
@@ -146,7 +146,7 @@ func (r *Report) From(name string) []agent.Status {
 	return out
 }
 
-// LeftOutOf returns the problems of a source's definitions; with an empty name, of all sources.
+// LeftOutOf returns the problems of the named source's definitions, or of all sources if the name is empty.
 func (r *Report) LeftOutOf(name string) []LeftOut {
 	var out []LeftOut
 	for _, l := range r.LeftOut {
@@ -182,8 +182,8 @@ func (r *Report) Refusal(t agent.Status) string {
 	return ""
 }
 
-// Obsolete returns the names of the tools whose pins are not needed any more. These are the given tools that a
-// reachable source no longer offers, and all pinned tools whose source the policy does not name.
+// Obsolete returns the names of the tools whose pins are not needed any more. These are the given tools whose source is
+// reachable but no longer offers them, and all pinned tools whose source the policy does not name.
 func (r *Report) Obsolete(tools []agent.Status) (names []string) {
 	for _, t := range tools {
 		if t.State == pins.Gone && r.Refusal(t) == "" {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// kind is the purpose of an address outside the public internet.
+// kind describes a kind of addresses outside the public internet.
 type kind struct {
 	what   string
-	byName bool // an entry of allow may name the host; otherwise it has to name the address or its network
+	byName bool // true: an allow entry may name the host; false: it has to name the address or its network
 }
 
-// metadata is a cloud's service for its machines. It hands out their credentials, among other things.
+// metadata is a cloud's metadata service for its machines. Among other things, it gives out the machines' credentials.
 const metadata = "the cloud's metadata"
 
 // special lists the networks outside the public internet: IANA's special-purpose registries, and addresses that clouds
@@ -90,8 +90,8 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte(b[12:])), true
 }
 
-// oddHost returns the fault in the spelling of a host, or "". Parsers disagree about unusual spellings, so the checked
-// address could differ from the connected one.
+// oddHost returns what is unusual in the spelling of a host, or "". Parsers disagree about unusual spellings, so the
+// bot could check one address and connect to another.
 func oddHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		switch {

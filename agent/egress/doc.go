@@ -2,12 +2,12 @@
 //
 // Guarantees:
 //
-//   - The checked address is the connected address. The check is in the dialer, after the name was resolved and before
-//     the socket connects, so a name that resolves differently the second time gains nothing.
-//   - Addresses outside the public internet are refused unless an entry of allow names them: this machine, private
-//     networks, the cloud's metadata, and other notations of such addresses.
+//   - The address that is checked is the address that is connected. The dialer makes the check after it has resolved
+//     the name and before the socket connects, so a name that later resolves differently can't evade the check.
+//   - Addresses outside the public internet are refused unless an allow entry names them. Such addresses are this
+//     machine, private networks, the cloud's metadata service, and other notations of these.
 //   - A redirect is a new connection and is checked like the first. Secrets are not sent to another host, and requests
-//     that write are not redirected to one.
+//     that write are not redirected to another host.
 //   - No proxy, environment variable or file changes the destination of a request.
 //   - A response's header and body are limited in size, and nothing is decompressed.
 //

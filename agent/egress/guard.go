@@ -27,7 +27,7 @@ const (
 	idleTimeout    = 60 * time.Second
 )
 
-// Guard decides where connections may go. It is safe for concurrent use.
+// Guard decides to which addresses connections may be made. It is safe for concurrent use.
 type Guard struct {
 	permits  []Permit
 	resolver *net.Resolver              // nil: the system's
@@ -49,11 +49,11 @@ func New(allow ...string) (*Guard, error) {
 
 // Options are the limits of a client.
 type Options struct {
-	// Timeout limits each request with its redirects and the reading of the body. If it is zero, only the caller's
-	// context limits them; streams use that.
+	// Timeout limits each request with its redirects and the reading of the body. Zero means that only the caller's
+	// context limits them, as streams need.
 	Timeout time.Duration
 	// MaxBody limits the body of each response, in bytes; reading beyond it returns [ErrTooLarge]. Zero means the
-	// constant MaxBody. A negative value means no limit, for streams that the reader limits itself.
+	// constant MaxBody. A negative value means no limit, for streams whose reader sets its own limits.
 	MaxBody int64
 }
 
@@ -62,8 +62,9 @@ func (g *Guard) Client(o Options) *http.Client {
 	return &http.Client{Transport: g.Transport(o), CheckRedirect: follow, Timeout: o.Timeout}
 }
 
-// Transport returns only the client's transport. It does not follow redirects; a client that follows them sends each
-// request through it again. Only [Guard.Client] also removes secrets on redirects.
+// Transport returns only the transport of such a client. The transport does not follow redirects. A client that uses it
+// and follows redirects sends each of them through the guard, but only [Guard.Client] also removes secrets on
+// redirects.
 func (g *Guard) Transport(o Options) http.RoundTripper {
 	if o.MaxBody == 0 {
 		o.MaxBody = MaxBody
@@ -101,7 +102,7 @@ func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return conn, err
 }
 
-// control is called with the exact address of the socket's next connection.
+// control is called before the socket connects, with the exact address.
 func (g *Guard) control(ctx context.Context, network, address string, _ syscall.RawConn) error {
 	host, _ := ctx.Value(hostKey{}).(string)
 	at, err := netip.ParseAddrPort(address)
@@ -131,7 +132,7 @@ func (g *Guard) admit(host string, at netip.AddrPort) error {
 		if !p.names(host, at, k) {
 			continue
 		}
-		if inner, ok := embedded(at.Addr()); ok { // a permitted gateway does not permit the addresses behind it
+		if inner, ok := embedded(at.Addr()); ok { // permission for a gateway does not include the addresses behind it
 			return g.admit(host, netip.AddrPortFrom(inner, at.Port()))
 		}
 		return nil
@@ -140,14 +141,14 @@ func (g *Guard) admit(host string, at netip.AddrPort) error {
 	if host != at.Addr().String() {
 		reason = fmt.Sprintf("resolves to %s, %s", at.Addr(), k.what)
 	}
-	if k.what == metadata { // the message suggests no entry of allow for metadata
+	if k.what == metadata { // for metadata, the message suggests no allow entry
 		return &Refused{Host: host, Reason: reason + ", an address that should not be reached"}
 	}
 	return &Refused{Host: host, Reason: reason, Permit: at.Addr().String()}
 }
 
-// CheckURL checks a URL before any connection: http or https, no user name, and a host in the usual spelling. It
-// resolves nothing. The error is a [Refused].
+// CheckURL checks a URL before any connection: http or https, no user name, and a host in the usual spelling. It does
+// not resolve the host. The error is a [Refused].
 func CheckURL(u *url.URL) error {
 	if refused := odd(u); refused != nil {
 		return refused
@@ -155,7 +156,7 @@ func CheckURL(u *url.URL) error {
 	return nil
 }
 
-// CheckURL checks a URL as far as possible without resolving its host name.
+// CheckURL makes all checks of a URL that are possible without resolving its host name.
 func (g *Guard) CheckURL(u *url.URL) error {
 	if err := CheckURL(u); err != nil {
 		return err

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Permit is an entry of allow: a destination outside the public internet that is permitted.
+// Permit is an allow entry: a permitted destination outside the public internet.
 type Permit struct {
-	Network netip.Prefix // for a single address: a network of one
+	Network netip.Prefix // for a single address: a network with one address
 	Host    string       // a host name in lower case; then Network is not set
 	Port    uint16       // zero: every port
 }
 
-// ErrPermit is returned for an entry of allow that can't be parsed. The message describes the valid forms.
+// ErrPermit means that an allow entry can't be parsed. The message describes the valid forms.
 var ErrPermit = errors.New("write a network such as 10.0.0.0/8, an address such as 10.0.0.7, or a host name such as crm.example.com; an address or a name may end with a port, such as crm.example.com:443")
 
-// ParsePermit parses an entry of allow: a network, an address, or a host name; the last two may have a port.
+// ParsePermit parses an allow entry: a network, an address, or a host name. An address or a host name may have a port.
 func ParsePermit(s string) (Permit, error) {
 	if network, err := netip.ParsePrefix(s); err == nil {
 		if network.Addr().Is4In6() || network != network.Masked() {
@@ -70,7 +70,8 @@ func splitPort(s string) (host string, port uint16, ok bool) {
 	return host, uint16(n), true
 }
 
-// names reports whether the entry permits the address, or the host if a host name suffices for this kind of address.
+// names reports whether the entry permits the address. An entry with a host name permits only kinds of addresses for
+// which a name suffices.
 func (p Permit) names(host string, at netip.AddrPort, k kind) bool {
 	switch {
 	case p.Port != 0 && p.Port != at.Port():

@@ -13,12 +13,13 @@ import (
 )
 
 // Refused reports that a connection or redirect was refused. It contains the host but no other part of the URL, because
-// those may hold secrets.
+// the other parts may contain secrets.
 type Refused struct {
 	Host   string // as requested
 	Reason string // the problem, as the rest of a sentence
-	Permit string // the entry of allow that would permit it; empty: there is none, or it should not be suggested
-	// Redirect means that a server asked for the connection by a redirect, after it had received the request.
+	Permit string // the allow entry that would permit it; empty: there is none, or none should be suggested
+	// Redirect means that the refused destination came from a redirect, so the redirecting server has received the
+	// request.
 	Redirect bool
 }
 

@@ -34,7 +34,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.next.RoundTrip(req)
 	if refused := (*Refused)(nil); errors.As(err, &refused) && req.Response != nil {
-		again := *refused // requests that wait for the same connection share the error value
+		again := *refused // a copy, because requests that wait for the same connection share the error value
 		again.Redirect = true
 		return nil, &again
 	}
@@ -54,7 +54,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the connections that are kept for later requests.
 func (t *transport) CloseIdleConnections() { t.next.CloseIdleConnections() }
 
-// bounded returns a limited number of bytes of a body, and then an error if there are more.
+// bounded reads a body up to a limit. If the body is longer, it then returns an error.
 type bounded struct {
 	body io.ReadCloser
 	left int64
@@ -79,14 +79,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 func (b *bounded) Close() error { return b.body.Close() }
 
-// carried are the headers that are sent to another host after a redirect. All others may be secrets or, like Referer,
-// contain one.
+// carried are the headers that are sent to another host after a redirect. All other headers may be secrets or, like
+// Referer, contain a secret.
 var carried = map[string]bool{"Accept": true, "Accept-Language": true, "Content-Type": true, "User-Agent": true}
 
-// follow decides whether to follow a redirect. The transport checks its URL like the first one.
+// follow decides whether to follow a redirect. The transport checks the redirect's URL like the first one.
 //
-//   - A request that only reads follows up to MaxRedirects redirects. Once the host, port or scheme changes, all
-//     further requests omit headers that may be secret.
+//   - For a request that only reads, up to MaxRedirects redirects are followed. Once the host, port or scheme has
+//     changed, all further requests omit headers that may be secret.
 //   - A request that writes never becomes one that reads: a 301, 302 or 303 is returned to the caller. A 307 or 308
 //     repeats the request, but only to the same host, port and scheme.
 //   - Redirects from https to http are not followed.

@@ -36,7 +36,7 @@ func (o *operation) answer(resp *http.Response, in agent.Invocation) (string, er
 	case o.effect == approvers.ReadOnly:
 		return "", fmt.Errorf("the server answered %s, but %s", statusText(resp.StatusCode), o.secrets.Out(err.Error()))
 	}
-	// The status means success. An error would make the model repeat the request.
+	// The status means success. If an error were returned, the model would repeat the request.
 	return fmt.Sprintf("It was done: the server answered %s. But %s.", statusText(resp.StatusCode), o.secrets.Out(err.Error())), nil
 }
 
@@ -74,7 +74,7 @@ func (o *operation) read(resp *http.Response, in agent.Invocation) (string, erro
 	return o.file(resp, media, data, in)
 }
 
-// readBounded reads up to a limit, and reports whether that was everything.
+// readBounded reads up to a limit, and reports whether it has read everything.
 func readBounded(r io.Reader, limit int) (data []byte, whole bool, err error) {
 	data, err = io.ReadAll(io.LimitReader(r, int64(limit)+1))
 	if len(data) > limit {
@@ -83,8 +83,8 @@ func readBounded(r io.Reader, limit int) (data []byte, whole bool, err error) {
 	return data, err == nil, err
 }
 
-// empty returns the result for a response without a body. It includes the address of what was created (Location), if
-// any.
+// empty returns the result for a response without a body. It includes the header Location, if any, which is the address
+// of the created resource.
 func (o *operation) empty(resp *http.Response) string {
 	text := "The server answered " + statusText(resp.StatusCode) + ", with no body."
 	if at := resp.Header.Get("Location"); at != "" {
@@ -99,7 +99,7 @@ func (o *operation) text(text string, whole bool, total int64) string {
 	if whole && len(text) <= o.limit {
 		return text
 	}
-	if !whole { // a secret may start in the last bytes and continue after them
+	if !whole { // a secret may begin in the last bytes and continue after the cut
 		text = cut(text, max(len(text)-o.secrets.Longest(), 0))
 	}
 	all := "a longer answer"
@@ -109,7 +109,7 @@ func (o *operation) text(text string, whole bool, total int64) string {
 	return cut(text, o.limit) + fmt.Sprintf("\n[cut: this is the beginning of %s; ask for less at once]", all)
 }
 
-// cut returns the beginning of a text, in whole characters.
+// cut returns the beginning of a text. It does not split characters.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -223,7 +223,7 @@ func (o *operation) quoted(resp *http.Response) string {
 	if err != nil && resp.Header.Get("Content-Type") != "" || media != "" && !textual(media) || media == "text/html" {
 		return ""
 	}
-	extra := o.secrets.Longest() + maxQuoted // redact.Text recognizes more secrets than o.secrets
+	extra := o.secrets.Longest() + maxQuoted // redact.Text recognizes secrets beyond o.secrets
 	data, whole, err := readBounded(resp.Body, maxQuoted+extra)
 	if err != nil || len(data) == 0 || bytes.ContainsRune(data, 0) {
 		return ""

@@ -15,7 +15,7 @@ type member struct {
 	raw  []byte // the value in its original form
 }
 
-// absent reports whether an argument is missing. A null counts as missing, because requests have no null.
+// absent reports whether an argument is missing. A null counts as missing, because requests can't express null.
 func (m member) absent() bool { return len(m.raw) == 0 || m.raw[0] == 'n' }
 
 var errNoObject = errors.New("the arguments are not a JSON object")
@@ -75,7 +75,7 @@ func unquote(raw []byte) (string, error) {
 	return string(text), err
 }
 
-// plain returns a text, number or boolean without quotes, or false for other values.
+// plain returns a text, number or boolean without quotes. For other values, its second result is false.
 func plain(raw []byte) (string, bool) {
 	if len(raw) == 0 {
 		return "", false

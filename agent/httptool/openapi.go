@@ -16,8 +16,8 @@ import (
 )
 
 // OpenAPI makes a tool from each operation of a file. It makes no connections and reads no other file. Each error is a
-// [*Problem]. An operation that can't be a tool is left out, with an error if the policy names it, and otherwise with a
-// warning. With a nil lookup the tools can be inspected but not run.
+// [*Problem]. An operation that can't be a tool is left out. This is an error if the policy names the operation, and
+// otherwise a warning. With a nil lookup the tools can be inspected but not run.
 func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	a := &api{config: c, path: "openapi." + c.Name, lookup: lookup, wanted: slices.Clone(c.Operations)}
 	doc, invalid, err := readDocument(c)
@@ -48,7 +48,7 @@ func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	return a.tools, a.errs
 }
 
-// api is an OpenAPI file during its conversion to tools.
+// api holds the state of an OpenAPI file's conversion to tools.
 type api struct {
 	config config.OpenAPI
 	path   string
@@ -59,7 +59,7 @@ type api struct {
 	wanted []string   // operations that the policy names and that were not found yet
 	seen   []string   // names of operations
 	tools  []agent.Tool
-	trial  agent.Registry // checks which tools can be registered
+	trial  agent.Registry // a trial registration shows which tools can be registered
 	errs   []error
 }
 
@@ -172,7 +172,7 @@ func (a *api) tool(method, path, name string, item, op map[string]any) (agent.To
 	if reads {
 		risk = approvers.Low
 	}
-	idempotent := reads || method == "PUT" || method == "DELETE" // by the definition of HTTP's methods
+	idempotent := reads || method == "PUT" || method == "DELETE" // by HTTP's definition of the methods
 	title, _ := op["summary"].(string)
 	return agent.Tool{
 		Name: o.tool, Description: describe(method, path, op), Schema: schema, Effect: o.effect, Timeout: o.timeout + slack, Run: o.run,
@@ -181,8 +181,8 @@ func (a *api) tool(method, path, name string, item, op map[string]any) (agent.To
 	}, nil
 }
 
-// toolName returns the operation's name with the API's name in front. A long name is shortened, and part of its hash
-// makes it unique.
+// toolName returns the operation's name with the API's name in front. A long name is shortened, and a part of its hash
+// keeps it unique.
 func (a *api) toolName(name string) string {
 	if !a.config.Bare {
 		name = a.config.Name + "." + name
@@ -209,7 +209,7 @@ func describe(method, path string, op map[string]any) string {
 	if op["deprecated"] == true {
 		text = "Deprecated. " + text
 	}
-	const longest = 1024 // limit of the model's interface, in characters
+	const longest = 1024 // limit of the model's API, in characters
 	if r := []rune(text); len(r) > longest {
 		text = string(r[:longest-1]) + "…"
 	}
@@ -279,7 +279,8 @@ func (a *api) arguments(o *operation, path string, item, op map[string]any) (jso
 	return argumentsSchema(properties, required, s.defs)
 }
 
-// pathPieces splits a path's template. Each placeholder needs a parameter, and each parameter a placeholder.
+// pathPieces splits a path's template. It returns an error if a placeholder has no parameter, or a parameter no
+// placeholder.
 func pathPieces(path string, params map[string]piece) ([]piece, error) {
 	var out []piece
 	used := map[string]bool{}
@@ -306,7 +307,7 @@ func pathPieces(path string, params map[string]piece) ([]piece, error) {
 	return out, nil
 }
 
-// literal returns the literal text of a path, percent-encoded where it is not already.
+// literal percent-encodes the literal text of a path, except where it is already encoded.
 func literal(text string) string {
 	var b strings.Builder
 	for i, c := range []byte(text) {

@@ -10,7 +10,7 @@ import (
 	"countersign/config"
 )
 
-// parameter is the part of an operation's parameter that requests need.
+// parameter has those properties of an operation's parameter that requests need.
 type parameter struct {
 	name, in string
 	argument string // its name in the tool
@@ -36,13 +36,13 @@ func (d *document) parameters(item, op map[string]any) ([]map[string]any, error)
 	return out, nil
 }
 
-// reservedHeaders are the headers that OpenAPI defines elsewhere, or that the request sets by itself.
+// reservedHeaders are the headers that OpenAPI defines elsewhere, or that the HTTP client sets.
 var reservedHeaders = []string{
 	"accept", "content-type", "authorization", "content-length", "host", "connection", "transfer-encoding", "accept-encoding",
 }
 
-// ignored reports whether the model does not set a parameter: OpenAPI defines it elsewhere, or the request or the
-// policy sets it.
+// ignored reports whether a parameter is not an argument for the model, because OpenAPI defines it elsewhere, or the
+// HTTP client or the policy sets it.
 func ignored(name, in string, c config.OpenAPI) bool {
 	switch in {
 	case "header":
@@ -54,7 +54,7 @@ func ignored(name, in string, c config.OpenAPI) bool {
 	return false
 }
 
-// usualStyles lists the allowed styles of each place; the first one is the default.
+// usualStyles lists the allowed styles of each place (path, query, header, cookie). The first style is the default.
 var usualStyles = map[string][]string{
 	"path": {"simple", "label", "matrix"}, "query": {"form", "spaceDelimited", "pipeDelimited", "deepObject"}, "header": {"simple"}, "cookie": {"form"},
 }
@@ -100,7 +100,7 @@ func (s *schemas) parameter(o map[string]any) (p parameter, schema any, err erro
 	return p, described(schema, o["description"]), nil
 }
 
-// orAny returns the schema, or a schema that admits everything if there is none.
+// orAny returns the schema or, if there is none, a schema that admits everything.
 func orAny(schema any) any {
 	if schema == nil {
 		return map[string]any{}
@@ -125,7 +125,7 @@ func described(schema, description any) any {
 	return schema
 }
 
-// unwritable returns the reason why values of some types have no unique form in the parameter's style, or "".
+// unwritable returns why values of one of the types can't be written unambiguously in the parameter's style, or "".
 func (p *parameter) unwritable(kinds []string) string {
 	list, object := slices.Contains(kinds, "array"), slices.Contains(kinds, "object")
 	switch {

@@ -33,8 +33,7 @@ type document struct {
 	v31  bool // 3.1 and later: schemas are JSON Schema 2020-12
 }
 
-// readDocument reads a file. invalid is the first violation of the specification in a file that is readable
-// nevertheless.
+// readDocument reads a file. If a readable file violates the specification, invalid describes the first violation.
 func readDocument(c config.OpenAPI) (d *document, invalid string, err error) {
 	data := c.Data
 	if c.Fault != nil {
@@ -75,7 +74,7 @@ func readDocument(c config.OpenAPI) (d *document, invalid string, err error) {
 // ReadFile reads an OpenAPI file's content. Its error does not name the file.
 func ReadFile(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, errors.New("can't be read: it is not a regular file") // reading it could block forever
+		return nil, errors.New("can't be read: it is not a regular file") // reading from a pipe or device could block forever
 	}
 	f, err := os.Open(path)
 	var at *fs.PathError
@@ -111,7 +110,7 @@ func (d *document) validate() (invalid string, err error) {
 		return "", fmt.Errorf("is not an OpenAPI description: %w", err)
 	}
 	ctx := context.Background()
-	loader := openapi3.NewLoader() // reads no other file and no host
+	loader := openapi3.NewLoader() // reads no other file, and contacts no host
 	doc, err := loader.LoadFromData(data)
 	if err != nil {
 		return "", fmt.Errorf("is not an OpenAPI description: %.300s", strings.Join(strings.Fields(err.Error()), " "))
@@ -144,7 +143,8 @@ func parseTree(data []byte) (any, error) {
 	return t.value(&node, 0)
 }
 
-// treeOf converts YAML to plain values. It limits aliases, which can be recursive or multiply the number of values.
+// treeOf converts YAML to plain values. It limits the number of values, because aliases can be recursive or multiply
+// it.
 type treeOf struct{ left int }
 
 func (t *treeOf) value(n *yaml.Node, depth int) (any, error) {
@@ -236,7 +236,7 @@ func scalar(n *yaml.Node) any {
 			return json.Number(n.Value)
 		}
 		if f, err := strconv.ParseFloat(n.Value, 64); err == nil {
-			if text, err := json.Marshal(f); err == nil { // no infinity
+			if text, err := json.Marshal(f); err == nil { // fails for infinity and NaN
 				return json.Number(text)
 			}
 		}

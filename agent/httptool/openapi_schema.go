@@ -16,14 +16,14 @@ var (
 	schemaIn   = []string{"not", "items", "additionalProperties", "contains", "propertyNames", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties", "contentSchema"}
 	schemaList = []string{"allOf", "anyOf", "oneOf", "prefixItems", "items"}
 	schemaMap  = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
-	// beside are keywords that don't affect validity. They are dropped to save the model's attention.
+	// beside are keywords that don't affect validity. They are dropped to keep the schema short for the model.
 	beside = []string{"xml", "externalDocs", "example", "examples", "discriminator", "$schema", "$comment", "$anchor", "nullable", "readOnly"}
 	// elsewhere are keywords that change the meaning of references.
 	elsewhere = []string{"$id", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"}
 )
 
-// schemas converts a description's schemas to one self-contained schema of arguments. Referenced schemas are put into
-// $defs once, so that recursive ones are finite.
+// schemas converts the schemas of an OpenAPI file to one self-contained schema of arguments. Each referenced schema is
+// put into $defs once, so that the result is finite even if schemas are recursive.
 type schemas struct {
 	doc      *document
 	defs     map[string]any
@@ -56,7 +56,7 @@ func (s *schemas) convert(v any, depth int) (any, error) {
 			return nil, err
 		}
 		out["$ref"] = "#/$defs/" + name
-		if !s.doc.v31 { // keys beside a reference count only from 3.1 on
+		if !s.doc.v31 { // keys beside a reference have an effect only from version 3.1 on
 			return out, nil
 		}
 	}
@@ -149,7 +149,7 @@ func (s *schemas) def(ref string, depth int) (string, error) {
 	return name, nil
 }
 
-// forRequests removes the properties that only responses have: read-only ones.
+// forRequests removes read-only properties, which only responses have.
 func (s *schemas) forRequests(in, out map[string]any) {
 	properties, _ := in["properties"].(map[string]any)
 	converted, _ := out["properties"].(map[string]any)
@@ -178,7 +178,7 @@ func isReadOnly(v any) bool {
 	return o["readOnly"] == true
 }
 
-// older converts the constructs of 3.0 that differ from JSON Schema: nullable, and boolean exclusive bounds.
+// older converts the constructs of OpenAPI 3.0 that differ from JSON Schema: nullable, and boolean exclusive bounds.
 func older(in, out map[string]any) {
 	if in["nullable"] == true {
 		if kind, ok := in["type"].(string); ok {
@@ -201,7 +201,8 @@ func older(in, out map[string]any) {
 	}
 }
 
-// kinds returns the types that a schema admits, judged by its own keywords and its references. Empty means any.
+// kinds returns the JSON types that a schema admits, according to its own keywords and its references. An empty list
+// means any type.
 func (s *schemas) kinds(v any) []string {
 	o, err := s.doc.object(v)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"countersign/config"
 )
 
-// server determines the address for an operation's requests: the policy's, or the nearest one in the file. It returns
-// the address as written, without values of the environment.
+// server determines the address for an operation's requests: the address in the policy, or else the one in the file
+// that is nearest to the operation. It returns the address as written, with environment variables not filled in.
 func (a *api) server(o *operation, item, op map[string]any) (string, error) {
 	written := a.config.URL.String()
 	if len(a.config.URL) == 0 {
@@ -36,7 +36,7 @@ func (a *api) server(o *operation, item, op map[string]any) (string, error) {
 	return written, nil
 }
 
-// sendsSecrets reports whether requests contain values of the environment.
+// sendsSecrets reports whether requests contain values of environment variables.
 func (a *api) sendsSecrets() bool {
 	for _, h := range a.config.Headers {
 		if len(h.Value.Variables()) > 0 {
@@ -52,7 +52,8 @@ func loopback(u *url.URL) bool {
 
 var errNoServer = errors.New("the file names no server; write url: in the policy")
 
-// serverOf returns the first server of the first object that names any, with the default values of its variables.
+// serverOf returns the first server of the first object that has servers, with the default values of the server's
+// variables.
 func serverOf(from ...map[string]any) (string, error) {
 	for _, o := range from {
 		list, _ := o["servers"].([]any)
@@ -90,7 +91,7 @@ func (a *api) security(method, path string, op map[string]any) {
 			}
 		}
 		if missing == "" {
-			return // this alternative is met
+			return // the policy's headers satisfy this alternative
 		}
 		hints = append(hints, missing)
 	}
@@ -136,7 +137,7 @@ func (a *api) lacks(name string) string {
 }
 
 // definition returns the pinned definition of an operation: the file's description of its requests with all references,
-// and the policy's address and headers. The description of responses is not included.
+// and the policy's address and headers. It does not include the description of responses.
 func (a *api) definition(method, path, server string, item, op map[string]any) json.RawMessage {
 	own := map[string]any{}
 	for k, v := range op {

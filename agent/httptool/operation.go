@@ -16,18 +16,18 @@ import (
 	"countersign/internal/redact"
 )
 
-// operation is one kind of request: the HTTP side of a tool.
+// operation is the HTTP side of a tool: how its requests are made and their responses read.
 type operation struct {
 	tool    string
 	method  string
 	base    string   // scheme, host and path prefix
-	host    *url.URL // scheme and host of base; requests never go elsewhere
+	host    *url.URL // scheme and host of base; requests are sent only there
 	path    []piece
 	query   []field
 	headers []field
 	cookies []field
 	body    body
-	placed  map[string]bool // the arguments in path, query, headers and cookies
+	placed  map[string]bool // the arguments that are in the path, query, headers or cookies
 	key     string          // the header for the execution's id
 	effect  approvers.Effect
 	result  config.Result
@@ -36,7 +36,7 @@ type operation struct {
 	guard   *egress.Guard
 	client  *http.Client
 	secrets redact.Values
-	offline bool // the environment is unknown, so nothing can be sent
+	offline bool // the environment variables are unknown, so nothing can be sent
 	vague   bool // the host is unknown too, because its address contains a variable
 }
 
@@ -45,7 +45,7 @@ type Problem struct {
 	Path    string // path of the declaration in the policy file, such as http.weather
 	Message string
 	Hint    string
-	Warning bool // the tool is available nevertheless
+	Warning bool // the tool is available in spite of the problem
 }
 
 func (p *Problem) Error() string {
@@ -56,14 +56,16 @@ func (p *Problem) Error() string {
 	return s
 }
 
-// errUnknownEnvironment means that the tool can only be inspected.
+// errUnknownEnvironment means that the tool can only be inspected, not run.
 var errUnknownEnvironment = errors.New("nothing was sent: the values of the environment are not known here")
 
-// slack is how much longer a run may take than its request, so that the request ends first and its outcome is known.
+// slack is how much longer a run may take than its request. The request thus ends first, and the run can report its
+// outcome.
 const slack = 5 * time.Second
 
-// Tools makes a tool from each HTTP endpoint in the policy. It makes no connections. Each error is a [*Problem]. An
-// endpoint with a problem other than a warning is left out. With a nil lookup the tools can be inspected but not run.
+// Tools makes a tool from each HTTP endpoint in the policy. It makes no connections. Each error is a [*Problem]. It
+// leaves out an endpoint with a problem that is not a warning. With a nil lookup the tools can be inspected but not
+// run.
 func Tools(endpoints []config.Endpoint, lookup Lookup) ([]agent.Tool, []error) {
 	var tools []agent.Tool
 	var errs []error
@@ -139,7 +141,7 @@ func (o *operation) connect(path string, f *filler, allow []string) error {
 	return nil
 }
 
-// aim fixes the host of the requests.
+// aim sets the host to which all requests are sent.
 func (o *operation) aim(path string) error {
 	if o.vague {
 		return nil
@@ -159,8 +161,8 @@ func (o *operation) aim(path string) error {
 	return nil
 }
 
-// definition returns the declaration of the request, without values of the environment. If it changes, the tool is a
-// different one.
+// definition returns the declaration of the request, without values of environment variables. It is the tool's pinned
+// definition: if it changes, the tool counts as another tool.
 func definition(e config.Endpoint) json.RawMessage {
 	query := ""
 	for i, q := range e.Address.Query {
@@ -178,7 +180,7 @@ func definition(e config.Endpoint) json.RawMessage {
 	return encoded(out, err)
 }
 
-// shown returns headers as declared, without values of the environment. Literal secrets are not shown.
+// shown returns headers as declared, without values of environment variables and without literal secrets.
 func shown(headers []config.Header) map[string]string {
 	out := map[string]string{}
 	for _, h := range headers {
@@ -189,7 +191,7 @@ func shown(headers []config.Header) map[string]string {
 	return out
 }
 
-// encoded returns out. It is for values that can always be encoded, so an error is a bug.
+// encoded returns out. It is for values that can always be encoded, so it panics on an error.
 func encoded(out []byte, err error) []byte {
 	if err != nil {
 		panic(err)

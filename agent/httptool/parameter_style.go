@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Encoders for the places of arguments in a request. A value that can't be encoded gives an error for the model, which
-// names the argument and says what to change.
+// The encoders for each place that an argument can have in a request. If a value can't be encoded, the error is for the
+// model: it names the argument and says what to change.
 
 // style is the notation of a list or object in a text, in OpenAPI's terms.
 type style struct {
 	kind    string // a style of OpenAPI, json, or list (a repeated list); empty: lists and objects are refused
 	explode bool
-	name    string // the parameter's name, if the argument's differs
+	name    string // the parameter's name, if it differs from the argument's
 }
 
 // piece is a part of a path, query value or header.
 type piece struct {
 	text  string // literal text from the operator
-	arg   string // or the argument at this place
+	arg   string // or the name of the argument whose value stands here
 	style style
 }
 
@@ -29,7 +29,7 @@ type field struct {
 	pieces []piece
 }
 
-// whole returns the argument that makes up the entire field, if there is one.
+// whole returns the argument that is the field's entire value, if there is one.
 func (f field) whole() (piece, bool) {
 	if len(f.pieces) == 1 && f.pieces[0].arg != "" {
 		return f.pieces[0], true
@@ -110,7 +110,7 @@ func (c call) path(pieces []piece) (string, error) {
 	return b.String(), nil
 }
 
-// segmentFault returns an error if a value is not safe in a path segment. A server may decode it more than once.
+// segmentFault returns an error if a value is not safe in a path segment, even if the server decodes it more than once.
 func segmentFault(arg, value string) error {
 	for _, s := range []string{value, decoded(value)} {
 		if strings.ContainsAny(s, `/\`) {
@@ -141,7 +141,7 @@ type part struct {
 	keyed      bool
 }
 
-// parts returns the values of an argument: one value, or those of a list or object.
+// parts returns the values of an argument: the value itself, or the values in a list or object.
 func (c call) parts(p piece, place string) ([]part, error) {
 	m := c[p.arg]
 	if p.style.kind == "json" {
@@ -168,7 +168,7 @@ func (c call) parts(p piece, place string) ([]part, error) {
 			}
 			out = append(out, part{value: s})
 		}
-	case p.style.kind == "list": // an object's keys could pass for parameters
+	case p.style.kind == "list": // an object's keys could be taken for parameters
 		return nil, flat
 	default:
 		fields, err := members(m.raw)
@@ -186,7 +186,7 @@ func (c call) parts(p piece, place string) ([]part, error) {
 	return out, nil
 }
 
-// pathStyle encodes an argument in a path, by OpenAPI's rules.
+// pathStyle encodes an argument for a path, by OpenAPI's rules.
 func pathStyle(p piece, parts []part) string {
 	prefix, separator := "", ","
 	switch p.style.kind {
@@ -210,7 +210,8 @@ func pathStyle(p piece, parts []part) string {
 	return prefix + joined(parts, separator, p.style.explode, escape)
 }
 
-// joined joins values with a separator. An object's keys precede its values, with = if exploded.
+// joined joins values with a separator. In an object, each key comes before its value, separated by "=" if explode is
+// set and otherwise by the separator.
 func joined(parts []part, separator string, explode bool, write func(string) string) string {
 	var out []string
 	for _, p := range parts {
@@ -258,7 +259,7 @@ func (c call) query(fields []field) ([]string, error) {
 	return out, nil
 }
 
-// queryStyle encodes an argument in a query, by OpenAPI's rules. The name is already encoded.
+// queryStyle encodes an argument for a query, by OpenAPI's rules. The name is already encoded.
 func queryStyle(name string, p piece, parts []part) []string {
 	separator := map[string]string{"spaceDelimited": "%20", "pipeDelimited": "%7C"}[p.style.kind]
 	var out []string

@@ -13,7 +13,7 @@ import (
 	"countersign/agent/egress"
 )
 
-// maxAddress is the maximum length of a URL, in bytes. Servers refuse longer ones in various ways.
+// maxAddress is the maximum length of a URL, in bytes. Servers refuse longer URLs, in various ways.
 const maxAddress = 8 << 10
 
 // bodyKind is the format of a request's body.
@@ -26,14 +26,14 @@ const (
 	textBody bodyKind = "text"
 )
 
-// body describes which arguments form a request's body, and their format.
+// body describes which arguments form a request's body, and the body's format.
 type body struct {
 	kind bodyKind
-	arg  string // the argument that is the body; empty: all arguments without another place are its members
+	arg  string // the argument that is the whole body; empty: the body's members are all arguments without another place
 	mime string
 }
 
-// request builds a call's request. An error is for the model, and means that nothing was sent.
+// request builds a call's request. If it fails, nothing was sent; the error is for the model.
 func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Request, error) {
 	list, err := members(in.Args)
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *operation) address(args call) (string, error) {
 	return address, nil
 }
 
-// header sets the headers. Each header of the tool is a separate field, so no argument can change another one.
+// header sets the headers. Each header is set as a separate field, so an argument in one header can't change another.
 func (o *operation) header(req *http.Request, args call) error {
 	for _, f := range o.headers {
 		text, ok, err := args.header(f)
@@ -187,7 +187,7 @@ func form(list []member) ([]byte, error) {
 		fields[m.name] = m
 		p := piece{arg: m.name, style: style{kind: "form", explode: true}}
 		if m.raw[0] == '{' {
-			p.style = style{} // refused: there is no standard notation
+			p.style = style{} // nested lists and objects are refused: there is no standard notation for them
 		}
 		parts, err := fields.parts(p, "form")
 		if err != nil {

@@ -18,9 +18,9 @@ import (
 // run sends a call's request and reports the outcome.
 //
 // An error that does not wrap [agent.ErrOutcomeUnknown] means that nothing was done: nothing was sent, the server
-// refused the request (400 to 499), or the request only reads. If a request that writes reached a connection and there
-// is no clear response, the outcome is unknown: the connection broke, the time was up, the server failed (500 and
-// above), or it redirected.
+// refused the request (status 400 to 499), or the request only reads. The outcome is unknown if a request that writes
+// was sent over a connection and there is no clear response: the connection broke, the time was up, the server failed
+// (status 500 and above), or it redirected.
 func (o *operation) run(ctx context.Context, in agent.Invocation) (string, error) {
 	if o.offline {
 		return "", errUnknownEnvironment
@@ -49,7 +49,7 @@ func (o *operation) failed(err error, sent bool) error {
 	sentence := o.secrets.Out(egress.Sentence(err))
 	var refused *egress.Refused
 	switch {
-	case !sent, errors.As(err, &refused) && refused.Redirect: // a 307 or 308 means that nothing was done there
+	case !sent, errors.As(err, &refused) && refused.Redirect: // a 307 or 308 means that the redirecting server did nothing
 		return fmt.Errorf("nothing was done: %s", sentence)
 	case o.effect == approvers.ReadOnly:
 		return errors.New(sentence)
@@ -57,7 +57,7 @@ func (o *operation) failed(err error, sent bool) error {
 	return fmt.Errorf("%w: the request was sent, and then %s", agent.ErrOutcomeUnknown, sentence)
 }
 
-// counts reports whether a status means success.
+// counts reports whether a status counts as success.
 func (o *operation) counts(status int) bool {
 	if len(o.result.Status) == 0 {
 		return status >= 200 && status <= 299
@@ -88,7 +88,8 @@ func (o *operation) refused(resp *http.Response) error {
 	return fmt.Errorf("%w: the server answered %s%s", agent.ErrOutcomeUnknown, status, said)
 }
 
-// saysNo are the statuses that answer the call itself. The others are about who called, how often, or the server.
+// saysNo are the statuses with which a server refuses the call because of its content. Other statuses concern the
+// caller, the number of calls, or the server.
 var saysNo = []int{
 	http.StatusBadRequest, http.StatusPaymentRequired, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed,
 	http.StatusUnprocessableEntity, http.StatusLocked, http.StatusUnavailableForLegalReasons,
@@ -109,7 +110,7 @@ const (
 	asFile = "file"
 )
 
-// as returns how to read a response.
+// as returns the format in which a response is read.
 func as(r config.Result) string {
 	switch {
 	case r.Pointer != "":

@@ -13,7 +13,7 @@ type Lookup func(name string) (value string, found bool)
 
 // filler fills in the environment variables of templates, and records the secret values.
 type filler struct {
-	lookup  Lookup // nil: the values are unknown, and nothing can be sent
+	lookup  Lookup // nil: the variables' values are unknown, so nothing can be sent
 	missing []string
 	values  []string
 }
@@ -31,7 +31,7 @@ func (f *filler) text(t config.Template) string {
 	return b.String()
 }
 
-// value returns a variable's value. An empty one counts as missing.
+// value returns a variable's value. An empty value counts as missing.
 func (f *filler) value(name string) string {
 	if f.lookup == nil {
 		return "unknown"
@@ -60,7 +60,8 @@ func (f *filler) pieces(t config.Template, write func(string) string) []piece {
 	return out
 }
 
-// headers returns the headers of a declaration. A literal value is a secret too, if the header's name suggests one.
+// headers returns the headers of a declaration. A literal value counts as a secret, too, if the header's name suggests
+// that.
 func (f *filler) headers(list []config.Header) []field {
 	var out []field
 	for _, h := range list {

@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// maxQuestion is the maximum length of a server's question, maxForm that of its form's schema, in bytes.
+	// maxQuestion is the maximum length of a server's question, and maxForm the maximum length of the form's schema, in
+	// bytes.
 	maxQuestion = 2000
 	maxForm     = 16 << 10
 	// maxVisits is the maximum number of addresses that a server may ask somebody to visit for one call.
 	maxVisits = 3
 )
 
-// elicit puts a server's question to the person who asked for the run. If the question can't be assigned to one run, it
-// is declined, because it could reach the wrong person.
+// elicit puts a server's question to the person who asked for the run. If it is not clear to which run the question
+// belongs, elicit declines it, because it could reach the wrong person.
 func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	key, _ := r.Params.Meta[questionKey].(string)
 	q, f := ses.tap.whose(key)
@@ -38,7 +39,7 @@ func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.Elic
 	}
 	reply, err := f.ask(ctx, form)
 	if err != nil {
-		return &sdk.ElicitResult{Action: string(agent.ReplyCancelled)}, nil //nolint:nilerr // the server gets no details
+		return &sdk.ElicitResult{Action: string(agent.ReplyCancelled)}, nil //nolint:nilerr // the server is told no details
 	}
 	out := &sdk.ElicitResult{Action: string(reply.Action)}
 	if reply.Action == agent.ReplyAccepted && form.URL == "" {
@@ -62,7 +63,7 @@ func unfitForm(f agent.Form) string {
 	return ""
 }
 
-// unfitAddress returns the reason why nobody is sent to an address, or "".
+// unfitAddress returns the reason why no person is sent to an address, or "".
 func unfitAddress(text string) string {
 	u, err := url.Parse(text)
 	switch {
@@ -76,7 +77,7 @@ func unfitAddress(text string) string {
 	return ""
 }
 
-// addresses reads the addresses to visit before a call is executed.
+// addresses reads the addresses that a person must visit before a call is executed.
 func addresses(server string, data json.RawMessage) []agent.Form {
 	o, err := readObject(data)
 	if err != nil {
@@ -101,7 +102,8 @@ func addresses(server string, data json.RawMessage) []agent.Form {
 	return out
 }
 
-// visit asks the asker to visit the addresses that a server names, before the call is repeated.
+// visit asks the person who asked for the call to visit the addresses that a server names. After that the call is
+// repeated.
 func (s *server) visit(ctx context.Context, in agent.Invocation, forms []agent.Form) error {
 	for _, f := range forms {
 		if in.Ask == nil {

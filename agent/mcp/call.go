@@ -58,7 +58,8 @@ func (s *server) run(ctx context.Context, d definition, in agent.Invocation) (st
 	return text, err
 }
 
-// call makes one request. Instead of a result it may return addresses that a person has to visit first.
+// call makes one request. The server may answer with addresses that a person has to visit first; call then returns
+// these instead of a result.
 func (s *server) call(ctx context.Context, ses *session, d definition, in agent.Invocation) (string, []agent.Form, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the call's streams
@@ -94,7 +95,7 @@ func (s *server) call(ctx context.Context, ses *session, d definition, in agent.
 	return "", nil, rejected(a)
 }
 
-// rejected converts a server's error: either the request was not executed, or the outcome is unknown.
+// rejected converts a server's error to one of two errors: the request was not executed, or the outcome is unknown.
 func rejected(a *answer) error {
 	said := cut(a.message, maxError)
 	switch a.code {
@@ -104,8 +105,8 @@ func rejected(a *answer) error {
 	return fmt.Errorf("the server failed: %s: %w", said, agent.ErrOutcomeUnknown)
 }
 
-// unanswered returns the error of a call without an answer. If the request can't have reached the server, nothing was
-// done.
+// unanswered returns the error of a call without an answer. If the request can't have reached the server, the error
+// says that nothing was done; otherwise the outcome is unknown.
 func (s *server) unanswered(ctx context.Context, ses *session, f *flight, err error) error {
 	status := f.status.Load()
 	hint := statusHint(status, s.Server)

@@ -24,14 +24,14 @@ type carrier struct {
 	at      *url.URL
 	headers http.Header
 	refused atomic.Int64 // the last status code of a refused request
-	broken  func()       // called when a request fails: the server may have been replaced
+	broken  func()       // called when a request fails, because the server may have been replaced
 }
 
 // errElsewhere refuses a redirect: the headers are meant only for the address in the policy.
 var errElsewhere = errors.New("the server redirects to another address, and the bot does not follow; if that address is right, write it in the policy")
 
-// newCarrier returns the client for a server's address, and a plain client for signing in, which sends none of the
-// headers.
+// newCarrier returns the HTTP client for a server's address, and a second client for signing in, which sends none of
+// the headers.
 func newCarrier(s config.Server, address string, headers http.Header, t *tap, l limits) (c *carrier, client, plain *http.Client, err error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -100,7 +100,7 @@ func questionID(raw []byte) string {
 	return string(o.get("id"))
 }
 
-// sending records when a request's body starts to be sent: from then on the server may have it.
+// sending records that sending of a request's body has begun. From then on the server may have received the request.
 type sending struct {
 	*bytes.Reader
 	f *flight
@@ -126,7 +126,8 @@ func (c *carrier) send(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// listen opens the stream for unsolicited messages. An address that does not respond in time counts as having none.
+// listen opens the stream for unsolicited messages. If the address does not respond in time, it counts as having no
+// such stream.
 func (c *carrier) listen(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	slow := time.AfterFunc(c.limits.stream, cancel)
@@ -159,7 +160,7 @@ func (e ending) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// received passes the content of a response through the tap.
+// received passes the content of a response through the tap, which checks each message.
 func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Response, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
@@ -177,7 +178,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 		if len(raw) <= c.limits.message {
 			seen = c.tap.in(raw, f)
 		}
-		if seen == nil && id != "" { // no other answer will come
+		if seen == nil && id != "" { // no other answer to this request will come
 			if p := c.tap.take(id); p != nil {
 				seen = p.refuse(id, "the server's answer can't be used: it answers another request, is too large, or is not an answer at all")
 			}
@@ -189,7 +190,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 	return resp, nil
 }
 
-// limited returns a body that is cut off at a limit.
+// limited returns a body that ends at a limit.
 func limited(body io.ReadCloser, most int64) io.ReadCloser {
 	return struct {
 		io.Reader

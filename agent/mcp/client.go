@@ -20,11 +20,11 @@ type Config struct {
 	// Lookup returns environment variables for ${NAME} in the servers' values. If nil, os.LookupEnv is used.
 	Lookup func(name string) (string, bool)
 	// Offer receives a server's complete list of tools after each connection and each change of the list. Calls for one
-	// server don't overlap. A server that is away triggers no call: its tools stay, and calls of them wait for a while
-	// and then fail. If nil, lists are not reported.
+	// server don't overlap. Offer is not called when a server becomes unreachable: its tools stay, and calls to them
+	// wait for a while and then fail. If nil, lists are not reported.
 	Offer func(server string, tools []agent.Tool)
-	// LeftOut receives each problem of a list, such as a definition that is not offered. If nil, problems are only
-	// logged.
+	// LeftOut receives each problem of a list, such as a definition that can't be offered as a tool. If nil, problems
+	// are only logged.
 	LeftOut func(server, problem string)
 	Log     *slog.Logger
 	// Version is this program's version, as sent to servers.
@@ -100,11 +100,11 @@ func (c *Client) Tool(server string, raw json.RawMessage) (agent.Tool, error) {
 // Status is the state of a server.
 type Status struct {
 	Server    string
-	Connected bool      // connected, and its list was read
-	Since     time.Time // of the connection
+	Connected bool      // the server is connected, and its list was read
+	Since     time.Time // start of the connection
 	Tools     int
 	Restarts  int    // connections after the first
-	Problem   string // why there is no connection, or the faults of single tools
+	Problem   string // why there is no connection; if there is one, the faults of single tools
 }
 
 // Status returns the state of each server, in the order of the policy.

@@ -15,13 +15,13 @@ import (
 	"countersign/config"
 )
 
-// maxModelText is the limit of the model's interface on a description, in characters.
+// maxModelText is the maximum length of a description in the model's API, in characters.
 const maxModelText = 1024
 
 // definition is a server's definition of a tool.
 type definition struct {
 	raw    json.RawMessage // the object in the server's list, byte for byte
-	name   string          // the server's name of the tool
+	name   string          // the tool's name on the server
 	output *jsonschema.Schema
 }
 
@@ -64,7 +64,7 @@ func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error
 	return d, t, nil
 }
 
-// believe applies the server's claims about its tool, if the operator trusts them.
+// believe applies a server's claims about a tool. It is for servers whose claims the operator trusts.
 func believe(t *agent.Tool) {
 	switch c := t.Claims; {
 	case c.ReadOnly != nil && *c.ReadOnly:
@@ -74,7 +74,7 @@ func believe(t *agent.Tool) {
 	}
 }
 
-// forModel returns a description within the limits of the model's interface.
+// forModel returns a description within the limits of the model's API.
 func forModel(text, name string) string {
 	if strings.TrimSpace(text) == "" {
 		return "The tool " + name + ". Its server does not say what it does."
@@ -96,7 +96,7 @@ func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
 		return nil, errors.New("it is not an object")
 	}
 	c := jsonschema.NewCompiler()
-	c.UseLoader(jsonschema.SchemeURLLoader{}) // no schemes: it reads neither files nor hosts
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // no URL schemes: the compiler loads nothing from files or hosts
 	if err := c.AddResource("mem:output", doc); err != nil {
 		return nil, errors.New("it is not a JSON Schema: " + line(err.Error()))
 	}

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// events is a stream of server-sent events with each message replaced by its form for the SDK.
+// events is a stream of server-sent events in which each message is replaced by the form that the SDK receives.
 type events struct {
 	body    io.ReadCloser
 	lines   *bufio.Reader
@@ -39,7 +39,7 @@ func (e *events) Read(p []byte) (int, error) {
 // Close ends the stream.
 func (e *events) Close() error { return e.body.Close() }
 
-// next reads one event. Comments are dropped. The id and the retry pause are kept, even if the message is dropped.
+// next reads one event. Comments are dropped. An event's id and retry delay are kept, even if its message is dropped.
 func (e *events) next() ([]byte, error) {
 	if err := e.limiter.wait(context.Background()); err != nil {
 		return nil, err

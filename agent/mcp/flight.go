@@ -15,7 +15,7 @@ type flight struct {
 	progress func(agent.Progress)
 	ask      func(context.Context, agent.Form) (agent.Reply, error)
 
-	sent   atomic.Bool // its request may have reached the server
+	sent   atomic.Bool // the request may have reached the server
 	status atomic.Int64
 	answer atomic.Pointer[answer]
 }
@@ -26,5 +26,5 @@ type answer struct {
 	code    int64
 	message string
 	data    json.RawMessage
-	refused string // why its result was rejected; the call was answered nevertheless
+	refused string // why the result was rejected, although the call was answered
 }

@@ -28,7 +28,7 @@ var errNoObject = errors.New("it is not a JSON object")
 // readObject parses an object strictly: duplicate names, invalid UTF-8, and trailing data are errors.
 func readObject(raw []byte) (object, error) { return readWith(raw) }
 
-// readLoosely parses as much of an object as possible, to find the call that it belongs to.
+// readLoosely parses as much of an object as possible, to find the call to which it belongs.
 func readLoosely(raw []byte) (object, error) {
 	return readWith(raw, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -38,7 +38,7 @@ func readWith(raw []byte, options ...jsontext.Options) (object, error) {
 	if dec.PeekKind() != '{' {
 		return nil, errNoObject
 	}
-	_, _ = dec.ReadToken() // the brace that was seen
+	_, _ = dec.ReadToken() // the opening brace, which PeekKind has seen
 	var out object
 	for dec.PeekKind() == '"' {
 		name, err := dec.ReadToken()
@@ -68,7 +68,7 @@ func readArray(raw []byte) ([]json.RawMessage, error) {
 	if dec.PeekKind() != '[' {
 		return nil, errors.New("it is not a list")
 	}
-	_, _ = dec.ReadToken() // the bracket that was seen
+	_, _ = dec.ReadToken() // the opening bracket, which PeekKind has seen
 	var out []json.RawMessage
 	for dec.PeekKind() != ']' {
 		value, err := dec.ReadValue()
@@ -91,7 +91,7 @@ func (o object) get(name string) json.RawMessage {
 	return nil
 }
 
-// has reports whether there is such a member, with any value.
+// has reports whether the object has a member of that name, with any value.
 func (o object) has(name string) bool { return o.get(name) != nil }
 
 // text returns a text member, or "" for any other type.
@@ -125,7 +125,7 @@ func (o object) object(name string) object {
 	return out
 }
 
-// with returns the object with one member set. The others keep their bytes and their order.
+// with returns the object with one member set. The other members keep their bytes and their order.
 func (o object) with(name string, value json.RawMessage) object {
 	out := append(object(nil), o...)
 	for i, m := range out {
@@ -191,8 +191,8 @@ func tooDeep(raw []byte) bool {
 	return false
 }
 
-// outermost returns an object with only the id of a message that is nested too deeply to be parsed, if the id is a
-// number near the beginning or the end.
+// outermost is for a message that is nested too deeply to be parsed. It returns an object with only the message's id,
+// if that is a number near the beginning or the end.
 func outermost(raw []byte) object {
 	for _, part := range [][]byte{raw[:min(len(raw), 200)], raw[max(0, len(raw)-200):]} {
 		if m := plainID.FindSubmatch(part); m != nil {
@@ -204,8 +204,8 @@ func outermost(raw []byte) object {
 
 var plainID = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*([0-9]{1,18})\s*,|\}\s*,\s*"id"\s*:\s*([0-9]{1,18})\s*\}\s*$`)
 
-// readMessage parses one message of a server. If the message is invalid, the returned object holds the readable
-// members, so that the call that it answers fails immediately.
+// readMessage parses one message of a server. If the message is invalid, the returned object has its readable members,
+// so that the call to which the message belongs can fail immediately.
 func readMessage(raw []byte) (object, error) {
 	if tooDeep(raw) {
 		return outermost(raw), fmt.Errorf("it is nested more than %d deep", maxDepth)

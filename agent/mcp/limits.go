@@ -8,20 +8,20 @@ type limits struct {
 	list      time.Duration // for reading the whole list of tools
 	ready     time.Duration // how long a call waits for a server that is starting
 	fresh     time.Duration // maximum age of the list for a call
-	again     time.Duration // interval between reads of the list without a notice of change
+	again     time.Duration // interval between reads of the list if the server reports no change
 	probe     time.Duration // time for a ping after a call that took too long
-	stream    time.Duration // time for an address to say whether it has a stream for unsolicited messages
-	backoff   time.Duration // the pause after the first failure; it doubles each time
-	backoffTo time.Duration // the longest pause
-	steady    time.Duration // a connection that lasts this long resets the pause
-	soft      time.Duration // time for a program to end by itself, and the same time again after SIGTERM
+	stream    time.Duration // time in which an address must say whether it has a stream for unsolicited messages
+	backoff   time.Duration // the delay after the first failure; it doubles each time
+	backoffTo time.Duration // the longest delay
+	steady    time.Duration // a connection that lasts this long resets the delay
+	soft      time.Duration // time for a program to end by itself, and again after SIGTERM
 	write     time.Duration // how long a program may leave its standard input unread
 
 	message    int // bytes of one message
-	tools      int // of one server
-	pages      int // of one list
-	listBytes  int // of all pages
-	definition int // bytes of one tool
+	tools      int // tools of one server
+	pages      int // pages of one list
+	listBytes  int // bytes of all pages of a list
+	definition int // bytes of one tool's definition
 	calls      int // simultaneous calls on one server
 	perSecond  int // messages read per second; more have to wait
 }

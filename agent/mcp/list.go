@@ -35,7 +35,7 @@ func (ses *session) list(ctx context.Context) ([]json.RawMessage, error) {
 	}
 	for name, n := range count {
 		if n > 1 {
-			delete(ses.known, name) // ambiguous: either of them could be called
+			delete(ses.known, name) // two tools have this name, so it is ambiguous which one would be called
 		}
 	}
 	ses.seen, ses.readAt = seen, time.Now()
@@ -75,7 +75,7 @@ func (ses *session) pages(ctx context.Context) ([]json.RawMessage, error) {
 	}
 }
 
-// onePage reads one page, as the tap received it.
+// onePage reads one page, in the bytes that the tap received.
 func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessage, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -105,7 +105,8 @@ var errDrifted = fmt.Errorf("%w: its definition on the server differs from the p
 // errGone means that the server does not have the tool any more.
 var errGone = fmt.Errorf("%w: the server does not have this tool any more", agent.ErrNotRun)
 
-// verify checks that a tool still equals the registered one. It reads the list again if the last one is too old.
+// verify checks that the server's definition of a tool still equals the registered one. If the last list is too old, it
+// reads the list again.
 func (s *server) verify(ctx context.Context, ses *session, d definition) error {
 	ses.listing.Lock()
 	fresh := ses.changes.Load() == ses.seen && time.Since(ses.readAt) < s.limits.fresh

@@ -17,7 +17,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// process is a started server. It is the SDK's transport, and the transport's only connection.
+// process is a server program that was started. It implements the SDK's transport, and also the transport's only
+// connection.
 type process struct {
 	tap    *tap
 	log    *slog.Logger
@@ -31,13 +32,13 @@ type process struct {
 
 	writing sync.Mutex
 	closing sync.Once
-	ended   chan struct{} // the program has ended and was reaped
+	ended   chan struct{} // closed when the program has ended and was reaped
 	workers sync.WaitGroup
 }
 
 var _ sdk.Transport = (*process)(nil)
 
-// inherited are the environment variables that every program receives, besides those that the policy names.
+// inherited are the environment variables that every program receives in addition to those that the policy names.
 var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
 // start starts a server's program.
@@ -65,7 +66,7 @@ func start(command []string, dir string, env map[string]string, t *tap, log *slo
 		return nil, fmt.Errorf("the command %q can't be started: %w", command[0], plainly(err))
 	}
 	p.workers.Go(func() {
-		_ = p.cmd.Wait() // nobody can act on its exit status
+		_ = p.cmd.Wait() // the exit status does not matter
 		p.killGroup(syscall.SIGKILL)
 		close(p.ended)
 	})
@@ -79,7 +80,7 @@ func notFound(command string, err error) error {
 	return fmt.Errorf("the command %q can't be started: %w", command, plainly(err))
 }
 
-// plainly removes the path from an error, because the sentence already names it.
+// plainly removes the path from an error, because the caller's sentence already names the path.
 func plainly(err error) error {
 	var at *os.PathError
 	var look *exec.Error
@@ -92,7 +93,7 @@ func plainly(err error) error {
 	return err
 }
 
-// environment returns a program's environment. Of this process's own variables it has only the inherited ones.
+// environment returns a program's environment. Of this process's own variables it contains only the inherited ones.
 func environment(named map[string]string) []string {
 	var out []string
 	for _, name := range inherited {
@@ -106,7 +107,7 @@ func environment(named map[string]string) []string {
 	return out
 }
 
-// pipes connects the program's standard streams and returns the program's ends.
+// pipes connects the program's standard streams to pipes, and returns the program's ends of the pipes.
 func (p *process) pipes() (theirs []*os.File, err error) {
 	var files []*os.File
 	for range 3 {

@@ -18,7 +18,7 @@ type DecisionStats struct {
 	Changed   int
 	Rejected  int
 	Timed     int             // approvals whose decision time is recorded
-	Quick     int             // approvals that came too soon after the card for anybody to have read it
+	Quick     int             // approvals that came too soon after the card appeared for anybody to have read it
 	times     []time.Duration // all recorded decision times
 }
 
@@ -117,7 +117,7 @@ func namesIn(ctx context.Context, s store.Store, request string) (names map[appr
 	return names, err
 }
 
-// QuickApproval is the shortest time in which a card can be read.
+// QuickApproval is the shortest time in which a person can read a card.
 const QuickApproval = 3 * time.Second
 
 // IsQuick reports whether somebody approved a card too quickly to have read it. Quick rejections are harmless.

@@ -6,15 +6,15 @@
 //
 //   - sealer.go signs a head over the new records. head_shipper.go copies the heads to a [HeadTarget] outside of the
 //     store: a file (head_file.go) or syslog (head_syslog.go). key_file.go has the keys.
-//   - verify.go, with verify_rows.go, verify_journal.go, verify_heads.go and verify_stored.go, compares these parts
-//     with each other, and with heads that were kept elsewhere (kept_heads.go). older_store.go finds a store that lacks
-//     the newest of its heads.
+//   - verify.go, with verify_rows.go, verify_journal.go, verify_heads.go and verify_stored.go, compares the chains, the
+//     journal and the heads with each other, and with heads kept elsewhere (kept_heads.go). older_store.go finds a
+//     store that lacks the newest of the heads that it once had.
 //   - read.go, filter.go, list.go and export.go read the records for people and other systems. evidence.go writes a
-//     request's whole story as a page (package evidence renders it). decisions.go and observed.go are statistics.
+//     request's whole story as a page (package evidence renders it). decisions.go and observed.go compute statistics.
 //
-// Reading skips damaged rows: it returns the sound ones, and afterwards an [Unread] error with the damaged ones.
+// Reading skips damaged rows: after all other rows it returns an [Unread] error that lists the damaged ones.
 // Verification reports damage as a fault.
 //
-// Nothing here changes a record, and nothing is written to the store except the heads, by the [Signer]. Texts that
+// The package never changes a record. Its only writes to the store are the heads, through the [Signer]. Texts that
 // people wrote are only returned if the caller asks for payloads.
 package audit

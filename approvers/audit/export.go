@@ -37,12 +37,12 @@ type exporter interface {
 	end() error
 }
 
-// exported is a record with its payload, if that was asked for and exists.
+// exported is a record, with its payload if the caller asked for payloads and there is one.
 type exported struct {
 	approvers.AuditRecord
 	Payload string `json:"payload,omitempty"`      // as text
 	Binary  []byte `json:"payload_b64,omitempty"`  // if it is not text
-	Salt    []byte `json:"payload_salt,omitempty"` // with it, payload_hash can be computed again
+	Salt    []byte `json:"payload_salt,omitempty"` // payload_hash can be computed again with this salt
 }
 
 // Export writes the selected records in a format. Texts that people wrote are written only if Payloads is set.
@@ -106,7 +106,7 @@ type csvExport struct {
 	headed bool
 }
 
-// csvFacts are the facts with a column of their own; the others are one JSON object.
+// csvFacts are the facts that have a column of their own. All other facts share one column, as a JSON object.
 var csvFacts = []string{"tool", "kind", "role", "risk", "state", "digest"}
 
 func newCSVExport(w io.Writer) *csvExport {

@@ -16,7 +16,7 @@ import (
 // Filter selects records of the history. An empty field selects all.
 type Filter struct {
 	Chain string    // a request's id, or the name of another chain
-	Tool  string    // of chains about this tool
+	Tool  string    // records of chains about this tool
 	Actor string    // the person: U0002, T0001/U0002, operator:LOGIN, or bot
 	Kinds []string  // decided, executing, …
 	Since time.Time // records from this time on
@@ -41,8 +41,8 @@ func about(tool string, chain []approvers.AuditRecord) bool {
 	return slices.ContainsFunc(chain, func(r approvers.AuditRecord) bool { return r.Facts["tool"] == tool })
 }
 
-// Records reads the selected records in order of time. Damaged ones are left out, because the filter can't be applied
-// to them.
+// Records reads the selected records in order of time. It leaves out damaged records, because the filter can't be
+// applied to them.
 func (f Filter) Records(ctx context.Context, s store.Store) (all []approvers.AuditRecord, left Unread, err error) {
 	take := func(chain []approvers.AuditRecord) error {
 		if f.Tool != "" && !about(f.Tool, chain) {

@@ -25,20 +25,20 @@ var errAhead = errors.New("the file ends with a head that the store does not hav
 // aheadError is errAhead with the newest head that the store lacks.
 type aheadError struct {
 	file   HeadFile
-	number uint64         // of that head
-	head   approvers.Head // zero: the file has only the beginning of it
-	hash   approvers.Sum  // over the text in the file
-	last   uint64         // the number of the store's last head; 0: it has none
+	number uint64         // number of the newest missing head
+	head   approvers.Head // the newest missing head; zero: the file has only its beginning
+	hash   approvers.Sum  // hash of its text in the file
+	last   uint64         // the number of the store's last head; 0: the store has none
 }
 
 func (e *aheadError) Error() string { return fmt.Sprintf("%v (%s)", errAhead, e.file) }
 
 func (e *aheadError) Unwrap() error { return errAhead }
 
-// tail is the size of the part at the end of the file that is read. A head has less than 1 KiB.
+// tail is the number of bytes that are read from the end of the file. A head is smaller than 1 KiB.
 const tail = 16 << 10
 
-// fileHead is a head at the end of the file. If only its beginning was written, just the number is known.
+// fileHead is a head at the end of the file. If only its beginning was written, only the number is set.
 type fileHead struct {
 	approvers.KeptHead
 	number uint64
@@ -46,7 +46,7 @@ type fileHead struct {
 }
 
 // heads reads the heads at the end of the file, in file order. Text after the last whole head counts as the beginning
-// of the next one, whose writer was interrupted.
+// of another head, whose writer was interrupted.
 func (f HeadFile) heads() (all []fileHead, err error) {
 	text, err := f.end()
 	if err != nil {

@@ -32,20 +32,20 @@ type HeadShipper struct {
 	upTo   atomic.Uint64 // the number of the last durable head; later ones are not shipped
 
 	mu    sync.Mutex
-	known bool // the position in the target is known
+	known bool // whether the last head in the target is known
 	after uint64
 	err   error // the error of the last attempt
 }
 
-// NewHeadShipper returns a shipper that may ship every head that the store has.
+// NewHeadShipper returns a shipper that may ship every head in the store.
 func NewHeadShipper(to HeadTarget, s store.Store, log *slog.Logger) *HeadShipper {
 	c := &HeadShipper{Target: to, store: s, log: log, wake: make(chan struct{}, 1)}
 	c.upTo.Store(math.MaxUint64)
 	return c
 }
 
-// durable sets the newest head that is on the store's disk. A view can show a head whose commit is not synced yet:
-// after a power failure the store would lack it, and the target would be ahead of the store.
+// durable sets the number of the newest head that is synced to the store's disk. A read transaction can return a newer
+// head. If that head were shipped and the power failed, the target would be ahead of the store.
 func (c *HeadShipper) durable(number uint64) { c.upTo.Store(number) }
 
 // shipRetry is the delay after a failure.
@@ -54,7 +54,7 @@ const shipRetry = 10 * time.Second
 // shipBatch is the number of heads in one read.
 const shipBatch = 100
 
-// notify wakes work, because there is a new head.
+// notify wakes the method work, because there is a new head.
 func (c *HeadShipper) notify() {
 	select {
 	case c.wake <- struct{}{}:

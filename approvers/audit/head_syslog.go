@@ -36,8 +36,8 @@ func (s *Syslog) String() string {
 	return config.Syslog{Network: s.Network, Address: s.Address}.String()
 }
 
-// Last returns the number before the newest head, so that a new process sends the newest head again, which covers all
-// earlier ones.
+// Last returns the number before the newest head's. A new process therefore sends the newest head again; it covers
+// everything that the earlier heads cover.
 func (s *Syslog) Last(ctx context.Context, db store.Store) (number uint64, err error) {
 	err = db.View(ctx, func(r store.Reader) error {
 		number = 0
@@ -104,7 +104,7 @@ func (s *Syslog) dial(ctx context.Context) (net.Conn, error) {
 	switch s.Network {
 	case "tls":
 		return (&tls.Dialer{NetDialer: d, Config: s.TLS}).DialContext(ctx, "tcp", s.Address)
-	case "unix": // the system's socket takes datagrams; others are streams
+	case "unix": // the system's socket usually takes datagrams; other unix sockets are streams
 		conn, err := d.DialContext(ctx, "unixgram", s.Address)
 		if err == nil {
 			return conn, nil

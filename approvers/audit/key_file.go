@@ -19,8 +19,8 @@ import (
 // keyVariable is the environment variable with the path of the key file.
 const keyVariable = "COUNTERSIGN_AUDIT_KEY"
 
-// OpenKeyFile reads the keys that sign heads. The first one signs; the others signed before it. If there is no file, a
-// new key is created and written.
+// OpenKeyFile reads the keys that sign heads. The first key signs new heads; the others signed earlier ones. If there
+// is no file, a new key is created and written.
 func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logger) ([]approvers.SealKey, error) {
 	keys, err := ReadKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -43,7 +43,7 @@ func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logg
 	return keys.Private, err
 }
 
-// originOf returns the origin in the heads of a store, or a new one.
+// originOf returns the origin that a store's heads name, or a new origin if there are no heads.
 func originOf(ctx context.Context, s store.Store) (origin string, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		origin = "countersign-" + strings.ToLower(rand.Text()[:12])
@@ -88,8 +88,8 @@ func keyFileErrorf(format string, args ...any) error {
 
 // KeyFile is the content of a key file.
 type KeyFile struct {
-	Private []approvers.SealKey // the first one signs
-	Public  []string            // of all private keys, and of lost ones
+	Private []approvers.SealKey // the first key signs new heads
+	Public  []string            // the public keys of all private keys, and of lost ones
 }
 
 // ReadKeyFile reads a file with one key per line. A line may also be the public half of a lost key, which is trusted

@@ -24,8 +24,8 @@ type ListOptions struct {
 	Long bool `json:"long,omitempty"` // each record with its facts
 }
 
-// List prints one line for each selected request: when, what, who decided it, and how it ended. With Long it prints the
-// selected records.
+// List prints one line for each selected request: its time, its call, who decided it, and how it ended. With Long it
+// prints the selected records.
 func List(ctx context.Context, out io.Writer, s store.Store, o ListOptions) error {
 	records, left, err := o.Records(ctx, s)
 	if err != nil {
@@ -76,10 +76,11 @@ type line struct {
 	what     string // shortened if the line is too long
 	rest     string // who decided, and how it ended
 	chain    string
-	sentence bool // the field what is a whole sentence, and rest is empty
+	sentence bool // what is a whole sentence, and rest is empty
 }
 
-// listRequests prints the requests that have at least one of the records. A record of another chain has its own line.
+// listRequests prints a line for each request with at least one of the records. A record of any other chain has its own
+// line.
 func listRequests(ctx context.Context, out io.Writer, s store.Store, records []approvers.AuditRecord) error {
 	var lines []line
 	done := map[string]bool{}
@@ -127,7 +128,7 @@ func cut(s string, n int) string {
 	return string([]rune(s)[:max(0, n-1)]) + "…"
 }
 
-// linesOf returns the line of a request, or the lines of another chain's selected records.
+// linesOf returns one line if the chain is a request's, and otherwise one line for each selected record.
 func linesOf(r store.Reader, id string, selected []approvers.AuditRecord) ([]line, error) {
 	chain, err := r.Audit(id)
 	if _, damaged := damagedRows(err); err != nil && !damaged {

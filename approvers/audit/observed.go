@@ -10,14 +10,15 @@ import (
 	"countersign/store"
 )
 
-// Observed counts the calls of a tool that observe mode kept from running, by what would have happened to them.
+// Observed counts calls of one tool that observe mode kept from running, and for which the policy would have had the
+// same outcome.
 type Observed struct {
 	Tool, Would, Stages string
 	N                   int
 	Last                time.Time
 }
 
-// ReadObserved counts the calls that observe mode has seen from a time on. The most frequent come first.
+// ReadObserved counts the calls that observe mode has seen since a time. The largest count comes first.
 func ReadObserved(ctx context.Context, s store.Store, from time.Time) ([]Observed, error) {
 	var all []Observed
 	err := EachChain(ctx, s, func(records []approvers.AuditRecord) error {

@@ -11,15 +11,16 @@ import (
 	"countersign/store"
 )
 
-// OlderStore is the error of a store that lacks the newest of the heads kept beside it, or that was restored from a
-// dump: it was replaced by an old copy or another store. The bot would repeat runs that the store does not know.
+// OlderStore is the error for a store that was replaced by an old copy or another store: it lacks the newest of the
+// heads kept beside it, or it was restored from a dump. A bot that uses it could repeat runs, because the store does
+// not contain them.
 type OlderStore struct {
 	store, file string         // paths
 	database    bool           // the store is a database
 	Number      uint64         // number of the newest head that the store lacks; 0: a restored or copied database that lacks none
-	Head        approvers.Head // that head; zero: only its beginning was written
-	Hash        approvers.Sum  // over the text of that head
-	last        uint64         // the number of the store's last head; 0: it has none
+	Head        approvers.Head // that missing head; zero: only its beginning was written
+	Hash        approvers.Sum  // hash of that head's text
+	last        uint64         // the number of the store's last head; 0: the store has none
 }
 
 func (o *OlderStore) Error() string {
@@ -37,7 +38,7 @@ func (o *OlderStore) Error() string {
 		fmt.Sprintf("Is everything that this store lacks lost for good? Accept the loss, which closes everything that could act twice: countersign audit accept-loss --head %d --reason WHY", o.Number)
 }
 
-// What describes the difference, without the advice of Error.
+// What describes the difference. Unlike Error, it gives no advice.
 func (o *OlderStore) What() string {
 	if o.Number == 0 {
 		return o.store + " was restored from a dump, or copied from another database, and what happened in the original since then is unknown"
@@ -91,8 +92,8 @@ func olderThanHeads(ctx context.Context, path string, heads string, s store.Stor
 	return nil, nil
 }
 
-// StillNewest returns an error if a store whose file was moved away must not be used any more, because another bot has
-// signed heads on a copy of it meanwhile.
+// StillNewest checks a store whose file was moved away. If another bot has signed heads on a copy since then, it
+// returns an error: the store must not be used any more.
 func StillNewest(path string, heads string, s store.Store) error {
 	older, err := FindOlder(context.Background(), path, heads, s)
 	if err != nil || older == nil {

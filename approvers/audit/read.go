@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// EachChain calls fn with the records of every chain, reading a page of chains per snapshot. Damaged records are left
-// out: the error is then an *Unread, returned after everything else was read.
+// EachChain calls fn with the records of every chain, reading a page of chains per snapshot. It skips damaged records.
+// After everything else was read, it then returns an *Unread error that lists them.
 func EachChain(ctx context.Context, s store.Store, fn func([]approvers.AuditRecord) error) error {
 	var left Unread
 	for after, more := "", true; more; {

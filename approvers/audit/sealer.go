@@ -19,8 +19,8 @@ const (
 	sealAgain = time.Minute
 )
 
-// Sealer signs a head over the new records, about once a second, and has the heads shipped. The bot continues after a
-// failure, except after ErrCommitUnknown, because the state of the disk is unknown then.
+// Sealer signs a head over the new records about once a second, and passes the heads to the shippers. The bot continues
+// after a failed seal. Only after ErrCommitUnknown does it stop, because the state of the disk is then unknown.
 type Sealer struct {
 	workflow Signer
 	store    store.Store
@@ -99,8 +99,8 @@ func (s *Sealer) seal(ctx context.Context) (err error) {
 	return err
 }
 
-// release lets the shippers ship all heads that the store has. The caller ensures that no head is being signed, so that
-// these are durable.
+// release lets the shippers ship all heads in the store. The caller ensures that no head is being signed, so that all
+// of them are durable.
 func (s *Sealer) release(ctx context.Context) error {
 	var last store.Head
 	err := s.store.View(ctx, func(r store.Reader) (err error) {

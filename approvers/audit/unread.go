@@ -10,11 +10,11 @@ import (
 	"countersign/store"
 )
 
-// Unread lists the damaged rows of the history that a reader left out. It is the error of a read that otherwise
-// succeeded.
+// Unread lists the damaged rows of the history that a reader left out. A read that succeeds for all other rows returns
+// it as its error.
 type Unread struct{ Rows []store.Damage }
 
-// Add adds the damaged rows of an error. It returns any other error.
+// Add adds the damaged rows that err lists. It returns err if err has another cause.
 func (u *Unread) Add(err error) error {
 	rows, ok := damagedRows(err)
 	if !ok {
@@ -24,7 +24,7 @@ func (u *Unread) Add(err error) error {
 	return nil
 }
 
-// Take adds the rows that EachChain left out. It returns any other error.
+// Take adds the rows that an *Unread error of EachChain lists. It returns any other error.
 func (u *Unread) Take(err error) error {
 	var left *Unread
 	if !errors.As(err, &left) {
@@ -75,7 +75,7 @@ func lost(x store.Damage) string {
 	return visible.Line(x.String())
 }
 
-// damagedRows returns the damaged rows of an error. ok is false if a part of the error has another cause.
+// damagedRows returns the damaged rows of an error. ok is false if any joined error has another cause.
 func damagedRows(err error) (rows []store.Damage, ok bool) {
 	if all, joined := err.(interface{ Unwrap() []error }); joined { //nolint:errorlint // each error is examined
 		for _, e := range all.Unwrap() {

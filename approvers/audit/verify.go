@@ -40,7 +40,7 @@ type verification struct {
 	follows map[recordAt]string // the hash of a damaged record, according to the record that follows it
 
 	named             []approvers.HistoryLoss // the losses that the history records
-	unread, unwritten []recordAt              // lost records, and records whose payload is missing although no record says that it was erased
+	unread, unwritten []recordAt              // lost records; records whose payload is missing without a record of its erasure
 }
 
 // recordAt names a record.
@@ -65,10 +65,10 @@ type VerifyOptions struct {
 	Keys   []string  // trusted public keys
 	Own    bool      // the keys come from the key file, not from the operator
 	Kept   KeptHeads // heads that are kept outside of the store
-	Beside bool      // the heads come from the bot's own file, not from the operator
+	Beside bool      // the kept heads come from the bot's own file, not from the operator
 
-	// Guard runs work that reads rows outside of a transaction's calls, and turns a failed read into an error. A
-	// backend whose rows are in a memory-mapped file needs it (bolt.Guard). Nil: the work runs directly.
+	// Guard runs work, which reads rows outside of a transaction's calls, and turns a failed read into an error. A
+	// backend needs it if its rows are in a memory-mapped file (bolt.Guard). If Guard is nil, work is called directly.
 	Guard func(work func() error) error
 }
 
@@ -107,7 +107,7 @@ func Verify(ctx context.Context, s store.Store, o VerifyOptions) (*Report, error
 	return &v.Report, nil
 }
 
-// Write prints the faults, and the extent of the verification.
+// Write prints the faults, and what was verified.
 func (v *Report) Write(out io.Writer) {
 	for _, f := range v.faults {
 		fmt.Fprintln(out, f)
@@ -186,7 +186,7 @@ func (v *Report) writeHeads(out io.Writer) {
 	}
 }
 
-// whose returns why the key is trusted.
+// whose returns, as text, why the key is trusted.
 func (v *Report) whose() string {
 	switch {
 	case len(v.options.Keys) == 0:

@@ -19,7 +19,7 @@ type journalRange struct {
 	heads   []store.Head
 }
 
-// lookup is the record at the place that an entry names.
+// lookup is the result of reading the record that a journal entry names.
 type lookup struct {
 	there bool
 	row   approvers.AuditRow
@@ -49,7 +49,7 @@ func (v *verification) journal() error {
 
 // readJournal reads the journal, its records and the heads, page by page.
 func (v *verification) readJournal(pages chan<- journalRange) error {
-	var heads []store.Head // heads that were read, and end in a later page
+	var heads []store.Head // heads that were read already, but end in a later page
 	lastHead := uint64(0)
 	for from := uint64(0); ; {
 		if err := v.ctx.Err(); err != nil {
@@ -102,7 +102,7 @@ func (v *verification) readJournal(pages chan<- journalRange) error {
 type journalCheck struct {
 	*verification
 	tree    approvers.Tree
-	matched int  // records that the journal names, each once
+	matched int  // number of different records that the journal names
 	broken  bool // a head does not match the journal; later mismatches are not reported
 	good    uint64
 	pruned  map[string]*prunedChain

@@ -9,7 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// rowBatch is the number of rows that are verified together. They stay in the store's memory, so a batch costs little.
+// rowBatch is the number of rows that are verified together. The rows are not copied out of the store's memory, so a
+// batch costs little.
 const rowBatch = 1024
 
 // rows is a batch of rows that is verified separately.
@@ -83,7 +84,7 @@ func (v *verification) allRows() error {
 	return err
 }
 
-// judgeLost compares what is missing with the losses that the history records.
+// judgeLost compares the missing records and payloads with the losses that the history records.
 func (v *verification) judgeLost() {
 	records, payloads := map[recordAt]bool{}, map[recordAt]bool{}
 	for _, g := range v.named {
@@ -119,7 +120,7 @@ func (v *verification) judgeLost() {
 	}
 }
 
-// verify compares each row with the one before it.
+// verify checks each row, and its link to the row before it.
 func (b *rows) verify() {
 	before := b.before
 	for _, x := range b.rows {
@@ -148,8 +149,8 @@ func (b *rows) verify() {
 	}
 }
 
-// astray reports whether a damaged row has a damaged key. The place of such a row among the rows is wrong, so the row
-// after it is compared with the row before it.
+// astray reports whether a damaged row has a damaged key. Such a row is sorted in at a wrong place, so the row after it
+// is compared with the row before it.
 func astray(x, before approvers.AuditRow) bool {
 	if before.Chain != x.Chain {
 		return x.Damaged && x.Seq != 1
@@ -196,7 +197,7 @@ func (v *verification) take(b *rows, open *chainNotes) {
 // tellsWhatIsGone are the kinds of records that say what is missing in the history.
 var tellsWhatIsGone = map[approvers.AuditKind]bool{approvers.AuditErased: true, approvers.AuditPruned: true, approvers.AuditDamaged: true}
 
-// gone notes which payloads were erased, which chain was pruned, or what was lost, according to a record.
+// gone notes what a record says is gone: erased payloads, a pruned chain, or what was lost.
 func (v *verification) gone(n rowNote, open *chainNotes) {
 	if n.lost {
 		v.unread = append(v.unread, recordAt{n.row.Chain, n.row.Seq})

@@ -61,7 +61,7 @@ func (v *verification) stored() error {
 }
 
 // storedOf compares the stored request and execution of a chain with the chain. It skips a chain that is damaged or
-// does not verify: allRows reports that.
+// fails verification, because allRows reports such a chain.
 func (v *verification) storedOf(id string) error {
 	stored := false
 	_, err := v.r.Request(id)

@@ -15,15 +15,15 @@ import (
 
 // Departure is a person's notice that they are away, with an optional stand-in.
 type Departure struct {
-	Inbox    string // the delivery that it came in, closed in the same transaction
+	Inbox    string // the id of its delivery, which is closed in the same transaction
 	Who      approvers.Identity
 	From     time.Time // zero: now
 	Until    time.Time
 	Delegate *approvers.Identity // nil: no stand-in
 }
 
-// SetAway records that a person is away, in place of their earlier absence. It notifies the stand-in. When the absence
-// begins, availability is checked again for the requests that wait for the person.
+// SetAway records a person's absence, which replaces an earlier one. It notifies the stand-in. When the absence begins,
+// the workflow checks again who can be reached for the requests that wait for the person.
 func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "away", Click{Inbox: m.Inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -57,7 +57,8 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 	return out, err
 }
 
-// mostDepartures limits how often a person can set an absence per day: each one is recorded, and notifies the stand-in.
+// mostDepartures limits how often a person can set an absence per day, because each one is recorded and notifies the
+// stand-in.
 const mostDepartures = 20
 
 // awayOften reports whether somebody has reached mostDepartures today. They can always end an absence.
@@ -72,7 +73,8 @@ func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 	return n >= 2*mostDepartures, err // each absence has two records: its start and its end
 }
 
-// Back ends or cancels a person's absence. The requests that wait for them stay where they are.
+// Back ends or cancels a person's absence. Requests that wait for the person stay with the people who were asked
+// meanwhile.
 func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "back", Click{Inbox: inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -91,7 +93,7 @@ func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity)
 	return out, err
 }
 
-// putAbsence writes an absence and its audit record. It updates the notices about the previous one.
+// putAbsence writes an absence and its audit record. It updates the notices about the person's previous absence.
 func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 	if err := t.PutAbsence(a); err != nil {
 		return a, err
@@ -121,7 +123,7 @@ func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 // absenceChain returns the name of the audit chain of a person's absences.
 func absenceChain(who approvers.PersonID) string { return "absence:" + string(who) }
 
-// present removes the people who are away, unless nobody would be left.
+// present removes the people who are away from the list, unless nobody would be left.
 func (t peopleTx) present(users []string) ([]string, error) {
 	away, err := view.AwayAt(t, t.now)
 	if err != nil || len(away) == 0 {
@@ -137,22 +139,22 @@ func (t peopleTx) present(users []string) ([]string, error) {
 	return here, nil
 }
 
-// Depart begins an absence: it checks availability again for all requests that wait for the person. roles are the
-// person's current roles.
+// Depart handles the start of an absence: for all requests that wait for the person, it schedules a check of who can be
+// reached. roles are the person's current roles.
 func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) error {
 	if err := w.recheckFor(ctx, approvers.PersonID(timer.Ref), roles); err != nil {
 		return err
 	}
 	return w.update(ctx, "depart", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
-			return err // it was replaced meanwhile
+			return err // the absence was replaced meanwhile
 		}
 		return t.ClearTimer(store.TimerAway, timer.Ref)
 	})
 }
 
-// AccountChanged handles the deactivation or reactivation of a person's account: it checks availability again for all
-// requests that wait for the person. roles are those that the person has or may have had.
+// AccountChanged handles the deactivation or reactivation of a person's account: for all requests that wait for the
+// person, it schedules a check of who can be reached. roles are the roles that the person has or may have had.
 func (w *People) AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error {
 	if err := w.recheckFor(ctx, who, roles); err != nil {
 		return err
@@ -160,7 +162,8 @@ func (w *People) AccountChanged(ctx context.Context, inbox string, who approvers
 	return w.update(ctx, "account changed", func(t *tx) error { return t.settle(inbox, "") })
 }
 
-// recheckFor checks availability again for all requests that wait for one of the roles, or for the person by name.
+// recheckFor schedules an availability check for all requests that wait for one of the roles, or for the person by
+// name.
 func (w *People) recheckFor(ctx context.Context, who approvers.PersonID, roles []string) error {
 	concerned := func(r approvers.Request) bool {
 		return r.State == approvers.Pending && (slices.ContainsFunc(r.Roles(), func(role string) bool { return slices.Contains(roles, role) }) ||
@@ -211,8 +214,8 @@ func (t peopleTx) recheckAvailability(requests []approvers.Request) error {
 	return nil
 }
 
-// errRequestChanged means that the request changed during the look-up of its people. The look-up is repeated soon; no
-// warning is needed.
+// errRequestChanged means that the request changed while its people were looked up. The look-up is repeated soon, so no
+// warning is logged.
 var errRequestChanged error = requestChangedError{}
 
 type requestChangedError struct{}
@@ -237,7 +240,7 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 		}
 		if !approvers.HasEvent[approvers.PersonInvited](events) && !approvers.HasEvent[approvers.LeadCalled](events) {
 			found, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
-			return t.timers.updateTimersFor(r, found) // nothing else changed
+			return t.timers.updateTimersFor(r, found) // only the timers change
 		}
 		return t.apply(after, events)
 	})
@@ -245,7 +248,7 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 
 // pendingRequest reads the request that a timer names, and checks that it is unchanged since the look-up of its people.
 // If the request is not pending, it clears the timer and returns no request. If the timer was set again during the
-// look-up, for example because a person left, it returns no request either: the look-up is repeated.
+// look-up, for example because a person left, it returns no request either, because the look-up is repeated.
 func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapshot) (approvers.Request, error) {
 	if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 		return approvers.Request{}, err

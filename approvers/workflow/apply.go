@@ -8,8 +8,9 @@ import (
 )
 
 // apply writes a request that a transition returned, and the consequences of the transition's events. Every change of a
-// request goes through apply. Each consequence turns events into rows and has its own file, apply_*.go. Their order
-// here is the order of the audit chain: the decision, the request's new position, the model's result.
+// request goes through apply. Each consequence is a function that turns events into rows, in a file apply_*.go. They
+// are called in the order in which the audit chain must have the records: the decision, the request's new position, the
+// model's result.
 func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	events = r.NetEvents(events)
 	r, events = leaveBundle(r, events)
@@ -73,17 +74,17 @@ type Event struct {
 
 // AnswerShown is how long the requesters waited for an answer.
 type AnswerShown struct {
-	SinceEnd time.Duration // since the turn ended: the time that Slack took
+	SinceEnd time.Duration // since the turn ended: the time until Slack showed it
 	SinceRun time.Duration // since the turn's last run was recorded; zero: it had no runs
 }
 
-// countAnswer counts an answer that Slack shows for the first time.
+// countAnswer counts an answer when Slack first shows it.
 func (t outboxTx) countAnswer(s store.OutboxMessage) error {
 	if s.Kind != store.OutboxAnswer && s.Kind != store.OutboxProblem || s.Posts > 0 {
 		return nil
 	}
 	turn, err := t.Turn(s.Ref)
-	if err != nil || turn.EndedAt.IsZero() { // the turn was tried again meanwhile
+	if err != nil || turn.EndedAt.IsZero() { // the turn was resumed meanwhile
 		return err
 	}
 	calls, err := t.Calls(turn.ID)
@@ -113,7 +114,7 @@ func (t runsTx) countRun(e approvers.Execution) {
 	t.events = append(t.events, Event{Tool: e.Tool, Ran: e.State})
 }
 
-// tell passes the events of a committed transaction to the counters.
+// tell passes the events of a committed transaction to the metrics counters.
 func (w *core) tell(events []Event) {
 	if w.Count == nil {
 		return

@@ -6,9 +6,9 @@ import (
 	"countersign/approvers"
 )
 
-// auditEvents records events in the request's chain. Acts of people and timers come first, then policy changes found in
-// the same transaction, then the request's new position. The use case itself records a click before all of these,
-// because it knows what was shown.
+// auditEvents records events in the request's chain. It first records what people and timers did, then policy changes
+// found in the same transaction, then the request's new position. A click is recorded before all of these by its use
+// case, which knows what the person was shown.
 func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) error {
 	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditTransition} {
 		for _, e := range events {
@@ -50,7 +50,7 @@ func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 	return nil
 }
 
-// auditPlan records that the current policy asks for something else than the policy at the time of the proposal.
+// auditPlan records that the current policy requires something else than the policy at the time of the proposal did.
 func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	if _, changed := e.(approvers.PlanChanged); !changed {
 		return nil
@@ -60,8 +60,8 @@ func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	}, nil)
 }
 
-// auditTransition records the request's new position. Two transitions are recorded elsewhere: the use cases write the
-// record "proposed" for a new request, and "executing" for a consumed one.
+// auditTransition records the request's new position. It skips two transitions whose use cases write the record:
+// "proposed" for a new request, and "executing" for a consumed one.
 func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error {
 	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
 	switch e := e.(type) {
@@ -95,8 +95,8 @@ func (t recordsTx) auditReminded(r approvers.Request, people int) error {
 	}, nil)
 }
 
-// auditInvited records that a person was added to the stage. A person who is away did not act, so they are not the
-// actor.
+// auditInvited records that a person was added to the stage. If the person is a stand-in, the record has no actor,
+// because the person who is away did nothing.
 func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 	facts := map[string]string{"person": string(i.Who), "role": i.Role, "by": string(i.By), "digest": r.Digest}
 	actor := i.By
@@ -107,7 +107,7 @@ func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 }
 
 // auditMessageEdit records the edit or deletion of the message that led to a request, or of a message that answered a
-// question. remark is the number of that answer; "" if the message led to the request.
+// question. remark is the index of that answer, or "" if the message led to the request.
 func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *approvers.MessageEdit, remark string) error {
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any
@@ -121,7 +121,7 @@ func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *appr
 	return t.audit(r.ID, approvers.AuditMessageEdited, "", facts, words)
 }
 
-// auditToolPreview records that a tool was asked for a preview, and its response.
+// auditToolPreview records that a tool was asked for a preview, or that it returned one.
 func (t recordsTx) auditToolPreview(r approvers.Request, state string, body []byte) error {
 	facts := map[string]string{"digest": r.Digest, "by": r.ToolPreview.By, "state": state, "try": strconv.Itoa(r.ToolPreview.Tries)}
 	if r.ToolPreview.Dry {

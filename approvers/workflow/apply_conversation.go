@@ -5,7 +5,7 @@ import (
 	"countersign/store"
 )
 
-// updateCall updates the call: an edit gives it another execution, and a tool may give it a preview.
+// updateCall updates the request's call after an edit, which gives it another execution, and after a tool preview.
 func (t turnsTx) updateCall(r approvers.Request, events []approvers.Event) error {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -31,7 +31,7 @@ func (t turnsTx) updateCall(r approvers.Request, events []approvers.Event) error
 }
 
 // updateTurn schedules an update of the request's step in its thread. When the request is closed, it gives the call its
-// result. The step of a new request is shown by the use case that proposes it.
+// result. For a new request it does not: the use case that proposes the request shows the step.
 func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error {
 	call, err := t.Call(r.Call)
 	if err != nil {
@@ -50,7 +50,8 @@ func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error
 	return nil
 }
 
-// giveResult gives a call its only result. After the last result of a step, the model is called again.
+// giveResult gives a call its result. It can do so only once. After the last result of a step, the model is called
+// again.
 func (t turnsTx) giveResult(call store.Call, outcome approvers.Outcome, text string) error {
 	if call.Outcome != "" {
 		return nil

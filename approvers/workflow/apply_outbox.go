@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// refreshMessages schedules an update of everything that shows the request: its own messages, those of the run that it
-// repeats, and its bundle.
+// refreshMessages schedules an update of everything that shows the request: the request's own messages, the messages of
+// the run that it repeats, and its bundle.
 func (t noticesTx) refreshMessages(r approvers.Request, _ []approvers.Event) error {
 	if err := t.outbox.changedRef(r.ID); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (t noticesTx) refreshMessages(r approvers.Request, _ []approvers.Event) err
 	return t.cards.changedBundle(r)
 }
 
-// notifyPeople writes messages, in addition to the cards, to the people whom an event concerns.
+// notifyPeople sends the people whom an event concerns messages in addition to the cards.
 func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) error {
 	for _, e := range events {
 		var err error
@@ -44,8 +44,8 @@ func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) e
 	return nil
 }
 
-// tellFallen notifies people whose decision no longer counts because somebody else edited the arguments or the policy
-// became stricter. People who decided in the same transaction are not notified.
+// tellFallen notifies people whose decision no longer counts, because somebody else edited the arguments or the policy
+// became stricter. It skips people who decided again in the same transaction.
 func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, events []approvers.Event) error {
 	step := 0
 	if approvers.HasEvent[approvers.ArgsEdited](events) {
@@ -90,8 +90,8 @@ func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 	})
 }
 
-// showCards shows a pending request to the people whom it waits for now. dequeued reports whether it has left a card
-// queue. The use case that proposes a new request shows it, together with the others of its step.
+// showCards shows a pending request to the people for whom it now waits. dequeued reports whether the request has left
+// a card queue. showCards skips new requests: the use case that proposes them shows all requests of a step together.
 func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequeued bool) error {
 	if r.State != approvers.Pending || approvers.HasEvent[approvers.RequestOpened](events) {
 		return nil
@@ -123,7 +123,8 @@ func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequ
 	return nil
 }
 
-// wantsCard reports whether an event makes a card necessary, for other people or other arguments.
+// wantsCard reports whether the request needs a card after an event, because other people are asked or the arguments
+// are new.
 func wantsCard(r approvers.Request, e approvers.Event) bool {
 	switch e := e.(type) {
 	case approvers.ArgsEdited, approvers.RequestReopened, approvers.RequestUnbundled:
@@ -147,8 +148,8 @@ func (t noticesTx) remindPeople(r approvers.Request, people []approvers.Identity
 	return nil
 }
 
-// showInvited sends the card by direct message to a person who was added to the stage. If they have the card already,
-// they are notified that the request was handed to them.
+// showInvited sends the card by direct message to a person who was added to the stage. A person who has the card
+// already gets a notice that the request was handed on to them.
 func (t noticesTx) showInvited(r approvers.Request, i approvers.Invite) error {
 	messages, err := t.OutboxMessagesOf(r.ID)
 	if err != nil {
@@ -159,7 +160,7 @@ func (t noticesTx) showInvited(r approvers.Request, i approvers.Invite) error {
 			return errors.Join(t.reposts.repost([]store.OutboxMessage{s}, false), t.outbox.notify(r.ID, i.Who, store.NoteInvited, 0))
 		}
 	}
-	if i.Away { // the person is a stand-in, whom nobody chose for this request, so the card queue's cap applies
+	if i.Away { // nobody chose the stand-in for this request, so the card queue's cap applies
 		return t.cards.wantQueued(r, store.ToUser+i.Who.User())
 	}
 	return t.outbox.wantAt(r, store.OutboxCard, store.ToUser+i.Who.User(), "")

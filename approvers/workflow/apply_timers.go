@@ -7,7 +7,8 @@ import (
 	"countersign/store"
 )
 
-// updateTimers sets the request's timers. Any transition may move the clocks of a pending request.
+// updateTimers sets the request's timers. It sets those of a pending request after every transition, because any
+// transition may change its deadlines.
 func (t timersTx) updateTimers(r approvers.Request, events []approvers.Event) error {
 	if err := t.setClocks(r); err != nil {
 		return err
@@ -76,8 +77,8 @@ func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error 
 	return nil
 }
 
-// resetTimers sets the timers of an open request again, as at the start of its stage or at its approval. Call it after
-// the request's deadline was moved or the clock was set back.
+// resetTimers sets the timers of an open request again, as at the start of its stage or at its approval. It is needed
+// after the request's deadline was moved or the clock was set back.
 func (t timersTx) resetTimers(r approvers.Request) error {
 	if r.State == approvers.Approved {
 		return t.updateTimers(r, []approvers.Event{approvers.RequestApproved{}})
@@ -93,8 +94,8 @@ func (t timersTx) setOrClear(kind store.TimerKind, ref string, due time.Time) er
 	return t.SetTimer(store.Timer{Kind: kind, Ref: ref, Due: due})
 }
 
-// startPreview starts a tool preview. If one is running, it is interrupted, because it is for the arguments before an
-// edit.
+// startPreview starts a tool preview. If one is running, it is interrupted, because it describes the arguments before
+// an edit.
 func (t timersTx) startPreview(r approvers.Request) error {
 	t.interrupts[handled{store.TimerPreview, r.ID}] = true
 	return t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now})

@@ -8,10 +8,10 @@ import (
 	"countersign/store"
 )
 
-// automatic prepares a call to run without approval. The current policy must still permit this within its limit, or a
-// grant must replace the approval. Otherwise the call gets a request.
+// automatic prepares a call to run without approval. This needs the permission of the current policy, within its limit
+// of automatic runs, or a grant. Otherwise automatic opens a request for the call.
 func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
-	e.Grant = "" // the grant that was expected at the proposal is checked again
+	e.Grant = "" // the grant that was found at the proposal is looked for again
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return false, err
 	}
@@ -36,7 +36,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	}
 	p, _ := t.policy.Tool(e.Tool, turn.Agent)
 	args, err := approvers.StrictArgs(e.Args, p.ReadsNumbers())
-	if err != nil { // the arguments were accepted under a policy in which no condition read these numbers
+	if err != nil { // the policy that accepted the arguments had no condition that reads these numbers
 		return false, t.voidCall(call, *e, "the policy changed: "+plainFault(err))
 	}
 	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Effect: e.Effect, Preview: call.Preview, CreatedAt: t.now}
@@ -63,7 +63,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	return false, t.askInstead(call, *e, r)
 }
 
-// limited reports whether the tool's automatic runs in the conversation are used up.
+// limited reports whether the conversation has reached the limit of automatic runs of the tool.
 func (t proposalsTx) limited(p approvers.ToolPolicy, e approvers.Execution) (bool, error) {
 	if p.MaxAuto.Count == 0 {
 		return false, nil
@@ -95,7 +95,7 @@ func (t proposalsTx) authors(conversation string) ([]approvers.PersonID, error) 
 	return out, nil
 }
 
-// askInstead opens a request for a call that was to run automatically, and shows it.
+// askInstead opens a request for a call that was to run automatically, and shows the request.
 func (t proposalsTx) askInstead(call store.Call, e approvers.Execution, r approvers.Request) error {
 	if err := t.ask(call, e, r); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (t proposalsTx) voidCall(call store.Call, e approvers.Execution, reason str
 	return t.runs.changedStep(e)
 }
 
-// observe ends a call that the policy only observes: it does not run, and nobody is asked. The model and the people are
-// told what would have happened.
+// observe ends a call in observe mode: it does not run, and nobody is asked. The model and the people are told what
+// would have happened.
 func (t proposalsTx) observe(call store.Call, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	if err := t.PutCall(call); err != nil {
 		return err

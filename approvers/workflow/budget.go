@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// spend counts the tokens of a model call against the asker's budget, if there is one.
+// spend counts the tokens of a model call against the asker's budget, if the policy sets one.
 func (t proposalsTx) spend(turn approvers.Turn, tokens int) error {
 	if tokens <= 0 || t.policy.BudgetFor(turn.Agent).Tokens == 0 {
 		return nil
@@ -77,8 +77,8 @@ func thousands(n int) string {
 	return text
 }
 
-// countAsked counts a request for everybody who caused it. If one of them exceeds the policy's cap, approving the
-// request needs a typed value, so that approvers look at it.
+// countAsked counts a request for everybody who caused it. If one of them exceeds the policy's cap, approval of the
+// request needs a typed value, so that approvers look at the request.
 func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 || r.State != approvers.Pending {
@@ -104,7 +104,7 @@ func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) 
 	return r, nil
 }
 
-// called returns the name under which somebody wrote in the request's conversation.
+// called returns the name that a person had when they wrote in the request's conversation.
 func (t proposalsTx) called(r approvers.Request, who approvers.PersonID) (string, error) {
 	if who == r.Facts.Asker && r.Facts.AskerName != "" {
 		return r.Facts.AskerName, nil
@@ -123,17 +123,17 @@ func (t proposalsTx) called(r approvers.Request, who approvers.PersonID) (string
 
 // The functions below return the keys of counters. See store.Counter.
 
-// counterAuto returns the key of the counter of a tool's automatic runs in a conversation.
+// counterAuto returns the key for a tool's automatic runs in a conversation.
 func counterAuto(tool, conversation string) string { return "auto/" + tool + "/" + conversation }
 
-// counterAsked returns the key of the counter of the requests that a person caused.
+// counterAsked returns the key for the requests that a person caused.
 func counterAsked(who approvers.PersonID) string { return "asked/" + string(who) }
 
-// counterTokens returns the key of the counter of the model's tokens that a person used.
+// counterTokens returns the key for the model's tokens that a person used.
 func counterTokens(who approvers.PersonID) string { return "tokens/" + string(who) }
 
-// counterCalls returns the key of the counter of the tool calls that a person caused.
+// counterCalls returns the key for the tool calls that a person caused.
 func counterCalls(who approvers.PersonID) string { return "calls/" + string(who) }
 
-// counterRetention is how long counters are kept: longer than the longest window that is counted.
+// counterRetention is how long counters are kept. It is longer than any window in which something is counted.
 const counterRetention = 48 * time.Hour

@@ -8,12 +8,12 @@ import (
 	"countersign/store"
 )
 
-// Limits of one card. People have to read the whole card, and a phone shows about this much beside the headline and the
-// buttons.
+// The limits of a bundle's card. People have to read the whole card, and in addition to the headline and the buttons a
+// phone shows about this much.
 const (
 	maxBundled     = 4
-	maxBundledSize = 400 // of one call's arguments and preview, in bytes; a longer call has its own card
-	maxBundleSize  = 800 // of all calls together
+	maxBundledSize = 400 // bytes of one call's arguments and preview; a longer call has its own card
+	maxBundleSize  = 800 // bytes of all calls together
 )
 
 // showStep shows the cards of a step's new requests. Requests to the same people at the same address share a card.
@@ -50,10 +50,10 @@ func (t cardsTx) together(a, b approvers.Request) bool {
 	return size(a) <= maxBundledSize && size(b) <= maxBundledSize && a.CurrentStage().AsksLike(b.CurrentStage())
 }
 
-// size returns the space that a request needs on a card.
+// size returns the space that a request needs on a card, in bytes.
 func size(r approvers.Request) int { return len(r.Args) + len(r.Preview) }
 
-// bundles divides a group among cards about equally.
+// bundles divides a group of requests among cards, about equally many on each.
 func bundles(group []approvers.Request) [][]approvers.Request {
 	cards := (len(group) + maxBundled - 1) / maxBundled
 	most := (len(group) + cards - 1) / cards
@@ -101,7 +101,7 @@ func (t cardsTx) wantBundle(r approvers.Request, to string) error {
 }
 
 // leaveBundle gives a bundled request its own card if its arguments were edited or it waits for other people. The
-// bundle's card then only notes this.
+// bundle's card then only notes that the request has left.
 func leaveBundle(r approvers.Request, events []approvers.Event) (approvers.Request, []approvers.Event) {
 	if !r.Bundled() || r.State != approvers.Pending {
 		return r, events
@@ -149,7 +149,8 @@ func (t cardsTx) bundled(s store.OutboxMessage) (out []approvers.Request, err er
 	return out, nil
 }
 
-// bundlePlaces returns the addresses of the roles that a bundle asks. A message to such an address goes to each member.
+// bundlePlaces returns the addresses of the roles that a bundle's requests wait for. A message to such an address goes
+// to each member of the role.
 func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error) {
 	requests, err := t.bundled(s)
 	if err != nil {
@@ -167,8 +168,8 @@ func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error
 	return nil, nil
 }
 
-// DecideAll approves or rejects all requests of a bundle that are up for decision, each by its own digest, in one
-// transaction. If one of them can't be decided, none is, and the denial is returned with that request.
+// DecideAll approves or rejects all undecided requests of a bundle in one transaction, each by its own digest. If one
+// of them can't be decided, it decides none, and returns that request with the denial.
 func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) (approvers.Request, error) {
 	var inTheWay approvers.Request
 	err := w.click(ctx, "decide all", c, func(t *tx) (*approvers.Denied, error) {
@@ -208,7 +209,7 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 	return inTheWay, err
 }
 
-// decided is a decision before it is written.
+// decided is the effect of a decision that is not written yet.
 type decided struct {
 	click Click
 	currentRequest
@@ -234,7 +235,8 @@ func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (deci
 	return m, denied, nil
 }
 
-// deniedAll records the attempt, and the current policy's effect on the request that can't be decided.
+// deniedAll records the attempt. It also writes the changes that the current policy makes to the request that can't be
+// decided.
 func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) error {
 	if m.stored.ID == "" {
 		return nil

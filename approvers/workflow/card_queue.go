@@ -50,8 +50,8 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 }
 
 // enqueueCard counts a request at an address before its card is shown there. It reports whether the request has to wait
-// in the queue; approving it then needs a typed value. A request that is already counted there does not wait again, and
-// a bundle's requests wait together.
+// in the queue; if so, its approval will need a typed value. A request that is already counted there does not wait
+// again, and a bundle's requests wait together.
 func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)
@@ -85,8 +85,8 @@ func cards(n int) string {
 	return fmt.Sprintf("%d other undecided cards", n)
 }
 
-// wantQueued shows a request at an address, or puts it in the queue if as many cards are open there as the policy
-// allows.
+// wantQueued shows a request at an address. If as many cards are open there as the policy allows, it puts the request
+// in the queue instead.
 func (t cardsTx) wantQueued(r approvers.Request, to string) error {
 	if t.policy.Caps.Approver == 0 && len(r.QueuedAt) == 0 {
 		return t.wantThere(r, to)
@@ -97,7 +97,8 @@ func (t cardsTx) wantQueued(r approvers.Request, to string) error {
 	return t.wantThere(r, to)
 }
 
-// wantThere shows a request at an address: as an escalation to a lead, in its bundle, or on a card of its own.
+// wantThere shows a request at an address, in one of three forms: an escalation to a lead, a part of its bundle, or a
+// card of its own.
 func (t cardsTx) wantThere(r approvers.Request, to string) error {
 	if !slices.Contains(t.addresses(r), to) {
 		for _, lead := range r.Joined {
@@ -121,11 +122,11 @@ func (t cardsTx) showNextQueued(id, address string) error {
 	if err := t.wantThere(r, address); err != nil {
 		return err
 	}
-	return t.linkCard(id) // removes the note in the asker's thread that it waits in the queue
+	return t.linkCard(id) // removes the note in the asker's thread that the request waits in the queue
 }
 
-// leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. It reports whether
-// the request is still pending but has left an address; its card must then be shown elsewhere.
+// leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. It returns true if
+// the request is still pending but has left an address, so that its card must be shown elsewhere.
 func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Request, bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return r, false, nil
@@ -163,7 +164,7 @@ func (t cardsTx) recountCardQueues(id string) error {
 	if err != nil || r.State != approvers.Pending {
 		return err
 	}
-	r, dequeued, err := t.leaveCardQueues(r, false) // a higher cap also shows the next requests
+	r, dequeued, err := t.leaveCardQueues(r, false) // if the cap is higher now, this also shows the next requests
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (t cardsTx) recountCardQueues(id string) error {
 	if len(shown) == len(r.QueuedAt) {
 		return nil
 	}
-	for _, address := range shown { // its card was open before the cap existed
+	for _, address := range shown { // the request's card was open before the cap existed
 		if slices.Contains(r.QueuedAt, address) {
 			continue
 		}
@@ -209,8 +210,8 @@ func (t cardsTx) places(r approvers.Request) []string {
 	return out
 }
 
-// queueRecipients returns the addresses of the roles whose cards go to a channel. Their members are notified of the
-// queue by direct message if the channel can't show the notice.
+// queueRecipients returns the addresses of the roles whose cards go to a channel. If the channel can't show the notice
+// about its queue, the roles' members get it by direct message.
 func (t cardsTx) queueRecipients(channel string) (places []string) {
 	for _, role := range t.policy.Approvers {
 		if strings.HasPrefix(channel, store.ToChannel) && t.cardAddress(role.Name) == channel {
@@ -220,7 +221,7 @@ func (t cardsTx) queueRecipients(channel string) (places []string) {
 	return places
 }
 
-// unseen reports whether a request waits in the queue at every address, so that nobody has its card.
+// unseen reports whether a request waits in the queue at all its addresses, so that nobody can see its card.
 func (t cardsTx) unseen(r approvers.Request) (bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return false, nil

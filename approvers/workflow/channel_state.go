@@ -15,19 +15,20 @@ import (
 )
 
 // channelState is the state of a channel, keyed by Slack's id, or by #name if the id is not known.
-// store.SettingChannelState holds one for each channel that the bot lost: it was removed, or the channel was archived
-// or deleted. Everything open there moves to direct messages immediately. Later messages are tried in the channel
-// first, so they appear there again as soon as the bot is back, even if Slack does not report it.
+// store.SettingChannelState holds one for each channel in which the bot can no longer write, because the bot was
+// removed, or the channel was archived or deleted. Everything open there moves to direct messages immediately. Later
+// messages are still tried in the channel first. They therefore appear there again as soon as the bot is back, even if
+// Slack does not report its return.
 type channelState struct {
 	Lost  bool      `json:"lost"`
 	Since time.Time `json:"since"`
 	Cause string    `json:"cause"`
 	Told  bool      `json:"told"` // the operator was notified
-	// Shared means that the bot can write there, but people of other organisations would read it. The bot's messages
-	// there are removed.
+	// Shared means that the bot can write in the channel, but people of other organisations can read it. The bot's
+	// messages are then removed from the channel.
 	Shared bool     `json:"shared,omitempty"`
 	Names  []string `json:"names,omitempty"` // other names under which the channel was recorded as lost
-	Left   []string `json:"left,omitempty"`  // outbox messages whose Slack messages were left in the channel
+	Left   []string `json:"left,omitempty"`  // outbox messages whose old Slack messages stayed in the channel
 }
 
 func readChannelState(r store.Reader, name string) (p channelState, s store.Setting, err error) {
@@ -101,8 +102,8 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 	return err
 }
 
-// channelLost marks a channel as lost and schedules moving everything open there. It notifies the operator once, when
-// the loss first matters.
+// channelLost marks a channel as lost, and schedules the move of everything that is open there. matters means that the
+// loss has an effect; the operator is then notified, once.
 func (t channelsTx) channelLost(name, cause string, matters bool) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || p.Lost && (p.Told || !matters) {
@@ -130,8 +131,8 @@ func (w *Intake) ChannelRestored(ctx context.Context, inbox, channel string) err
 	return w.channelBack(ctx, inbox, channel, func(*tx) error { return nil })
 }
 
-// ChannelJoined records that somebody has added the bot to a channel. The bot can write there, and the messages from
-// before it joined will be read.
+// ChannelJoined records that somebody has added the bot to a channel, so the bot can write there. It schedules the
+// reading of the messages from before the bot joined.
 func (w *Intake) ChannelJoined(ctx context.Context, inbox, channel string) error {
 	return w.channelBack(ctx, inbox, channel, func(t *tx) error {
 		return t.SetTimer(store.Timer{Kind: store.TimerCatchUp, Ref: channel, Due: t.now})
@@ -151,8 +152,8 @@ func (w *Intake) channelBack(ctx context.Context, inbox, channel string, also fu
 	return err
 }
 
-// channelRestored sends new cards to a channel again, and updates the messages left there, so that no dead button
-// remains.
+// channelRestored lets new cards go to a channel again. It also updates the messages that stayed there, so that no
+// button without effect remains.
 func (t channelsTx) channelRestored(name string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {
@@ -173,7 +174,7 @@ func (t channelsTx) channelRestored(name string) error {
 	for _, id := range p.Left {
 		s, err := t.OutboxMessage(id)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // erased since
+			continue // the message was erased since
 		}
 		if err != nil {
 			return err
@@ -193,7 +194,7 @@ func (t channelsTx) channelRestored(name string) error {
 	return nil
 }
 
-// postedIn records that a post in a channel succeeded, which ends its loss.
+// postedIn records that a post in a channel succeeded, so the channel is not lost any more.
 func (t channelsTx) postedIn(s store.OutboxMessage) error {
 	named, channel := strings.CutPrefix(s.To, store.ToChannel)
 	switch {
@@ -208,8 +209,8 @@ func (t channelsTx) postedIn(s store.OutboxMessage) error {
 	return nil
 }
 
-// LeaveChannel moves everything that is open in a lost channel to other places. It may stop between any two of its
-// transactions and then starts again; items already moved are no longer open there.
+// LeaveChannel moves everything that is open in a lost channel to other places. If it stops between two transactions,
+// it starts again from the beginning; items that were moved are no longer open in the channel.
 func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 	err := w.openRequests(ctx, "vacate", func(t *tx, r approvers.Request) error { return t.channels.leaveChannel(timer.Ref, r.ID, r.Turn) })
 	if err != nil {
@@ -223,8 +224,8 @@ func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 // mostLeft bounds how many waiting items of each kind are moved.
 const mostLeft = 2000
 
-// leaveOtherChannels does the same as leaveChannel for what waits besides requests: runs with an unknown outcome, the
-// model's questions, and tools' questions. It moves their messages out of the lost channel.
+// leaveOtherChannels moves the messages of everything else than requests out of a lost channel: runs with an unknown
+// outcome, the model's questions, and tools' questions.
 func (t channelsTx) leaveOtherChannels(name string) error {
 	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion, store.TimerElicit} {
 		timers, err := t.Timers(kind, mostLeft)
@@ -259,7 +260,7 @@ func (t channelsTx) leaveOtherChannels(name string) error {
 	return nil
 }
 
-// leaveChannel moves the outbox messages of an item that are in a channel and still matter.
+// leaveChannel moves those outbox messages of the items in refs that are in the channel and still needed.
 func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {
@@ -300,7 +301,7 @@ func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	return nil
 }
 
-// alias marks another name of a channel as lost too, so that the operator is notified once.
+// alias marks a channel as lost under another of its names, too, so that the operator is notified only once.
 func (t channelsTx) alias(name, other, cause string) error {
 	if p, _, err := readChannelState(t, other); err != nil || p.Lost {
 		return err
@@ -311,8 +312,8 @@ func (t channelsTx) alias(name, other, cause string) error {
 	return t.changeChannelState(name, func(p *channelState) { p.Names = append(p.Names, other) })
 }
 
-// moveAway gives up an outbox message in a lost channel, and shows it elsewhere. The Slack message that is left there
-// is noted in the channel's state, and updated when the bot is back; in a shared channel it is deleted.
+// moveAway gives up an outbox message in a lost channel, and shows it elsewhere. The old Slack message is noted in the
+// channel's state and updated when the bot is back. In a shared channel it is deleted instead.
 func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil {
@@ -340,8 +341,8 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 	return t.giveUp(s, cause)
 }
 
-// giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place. An answer or a question
-// that has no other place is tried again later.
+// giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place. If an answer or a
+// question has no other place, it is tried again later.
 func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
 	if isAnswer(s) || isQuestion(s) {

@@ -12,12 +12,12 @@ import (
 	"countersign/store"
 )
 
-// lease is how long past its own timeout a run may take before it counts as lost.
+// lease is added to a run's timeout. After both together, the run counts as lost.
 const lease = time.Minute
 
 // Claim uses up the permission for one run, and stores the state executing before the tool is called. It returns false
-// if nothing may run: the request is no longer approved, the limit of automatic runs is reached and a request is opened
-// instead, or an earlier run was lost and a person must report its outcome. While everything is paused it returns
+// if nothing may run: the request is no longer approved; the limit of automatic runs is reached, so a request was
+// opened; or an earlier run was lost, so a person must report its outcome. While everything is paused it returns
 // ErrPaused.
 func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error) {
 	givers, err := w.grantOwners(ctx, execution)
@@ -78,7 +78,7 @@ func (t runsTx) claim(e *approvers.Execution, givers grantOwners) (bool, error) 
 	return t.start(e, approvers.Execution.Start)
 }
 
-// begun reports whether the history records the start of a run that needed no approval. known is false if the history
+// begun reports whether the history records that a run without approval has started. known is false if the history
 // can't be read.
 func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	chain, err := t.Audit(e.ID)
@@ -90,7 +90,7 @@ func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	}), true
 }
 
-// start stores the state executing. Bytes that don't match their digest never run.
+// start stores the state executing. It refuses bytes that don't match their digest.
 func (t runsTx) start(e *approvers.Execution, transition func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
 	started, err := transition(*e, t.w.owner, t.now)
 	if errors.Is(err, approvers.ErrDigest) {
@@ -119,7 +119,7 @@ func (t runsTx) start(e *approvers.Execution, transition func(approvers.Executio
 	return true, t.changedStep(*e)
 }
 
-// consume uses up a request's approval, under the current policy and tool.
+// consume uses up a request's approval, after checking it against the current policy and tool definition.
 func (t runsTx) consume(e approvers.Execution) (bool, error) {
 	cur, denied, err := t.requests.current(e.Request)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"countersign/store"
 )
 
-// An unreadable record fails closed: its subject ends as if it had not been allowed, and everything else continues. The
-// damaged record is set aside. An ended record takes its place, rebuilt from the history and related records, so that
-// everything that shows it finds an ended record with the reason.
+// An unreadable record fails closed: what it describes, such as a request or a run, ends as if it had not been allowed.
+// Everything else continues. The damaged record is set aside, and replaced by one with an end state and the reason,
+// rebuilt from the history and related records. Messages that show the record then show this end.
 
 // whyDamaged is the reason for people, the model and the history.
 const whyDamaged = "its record in the store is damaged, so nothing was run"
 
-// mostDamaged limits how many damaged records one transaction may close, one after the other.
+// mostDamaged limits how many damaged records are closed, one after the other, for one transaction.
 const mostDamaged = 16
 
 // update runs fn in a transaction, then wakes workers and reports events to the counters. If fn reads a damaged record,
@@ -30,8 +30,8 @@ func (w *core) update(ctx context.Context, what string, fn func(*tx) error) erro
 	return w.updateBy(ctx, what, w.transact, fn)
 }
 
-// record is update for a transaction that records what has happened: if this process can't use the policy in force, the
-// transaction is committed nevertheless.
+// record is like update, for a transaction that only records what has already happened. It commits even if this process
+// can't use the policy in force.
 func (w *core) record(ctx context.Context, what string, fn func(*tx) error) error {
 	err := w.update(ctx, what, fn)
 	if errors.Is(err, store.ErrPolicyChanged) {
@@ -40,7 +40,7 @@ func (w *core) record(ctx context.Context, what string, fn func(*tx) error) erro
 	return err
 }
 
-// updateBy is update over a kind of transaction.
+// updateBy is update with a given kind of transaction.
 func (w *core) updateBy(ctx context.Context, what string, transact func(context.Context, string, func(*tx) error) error, fn func(*tx) error) error {
 	err := transact(ctx, what, fn)
 	for n := 0; n < mostDamaged && ctx.Err() == nil; n++ {
@@ -53,7 +53,7 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	return err
 }
 
-// closeDamaged closes the subject of a damaged record. If it reports true, the failed work can be tried again.
+// closeDamaged closes the subject of a damaged record. If it returns true, the failed work can be tried again.
 func (w *core) closeDamaged(ctx context.Context, x store.Damage, most int) bool {
 	if most == 0 || x.Bucket != "messages" && x.ID == "" {
 		return false
@@ -63,7 +63,7 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage, most int) bool 
 		return err
 	}
 	for {
-		err := w.transactUnder(ctx, "close what is damaged", fn) // the policy in force may be what is damaged
+		err := w.transactUnder(ctx, "close what is damaged", fn) // the damaged record may be the policy in force
 		var other *store.DamagedError
 		if errors.As(err, &other) && (other.Bucket != x.Bucket || other.ID != x.ID || other.Key != x.Key) && w.closeDamaged(ctx, other.Damage, most-1) {
 			continue
@@ -95,10 +95,10 @@ func (t damageTx) closeDamaged(x store.Damage) (done bool, err error) {
 			err = t.ClearTimer(store.TimerInbox, x.ID)
 		}
 	case "settings":
-		if x.ID != store.SettingPause { // see settings.ReadPause
+		if x.ID != store.SettingPause { // settings.ReadPause handles a damaged pause
 			done, err = t.aside(x)
 		}
-	default: // without its record a grant no longer applies, a Slack message is no longer the bot's, and an absence is over
+	default: // without a record, a grant does not apply, a Slack message is not the bot's, and an absence is over
 		done, err = t.aside(x)
 	}
 	if !done || err != nil {
@@ -127,7 +127,7 @@ func (t damageTx) setAsideOf(bucket, id string) (of []string, done bool, err err
 	return s.SetAside(bucket, id)
 }
 
-// replaceMessage replaces a damaged message with an empty one that is left out of prompts.
+// replaceMessage replaces a damaged message with an empty message, which is left out of prompts.
 func (t damageTx) replaceMessage(x store.Damage) (bool, error) {
 	if x.ID == "" || x.Seq == 0 {
 		return false, nil
@@ -138,7 +138,7 @@ func (t damageTx) replaceMessage(x store.Damage) (bool, error) {
 
 // proposedFacts returns the facts of a chain's first record; nil if it can't be read.
 func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []approvers.AuditRecord) {
-	all, _ = t.Audit(chain) // the readable part
+	all, _ = t.Audit(chain) // an error is ignored: the readable part is enough
 	for _, a := range all {
 		if a.Kind == approvers.AuditProposed {
 			return a.Facts, all
@@ -147,8 +147,8 @@ func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []ap
 	return nil, all
 }
 
-// closeRequest replaces a damaged request with a voided one. If its run had begun, the request is over and the run
-// continues independently.
+// closeRequest replaces a damaged request with a voided one. If its run had begun, the run continues independently of
+// the request.
 func (t damageTx) closeRequest(id string) (bool, error) {
 	of, done, err := t.setAsideOf("requests", id)
 	if !done || err != nil {
@@ -191,7 +191,7 @@ func (t damageTx) closeRequest(id string) (bool, error) {
 	return true, t.apply(r, events)
 }
 
-// callOf finds a request's call: by the id that the request's history names, or else among the calls of the
+// callOf finds a request's call by the id in the request's history or, if there is none, among the calls of the
 // conversation.
 func (t damageTx) callOf(id, conversation, request string) (store.Call, error) {
 	if id != "" {
@@ -211,7 +211,7 @@ func (t damageTx) callOf(id, conversation, request string) (store.Call, error) {
 	return store.Call{}, fmt.Errorf("the call of request %q: %w", request, store.ErrNotFound)
 }
 
-// remake rebuilds a pending request from its call and its history. It can only be closed, not decided.
+// remake rebuilds a pending request from its call and its history. The result can only be closed, not decided.
 func (t damageTx) remake(id string, call store.Call, facts map[string]string) (approvers.Request, error) {
 	r := approvers.Request{
 		ID: id, State: approvers.Pending, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID, Tool: call.Tool, ToolHash: facts["tool_hash"],
@@ -258,8 +258,8 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 	return r, nil
 }
 
-// closeRun replaces a damaged execution with an ended one. If a run began and has no recorded end, the outcome is
-// unknown and people are asked.
+// closeRun replaces a damaged execution with an ended one. If the history records the start of a run but not its end,
+// the outcome is unknown and people are asked.
 func (t damageTx) closeRun(id string) (bool, error) {
 	of, done, err := t.setAsideOf("executions", id)
 	if !done || err != nil {
@@ -270,7 +270,7 @@ func (t damageTx) closeRun(id string) (bool, error) {
 		return false, err
 	}
 	if !found {
-		return true, t.ClearTimer(store.TimerRun, id) // it was replaced by an edit, or its call is unknown
+		return true, t.ClearTimer(store.TimerRun, id) // the execution was replaced by an edit, or its call is unknown
 	}
 	chain := call.Request
 	if chain == "" {
@@ -343,7 +343,7 @@ func (t damageTx) endRun(e approvers.Execution, r *approvers.Request, call store
 	return t.runs.changedStep(e)
 }
 
-// requestOf returns the request of a call; nil: it was lost, and nothing is known of it.
+// requestOf returns the request of a call, or nil if the request was lost and nothing is known about it.
 func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
 	r, err := t.Request(c.Request)
 	if errors.Is(err, store.ErrNotFound) {
@@ -366,8 +366,8 @@ func (t damageTx) callThat(conversations []string, is func(store.Call) bool) (st
 	return store.Call{}, false, nil
 }
 
-// closeCall replaces a damaged call with one that has a result. It also closes the call's request, and its run if that
-// has not begun.
+// closeCall replaces a damaged call with one that has a result. It also closes the call's request and, if the run has
+// not begun, the execution.
 func (t damageTx) closeCall(id string) (bool, error) {
 	of, done, err := t.setAsideOf("calls", id)
 	if !done || err != nil || len(of) == 0 {
@@ -419,13 +419,13 @@ func (t damageTx) closeCall(id string) (bool, error) {
 	return true, t.endRun(*e, r, call)
 }
 
-// returnKnown gives a call the result of its finished run again.
+// returnKnown gives a rebuilt call the result of its finished run.
 func (t damageTx) returnKnown(e approvers.Execution) error {
 	switch e.State {
 	case approvers.ExecutionSucceeded, approvers.ExecutionFailed:
 		return t.runs.returnResult(e)
 	}
-	return t.runs.changedStep(e) // the result comes when the run ends, or when people report its outcome
+	return t.runs.changedStep(e) // the call gets its result when the run ends, or when people report its outcome
 }
 
 // closeTurn replaces a damaged turn with a stopped one, and closes its open calls.
@@ -470,7 +470,7 @@ func (t damageTx) closeTurn(id string) (bool, error) {
 	return true, t.turns.stop(turn, conv, turn.Stopping, false)
 }
 
-// closeOpenCall closes an open call whose turn can't continue. A run that has begun ends by itself.
+// closeOpenCall closes an open call whose turn can't continue. It leaves a run that has begun, which ends by itself.
 func (t damageTx) closeOpenCall(c store.Call) error {
 	if c.Execution == "" {
 		res := approvers.NewResult(approvers.OutcomeVoided, c.Tool, whyDamaged, "")
@@ -493,7 +493,7 @@ func (t damageTx) closeOpenCall(c store.Call) error {
 	return t.endRun(e, r, c)
 }
 
-// closeConversation rebuilds a conversation from its address and its current work.
+// closeConversation replaces a damaged conversation with one that is rebuilt from its address and its current turn.
 func (t damageTx) closeConversation(id string) (bool, error) {
 	of, done, err := t.setAsideOf("conversations", id)
 	if !done || err != nil || len(of) == 0 {

@@ -12,14 +12,14 @@ import (
 	"countersign/store"
 )
 
-// clickGrace is the delay before an expiry that waits for an earlier click is tried again. It doubles up to maxGrace,
-// so that a delivery that can't be handled does not keep the store busy.
+// An expiry that waits for an earlier click is tried again after clickGrace. This delay doubles up to maxGrace, so that
+// a click that can't be handled does not keep the store busy.
 const (
 	clickGrace = 50 * time.Millisecond
 	maxGrace   = 5 * time.Second
 )
 
-// Expire rejects a request whose deadline passed. Clicks that were received before the deadline are handled first.
+// Expire ends a request whose deadline has passed. Clicks that were received before the deadline are handled first.
 func (w *Requests) Expire(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "expire", func(t *tx) error {
 		r, err := t.requests.openRequest(store.TimerExpire, timer.Ref)
@@ -44,7 +44,7 @@ func (t *tx) expire(timer store.Timer, r approvers.Request) error {
 }
 
 // handledFirst postpones an expiry while a click or a form received before the deadline is unhandled. It reports
-// whether it did. Other deliveries from Slack decide nothing.
+// whether it has postponed the expiry. It ignores other deliveries from Slack, because they decide nothing.
 func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
 	early, err := t.Unhandled(store.InboxInteraction, deadline)
 	if err != nil || !early {
@@ -65,7 +65,8 @@ func (t requestsTx) openRequest(kind store.TimerKind, id string) (approvers.Requ
 	return r, err
 }
 
-// Escalate notifies the next lead, whose members may decide the current stage from then on.
+// Escalate adds the next lead to the current stage and notifies that role's members. From then on they may decide the
+// stage.
 func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "escalate", func(t *tx) error {
 		r, err := t.requests.openRequest(store.TimerEscalate, timer.Ref)
@@ -79,12 +80,12 @@ func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 			}
 			return t.SetTimer(store.Timer{Kind: store.TimerEscalate, Ref: r.ID, Due: t.notYet(after.EscalateAt)})
 		}
-		return t.apply(after, events) // also if nobody is left to notify: the cards must no longer announce the escalation
+		return t.apply(after, events) // even if nobody is left to notify: the cards must no longer announce an escalation
 	})
 }
 
-// notYet returns when a timer that is not due yet must be checked again: at its new time, or after maxGrace if that
-// time has passed. In the latter case the expiry ends the request meanwhile.
+// notYet returns when to check a timer again that is not due yet: at its new time or, if that has passed, after
+// maxGrace. In the latter case the request will expire before then.
 func (t *tx) notYet(due time.Time) time.Time {
 	if due.After(t.now) {
 		return due
@@ -111,17 +112,17 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 			return err
 		}
 		if unseen {
-			events = nil // nobody is reminded of a request that they were not shown
+			events = nil // a request that nobody was shown needs no reminder
 		}
 		if err := t.apply(after, events); err != nil || approvers.AwaitsAnybody(after, t.policy, people) {
 			return err
 		}
-		return t.timers.scheduleAvailability(after) // for example if Slack's event about a deactivation was lost
+		return t.timers.scheduleAvailability(after) // for example because Slack's event about a deactivation was lost
 	})
 }
 
-// tellTurns notifies people who may decide now and already had the card before. They need a message of their own,
-// because an edit of a message notifies nobody.
+// tellTurns notifies people who already had the card before they could decide, and can decide now. They need a new
+// message, because Slack notifies nobody when the card is edited.
 func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	if r.State != approvers.Pending {
 		return nil
@@ -148,12 +149,12 @@ func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) e
 	return nil
 }
 
-// decidedThemselves reports whether a person's turn began with their own decision, so that they know of it.
+// decidedThemselves reports whether a person's own decision started the stage, so that they know of it.
 func decidedThemselves(r approvers.Request, who approvers.PersonID, since time.Time) bool {
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who && d.At.Equal(since) })
 }
 
-// stale reports whether an address got the card before a time, and has not been notified after it.
+// stale reports whether an address got the card before a given time, and no notice after that time.
 func stale(messages []store.OutboxMessage, to string, since time.Time) bool {
 	old := false
 	for _, s := range messages {

@@ -24,11 +24,11 @@ func (w *Requests) Decide(ctx context.Context, c Click) (approvers.Request, erro
 	})
 }
 
-// currentRequest is a stored request, and the request updated to the current tools and policy.
+// currentRequest is a request as stored, and the same request updated to the current tools and policy.
 type currentRequest struct {
 	stored approvers.Request
 	now    approvers.Request
-	events []approvers.Event // from stored to now
+	events []approvers.Event // the events of that update
 }
 
 // current reads a request and updates it to the current tools and policy.
@@ -80,7 +80,8 @@ func (t requestsTx) unrecorded(r approvers.Request) (string, error) {
 	return r.Unrecorded(chain), nil
 }
 
-// applyIfChanged writes a request if the current tools or policy changed it and nothing else happens to it.
+// applyIfChanged writes a request that the current tools or policy changed. It is for transactions that change nothing
+// else about the request.
 func (t requestsTx) applyIfChanged(cur currentRequest) error {
 	if cur.stored.State == cur.now.State && cur.stored.Plan.PolicyHash == cur.now.Plan.PolicyHash {
 		return nil
@@ -92,7 +93,7 @@ func (t requestsTx) decide(r approvers.Request, c Click) (approvers.Request, []a
 	m := t.action(c)
 	m.Took = decisionTime(r, c.FirstSeen, m.At)
 	if denied := r.MayDecide(t.deciding(), m); denied != nil {
-		return r, nil, denied // checked before the arguments, so that the denial says nothing about them
+		return r, nil, denied // checked before the arguments, so that the denial tells nothing about them
 	}
 	switch c.Kind {
 	case approvers.Approve:
@@ -115,7 +116,7 @@ func (t requestsTx) decide(r approvers.Request, c Click) (approvers.Request, []a
 // action converts a click to an action of the domain.
 func (t requestsTx) action(c Click) approvers.Action {
 	if c.At.IsZero() {
-		c.At = t.now // without a time of receipt it counts as received now, so that deadlines apply
+		c.At = t.now // a click without a time of receipt counts as received now, so that deadlines apply
 	}
 	return approvers.Action{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
 }
@@ -143,11 +144,11 @@ func (t recordsTx) auditDecided(r approvers.Request, c Click) error {
 	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, facts, body)
 }
 
-// Click is one person's action on something that Slack shows. Nothing in it grants authority: Who is looked up in Slack
-// after the click, and Digest and Rendering come from the stored rendering that was clicked.
+// Click is one person's action on something that Slack shows. The click's own data grants no authority: Who is looked
+// up in Slack after the click, and Digest and Rendering come from the stored rendering that was clicked.
 type Click struct {
 	Inbox       string    // id of the delivery, closed in the same transaction
-	At          time.Time // when it was received
+	At          time.Time // when the click was received
 	Who         approvers.Identity
 	User        string // id of the account that clicked; recorded if Slack could not identify the person
 	Request     string // for Decide, Withdraw, and remarks
@@ -159,7 +160,7 @@ type Click struct {
 	Kind        approvers.DecisionKind
 	Reason      string
 	Args        json.RawMessage // for approvers.Modify: the exact new bytes
-	Digest      string          // of the execution that the rendering showed
+	Digest      string          // digest of the execution that the rendering showed
 	Whole       bool            // the rendering showed the arguments whole
 	Typed       bool            // the required value was typed
 	FirstSeen   time.Time       // when this address first showed these arguments; zero: unknown
@@ -168,8 +169,8 @@ type Click struct {
 	MessageTS   string
 }
 
-// click runs the transaction of one click, and closes its delivery. A denial is returned as an error, after the
-// transaction that recorded it.
+// click runs the transaction of one click, and closes its delivery. A denial is recorded and committed like any result,
+// and then returned as an error.
 func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*approvers.Denied, error)) error {
 	var denied *approvers.Denied
 	err := w.update(ctx, what, func(t *tx) error {
@@ -191,8 +192,8 @@ func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*a
 // why it was denied.
 type requestAction func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)
 
-// onRequest runs one person's action on a request in its current form. It records a denial under the name in what, and
-// keeps the changes that a new policy made. It returns the new request.
+// onRequest runs one person's action on a request in its current form. If the action is denied, it records the denial
+// under the name what. In any case it writes the changes that a new policy makes. It returns the new request.
 func (w *core) onRequest(ctx context.Context, what string, c Click, action requestAction) (approvers.Request, error) {
 	var out approvers.Request
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -217,8 +218,8 @@ func (w *core) onRequest(ctx context.Context, what string, c Click, action reque
 	return out, err
 }
 
-// auditDenied records a denied attempt. The first attempts of a kind have a record each; after that, one record covers
-// many.
+// auditDenied records a denied attempt. The first attempts of a kind get a record each; later records cover several
+// attempts.
 func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) error {
 	x := denial{chain: chain, actor: string(c.Who.ID), what: what, code: string(denied.Code)}
 	if c.Who.ID == "" {
@@ -239,9 +240,9 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 }
 
 // Refuse records a click that is not on one of the bot's current buttons: the message is a copy or an old version, or
-// the button's value is forged. named are the ids in the click or on the message; each request among them gets a
-// record, and no request changes. redraw is an outbox message to render again, so that the next click is on a recorded
-// version; empty: none.
+// the button's value is forged. named are the ids in the click or on the message. For each request among them, Refuse
+// adds a record to the request's chain; it changes no request. redraw is an outbox message to render again, so that the
+// next click is on a recorded version; empty: none.
 func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
@@ -274,8 +275,8 @@ func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 	return err
 }
 
-// drawAgain renders an outbox message again, whatever Slack shows now; empty: none. Every version is kept, so the
-// number of versions that one person can cause this way is limited.
+// drawAgain renders an outbox message again, even if Slack shows the current version. If message is empty, it does
+// nothing. Every version is kept, so the number of versions that one person can cause in this way is limited.
 func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) error {
 	if message == "" {
 		return nil
@@ -292,7 +293,8 @@ func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) e
 	return t.changed(s)
 }
 
-// edit prepares changed arguments: checked against the schema, with a new execution, digest, preview and plan.
+// edit prepares an edit: it checks the new arguments against the schema, and makes a new execution, digest, preview and
+// plan.
 func (t requestsTx) edit(r approvers.Request, args json.RawMessage) (approvers.Edited, *approvers.Denied) {
 	tool, _ := t.w.Tools.Tool(r.Tool)
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
@@ -317,7 +319,7 @@ func (t requestsTx) edit(r approvers.Request, args json.RawMessage) (approvers.E
 	return e, nil
 }
 
-// replaceExecution sets the execution of edited arguments as the call's current one.
+// replaceExecution makes the execution of the edited arguments the call's current one.
 func (t requestsTx) replaceExecution(r approvers.Request) error {
 	call, err := t.Call(r.Call)
 	if err != nil {
@@ -343,11 +345,11 @@ func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	if r.StageAt.After(shown) {
 		shown = r.StageAt
 	}
-	return max(time.Millisecond, decided.Sub(shown)) // the click may be recorded before the message that was clicked
+	return max(time.Millisecond, decided.Sub(shown)) // the click may come before the delivery is recorded
 }
 
 // since sets Since for each request that an outbox message shows: the time when the message first showed the request
-// with this digest. If the previous version showed the same digest, its Since is kept; otherwise Since is now.
+// with this digest. If the previous version showed the same digest, Since is copied from there; otherwise it is now.
 func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
 	if len(shows) == 0 {
 		return nil, nil
@@ -355,7 +357,7 @@ func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Sho
 	var before store.Rendering
 	if s.Posts > 0 {
 		var err error
-		if before, err = t.Rendering(s.ID, s.Posts); store.IgnoreNotFound(err) != nil { // a Home tab's versions may be erased
+		if before, err = t.Rendering(s.ID, s.Posts); store.IgnoreNotFound(err) != nil { // old versions of a Home tab may be erased
 			return nil, err
 		}
 	}
@@ -389,7 +391,7 @@ func (w *Requests) Say(ctx context.Context, c Click, kind approvers.RemarkKind) 
 	})
 }
 
-// Reply records an answer to a question about a request. The person who asked the question is told.
+// Reply records an answer to a question about a request. It notifies the person who asked the question.
 func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.Request, error) {
 	return w.onRequest(ctx, string(approvers.Answer), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Reply(t.deciding(), t.requests.action(c), question)
@@ -403,7 +405,7 @@ func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.
 // maxWritten limits an answer that is written in the thread, in characters. The form has the same limit.
 const maxWritten = 500
 
-// answerByWriting takes a requester's message as the answer to an approver's question about one of the turn's waiting
+// answerByWriting treats a requester's message as the answer to an approver's question about one of the turn's waiting
 // calls. It chooses the latest unanswered question that the requester was shown before writing. It returns the approver
 // who asked, or nothing if there is no such question.
 func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (approvers.PersonID, error) {
@@ -447,7 +449,7 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 	answer.Written = u.TS
 	after, events, denied := asked.Reply(t.deciding(), answer, question)
 	if denied != nil { // for example because the author did not ask for the call
-		return "", nil //nolint:nilerr // then it is an ordinary message
+		return "", nil //nolint:nilerr // the message is then handled as an ordinary one
 	}
 	m.State, m.Turn = store.MessageAnswer, turn.ID
 	if err := errors.Join(t.PutMessage(m), t.records.auditRemarked(after, c), t.apply(after, events)); err != nil {
@@ -456,8 +458,8 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 	return asked.Remarks[question].By, nil
 }
 
-// shownBefore reports whether Slack shows a question to the author of a message, and did so when the message was
-// written: in the turn's conversation, or by direct message. kind and step identify the question. Slack's timestamps
+// shownBefore reports whether Slack shows a question to the author of a message, in the turn's conversation or by
+// direct message, and already did when the message was written. kind and step identify the question. Slack's timestamps
 // are compared, because the message may arrive late.
 func shownBefore(messages []store.OutboxMessage, kind store.OutboxKind, step int, turn approvers.Turn, u IncomingMessage) bool {
 	return slices.ContainsFunc(messages, func(s store.OutboxMessage) bool {
@@ -477,8 +479,8 @@ func (t recordsTx) auditRemarked(r approvers.Request, c Click) error {
 	return t.audit(r.ID, approvers.AuditRemarked, c.Who.ID, facts, []byte(m.Text))
 }
 
-// HandOn adds a colleague to the current stage, and asks them by direct message. Slack has just confirmed their
-// identity.
+// HandOn adds a colleague to the current stage, and sends them the card by direct message. The caller has just looked
+// up the colleague's identity in Slack.
 func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (approvers.Request, error) {
 	return w.onRequest(ctx, "hand on", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.HandOn(t.deciding(), t.requests.action(c), to)
@@ -487,8 +489,8 @@ func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (
 }
 
 // Reveal records that a person was shown the masked values of a request, in a form that only they see. secrets are the
-// paths of the masked values. body is the form as the record keeps it, without the values. If the person may decide the
-// request in its current form, they can approve it from then on.
+// paths of the masked values. body is the form without the values, for the record. A person who may decide the request
+// in its current form can approve it from then on.
 func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body []byte) error {
 	return w.update(ctx, "reveal", func(t *tx) error {
 		if err := t.records.auditRevealed(c, body); err != nil {
@@ -508,7 +510,7 @@ func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body [
 	})
 }
 
-// auditRevealed records what a person was shown, once for each person and each set of arguments.
+// auditRevealed records that a person was shown masked values, once for each person and each set of arguments.
 func (t recordsTx) auditRevealed(c Click, body []byte) error {
 	records, err := t.Audit(c.Request)
 	if err != nil {

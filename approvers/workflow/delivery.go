@@ -14,7 +14,7 @@ import (
 // SentMessage is one version of an outbox message as it was sent to Slack.
 type SentMessage struct {
 	Body  []byte        // text and blocks as JSON
-	Shows []store.Shown // the requests that it shows; Since is set when it is recorded
+	Shows []store.Shown // the requests that it shows; Since is set when the delivery is recorded
 }
 
 // Delivered records that Slack shows an outbox message. s is the message as it was read, with Channel and TS set. Every
@@ -32,7 +32,7 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 		if !lost {
 			cur.Channel, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError, cur.RepostIfLost, cur.ReplacedTS = s.Channel, s.TS, s.Revision, hash, "", false, ""
 			cur.Drafted, cur.Refusals, cur.RefusedSince = false, 0, time.Time{}
-			cur.Step = s.Step // for OutboxHead: the number of the head
+			cur.Step = s.Step // for OutboxHead, Step is the number of the head
 			cur.Steps = s.Steps
 			if err := errors.Join(t.outbox.toldOf(cur), t.outbox.countAnswer(cur)); err != nil {
 				return err
@@ -69,7 +69,7 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 		}
 		for _, one := range p.Shows {
 			if one.Request == "" {
-				continue // an execution without a request
+				continue // an execution without a request has no card
 			}
 			facts := map[string]string{
 				approvers.FactShownAs: string(s.Kind), "to": s.To, "channel": s.Channel, "message": s.TS, "rendering": hash, "digest": one.Digest,
@@ -102,8 +102,8 @@ func (t outboxTx) goneBefore(channel, ts string) error {
 	return t.reposts.lost(channel, ts)
 }
 
-// Same reports whether Slack already shows exactly this body. It is never true for a message with buttons, because
-// buttons name their version.
+// Same reports whether Slack already shows exactly this body. For a message with buttons it always returns false,
+// because the buttons contain the version's number.
 func Same(s store.OutboxMessage, body []byte) bool {
 	return s.Hash != "" && s.Hash == view.HashOf(body)
 }
@@ -124,7 +124,7 @@ func (w *Outbox) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// linkCard refreshes the step and the notices of a pending request, so that they link to its card.
+// linkCard refreshes the messages with a pending request's step and notices, so that they link to the request's card.
 func (t cardsTx) linkCard(request string) error {
 	r, err := t.Request(request)
 	if err != nil || r.State != approvers.Pending {
@@ -152,8 +152,8 @@ func (t cardsTx) linkCard(request string) error {
 	return t.outbox.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
-// Expand replaces an outbox message for a role or a group by one message for each member who is present, or for each
-// member if all are away. Without any members the message is unreachable.
+// Expand replaces an outbox message to a role or a group by one message to each member who is not away or, if all are
+// away, to each member. If there are no members, the message is marked unreachable.
 func (w *Outbox) Expand(ctx context.Context, message string, users []string) error {
 	if len(users) == 0 {
 		return w.Unreachable(ctx, message, "nobody there can be written to", "")
@@ -185,7 +185,8 @@ func (w *Outbox) Expand(ctx context.Context, message string, users []string) err
 	})
 }
 
-// copyFor creates one person's copy of an outbox message. A person with several of a stage's roles gets one card.
+// copyFor creates one person's copy of an outbox message. A person who holds several roles of a stage gets only one
+// card.
 func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 	one := store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: store.ToUser + user, Role: s.Role, Bundle: s.Bundle, Note: s.Note}
 	messages, err := t.OutboxMessagesOf(s.Ref)
@@ -203,8 +204,8 @@ func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 	return t.add(one)
 }
 
-// Removed records that an expired outbox message was deleted in Slack. s is the message as it was read. If it has
-// changed since, it is posted again.
+// Removed records that an expired outbox message was deleted in Slack. s is the message as it was read. If the message
+// has changed since then, it is posted again.
 func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "removed", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -229,9 +230,9 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// Unreachable gives up an outbox message that Slack refused permanently. Where possible it is sent to other addresses,
-// and the operator is told. If the cause is that the bot can't write in a channel any more, lost is that channel: the
-// operator is then told once, until the bot is back in it.
+// Unreachable gives up an outbox message that Slack refused permanently. It sends the message to other addresses if
+// there are any, and notifies the operator. If the cause is that the bot can't write in a channel any more, lost is
+// that channel; the operator is then notified only once until the bot is back in it.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -250,7 +251,7 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 			if s.ReplacedTS == "" {
 				return t.outbox.shownAsWanted(s)
 			}
-			s.ReplacedTS = "" // the deletion of the replaced message was tried
+			s.ReplacedTS = "" // the bot has already tried to delete the replaced message
 			return errors.Join(t.PutOutboxMessage(s), t.outbox.shownAsWanted(s))
 		}
 		if lost != "" {

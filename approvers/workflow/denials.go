@@ -7,19 +7,20 @@ import (
 	"countersign/approvers"
 )
 
-// People can click on a decided card any number of times, and this must not fill the store. So the history records a
-// person's first denials of a kind one by one, and after that only those whose number is a power of ten.
+// People can click on a decided card any number of times, but their clicks must not fill the store. Therefore the
+// history records the first denials of a kind one by one, and after that only the denials whose number is a power of
+// ten.
 
 // denialsKept is how many denials of one person, for one reason and in one chain, have a record each.
 const denialsKept = 5
 
-// factTimes is the fact that holds the number of attempts so far, in a denial record that covers several.
+// factTimes names the fact with the number of attempts so far, in a record that covers several denials.
 const factTimes = "times"
 
 // denial is a kind of denied attempt.
 type denial struct{ chain, actor, user, what, code string }
 
-// denials counts attempts since the process started. The history has the earlier ones.
+// denials counts attempts since the process started. Earlier attempts are counted from the history.
 type denials struct {
 	mu    sync.Mutex
 	times map[denial]int
@@ -35,7 +36,7 @@ func (d *denials) known(x denial) (int, bool) {
 	return n, known
 }
 
-// came stores the counts of committed attempts.
+// came stores the counts of attempts after their transaction is committed.
 func (d *denials) came(all map[denial]int) {
 	if len(all) == 0 {
 		return

@@ -4,23 +4,24 @@
 //
 // The callers are clicks and messages from Slack (package bot), the model (package agent), timers (package store/jobs)
 // and the command line. The package knows neither Slack nor a model. It guarantees the invariants of the design:
-// nothing is lost after Receive, two clicks have one winner, a tool with effects runs at most once, every tool call
-// gets exactly one result, and the audit is complete. It never waits: work for later is a timer, and a process may stop
-// at any instruction.
+// nothing is lost after Receive, of two competing clicks only one takes effect, a tool with effects runs at most once,
+// every tool call gets exactly one result, and the audit is complete. It never waits: later work is stored as a timer,
+// so a process may stop at any instruction.
 //
 // # Concepts
 //
 // A conversation is one Slack thread. A message in it starts a turn, or waits until the current turn ends. A turn
-// consists of steps: in each the model is called, and the tools that it requests are the step's calls. Each call has an
-// execution, the exact bytes that may run. A call that people must approve also has a request, which goes through the
-// stages of its plan. Everything that Slack must show is an outbox message, rendered from the state when it is posted.
+// consists of steps. In each step the model is called; the tool calls that it requests are the step's calls. Each call
+// has an execution, the exact bytes that may run. A call that people must approve also has a request, which goes
+// through the stages of its plan. Everything that Slack must show is an outbox message, rendered from the state when it
+// is posted.
 //
 // # Keys
 //
-//   - conversations, turns, calls, executions, requests, grants and outbox messages have ids of their own
+//   - Conversations, turns, calls, executions, requests, grants and outbox messages have ids of their own
 //     (workflow.go). Each record holds the id of its parent: a call has its turn's id, a request or an execution its
 //     call's id.
-//   - An audit chain has the id of its request, or of the execution or the call if nobody is asked. A grant's chain is
+//   - An audit chain has the id of its request or, if nobody is asked, of the execution or the call. A grant's chain is
 //     "grant:" and its id. Records about the whole installation are in approvers.InstallationChain.
 //   - A timer is named by its kind and its Ref, one of these ids. See store.TimerKind.
 //   - An outbox message is addressed to a place: "conversation:", "channel:", "user:", "role:" or "group:" and a name
@@ -45,25 +46,26 @@
 // A transition of a request returns the new value and its events (approvers.Event). apply writes the request and hands
 // the events on, in this order: the call (apply_conversation.go), timers (apply_timers.go), the audit (apply_audit.go),
 // counters (apply.go), messages and cards (apply_outbox.go), and finally the turn, which may continue with the call's
-// result. To add a consequence, add it to one of these; TestWhatFollowsFromAnEvent lists them for each event.
+// result. A new consequence belongs in one of these functions. TestWhatFollowsFromAnEvent lists the consequences of
+// each event.
 //
 // # Transactions
 //
 // A use case runs in update, with a tx: the store's transaction with one time and one policy. The store may run it more
 // than once, so it does no I/O and writes to nothing outside of the tx. Effects that must wait for the commit are
-// collected in the tx: the kinds of timer to wake, counters, log lines, interruptions.
+// collected in the tx: timer kinds to wake, metrics to count, log lines, interruptions.
 //
 // What a transaction can do is grouped by concern (workflow.go): t.outbox has the messages that Slack must show, t.runs
 // the runs of tools. Each part is the transaction itself with the methods of its concern.
 //
 // Queries, which only read, are in package view (Workflow.Views); they return plain values from one snapshot of the
-// store. Records in the store's settings that both packages, workflow and view, read are defined in package settings.
+// store. Package settings defines those of the store's settings that both workflow and view read.
 //
 // # Files
 //
 // Begin with workflow.go: the groups, the transaction and its parts. Then follow a call: receive_message, think, draft,
 // propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, operator, absence), apply, claim, stop,
-// finish, unknown. Timers are in jobs, deadlines and reevaluate; what Slack shows in outbox, delivery, repost, leftover,
-// refused, bundle, card_queue, channel_state and home; what people are asked besides approvals in questions. The rest
-// concerns the whole store: pause, interrupt, seal, retain, erase, restore, damage, moved.
+// finish, unknown. jobs, deadlines and reevaluate have the timers. outbox, delivery, repost, leftover, refused, bundle,
+// card_queue, channel_state and home have what Slack shows. questions has what people are asked besides approvals. The
+// remaining files concern the whole installation: pause, interrupt, seal, retain, erase, restore, damage, moved.
 package workflow

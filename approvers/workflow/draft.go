@@ -8,11 +8,11 @@ import (
 	"countersign/store"
 )
 
-// Draft returns the outbox message in which Slack may show a step while the model still writes it, and creates it if
-// necessary. A draft is not state: it has no timer, nothing waits for it, and its text has no effect. It is stored
-// before anything is posted, so that its message is found again after a crash. The outcome of the step takes over the
-// draft's message: the answer, the calls, or the sentence with which the turn stops. ErrNotDue means that the turn has
-// left the step.
+// Draft returns the outbox message in which Slack may show a step while the model still writes it, and creates this
+// message if necessary. A draft has no timer, nothing waits for it, and its text has no effect. It is stored before
+// anything is posted, so that the Slack message is found again after a crash. The step's outcome (the answer, the
+// calls, or the sentence with which the turn stops) later replaces the draft in the same Slack message. ErrNotDue means
+// that the turn is no longer at this step.
 func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
 	err = w.onStep(ctx, "draft", turn, step, func(t *tx, tn approvers.Turn, c store.Conversation) error {
 		conv = c
@@ -51,7 +51,7 @@ func (w *Turns) Drafted(ctx context.Context, s store.OutboxMessage, said string)
 		posted := cur.TS == ""
 		cur.Channel, cur.TS = s.Channel, s.TS
 		if cur.DraftText = said; cur.Kind == store.OutboxAnswer || cur.Kind == store.OutboxStep {
-			cur.DraftText = "" // the message itself has the text now
+			cur.DraftText = "" // Slack's message has the text now
 		}
 		if err := t.PutOutboxMessage(cur); err != nil || !posted {
 			return err
@@ -60,7 +60,7 @@ func (w *Turns) Drafted(ctx context.Context, s store.OutboxMessage, said string)
 	})
 }
 
-// draftOf finds the draft of a turn that Slack may show.
+// draftOf finds the draft of a turn, if Slack may show one.
 func (t outboxTx) draftOf(turn string) (store.OutboxMessage, bool, error) {
 	messages, err := t.OutboxMessagesOf(turn)
 	for _, s := range messages {

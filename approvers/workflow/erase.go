@@ -10,22 +10,22 @@ import (
 	"countersign/store"
 )
 
-// ErrNotOver means that a part of what is to be erased is still under way.
+// ErrNotOver means that something to be erased is still under way.
 var ErrNotOver = errors.New("it is not over yet")
 
 // Erased counts what was erased.
 type Erased struct {
-	Payloads   int // texts of audit records
+	Payloads   int // payloads of audit records
 	Renderings int // posted versions of cards
 	Files      int // files of the call's runs
 	Chains     int // audit chains that had texts of the call
 }
 
 // Erase erases what people and the model wrote about a call, and what people were shown of it: the texts of its chain's
-// records, the posted versions of its cards, and the texts in the request, its executions and the call. Who decided,
-// what they decided, when, and over which digest, stays. The chain is that of a request, or of an execution or a call
-// if nobody was asked. Requests that were shown together with it must be over, too. The messages of its conversation
-// stay.
+// records, the posted versions of its cards, and the texts in the request, its executions and the call. The records of
+// who decided what, when, and over which digest stay, and so do the messages of the conversation. chain is the chain of
+// a request or, if nobody was asked, of an execution or a call. Other requests that were shown on the same cards must
+// be over, too.
 func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
 	err = w.update(ctx, "erase", func(t *tx) error {
 		e := &erasing{tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
@@ -39,7 +39,7 @@ func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonI
 	return done, err
 }
 
-// erasing holds the records of a call, as far as they still exist.
+// erasing holds those records of a call that still exist.
 type erasing struct {
 	*tx
 	chain, reason string
@@ -52,7 +52,7 @@ type erasing struct {
 	done          Erased
 }
 
-// find reads the call, the request and the executions that the chain is about, and checks that they have ended.
+// find reads the chain's call, request and executions, and checks that they have ended.
 func (e *erasing) find() error {
 	if _, err := e.AuditHead(e.chain); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (e *erasing) find() error {
 	}
 	c, err := e.Call(call)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil // its conversation was erased before, or the chain is of another kind
+		return nil // the conversation was erased before, or the chain is of another kind
 	}
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (e *erasing) find() error {
 	return e.over()
 }
 
-// over checks that nothing of the call is under way.
+// over checks that neither the call nor its request or executions are under way.
 func (e *erasing) over() error {
 	conversation, err := e.Conversation(e.call.Conversation)
 	switch {
@@ -162,7 +162,7 @@ func (e *erasing) outboxMessages() error {
 		}
 		for _, s := range list {
 			if e.call != nil && ref == e.call.Turn && s.Step != e.call.Step && !slices.Contains(s.Steps, e.call.Step) {
-				continue // another step of the turn, or an answer that does not describe the call
+				continue // the message shows another step of the turn, or an answer that does not describe the call
 			}
 			if err := e.outboxMessage(s); err != nil {
 				return err
@@ -204,7 +204,7 @@ func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 	return err
 }
 
-// payloads erases the texts of a chain's records, all or only some, and records the erasure in the chain.
+// payloads erases the payloads of a chain's records, either all or those in only, and records the erasure in the chain.
 func (e *erasing) payloads(chain string, only []uint64) error {
 	seqs, err := e.ErasePayloads(chain, only...)
 	if err != nil || len(seqs) == 0 {
@@ -219,7 +219,8 @@ func (e *erasing) payloads(chain string, only []uint64) error {
 	return e.audit(chain, approvers.AuditErased, e.who, facts, map[string]string{"reason": e.reason})
 }
 
-// shownBeside erases, from the chain of another request on the same cards, the texts of those cards.
+// shownBeside handles the chain of another request that was on the same cards: it erases the texts of these cards from
+// it.
 func (e *erasing) shownBeside(chain string) error {
 	records, err := e.Audit(chain)
 	if err != nil {

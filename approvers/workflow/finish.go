@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// Finish records a tool's result, and gives it to the model. Its files are stored and shown in the thread. A result
-// that is too long for its card becomes a file, too.
+// Finish records a tool's result, and gives it to the model. It stores the result's files and shows them in the thread.
+// If the text is too long for its card, it becomes a file, too.
 func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
 	rows := named(execution, files)
 	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
@@ -39,7 +39,7 @@ func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result str
 	})
 }
 
-// Unrun records that a claimed execution did not run, and why. Nothing was done.
+// Unrun records that the tool of a claimed execution was not called, and why.
 func (w *Runs) Unrun(ctx context.Context, execution, why string) error {
 	return w.record(ctx, "unrun", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -74,7 +74,7 @@ func (t runsTx) finished(e approvers.Execution) error {
 	return t.returnResult(e)
 }
 
-// returnResult gives the outcome of a run to the model, and refreshes what shows it.
+// returnResult gives the outcome of a run to the model, and refreshes the messages that show the run.
 func (t runsTx) returnResult(e approvers.Execution) error {
 	var request *approvers.Request
 	if e.Request != "" {
@@ -101,7 +101,7 @@ func (t runsTx) changedStep(e approvers.Execution) error {
 	if err != nil {
 		return err
 	}
-	if e.Request != "" && !t.refreshed[refresh{ref: e.Request}] { // otherwise apply has done this
+	if e.Request != "" && !t.refreshed[refresh{ref: e.Request}] { // for others, apply has done this
 		if err := t.outbox.changedRef(e.Request); err != nil {
 			return err
 		}
@@ -119,12 +119,12 @@ func (t runsTx) changedStep(e approvers.Execution) error {
 	return t.outbox.changedTurn(e.Turn, store.OutboxStep, call.Step)
 }
 
-// File is a part of a run's result that is kept beside the text for the model.
+// File is a part of a run's result that is stored in addition to the text for the model.
 type File struct {
-	Name  string // as people should read it
+	Name  string // the name that people see
 	Type  string // the media type
 	Data  []byte
-	Whole bool // it holds the whole result; the model gets only its beginning
+	Whole bool // the file holds the whole result, of which the model gets only the beginning
 }
 
 // CardResult is the number of a result's characters that a card shows.
@@ -141,7 +141,8 @@ func WholeName(tool, result string) string {
 	return tool + "-result.txt"
 }
 
-// named converts files to rows with hashes. It is called before the transaction, whose function may run more than once.
+// named converts files to rows with hashes. It must be called before the transaction, because a transaction's function
+// may run more than once.
 func named(execution string, files []File) []store.File {
 	var out []store.File
 	for i, f := range files {

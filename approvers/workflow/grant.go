@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// Give approves a request and grants more calls like it, by one decision and in one transaction.
+// Give approves a request and grants more calls like it. Both are one decision, in one transaction.
 func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
 	c.Kind = approvers.Approve
 	return w.onRequest(ctx, "allow more", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
@@ -31,8 +31,8 @@ func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (appr
 	})
 }
 
-// give puts into force a grant that was given on a card. The grant is shown in the conversation, and its owner gets a
-// copy with a button to revoke it.
+// give puts into force a grant that was given on a card. It shows the grant in the conversation, and sends the owner a
+// message with a button to revoke it.
 func (t grantsTx) give(g approvers.Grant) error {
 	g.ID = t.newID("grant")
 	if err := t.replaceLike(g); err != nil {
@@ -68,8 +68,8 @@ func (t grantsTx) replaceLike(g approvers.Grant) error {
 	return nil
 }
 
-// applyGrant writes a changed grant, and the consequences: its timer, the record in its own chain, and what Slack shows
-// of it. Every change of a grant goes through applyGrant.
+// applyGrant writes a changed grant and the consequences: the grant's timer, a record in its chain, and the messages
+// that show it. Every change of a grant goes through applyGrant.
 func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.PersonID, more map[string]string) error {
 	if err := t.PutGrant(g); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.Perso
 	}
 	maps.Copy(facts, more)
 	var body any
-	if g.Version == 0 { // once, because a grant's bounds never change
+	if g.Version == 0 { // recorded once, because a grant's bounds never change
 		body = map[string]any{"bounds": g.Bounds, "args": g.Args}
 	}
 	if err := t.audit(grantChain(g.ID), approvers.AuditGranted, who, facts, body); err != nil {
@@ -103,7 +103,7 @@ func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.Perso
 func grantChain(id string) string { return "grant:" + id }
 
 // onGrant handles one person's click on a grant. action returns the changed grant, or why the click was denied. A
-// denial is recorded in the grant's chain. onGrant returns the grant as it is afterwards.
+// denial is recorded in the grant's chain. onGrant returns the resulting grant.
 func (w *Grants) onGrant(ctx context.Context, what string, c Click, action func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
 	var out approvers.Grant
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -178,7 +178,7 @@ func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Send sends a person a message about each grant, unless they have one already.
+// Send sends a person a message about each of their grants for which they have none yet.
 func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error {
 	return w.update(ctx, "send grants", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -193,7 +193,7 @@ func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID,
 	})
 }
 
-// showGrants schedules an update of everything that shows a grant, because the policy has changed.
+// showGrants schedules an update of all messages that show a grant, after a change of the policy.
 func (w *Requests) showGrants(ctx context.Context) error {
 	return w.update(ctx, "re-evaluate", func(t *tx) error {
 		t.showHomes = true
@@ -210,12 +210,12 @@ func (w *Requests) showGrants(ctx context.Context) error {
 	})
 }
 
-// grantOwners holds, by grant, the people who gave it, as Slack knows them now.
+// grantOwners holds the owner of each grant, by the grant's id, as Slack describes that person now.
 type grantOwners map[string]approvers.Identity
 
 // grantOwners asks Slack about the owners of the grants that an execution could use, before the transaction that uses
-// one. If Slack can't be asked about an owner, the owner is left out: their grants allow nothing then, and people are
-// asked.
+// one. If Slack can't be asked about an owner, the result lacks this owner. Their grants then allow nothing, and people
+// are asked.
 func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, error) {
 	var open []approvers.Grant
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -245,8 +245,8 @@ func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, 
 	return known, err
 }
 
-// expectGrant returns the id of a grant that allows a call for which people would be asked otherwise; "" if there is
-// none. The grant is checked again, and used, only when the call is about to run.
+// expectGrant returns the id of a grant that allows a call for which people would otherwise be asked, or "". It does
+// not use the grant: that happens when the call is about to run, after another check.
 func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers.Plan) (string, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil {
@@ -260,8 +260,8 @@ func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan appr
 	return "", nil
 }
 
-// useGrant uses a grant for a call, if one allows it now and its owner still has the authority. It returns false if
-// people have to be asked.
+// useGrant uses a grant for a call, if one allows the call now and the grant's owner still has the authority. It
+// returns false if people have to be asked.
 func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map[string]any, givers grantOwners) (bool, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil || len(open) == 0 {
@@ -290,7 +290,7 @@ func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map
 }
 
 // aboveCap reports whether one more request of these requesters would exceed the policy's cap, so that approving it
-// needs a typed value. Grants are not used then: with so many requests, people look at each.
+// needs a typed value. In that case grants are not used: people must look at each call.
 func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 {
@@ -306,13 +306,13 @@ func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 }
 
 // extendStreak adds a successful run to the streak of approved calls of its tool. An unsuccessful run ends the streak.
-// When the streak is long enough, a grant is offered; it takes effect only when somebody accepts it.
+// When the streak is long enough, it offers a grant, which takes effect only if somebody accepts it.
 func (t grantsTx) extendStreak(e approvers.Execution) error {
 	if e.State != approvers.ExecutionSucceeded {
 		return t.resetStreakOfTool(e)
 	}
 	if e.Request == "" {
-		return nil // nobody was asked
+		return nil // nobody approved the call
 	}
 	r, err := t.Request(e.Request)
 	if err != nil {
@@ -350,7 +350,7 @@ func (t grantsTx) resetStreak(agent, tool string) error {
 	return t.putTrust(s, approvers.Trust{})
 }
 
-// trust reads the streak of an agent's calls of a tool.
+// trust reads the streak of an agent's calls to a tool.
 func (t grantsTx) trust(agent, tool string) (trust approvers.Trust, s store.Setting, err error) {
 	s, err = t.Setting(store.SettingTrust + agent + "/" + tool)
 	s.Key = store.SettingTrust + agent + "/" + tool
@@ -369,7 +369,7 @@ func (t grantsTx) putTrust(s store.Setting, trust approvers.Trust) error {
 	return t.PutSetting(s)
 }
 
-// offer offers a grant to the people of the role that may accept it, unless such a grant exists already.
+// offer offers a grant to the people of the role that may accept it, unless a grant like it exists already.
 func (t grantsTx) offer(g approvers.Grant) error {
 	open, err := t.OpenGrants(g.Tool)
 	if err != nil {

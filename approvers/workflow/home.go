@@ -12,25 +12,26 @@ import (
 )
 
 const (
-	// homeWatched is how long a Home tab is kept up to date after somebody looked at it. After that it is not updated
-	// any more, and is shown without buttons, because a button for something that is over must not stay.
+	// homeWatched is how long a Home tab is kept up to date after somebody looked at it. After that the tab stays as it
+	// is, but without buttons, so that no button remains for something that has ended.
 	homeWatched = 30 * time.Minute
-	// homeInterval is the shortest time between two updates of the Home tabs. Changes within it are shown together.
+	// homeInterval is the shortest time between two updates of the Home tabs. Changes within this time are shown
+	// together.
 	homeInterval = time.Second
-	// homeShare is added to homeInterval for each watched Home tab, so that rendering them takes only a part of the
+	// homeShare is added to homeInterval for each watched Home tab, so that rendering all tabs does not take all of the
 	// time.
 	homeShare = 50 * time.Millisecond
 	mostHomes = 10_000 // limits the Home tabs that are watched simultaneously
-	// homeKept is how many versions of a Home tab are kept, because somebody may click on one that is just being
-	// replaced.
+	// homeKept is how many versions of a Home tab are kept. Older versions are needed because somebody may click on one
+	// that is just being replaced.
 	homeKept = 8
 )
 
 // homeRef returns the reference of a person's Home tab.
 func homeRef(user string) string { return store.SettingHomes + "/" + user }
 
-// Open shows a person's Home tab as it is now, because they look at it. If they turned to another page of a list, part
-// is the list and page is the page's number. user is Slack's id.
+// Open shows a person's Home tab as it is now, because they look at it. If they turned to another page of a list on the
+// tab, part names the list and page is the page's number. user is Slack's user id.
 func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) error {
 	return w.update(ctx, "open home", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -41,7 +42,7 @@ func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) er
 			return err
 		}
 		next := store.Home{At: t.now, ViewHash: s.Home.ViewHash}
-		if part != "" { // a tab that is opened again begins on its first pages
+		if part != "" { // a tab that is opened again starts with the first page of each list
 			others := slices.DeleteFunc(slices.Clone(s.Home.Pages), func(p store.HomePage) bool { return p.Part == part })
 			next.Pages = append(others, store.HomePage{Part: part, Page: page})
 		}
@@ -81,7 +82,7 @@ func (t homesTx) followedByHomes() error {
 		return err
 	}
 	if _, err := t.Timer(store.TimerHomes, store.SettingHomes); err == nil {
-		return nil // it is scheduled already
+		return nil // the update is scheduled already
 	} else if store.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (t homesTx) followedByHomes() error {
 	return t.SetTimer(store.Timer{Kind: store.TimerHomes, Ref: store.SettingHomes, Due: t.now.Add(after), PutOff: t.now})
 }
 
-// The methods below write through to the store's transaction, and note that Home tabs show what was changed.
+// The methods below write to the store's transaction, and note that the Home tabs show the changed record.
 
 func (t *tx) PutRequest(r approvers.Request) error {
 	t.showHomes = true
@@ -151,7 +152,7 @@ func (t homesTx) eachHome(do func(store.OutboxMessage) error) error {
 func (w *Homes) Idle(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "idle home", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
-			return err // somebody has looked again
+			return err // the person has looked at the tab again
 		}
 		s, err := t.OutboxMessage(timer.Ref)
 		if err != nil {
@@ -192,7 +193,7 @@ func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage,
 		}
 		keep := uint64(homeKept)
 		if s.Home.Idle {
-			keep = 1 // nothing is left to click
+			keep = 1 // this version has nothing to click
 		}
 		if cur.Posts > keep {
 			if _, err := t.EraseRenderings(cur.ID, cur.Posts-keep+1); err != nil {
@@ -216,7 +217,8 @@ func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// settled completes the delivery of a revision, or schedules the next if something changed meanwhile.
+// settled records that revision want was delivered. If the tab's content has changed meanwhile, it schedules the next
+// delivery.
 func (t homesTx) settled(cur store.OutboxMessage, want uint64) error {
 	if cur.Revision != want {
 		cur.State = store.OutboxWanted
@@ -232,8 +234,8 @@ func (t homesTx) settled(cur store.OutboxMessage, want uint64) error {
 	return t.PutOutboxMessage(cur)
 }
 
-// Refused records that Slack refused to show a Home tab. s is the message as it was read. The next attempt is made
-// when the person looks again.
+// Refused records that Slack refused to show a Home tab. s is the message as it was read. The next attempt is made when
+// the person opens the tab again.
 func (w *Homes) Refused(ctx context.Context, s store.OutboxMessage, why string) error {
 	return w.update(ctx, "home refused", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)

@@ -11,9 +11,10 @@ import (
 	"countersign/store"
 )
 
-// runningHandlers has the handlers that run. It ends their contexts when everything is paused, and those of one turn
-// when somebody stops it. A handler enters before it claims anything. So either it began before the pause or the stop
-// was committed, and its context ends, or its own transaction finds the pause or the stop.
+// runningHandlers has the running handlers. When everything is paused, it ends all their contexts; when somebody stops
+// a turn, it ends the contexts of that turn's handlers. A handler enters before it claims anything. Therefore either it
+// entered before the pause or the stop was committed, and its context ends; or its own transaction sees the pause or
+// the stop.
 type runningHandlers struct {
 	mu    sync.Mutex
 	n     int
@@ -32,7 +33,7 @@ type handled struct {
 	ref  string
 }
 
-// pausedKinds has the kinds of timer whose handlers a pause ends.
+// pausedKinds has the kinds of timer whose handlers a pause interrupts.
 var pausedKinds = map[store.TimerKind]bool{store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true}
 
 // interruption records whether a context was interrupted, and why.
@@ -60,8 +61,8 @@ func Interruptible(ctx context.Context) (inner context.Context, interrupt func(c
 }
 
 // Interrupted returns a channel that is closed when a context of Interruptible is interrupted, even if the context had
-// already ended: while the process stops, a tool that is given more time must still notice. It is nil for any other
-// context.
+// ended before. A tool that gets more time while the process stops can thus still notice a pause or a stop. For any
+// other context the channel is nil.
 func Interrupted(ctx context.Context) <-chan struct{} {
 	if i, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
 		return i.done
@@ -102,7 +103,7 @@ func (h *runningHandlers) enter(ctx context.Context, t store.Timer) (inner conte
 	}
 }
 
-// has reports whether a handler of this process works on something.
+// has reports whether a handler of this process works on what.
 func (h *runningHandlers) has(what handled) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,17 +145,18 @@ func (h *runningHandlers) interrupt(what map[handled]bool) {
 	}
 }
 
-// Work that a transaction of one replica ends may be under way in another one. The news of the transaction ends it there
-// immediately. A change of the policy in force is news, too. News may be lost, so each replica also looks once a second.
+// A transaction of one replica may end work that is under way in another. The news of this transaction, a message to
+// the other replicas, ends the work there immediately. A change of the policy in force is also sent as news. News may
+// be lost, so each replica also looks into the store once a second.
 const (
 	newsPolicy  = "policy"
 	newsPaused  = "paused"
-	newsStopped = "stopped "  // and the kind and the ref of the handler's timer
-	newsReplied = "replied "  // and the id of an elicitation
+	newsStopped = "stopped "  // followed by the kind and the ref of the handler's timer
+	newsReplied = "replied "  // followed by the id of an elicitation
 	lookAgain   = time.Second // between two looks
 )
 
-// news returns what other replicas must know of the transaction.
+// news returns what other replicas must know about the transaction.
 func (t *tx) news() (news []string) {
 	if t.changesPolicy {
 		news = append(news, newsPolicy)
@@ -171,7 +173,8 @@ func (t *tx) news() (news []string) {
 	return news
 }
 
-// hear ends the work that a transaction of another replica has ended, and has a change of the policy looked at.
+// hear handles the news of another replica's transaction: it ends the work that the transaction has ended, and wakes
+// the PolicySource after a change of the policy.
 func (w *core) hear(news []string) {
 	stopped := map[handled]bool{}
 	for _, n := range news {
@@ -192,7 +195,7 @@ func (w *core) hear(news []string) {
 	w.running.interrupt(stopped)
 }
 
-// watchOthers looks for work of this replica that another one has ended.
+// watchOthers looks for work of this replica that another replica has ended.
 func (w *core) watchOthers(ctx context.Context) error {
 	if store.IsAlone(w.Replica) {
 		return nil
@@ -221,13 +224,13 @@ func (w *core) watchOthers(ctx context.Context) error {
 			}
 			return err
 		})
-		if err == nil { // otherwise it looks again
+		if err == nil { // after an error it looks again
 			w.hear(news)
 		}
 	}
 }
 
-// ended returns the news of what has ended, of the work of handlers and the elicitations that runs wait for.
+// ended returns news about what has ended: of the work in working, and of the elicitations in waiting.
 func ended(r store.Reader, working []handled, waiting []string) (news []string, err error) {
 	for _, what := range working {
 		over, err := isStoppedIn(r, what)
@@ -250,7 +253,7 @@ func ended(r store.Reader, working []handled, waiting []string) (news []string, 
 	return news, nil
 }
 
-// isStoppedIn reports whether somebody has stopped what a handler works on.
+// isStoppedIn reports whether somebody has stopped the turn that a handler works on.
 func isStoppedIn(r store.Reader, what handled) (bool, error) {
 	switch what.kind {
 	case store.TimerThink:

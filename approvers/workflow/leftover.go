@@ -10,17 +10,17 @@ import (
 	"countersign/store"
 )
 
-// Slack may refuse to delete a message that should be gone: a card that was posted again because Slack would not change
-// it, or one that must not stay where it is. The buttons of this message have no effect. Its outbox message keeps it in
-// Leftovers, and only the deletion is tried again.
+// Slack may refuse to delete a message that must go: a card that was posted again because Slack refused to edit it, or
+// a card that must not stay in its channel. The buttons of such a message have no effect. The outbox message lists it
+// in Leftovers, and the deletion is tried again.
 const (
 	firstDeletion = time.Minute
 	lastDeletion  = 6 * time.Hour
 	leftoversKept = 3 * 24 * time.Hour
-	maxLeftovers  = 100 // of one outbox message
+	maxLeftovers  = 100 // leftovers of one outbox message
 )
 
-// LeftOver records that Slack refused to delete a message of an outbox message.
+// LeftOver records that Slack refused to delete a Slack message that showed an outbox message.
 func (w *Outbox) LeftOver(ctx context.Context, message, channel, ts, cause string) error {
 	return w.update(ctx, "left over", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -47,7 +47,7 @@ type TriedDeletion struct {
 	Refused string // Slack's reason; empty: the message is gone
 }
 
-// TriedLeftovers records the outcomes of deletions. A message that Slack has refused to delete for days is given up.
+// TriedLeftovers records the outcomes of deletions. After Slack has refused a deletion for days, it is given up.
 func (w *Outbox) TriedLeftovers(ctx context.Context, message string, tried []TriedDeletion) error {
 	return w.update(ctx, "tried leftovers", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -89,7 +89,7 @@ func (t outboxTx) noteLeft(s store.OutboxMessage, l store.Leftover) {
 		"request", s.Request, "channel", l.Channel, "ts", l.TS, "since", l.Since, "cause", l.Cause)
 }
 
-// putLeftovers stores an outbox message, and sets the timer for the first of its leftovers.
+// putLeftovers stores an outbox message, and sets the timer for the leftover that is due first.
 func (t outboxTx) putLeftovers(s store.OutboxMessage) error {
 	if err := t.PutOutboxMessage(s); err != nil {
 		return err

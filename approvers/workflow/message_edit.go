@@ -10,17 +10,18 @@ import (
 	"countersign/store"
 )
 
-// lateEdit limits the age of a message that the workflow first learns of by an edit, because the message event is late
-// or was lost. The edit of an older message starts nothing.
+// lateEdit limits the age of a message of which the workflow first learns by an edit, because the message's own event
+// is late or was lost. The edit of an older message starts no turn.
 const lateEdit = time.Hour
 
-// DeletionID returns the id of the inbox row for a message's deletion. A message has one such row, however often Slack
-// reports the deletion. If other events of the message arrive later, the row shows that the message is gone.
+// DeletionID returns the id of the inbox row for a message's deletion. There is one such row for a message, even if
+// Slack reports the deletion several times. When other events of the message arrive later, this row shows that the
+// message is gone.
 func DeletionID(channel, ts string) string { return "deleted:" + channel + "/" + ts }
 
 // Deletion is a message that was deleted in Slack: a person's, or one of the bot's.
 type Deletion struct {
-	Inbox   string // id of the delivery, closed in the same transaction
+	Inbox   string // id of the delivery, which is closed in the same transaction
 	At      time.Time
 	Team    string
 	Channel approvers.ChannelRef
@@ -30,8 +31,8 @@ type Deletion struct {
 }
 
 // Deleted handles the deletion of a message by its author or an admin. A message that the model has not read is
-// dropped. If the model has read the message, nothing is withdrawn: the deletion is reported to the requesters, and to
-// the people who decide on requests that wait because of the message.
+// dropped. If the model has read the message, nothing is withdrawn. Instead, the requesters are told of the deletion,
+// and so are the people who decide the pending requests to which the message led.
 func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	err := w.update(ctx, "deleted", func(t *tx) error {
 		if err := t.settle(x.Inbox, ""); err != nil {
@@ -52,7 +53,7 @@ func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	return err
 }
 
-// lost marks an outbox message as lost if the deleted message showed it.
+// lost marks an outbox message as lost if the deleted Slack message showed it.
 func (t repostsTx) lost(channel, ts string) error {
 	s, err := t.OutboxMessageAt(channel, ts)
 	if err != nil {
@@ -61,7 +62,7 @@ func (t repostsTx) lost(channel, ts string) error {
 	return t.markLost(s)
 }
 
-// threadGone marks a conversation whose thread was deleted with its only message.
+// threadGone marks a conversation whose thread disappeared because its only message was deleted.
 func (t turnsTx) threadGone(x Deletion) error {
 	if x.Rest || x.Thread != x.TS {
 		return nil
@@ -137,13 +138,13 @@ func (t turnsTx) editUnreadMessage(conv store.Conversation, m store.Message, w a
 	if err := t.PutMessage(m); err != nil {
 		return err
 	}
-	if was == "" { // it waited for the current turn to end
+	if was == "" { // the message waited for the current turn to end
 		return t.outbox.changedTurn(conv.Turn, store.OutboxQueued, 0)
 	}
 	return t.endUnasked(conv, was)
 }
 
-// endUnasked ends a turn that has no messages left.
+// endUnasked ends a turn that has no messages left to answer.
 func (t turnsTx) endUnasked(conv store.Conversation, id string) error {
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil || slices.ContainsFunc(messages, func(m store.Message) bool { return m.Turn == id && m.Role == store.RoleUser }) {
@@ -159,8 +160,8 @@ func (t turnsTx) endUnasked(conv store.Conversation, id string) error {
 	return t.end(turn, conv)
 }
 
-// editReadMessage records the edit of a message that the model has read, or that answered a question. It tells the
-// people who decide on requests that wait because of it, and the person who asked the question.
+// editReadMessage records the edit of a message that the model has read, or that answered a question. It notifies the
+// people who decide the pending requests to which the message led, and the person who asked the question.
 func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.MessageEdit) error {
 	if !w.After(m.MessageEdit) {
 		return nil
@@ -205,7 +206,7 @@ func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approve
 }
 
 // tellMessageEdit tells the requesters that a request still waits unchanged although they edited or deleted its
-// message, and how to withdraw it.
+// message. It also tells them how to withdraw the request.
 func (t turnsTx) tellMessageEdit(turn approvers.Turn) error {
 	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxMessageEdit, Ref: turn.ID, Step: turn.Step, To: store.ToConversation + turn.Conversation})
 }

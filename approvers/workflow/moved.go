@@ -9,14 +9,14 @@ import (
 	"countersign/store"
 )
 
-// placed is implemented by a store whose file can be moved or replaced by other programs.
+// placed is implemented by a store whose file other programs can move or replace.
 type placed interface {
 	// InPlace returns store.ErrMoved if the file is no longer at its path, and store.ErrDamaged if another program
 	// wrote to it.
 	InPlace() error
 }
 
-// fileState records whether the store's file is at its path. While it is not, the scheduler rests, as it does while the
+// fileState records whether the store's file is at its path. While it is not, no timers are handled, just as while the
 // disk is full.
 type fileState struct {
 	mu    sync.Mutex
@@ -27,7 +27,7 @@ type fileState struct {
 const lookEvery = 500 * time.Millisecond
 
 // InPlace returns store.ErrMoved if the store's file is no longer at its path, and store.ErrDamaged if another program
-// wrote to it. It returns nil if the file is in order, or if the store has none.
+// wrote to it. It returns nil if neither is the case, or if the store has no file.
 func (w *Workflow) InPlace() error {
 	p, ok := w.Store.(placed)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 )
 
 // BreakGlass lets the operator at the command line approve a call for all remaining stages, if the policy in force
-// allows it. Everybody who was passed over, and their leads, are told.
+// allows it. Everybody who was passed over is notified, and so are their leads.
 func (w *Requests) BreakGlass(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "break glass", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.BreakGlass(t.deciding(), t.requests.action(c))

@@ -27,8 +27,8 @@ func (t outboxTx) add(s store.OutboxMessage) error {
 	return t.showNow(s)
 }
 
-// Made reports whether no other process can have posted an outbox message. Another process may have posted it without a
-// record of it, if that process had the message's share after the message was created.
+// Made reports whether no other process can have posted an outbox message. Another process may have posted it without
+// recording that, if that process owned the message's share at any time since the message was created.
 func (w *Outbox) Made(s store.OutboxMessage) bool {
 	if store.IsAlone(w.Replica) {
 		return s.Process == w.owner
@@ -40,11 +40,12 @@ func (w *Outbox) Made(s store.OutboxMessage) bool {
 	return ok && s.CreatedAt.After(since)
 }
 
-// clocksDiffer is by how much the clocks of replicas may differ.
+// clocksDiffer is the greatest tolerated difference between the clocks of replicas.
 const clocksDiffer = time.Minute
 
-// refresh identifies what a transaction has scheduled to be shown again: an outbox message, all outbox messages of a
-// ref, those of one kind and step, or those of a bundle. Later changes in the same transaction are shown with it.
+// refresh identifies what a transaction has already scheduled to be shown again: an outbox message, all outbox messages
+// of a ref, those of one kind and step, or those of a bundle. Later changes in the same transaction need no second
+// refresh.
 type refresh struct {
 	ref    string
 	kind   store.OutboxKind
@@ -62,7 +63,7 @@ func (t outboxTx) markRefreshed(what refresh) bool {
 func (t outboxTx) showNow(s store.OutboxMessage) error {
 	due := t.now
 	if cur, err := t.Timer(s.Rank.Timer(), s.ID); err == nil && cur.Due.Equal(due) {
-		due = due.Add(time.Microsecond) // differs from the timer that is being handled
+		due = due.Add(time.Microsecond) // so that the new timer differs from the one that is being handled
 	} else if store.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -75,7 +76,8 @@ func (t outboxTx) shownAsWanted(s store.OutboxMessage) error {
 }
 
 // changed schedules an outbox message to be shown again, because its content has changed. A message that already waits
-// for delivery keeps its place: it is rendered when it is sent, so any number of changes cost one edit.
+// for delivery keeps its place in the queue. Messages are rendered when they are sent, so several changes can be shown
+// by one edit.
 func (t outboxTx) changed(s store.OutboxMessage) error {
 	if s.Kind == store.OutboxDraft || s.State != store.OutboxWanted && s.State != store.OutboxShown || t.markRefreshed(refresh{ref: s.ID}) {
 		return nil
@@ -103,7 +105,7 @@ func (t outboxTx) changedTurn(turn string, kind store.OutboxKind, step int) erro
 	})
 }
 
-// changedThose refreshes some outbox messages of a ref.
+// changedThose refreshes the outbox messages of a ref for which among returns true.
 func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bool) error {
 	if t.markRefreshed(those) {
 		return nil
@@ -134,8 +136,8 @@ func (t cardsTx) wantCard(r approvers.Request) error {
 	return nil
 }
 
-// addresses returns where the people of a request's stage read their cards, each address once: that of each role, or
-// the direct messages of a user group's members.
+// addresses returns the addresses at which the people of a request's stage read their cards, without repetition: the
+// address of each role, or the direct messages of a user group's members.
 func (t cardsTx) addresses(r approvers.Request) []string { return view.Addresses(t.policy, r) }
 
 // cardAddress returns where a role's cards go: its channel, or each member's direct messages.
@@ -146,7 +148,7 @@ func (t outboxTx) wantAt(r approvers.Request, kind store.OutboxKind, to, role st
 	return t.wantOnce(store.OutboxMessage{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Role: role})
 }
 
-// wantOnce creates an outbox message unless the address has one like it.
+// wantOnce creates an outbox message, unless the same address has a similar one.
 func (t outboxTx) wantOnce(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
@@ -160,7 +162,7 @@ func (t outboxTx) wantOnce(s store.OutboxMessage) error {
 	return t.add(s)
 }
 
-// wantCurrent refreshes a message wherever it is still shown. If it is nowhere, wantCurrent creates it.
+// wantCurrent refreshes a message everywhere it is shown. If it is shown nowhere, wantCurrent creates it.
 func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
@@ -182,7 +184,7 @@ func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 	return t.add(s)
 }
 
-// alike reports whether two kinds show the same: a card and an escalation are both the request's card.
+// alike reports whether messages of two kinds show the same. A card and an escalation do: both are the request's card.
 func alike(a, b store.OutboxKind) bool { return a == b || view.IsCard(a) && view.IsCard(b) }
 
 // elsewhere sends a message that Slack refused to other addresses, if there are any.
@@ -235,7 +237,7 @@ func (t outboxTx) otherPlaces(s store.OutboxMessage) (places []string, err error
 	return places, nil
 }
 
-// rank returns the rank with which a new outbox message is delivered.
+// rank returns the delivery priority of a new outbox message.
 func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {
 	switch s.Kind {
 	case store.OutboxEscalation, store.OutboxUnknown, store.OutboxPause:
@@ -250,20 +252,20 @@ func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {
 		return store.RankPlain, err
 	case store.OutboxNotice:
 		if s.Note == store.NoteBreakGlass {
-			return store.RankFirst, nil // the people who may revoke the approval can do so only until the run begins
+			return store.RankFirst, nil // urgent: an approval can be revoked only until the run begins
 		}
 		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // the notice points to a card that exists already
 			return t.rankOf(s.Ref)
 		}
 	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxGrant, store.OutboxHome:
 		return store.RankPlain, nil
-	case store.OutboxAnswer, store.OutboxFile, store.OutboxProblem, store.OutboxGap: // in the order in which they were made
+	case store.OutboxAnswer, store.OutboxFile, store.OutboxProblem, store.OutboxGap: // delivered in the order in which they were created
 		return store.RankAnswer, nil
 	}
 	return store.RankLast, nil
 }
 
-// rankOf returns the rank of a message that asks people about a request.
+// rankOf returns the delivery priority of a message that asks people about a request.
 func (t outboxTx) rankOf(request string) (store.Rank, error) {
 	r, err := t.Request(request)
 	if err != nil {
@@ -277,8 +279,8 @@ func (t outboxTx) rankOf(request string) (store.Rank, error) {
 
 func isCritical(r approvers.Request) bool { return r.Plan.Risk >= approvers.Critical }
 
-// notify sends one person a direct message about a request. step identifies the question, the edit or the reminder that
-// it is about.
+// notify sends one person a direct message about a request. step identifies the question, the edit or the reminder in
+// the message.
 func (t outboxTx) notify(request string, who approvers.PersonID, note store.Note, step int) error {
 	if !onSlack(who) {
 		return nil
@@ -289,10 +291,10 @@ func (t outboxTx) notify(request string, who approvers.PersonID, note store.Note
 // onSlack reports whether a person can get messages. The operator at the command line can't.
 func onSlack(who approvers.PersonID) bool { return strings.Contains(string(who), "/") }
 
-// The message of a step may be late because of Slack's rate limits. If the turn's answer is posted first, the answer
-// describes the step, and the step needs no message of its own.
+// Slack's rate limits may delay the message of a step until the turn's answer is posted. The answer then describes the
+// step, and the step needs no message of its own.
 
-// toldOf ends the delivery of steps that an answer describes.
+// toldOf ends the delivery of the messages of those steps that an answer describes.
 func (t outboxTx) toldOf(answer store.OutboxMessage) error {
 	if len(answer.Steps) == 0 {
 		return nil
@@ -316,16 +318,16 @@ func (t outboxTx) toldOf(answer store.OutboxMessage) error {
 	return nil
 }
 
-// Viewing is what one person alone was shown of a request: in a form, or on their Home tab.
+// Viewing is a view of a request that only one person was shown: in a form, or on their Home tab.
 type Viewing struct {
 	Request string
-	Digest  string // of the execution that was shown
+	Digest  string // digest of the execution that was shown
 	Who     approvers.PersonID
 	As      string // "view", "home"
 	Body    []byte // text and blocks as JSON
 }
 
-// Viewed records that somebody was shown something, once for each person and each body. It returns the body's hash.
+// Viewed records what a person was shown, once for each person and each body. It returns the body's hash.
 func (w *Outbox) Viewed(ctx context.Context, v Viewing) (rendering string, err error) {
 	rendering = view.HashOf(v.Body)
 	err = w.update(ctx, "viewed", func(t *tx) error {

@@ -16,13 +16,13 @@ import (
 // also the cause with which the contexts of running handlers end.
 var ErrPaused = errors.New("workflow: everything is paused")
 
-// Pause stops every run and every model call until Resume. The caller has checked the person's permission. Pausing
-// while paused, and resuming while not paused, change nothing and return ErrNotDue.
+// Pause stops every run and every model call until Resume. The caller must have checked the person's permission. If
+// everything is paused already, Pause changes nothing and returns ErrNotDue.
 func (w *Pauses) Pause(ctx context.Context, who approvers.PersonID, reason string) error {
 	return w.setPause(ctx, "pause", settings.Pause{On: true, By: who, Reason: reason})
 }
 
-// Resume ends a pause.
+// Resume ends a pause. If nothing is paused, it returns ErrNotDue.
 func (w *Pauses) Resume(ctx context.Context, who approvers.PersonID, reason string) error {
 	return w.setPause(ctx, "resume", settings.Pause{By: who, Reason: reason})
 }
@@ -120,7 +120,7 @@ func ifPaused(r store.Reader) error {
 	return err
 }
 
-// awake removes the timers that wait while everything is paused. All timers are of one kind.
+// awake removes the timers that must wait because everything is paused. The timers must all be of one kind.
 func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	if len(timers) == 0 || !pausedKinds[timers[0].Kind] {
 		return timers, nil
@@ -142,7 +142,7 @@ func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	return out, nil
 }
 
-// rests reports whether a timer rests while everything is paused.
+// rests reports whether a timer must wait while everything is paused.
 func rests(r store.Reader, timer store.Timer) (bool, error) {
 	switch timer.Kind {
 	case store.TimerThink, store.TimerPreview:
@@ -154,13 +154,15 @@ func rests(r store.Reader, timer store.Timer) (bool, error) {
 	return false, nil
 }
 
-// pausable reports whether claiming an execution could start its tool. An interrupted, non-repeatable run is not
-// started: people are asked about it immediately, even while everything is paused.
+// pausable reports whether claiming an execution could start its tool, so that a pause must prevent it. It returns
+// false for an interrupted, non-repeatable run: claiming it only asks people about the outcome, even while everything
+// is paused.
 func pausable(e approvers.Execution) bool {
 	return e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting && repeatable(e)
 }
 
-// tellPausers tells everybody who may end a pause that it began, with a button to end it, or that it is over.
+// tellPausers tells everybody who may end a pause that it began, with a button to end the pause, or that the pause is
+// over.
 func (t pausesTx) tellPausers(p settings.Pause) error {
 	if !p.On {
 		return t.outbox.changedRef(settings.Pause{Round: p.Round - 1}.Ref())
@@ -173,9 +175,9 @@ func (t pausesTx) tellPausers(p settings.Pause) error {
 	return nil
 }
 
-// Show refreshes everything that a pause, or its end, changes: the cards and steps that wait, and, in each turn that
-// waits for the model, a message that the turn is held up. It works page by page, so that clicks are handled in
-// between. Its timer stays until everything is refreshed.
+// Show refreshes the messages that a pause, or its end, changes: waiting cards and steps, and the message that tells a
+// turn that it is held up. It works page by page, so that clicks can be handled in between. Its timer stays until all
+// of them are refreshed.
 func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 	var p settings.Pause
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -199,7 +201,7 @@ func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 		if err != nil {
 			return err
 		}
-		if now.Round != p.Round { // somebody resumed or paused meanwhile, so some messages show the old state
+		if now.Round != p.Round { // somebody resumed or paused meanwhile, so some messages may show the old state
 			timer.Due = t.now
 			return t.SetTimer(timer)
 		}
@@ -222,11 +224,11 @@ func (t pausesTx) showAgain(r approvers.Request) error {
 	return t.outbox.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
-// mostHeldUp limits the runs and model calls that are read when a pause changes. When work arrives during the pause,
-// people are told immediately.
+// mostHeldUp limits the runs and model calls that are read when a pause begins or ends. People are told about work that
+// arrives later, when it arrives.
 const mostHeldUp = 10_000
 
-// showHeldUp refreshes the messages that show waiting runs or turns, which are now held up or continue.
+// showHeldUp refreshes the messages of runs or turns that a pause now holds up, or that continue after it.
 func (w *Pauses) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 	var timers []store.Timer
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -250,7 +252,7 @@ func (w *Pauses) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 
 func (t pausesTx) showHeldUp(timer store.Timer) error {
 	if _, err := t.Timer(timer.Kind, timer.Ref); err != nil {
-		return store.IgnoreNotFound(err) // it was done meanwhile
+		return store.IgnoreNotFound(err) // the work was done meanwhile
 	}
 	if timer.Kind == store.TimerRun {
 		e, err := t.Execution(timer.Ref)
@@ -273,7 +275,7 @@ func (t pausesTx) showHeldUp(timer store.Timer) error {
 	return t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0)
 }
 
-// standStill tells a conversation that a pause holds up its turn.
+// standStill posts in a conversation that a pause holds up its turn.
 func (t pausesTx) standStill(turn approvers.Turn) error {
 	if err := t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxStandstill, Ref: turn.ID, To: store.ToConversation + turn.Conversation}); err != nil {
 		return err

@@ -12,14 +12,15 @@ import (
 	"countersign/store"
 )
 
-// PolicySource brings the policy of this process up to date with the one in force in the store.
+// PolicySource keeps the policy of this process up to date with the policy in force, which is in the store.
 type PolicySource interface {
 	// CatchUp adopts the policy in force. The error is store.ErrPolicyChanged if this process can't use it.
 	CatchUp(ctx context.Context) error
-	// Usable reports whether this process can use the policy in force, as far as it knows. While it is false, no work
-	// begins.
+	// Usable reports whether this process can use the policy in force, as far as it knows. While it returns false, no
+	// work begins.
 	Usable() bool
-	// Wake says that another process has changed the policy in force. It does not wait for CatchUp.
+	// Wake tells the source that another process has changed the policy in force. It returns without waiting for
+	// CatchUp.
 	Wake()
 }
 
@@ -31,22 +32,22 @@ type PolicyChange struct {
 	Load    string // the id of the change, from NewLoad
 	Policy  string // the digest of the policy file, and of the files that it names
 	Pins    string // the digest of the lock file; empty: there is none
-	Content []byte // what the digests are of
+	Content []byte // the bytes of the policy file, the files that it names, and the lock file
 	File    string // approvers.Policy.File of the policy: the hash in plans
-	By      string // the process
+	By      string // the process that makes the change
 	Why     string // what caused the change, in one word
 }
 
 // NewLoad returns an id for a change of the policy.
 func (w *Policies) NewLoad() string { return newID("load", w.now()) }
 
-// InForce reads which policy is in force. It is cheap. The error is store.ErrNotFound if none is stored.
+// InForce reads which policy is in force, without its content. The error is store.ErrNotFound if none is stored.
 func (w *Policies) InForce(ctx context.Context) (p store.Policy, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		p, err = r.Policy()
 		return err
 	})
-	if errors.Is(err, store.ErrDamaged) { // a transaction that may write sets the record aside
+	if errors.Is(err, store.ErrDamaged) { // only a transaction that may write can set the record aside
 		err = w.updateBy(ctx, "read the policy in force", w.transactUnder, func(t *tx) error {
 			p, err = t.Policy()
 			return err
@@ -81,8 +82,8 @@ func (w *Policies) Content(ctx context.Context) (p store.Policy, content []byte,
 	return p, content, err
 }
 
-// PutIntoForce replaces the policy in force and records that. before is the one that it replaces; zero: none. If
-// another one is in force, the error is store.ErrConflict.
+// PutIntoForce replaces the policy in force, and records the change. before is the policy to replace; zero: there is
+// none. If another policy is in force, the error is store.ErrConflict.
 func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c PolicyChange) (now store.Policy, err error) {
 	err = w.updateBy(ctx, "put a policy into force", w.transactUnder, func(t *tx) error {
 		stored, err := t.Policy()
@@ -117,7 +118,7 @@ func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c Poli
 	return now, err
 }
 
-// replaced returns a part of the policy in force, which keeps its origin if its content stays.
+// replaced returns a part of the new policy in force. If its content is unchanged, it keeps the origin of the old part.
 func replaced(old store.PolicyPart, digest, by string, at time.Time) store.PolicyPart {
 	if old.Digest == digest && !old.At.IsZero() {
 		return old

@@ -17,7 +17,7 @@ type ModelCall struct {
 	ID    string
 	Tool  string
 	Args  string // raw; never repaired
-	Fault string // why package agent found the call invalid; empty: it did not
+	Fault string // why package agent found the call invalid; empty: it is valid
 }
 
 // Proposal is one step of the model: its text, and the tool calls that it requests.
@@ -26,7 +26,7 @@ type Proposal struct {
 	Step    int // Brief.Turn.Step
 	Text    string
 	Calls   []ModelCall
-	Authors []approvers.PersonID // of every message in the prompt
+	Authors []approvers.PersonID // the authors of all messages in the prompt
 	Tokens  int                  // the cost of the model call
 }
 
@@ -82,8 +82,8 @@ func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p 
 			ModelID: t.uniqueID(c.ID, used), Tool: c.Tool, Args: c.Args, CreatedAt: t.now,
 		}
 	}
-	// All calls are written before any is decided: giveResult recognizes the step's last result only if all calls
-	// exist.
+	// All calls are written before the first is decided, because giveResult can recognize the step's last result only
+	// if all calls exist.
 	for i := range calls {
 		if err := t.PutCall(calls[i]); err != nil {
 			return err
@@ -91,7 +91,7 @@ func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p 
 		calls[i].Version++
 	}
 	waits := false
-	var opened []string // shown when all calls are planned, because those for the same people share a card
+	var opened []string // shown after all calls are planned, because requests to the same people share a card
 	for i, c := range p.Calls {
 		request, asked, err := t.propose(turn, calls[i], c.Fault, facts)
 		if err != nil {
@@ -144,8 +144,8 @@ func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, auth
 	return f, nil
 }
 
-// propose decides one call. It returns the id of the request that it opened, if that waits, and reports whether people
-// were asked at all.
+// propose decides one call. If it opened a request that waits, it returns the request's id. The second result reports
+// whether people were asked at all.
 func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (request string, asked bool, err error) {
 	tool, args, problem := t.admissible(turn.Agent, call, fault)
 	if problem == "" {
@@ -203,7 +203,7 @@ func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string,
 	return r.ID, true, nil
 }
 
-// admissible checks whether a call can be made at all. problem is a sentence for the model, or "".
+// admissible checks whether a call can be made at all. If not, problem is a sentence for the model; otherwise it is "".
 func (t proposalsTx) admissible(agent string, call store.Call, fault string) (Tool, map[string]any, string) {
 	if fault != "" {
 		return Tool{}, nil, fault
@@ -237,15 +237,15 @@ func (t proposalsTx) secrets(tool Tool, agent string) []string {
 	return approvers.Secrets(approvers.SecretPaths(tool.Schema), p.Secrets)
 }
 
-// preview is the sentence on what a call would do.
+// preview is the sentence that describes what a call would do.
 type preview struct {
 	text  string
-	made  bool   // the text is made of the tool's title and the arguments
+	made  bool   // the text was made from the tool's title and the arguments
 	fault string // why the policy's own sentence could not be rendered
 }
 
-// preview renders the policy's description of what a call would do. Without one, or if it fails, the sentence is made
-// of the tool's title and its arguments.
+// preview renders the policy's description of what a call would do. If there is no description, or it can't be
+// rendered, the sentence is made from the tool's title and the arguments.
 func (t proposalsTx) preview(tool Tool, agent string, args json.RawMessage, values map[string]any, secrets []string) (says preview) {
 	p, _ := t.policy.Tool(tool.Name, agent)
 	if p.Preview.Render != nil {
@@ -337,8 +337,8 @@ func personFacts(people []approvers.PersonID) string {
 	return strings.Join(ids, ",")
 }
 
-// tool finds a tool as the policy lets it be called. A tool that differs from its pinned definition is not blocked if
-// the policy treats it as an unknown tool.
+// tool finds a tool, in the form in which the policy allows calls to it: a tool that differs from its pinned definition
+// is not marked as blocked if the policy treats it as an unknown tool.
 func (t *tx) tool(name string) (Tool, bool) {
 	tool, ok := t.w.Tools.Tool(name)
 	if _, distrusted := t.policy.Distrusts(name); distrusted {
@@ -347,7 +347,7 @@ func (t *tx) tool(name string) (Tool, bool) {
 	return tool, ok
 }
 
-// unlike returns the reason why a call can't run with the tool's current definition, or "". hash is that of the
+// unlike returns the reason why a call can't run with the tool's current definition, or "". hash is the hash of the
 // definition for which the call was made.
 func (t *tx) unlike(name, hash string) string {
 	tool, ok := t.tool(name)
@@ -362,7 +362,7 @@ func (t *tx) unlike(name, hash string) string {
 	return ""
 }
 
-// look returns the reason why a blocked tool can't be called, and who can fix that.
+// look returns why a blocked tool can't be called, and who can change that.
 func (t Tool) look() string {
 	return t.Name + " can't be called now, because " + t.Blocked + ": the operator has to look at it"
 }

@@ -22,7 +22,7 @@ func (t questionsTx) askPeople(call store.Call, args map[string]any) error {
 	if options, ok := args["options"].([]any); ok {
 		q.Options = nil
 		for _, o := range options {
-			text, _ := o.(string) // the schema allows only strings
+			text, _ := o.(string) // always a string: the schema allows nothing else
 			q.Options = append(q.Options, text)
 		}
 	}
@@ -40,7 +40,7 @@ func (t questionsTx) askPeople(call store.Call, args map[string]any) error {
 	return t.outbox.add(store.OutboxMessage{Kind: store.OutboxModelQuestion, Ref: call.ID, To: store.ToConversation + call.Conversation})
 }
 
-// Answer answers a question of the model with one of its options. Only a requester can.
+// Answer answers a question of the model with one of its options. Only a requester can do this.
 func (w *Questions) Answer(ctx context.Context, c Click, option int) error {
 	return w.click(ctx, "choose", c, func(t *tx) (*approvers.Denied, error) {
 		call, err := t.Call(c.Call)
@@ -66,8 +66,8 @@ func (w *Questions) Answer(ctx context.Context, c Click, option int) error {
 	})
 }
 
-// answerByWriting takes a message as the answer to the model's question, if the turn waits only for the question, and
-// the author is a requester who was shown it before writing.
+// answerByWriting treats a message as the answer to the model's question, if the turn waits for nothing else and the
+// author is a requester who was shown the question before writing.
 func (t questionsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (bool, error) {
 	if turn.State != approvers.TurnWaiting || !slices.Contains(turn.Requesters, u.Who.ID) {
 		return false, nil
@@ -151,14 +151,13 @@ func (t questionsTx) settleModelQuestion(call store.Call, outcome approvers.Outc
 
 // Limits of a run's questions.
 const (
-	MaxElicitations = 5                // of one try of a run
-	AnswerWithin    = 10 * time.Minute // how long a person has for each
-	// maxWaiting limits how many runs may wait for people simultaneously. The other workers stay free for runs that
-	// work.
+	MaxElicitations = 5                // questions in one try of a run
+	AnswerWithin    = 10 * time.Minute // how long a person has to answer each
+	// maxWaiting limits how many runs may wait for people simultaneously, so that workers stay free for other runs.
 	maxWaiting = 16
 )
 
-// Why a run can't ask. Each is a sentence for the tool, and so for the model.
+// The errors of a run that can't ask. Each text is a sentence for the tool, which may pass it to the model.
 var (
 	ErrTooManyElicitations = errors.New("the run has asked 5 times already; ask for everything in one form")
 	ErrTooManyWait         = errors.New("too many runs wait for people's answers at the moment; nobody was asked")
@@ -167,7 +166,7 @@ var (
 // Elicitation is a run's question to the person who asked.
 type Elicitation struct {
 	From, Text string
-	Schema     json.RawMessage // of the form; nil: the person visits URL instead
+	Schema     json.RawMessage // schema of the form; nil: the person visits URL instead
 	URL        string
 }
 
@@ -177,7 +176,8 @@ type elicitationsUnderWay struct {
 	by map[string]chan struct{}
 }
 
-// begin registers a waiting run. over is closed when its wait ends. ok is false if too many runs wait.
+// begin registers a waiting run. over is closed when the run no longer has to wait. ok is false if too many runs wait
+// already.
 func (w *elicitationsUnderWay) begin(id string) (over <-chan struct{}, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -211,9 +211,10 @@ func (w *elicitationsUnderWay) end(ids ...string) {
 	}
 }
 
-// Elicit puts a question of a run of this process to the person who asked for the call. It waits until they answer, the
-// answer's deadline passes, or the run ends, and returns the elicitation in its final state. It does not poll: the
-// elicitation's end wakes it. If ctx ends, the elicitation is cancelled, with the reason from why.
+// Elicit puts a question of a run of this process to the person who asked for the call. It waits until the person
+// answers, the answer's deadline passes, or the run ends, and returns the elicitation in its final state. It does not
+// poll, but is woken when the elicitation ends. If ctx ends, it cancels the elicitation, with the reason that the
+// function why returns.
 func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
 	id := newID("ask", w.now())
 	over, ok := w.elicitations.begin(id)
@@ -292,7 +293,8 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	return t.runs.changedStep(e)
 }
 
-// lease sets how long a waiting run counts as under way: from the given time, for the tool's timeout plus the lease.
+// lease sets the time until which a waiting run counts as under way: from, plus the tool's timeout, plus the constant
+// lease.
 func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	due := from.Add(lease)
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {
@@ -336,7 +338,7 @@ func (w *Questions) reply(ctx context.Context, what string, c Click, action func
 		if err != nil {
 			return nil, err
 		}
-		if q.State == approvers.ElicitationOpen && q.Owner != w.owner && store.IsAlone(w.Replica) { // nobody waits for it, because its process has stopped
+		if q.State == approvers.ElicitationOpen && q.Owner != w.owner && store.IsAlone(w.Replica) { // nobody waits for the answer, because the elicitation's process has stopped
 			cancelled := q.Cancel(whyStopped, t.now)
 			if err := t.questions.endElicitation(q, cancelled); err != nil {
 				return nil, err
@@ -358,7 +360,7 @@ func (w *Questions) reply(ctx context.Context, what string, c Click, action func
 	})
 }
 
-// Why elicitations are cancelled.
+// The reasons for cancelling elicitations.
 const (
 	whyStopped     = "the process stopped while its tool waited"
 	whyOver        = "the run ended before anybody answered"
@@ -366,7 +368,8 @@ const (
 	whyTurnStopped = "the agent was stopped"
 )
 
-// endElicitation writes an elicitation that ended, and the consequences. One that had ended before stays unchanged.
+// endElicitation writes an elicitation that ended, and the consequences. An elicitation that had ended before stays
+// unchanged.
 func (t questionsTx) endElicitation(before, after approvers.Elicitation, by ...approvers.PersonID) error {
 	if before.State != approvers.ElicitationOpen || after.State == before.State {
 		return nil

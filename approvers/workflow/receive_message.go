@@ -19,38 +19,38 @@ const silence = 8 * time.Hour
 
 // IncomingMessage is a message from a person to the bot.
 type IncomingMessage struct {
-	Inbox           string    // id of the delivery, closed in the same transaction
+	Inbox           string    // id of the delivery, which is closed in the same transaction
 	At              time.Time // when it was received
 	Channel         approvers.ChannelRef
 	Team            string
 	Thread          string // ts of the thread's root; empty at the top level of a direct message
 	TS              string // the message's own ts
 	Who             approvers.Identity
-	Text            string         // as the model should read it
+	Text            string         // the text for the model
 	Attached        string         // for the model only: the attached files, and where the message was written
 	Start           bool           // it may begin a conversation: a mention, or a direct message
 	NewConversation bool           // it begins a new conversation at the top level of a direct message
-	Stop            bool           // it says to stop: the current turn is stopped, and no turn begins
+	Stop            bool           // the author asks to stop: the current turn is stopped, and no turn begins
 	Edited          string         // Slack's ts of the last edit; empty: it was not edited
-	Gap             *approvers.Gap // it was written in this gap, and read long afterwards; nil: it was not
+	Gap             *approvers.Gap // the gap in which it was written, and after which it was read; nil: none
 }
 
 // MessageResult describes how a message was handled.
 type MessageResult struct {
 	Conversation string
 	Turn         string
-	Queued       bool // it waits for the current turn to end
+	Queued       bool // the message waits for the current turn to end
 	Paused       bool // everything is paused: the message is kept, and its author is told
-	Ignored      bool // it was not for the bot
-	Duplicate    bool // it was received before
-	Stopped      bool // it stopped the turn
-	// Passed is the approver whose question it answers; empty if it answers none.
+	Ignored      bool // the message was not for the bot
+	Duplicate    bool // the message was received before
+	Stopped      bool // the message stopped the turn
+	// Passed is the approver whose question the message answers; empty if it answers none.
 	Passed approvers.PersonID
 	Denied *approvers.Denied
 }
 
-// deny records that the author may not ask, if denied is not nil. The author is told only if the message was to the
-// bot.
+// deny records that the author may not ask, if denied is not nil. The author is told only if start is set, which means
+// that the message was addressed to the bot.
 func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
 	if denied == nil {
 		return false
@@ -59,7 +59,7 @@ func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
 	return true
 }
 
-// ReceiveMessage stores a person's message. It starts a turn, or waits for the current turn to end.
+// ReceiveMessage stores a person's message. The message starts a turn, or waits for the current turn to end.
 func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (MessageResult, error) {
 	var result MessageResult
 	w.slack.saw(u.TS)
@@ -108,8 +108,8 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 }
 
 // writtenBefore reports whether a message of a thread is older than every message that people wrote to the bot there.
-// Such a message was written to other people: the mention that began the conversation arrived first, on another
-// connection to Slack.
+// Such a message was written to other people. It can arrive after the mention that began the conversation, because the
+// two came over different connections to Slack.
 func writtenBefore(conversation []store.Message, ts string) bool {
 	for _, m := range conversation {
 		if m.Role == store.RoleUser && (m.TS == "" || !sentBefore(ts, m.TS)) {
@@ -119,15 +119,16 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 	return len(conversation) > 0
 }
 
-// beforeRecent reports whether a message is older than the recent ones of a long conversation. Only a history that is
-// read again has such messages.
+// beforeRecent reports whether a message is older than the recent ones of a long conversation. Such a message can only
+// come from a channel history that is read again.
 func beforeRecent(recent []store.Message, ts string) bool {
 	i := slices.IndexFunc(recent, func(m store.Message) bool { return m.Role == store.RoleUser && m.TS != "" })
 	return i >= 0 && recent[0].Seq > 1 && sentBefore(ts, recent[i].TS)
 }
 
-// alreadyTold checks whether a message is deleted by now, or was stored before it was edited. Deliveries can arrive out
-// of order: the edit of a recent message may come before the message itself, which is then stored with the edited text.
+// alreadyTold checks whether the workflow already has a message's deletion, or the message itself. Deliveries can
+// arrive out of order: the edit of a recent message may come before the message's own event. The message is then stored
+// with the edited text, and its own event changes nothing.
 func (t turnsTx) alreadyTold(u IncomingMessage, result *MessageResult) (err error) {
 	if result.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || result.Ignored || u.Edited == "" {
 		return err
@@ -223,7 +224,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 	if result.Passed, err = t.requests.answerByWriting(turn, m, u); result.Passed != "" || err != nil {
 		return errors.Join(err, t.PutConversation(conv))
 	}
-	if turn.State == approvers.TurnQueued { // the model was not called yet, so the message joins the turn
+	if turn.State == approvers.TurnQueued { // the model has not been called yet, so the message joins the turn
 		m.State, m.Turn = store.MessageTaken, turn.ID
 		if err := t.PutTurn(turn.Speak(u.Who.ID)); err != nil {
 			return err
@@ -247,7 +248,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 }
 
 // tellGap tells a conversation, once for each gap, that the bot was away when its message was written. recent has the
-// messages before it.
+// messages before this one.
 func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store.Message) error {
 	if u.Gap == nil || slices.ContainsFunc(recent, func(m store.Message) bool { return m.Gap != nil && m.Gap.From.Equal(u.Gap.From) }) {
 		return nil
@@ -255,7 +256,7 @@ func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store
 	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxGap, Ref: result.Turn, To: store.ToConversation + result.Conversation})
 }
 
-// begin starts a turn with all messages that wait. The caller stores the conversation.
+// begin starts a turn with all waiting messages. The caller must store the conversation.
 func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil {
@@ -268,7 +269,7 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	for _, m := range messages {
 		switch {
 		case m.Role == store.RoleAssistant && m.Calls == 0:
-			turn.Requesters = nil // an answer settles the messages before it
+			turn.Requesters = nil // the messages before an answer don't count any more
 		case m.Role == store.RoleUser && m.State == store.MessageTaken:
 			turn = turn.Speak(m.Author)
 		}
@@ -296,7 +297,7 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	return turn.ID, t.think(turn)
 }
 
-// think schedules the model call of a turn. If a pause holds it up, the conversation is told.
+// think schedules the next model call of a turn. If a pause holds up the call, the conversation is told.
 func (t turnsTx) think(turn approvers.Turn) error {
 	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now, Affinity: store.ToConversation + turn.Conversation}); err != nil {
 		return err
@@ -323,7 +324,7 @@ func (t turnsTx) tellQueued(turn approvers.Turn) error {
 }
 
 // slackClock is the latest time on Slack's clock that the workflow knows, from the newest message that it has seen. The
-// local clock may be wrong by any amount, so times that are compared with message timestamps come from slackClock.
+// local clock may be wrong, so times that are compared with message timestamps come from slackClock.
 type slackClock struct{ seconds atomic.Int64 }
 
 // saw records the ts of an existing message.

@@ -12,9 +12,9 @@ import (
 	"countersign/store/jobs"
 )
 
-// Received records two times. Everything that people wrote before until was received. Slack could deliver until open.
-// While messages of a gap are being read, Received changes nothing: a new process reads them again from the beginning
-// of the gap.
+// Received records two times: everything that people wrote before the time until was received, and at the time open,
+// Slack could still deliver. While the messages of a gap are being read, Received changes nothing, so that a new
+// process reads them again from the beginning of the gap.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
 	return w.record(ctx, "received", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -33,7 +33,7 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// Missed records a gap, from the times that Received recorded last until now: Slack could not deliver, or, if quiet is
+// Missed records a gap from the last times of Received until now. In the gap Slack could not deliver or, if quiet is
 // set, no delivery arrived. It schedules the reading of the messages in the gap. A store that never received anything
 // has missed nothing.
 func (w *Intake) Missed(ctx context.Context, quiet bool) error {
@@ -47,7 +47,7 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 			return t.reception.put(now, row)
 		}
 		gap := settings.Gap{Gap: approvers.Gap{From: now.Open, To: t.now}, Received: now.Until, Quiet: quiet}
-		if before := now.Gap; before != nil { // the messages of an earlier gap are not read yet
+		if before := now.Gap; before != nil { // the messages of an earlier gap have not been read yet
 			gap.From, gap.Quiet = before.From, before.Quiet && quiet
 		}
 		if quiet && gap.Quiet {
@@ -64,14 +64,14 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	})
 }
 
-// StillWaits reminds the people of each request that waited in a gap, if the gap was so long that Slack gave up
-// deliveries: a click in the gap was lost.
+// StillWaits reminds the people of each request that waited in a gap. It does so only if the gap was so long that Slack
+// gave up deliveries, so that a click in the gap was lost.
 func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	if gap.Quiet || gap.To.Sub(gap.From) < approvers.LostClicks {
 		return nil
 	}
 	return w.openRequests(ctx, "still waits", func(t *tx, r approvers.Request) error {
-		if r.State == approvers.Pending && !t.now.Before(r.ExpiresAt) { // it may end, or other people are asked and reminded
+		if r.State == approvers.Pending && !t.now.Before(r.ExpiresAt) { // its deadline has passed: it ends, or other people are asked
 			timer, err := t.Timer(store.TimerExpire, r.ID)
 			if err != nil {
 				return err
@@ -98,7 +98,7 @@ func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	})
 }
 
-// ChannelRead records that the channels up to the given one are read.
+// ChannelRead records that the gap's messages were read in all channels up to the given one.
 func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel string) error {
 	return w.update(ctx, "channel read", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -110,7 +110,7 @@ func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel stri
 	})
 }
 
-// CaughtUp records that the messages of a gap are read. If there was another gap meanwhile, its timer stays.
+// CaughtUp records that the messages of a gap were read. If there was another gap meanwhile, the timer stays.
 func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 	return w.update(ctx, "caught up", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -131,7 +131,8 @@ func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 	})
 }
 
-// JoinedRead records that a channel that the bot has joined is read. The timer names the channel.
+// JoinedRead records that the earlier messages of a channel that the bot has joined were read. The timer names the
+// channel.
 func (w *Intake) JoinedRead(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "joined read", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
@@ -148,7 +149,7 @@ func (t receptionTx) put(now settings.Reception, row store.Setting) (err error) 
 	return t.PutSetting(row)
 }
 
-// startAnew forgets what was received and missed: the next start counts as the first.
+// startAnew forgets the recorded times and gaps, so that the next start counts as the first.
 func (t receptionTx) startAnew() error {
 	_, row, err := settings.ReadReception(t)
 	if err != nil {
@@ -160,8 +161,8 @@ func (t receptionTx) startAnew() error {
 	return t.ClearTimer(store.TimerCatchUp, store.SettingReception)
 }
 
-// forgettable returns the time before which handled deliveries may be forgotten. It is at most the given time, and
-// earlier if older messages may be read again: their deliveries must still be known then.
+// forgettable returns the time before which handled deliveries may be forgotten. It is the given time, or an earlier
+// one if older messages may be read again, because their deliveries must still be known then.
 func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	now, _, err := settings.ReadReception(t)
 	if err != nil || now.Until.IsZero() {
@@ -177,7 +178,7 @@ func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	return before, nil
 }
 
-// retryDeferred makes deferred deliveries due now: those that wait until Slack says who sent them.
+// retryDeferred makes deferred deliveries due now. Deferred deliveries wait because Slack could not say who sent them.
 func (t receptionTx) retryDeferred() error {
 	timers, err := t.Timers(store.TimerInbox, maxRetried)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 )
 
 // Reevaluate checks all pending requests against the policy and the tools, if either has changed since the last time.
-// Cards show the new plan. Requests that nobody can approve any more, or whose tool has changed, are voided. It runs in
-// the background, because every decision and every run checks the policy and the tools anyway. If one of these changes
-// again meanwhile, Reevaluate starts over. Concurrent calls run one after the other.
+// Cards show the new plan. Requests that nobody can approve any more, or whose tool has changed, are voided. It may run
+// in the background, because every decision and every run checks the policy and the tools anyway. If the policy or the
+// tools change again meanwhile, Reevaluate starts over. Concurrent calls run one after the other.
 func (w *Requests) Reevaluate(ctx context.Context) error {
 	w.reevaluating.Lock()
 	defer w.reevaluating.Unlock()
@@ -24,8 +24,8 @@ func (w *Requests) Reevaluate(ctx context.Context) error {
 		if err != nil || known == now {
 			return err
 		}
-		// This transaction begins after all those that still saw the old policy, so that it sees the requests that they
-		// wrote.
+		// This transaction begins after all transactions that still saw the old policy, so it sees the requests that
+		// they wrote.
 		err = w.openRequests(ctx, "reconsider", func(t *tx, r approvers.Request) error {
 			if err := t.requests.reevaluate(r.ID); err != nil {
 				return err
@@ -44,8 +44,7 @@ func (w *Requests) Reevaluate(ctx context.Context) error {
 	}
 }
 
-// reevaluatedFor returns the policy and tools that everything was last checked against; empty if there was no check
-// yet.
+// reevaluatedFor identifies the policy and the tools of the last complete check; empty if there was none yet.
 func (w *Requests) reevaluatedFor(ctx context.Context) (which string, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		which = ""
@@ -61,14 +60,14 @@ func (w *Requests) reevaluatedFor(ctx context.Context) (which string, err error)
 	return which, err
 }
 
-// noteReevaluated records the policy and tools that everything was checked against.
+// noteReevaluated records that everything was checked against this policy and these tools.
 func (w *Requests) noteReevaluated(ctx context.Context, which string) error {
 	return w.update(ctx, "re-evaluate", func(t *tx) error {
 		p, _, err := settings.ReadPause(t)
 		if err != nil {
 			return err
 		}
-		if p.On { // other people may be allowed to end the pause now
+		if p.On { // under the new policy, other people may be allowed to end the pause
 			if err := t.pauses.tellPausers(p); err != nil {
 				return err
 			}
@@ -89,7 +88,7 @@ func (t requestsTx) reevaluate(id string) error {
 	cur, _, err := t.current(id)
 	before, r := cur.stored, cur.now
 	if err != nil || before.State != approvers.Pending && r.State != approvers.Voided {
-		return err // an approved request is checked when it is claimed
+		return err // an approved request is checked when its run is claimed
 	}
 	unchanged := r
 	unchanged.Plan.PolicyHash = before.Plan.PolicyHash

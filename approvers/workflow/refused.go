@@ -16,8 +16,8 @@ import (
 // maxRefusals limits how many of Slack's refusals are remembered.
 const maxRefusals = 50
 
-// Refused remembers something that Slack refuses in this workspace. It replaces an earlier refusal of the same thing,
-// and drops refusals of things that may be tried again.
+// Refused remembers that Slack refuses something in this workspace. A refusal replaces an earlier one of the same
+// thing. Refused also drops refusals after whose time a new try is allowed.
 func (w *Outbox) Refused(ctx context.Context, refusal settings.Refusal) error {
 	return w.update(ctx, "refused", func(t *tx) error {
 		list, s, err := settings.ReadRefusals(t)
@@ -36,11 +36,11 @@ func (w *Outbox) Refused(ctx context.Context, refusal settings.Refusal) error {
 }
 
 // A message that a requester waits for, or that asks people a question, is never given up immediately. If Slack refuses
-// it everywhere, it is tried again after growing pauses, and when the bot starts, because somebody may have corrected
-// the cause.
+// it at all addresses, it is tried again after increasing delays. It is also tried again when the bot starts, because
+// somebody may have removed the cause.
 const (
 	firstAnswerRetry   = 10 * time.Minute
-	firstQuestionRetry = time.Minute // a question has a deadline
+	firstQuestionRetry = time.Minute // shorter, because a question has a deadline
 	lastAnswerRetry    = 24 * time.Hour
 	answersKept        = 7 * 24 * time.Hour
 )
@@ -54,7 +54,7 @@ func isAnswer(s store.OutboxMessage) bool {
 	return false
 }
 
-// isQuestion reports whether an outbox message asks people for something other than a decision.
+// isQuestion reports whether an outbox message asks people for something other than a decision about a request.
 func isQuestion(s store.OutboxMessage) bool {
 	switch s.Kind {
 	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxQuestion, store.OutboxUnknown:
@@ -63,8 +63,8 @@ func isQuestion(s store.OutboxMessage) bool {
 	return false
 }
 
-// retryLater schedules another try of an answer or a question that Slack refuses and that has no other place, unless it
-// is too old or nobody needs to answer it any more.
+// retryLater schedules another try for an answer or a question that Slack refuses and that has no other address. It
+// gives up if the message is too old, or if the question needs no answer any more.
 func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	first := firstAnswerRetry
 	switch {
@@ -97,11 +97,11 @@ func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
 	return t.tryAgain(s)
 }
 
-// maxRetried bounds the outbox messages that are examined.
+// maxRetried limits the outbox messages that retryAnswers examines.
 const maxRetried = 10_000
 
 // retryAnswers tries the refused answers and questions again, because the cause may be gone. Another refusal does not
-// make the pause longer; otherwise an answer would come hours after Slack accepts it.
+// increase the delay; otherwise an answer could appear hours after Slack would accept it.
 func (t cardsTx) retryAnswers() error {
 	timers, err := t.Timers(store.TimerRepost, maxRetried)
 	if err != nil {

@@ -12,11 +12,10 @@ import (
 	"countersign/store"
 )
 
-// The bot's messages can disappear, because an admin or a retention rule deletes them. A message that is still relevant
-// is posted again when somebody asks (by a message in its thread, or /countersign pending), when people are notified
-// again (a reminder, an escalation, other people or other arguments), and in any case before its deadline. Other
-// messages are not posted again. No message is posted again immediately, because somebody may have deleted it on
-// purpose.
+// The bot's messages can disappear from Slack, because an admin or a retention rule deletes them. A lost message that
+// is still relevant is posted again in three cases: when somebody asks, by a message in its thread or by /countersign
+// pending; when people are notified again (a reminder, an escalation, other people or other arguments); and in any case
+// before its deadline. It is not posted again immediately, because somebody may have deleted it on purpose.
 
 // reposts are the points at which a lost message is posted again because its deadline is near: when 1/4, 1/8 or 1/16 of
 // its time is left, whichever comes next.
@@ -27,14 +26,14 @@ func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "mark lost", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil || cur.Round != s.Round || cur.TS != s.TS {
-			return err // it was posted again since
+			return err // the message was posted again since
 		}
 		return t.reposts.markLost(cur)
 	})
 }
 
 // Replace posts an outbox message again, because Slack does not let the bot edit it any more. s is the message as it
-// was read. The old message, whose buttons no longer work, is remembered until the new one is shown, and then deleted.
+// was read. The old message, whose buttons no longer work, is deleted once the new one is shown.
 func (w *Outbox) Replace(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "replace", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -62,7 +61,7 @@ func (t repostsTx) markLost(s store.OutboxMessage) error {
 	}
 	s.Round++
 	switch {
-	case s.Drafted && s.Kind != store.OutboxDraft: // only the draft was deleted; nobody has seen its outcome
+	case s.Drafted && s.Kind != store.OutboxDraft: // only the draft was deleted; nobody has seen the step's outcome
 		return t.repostLost(s)
 	case !life.relevant:
 		s.State, s.TS = store.OutboxRemoved, ""
@@ -90,11 +89,11 @@ func (t repostsTx) repostLost(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
-// repost posts relevant lost messages again. With insist, messages that wait for an edit in Slack are also posted again
-// immediately if the edit shows that they are lost.
+// repost posts relevant lost messages again. insist also covers messages that wait for an edit in Slack: if the edit
+// fails because the message is gone, it is posted again immediately.
 func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	for _, s := range messages {
-		cur, err := t.OutboxMessage(s.ID) // it may have changed in this transaction
+		cur, err := t.OutboxMessage(s.ID) // the message may have changed in this transaction
 		if err != nil {
 			return err
 		}
@@ -112,7 +111,7 @@ func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	return nil
 }
 
-// repostIfRelevant posts a lost message again if it is still relevant. It reports whether it did.
+// repostIfRelevant posts a lost message again if it is still relevant. It reports whether it has scheduled the post.
 func (t repostsTx) repostIfRelevant(s store.OutboxMessage) (bool, error) {
 	if s.State != store.OutboxLost {
 		return false, nil
@@ -181,8 +180,8 @@ func (t repostsTx) turnAgain(turn approvers.Turn) error {
 	return nil
 }
 
-// spokenUnder posts a lost message again because somebody wrote in its thread: Slack keeps a thread whose first message
-// was deleted.
+// spokenUnder posts a lost message again because somebody wrote in its thread. Slack keeps a thread even if its first
+// message was deleted.
 func (t repostsTx) spokenUnder(channel, thread string) error {
 	if thread == "" {
 		return nil
@@ -215,7 +214,7 @@ func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 		case !life.relevant:
 			s.State, s.TS = store.OutboxRemoved, ""
 			return errors.Join(t.PutOutboxMessage(s), t.ClearTimer(store.TimerRepost, s.ID))
-		case t.now.Before(life.first()): // the deadline was postponed since
+		case t.now.Before(life.first()): // the deadline was postponed meanwhile
 			return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: life.first()})
 		}
 		return t.reposts.repostLost(s)
@@ -225,7 +224,7 @@ func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 // relevance describes whether, and until when, an outbox message is relevant.
 type relevance struct {
 	relevant    bool
-	from, until time.Time // the period; until is zero if there is no deadline
+	from, until time.Time // the period in which the message is relevant; until is zero if there is no deadline
 }
 
 // first returns the earliest time at which the message is posted again because its deadline is near.
@@ -235,7 +234,8 @@ func (l relevance) at(share time.Duration) time.Time {
 	return l.until.Add(-l.until.Sub(l.from) / share)
 }
 
-// next returns the next time after now at which the message is posted again for that reason; zero if there is none.
+// next returns the next time after now at which the message is posted again because its deadline is near; zero if there
+// is none.
 func (l relevance) next(now time.Time) time.Time {
 	if l.until.IsZero() {
 		return time.Time{}
@@ -248,7 +248,7 @@ func (l relevance) next(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// relevance determines whether a message is relevant: it asks people something, or somebody could undo something on it.
+// relevance determines whether a message is relevant: it asks people something, or has a button to undo something.
 func (t repostsTx) relevance(s store.OutboxMessage) (relevance, error) {
 	switch s.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
@@ -281,7 +281,7 @@ func (t repostsTx) relevance(s store.OutboxMessage) (relevance, error) {
 		if err != nil || e.State != approvers.ExecutionUnknown {
 			return relevance{}, err
 		}
-		timer, err := t.Timer(store.TimerLeave, e.ID) // without the timer, the model has been told that the outcome is unknown, and people may still report it
+		timer, err := t.Timer(store.TimerLeave, e.ID) // if the timer is missing, the model was told that the outcome is unknown, and people may still report it
 		return relevance{relevant: true, from: e.FinishedAt, until: timer.Due}, store.IgnoreNotFound(err)
 	}
 	return relevance{}, nil
@@ -292,7 +292,7 @@ func (t repostsTx) relevanceOf(request string) (relevance, error) {
 	return shortest([]approvers.Request{r}), err
 }
 
-// relevanceOfStep returns the relevance of a step: that of the requests that it waits for.
+// relevanceOfStep returns the relevance of a step, which follows from the requests for which the step waits.
 func (t repostsTx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	calls, err := t.Calls(s.Ref)
 	if err != nil {
@@ -319,7 +319,8 @@ func (t repostsTx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	return l, nil
 }
 
-// shortest returns the relevance of a message with several requests: it ends at the first deadline of an open request.
+// shortest returns the relevance of a message with several requests. It ends at the earliest deadline of an open
+// request.
 func shortest(requests []approvers.Request) (l relevance) {
 	for _, r := range requests {
 		from, until := r.StageAt, r.ExpiresAt
@@ -336,7 +337,7 @@ func shortest(requests []approvers.Request) (l relevance) {
 	return l
 }
 
-// RepostLost posts deleted outbox messages again if they still matter. It returns how many.
+// RepostLost posts lost outbox messages again if they are still relevant. It returns their number.
 func (w *Outbox) RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error) {
 	err = w.update(ctx, "repost lost", func(t *tx) error {
 		n = 0

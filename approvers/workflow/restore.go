@@ -13,13 +13,13 @@ import (
 	"countersign/store"
 )
 
-// Restoration describes how a store came to lack its latest changes.
+// Restoration describes why a store lacks its latest changes.
 type Restoration struct {
 	Who    approvers.PersonID // the operator
 	Backup string             // name of the backup file, or address of the restored database, for the record
 	Hash   string             // SHA-256 of the file in hex; empty for a database
-	Taken  time.Time          // when the backup was made: the store has the state of that time
-	Loss   *Loss              // nil: the store was restored from a backup. Otherwise it was found to be older than its signed heads
+	Taken  time.Time          // when the backup was made; the store has its state at that time
+	Loss   *Loss              // nil: the store was restored from a backup; otherwise the store turned out to be older than its signed heads
 }
 
 // Loss describes the records that an operator has accepted as lost.
@@ -31,11 +31,11 @@ type Loss struct {
 	Reason  string
 }
 
-// Restored closes everything in a restored store that could act, because what happened after the backup is unknown:
+// Restored closes everything in a restored store that could act, because it is unknown what happened after the backup:
 // requests and calls that have not run are voided, interrupted runs get an unknown outcome, turns stop, deliveries are
-// set aside, and grants end. Nothing that people wrote since the backup is read again, because it may have been
-// answered. Then it records the restoration. It must be called before anything else runs on the store. After a crash it
-// is called again.
+// set aside, and grants end. Messages that people wrote since the backup are not read again, because they may have been
+// answered. Finally Restored records the restoration. It must be called before anything else runs on the store, and
+// again after a crash.
 func (w *History) Restored(ctx context.Context, x Restoration) error {
 	closed := map[string]int{}
 	for _, part := range []struct {
@@ -86,10 +86,10 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 	})
 }
 
-// Salvaged makes a salvaged store usable: it closes what belongs to lost records, records the losses of the history, and
-// does what Restored does. It must be called before anything else runs on the store.
+// Salvaged makes a salvaged store usable: it closes everything to which a lost record belongs, records the losses of
+// the history, and does what Restored does. It must be called before anything else runs on the store.
 func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
-	for _, bucket := range []string{"conversations", "turns", "calls", "executions", "requests", ""} { // each needs those before it
+	for _, bucket := range []string{"conversations", "turns", "calls", "executions", "requests", ""} { // each kind needs the kinds before it
 		for _, d := range lost {
 			ordered := slices.Contains([]string{"conversations", "turns", "calls", "executions", "requests"}, d.Bucket)
 			history := d.Bucket == "audit" || d.Bucket == "audit_payloads"
@@ -119,7 +119,7 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 	}
 	err := w.update(ctx, "salvage", func(t *tx) error {
 		pause, _, err := settings.ReadPause(t)
-		if err == nil && pause.Damaged() { // unknown whether everything is paused: nothing runs until a person decides
+		if err == nil && pause.Damaged() { // it is unknown whether everything is paused, so nothing runs until a person decides
 			err = t.pauses.setPause(settings.Pause{On: true, By: x.Who, Reason: pause.Reason})
 		}
 		return err
@@ -141,7 +141,7 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 	return w.Restored(ctx, x)
 }
 
-// clearMarks removes damaged records that could not be closed, because nothing is known of what they belong to.
+// clearMarks removes damaged records that could not be closed, because it is unknown to what they belong.
 func (w *History) clearMarks(ctx context.Context) error {
 	in, ok := w.Store.(store.Inspected)
 	if !ok {
@@ -164,8 +164,8 @@ func (w *History) clearMarks(ctx context.Context) error {
 	})
 }
 
-// NothingLost records that an operator vouches for a restored or copied database: no bot has worked on the original
-// since. Nothing is closed.
+// NothingLost records an operator's statement about a restored or copied database: no bot has worked on the original
+// since the copy was made. It closes nothing.
 func (w *History) NothingLost(ctx context.Context, who approvers.PersonID, database, reason string) error {
 	return w.update(ctx, "restore", func(t *tx) error {
 		facts := map[string]string{"backup": database, "lost": "nothing"}
@@ -197,8 +197,8 @@ func (t restoreTx) loseRequests(x Restoration) (int, error) {
 	return len(open), nil
 }
 
-// loseRuns voids calls that had not begun. A run under way gets an unknown outcome even if its tool is idempotent,
-// because the tool may have forgotten the idempotency key since. A read-only run fails.
+// loseRuns voids calls that had not begun. A run under way gets an unknown outcome, even if its tool is idempotent,
+// because the tool may have forgotten the idempotency key meanwhile. If the tool is read-only, the run fails instead.
 func (t restoreTx) loseRuns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerRun, lostBatch)
 	if err != nil {
@@ -228,7 +228,7 @@ func (t restoreTx) loseRuns(x Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// loseCall gives a call that has not begun its result.
+// loseCall gives its result to a call whose run has not begun.
 func (t restoreTx) loseCall(e approvers.Execution, x Restoration) error {
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return err
@@ -261,8 +261,8 @@ func (t restoreTx) loseModelQuestions(x Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// leaveUnknown tells the model about outcomes that nobody has reported, so that nothing waits for them. People can
-// still report.
+// leaveUnknown tells the model that outcomes are unknown which nobody has reported, so that no turn waits for them.
+// People can still report these outcomes.
 func (t restoreTx) leaveUnknown(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerLeave, lostBatch)
 	if err != nil {
@@ -280,7 +280,7 @@ func (t restoreTx) leaveUnknown(Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// setAside closes deliveries that were unhandled when the backup was made, because they may have been handled since.
+// setAside closes deliveries that were unhandled when the backup was made, because they may have been handled after it.
 func (t restoreTx) setAside(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerInbox, lostBatch)
 	if err != nil {
@@ -313,7 +313,7 @@ func (t restoreTx) loseGrants(x Restoration) (int, error) {
 	return n, nil
 }
 
-// stopTurns stops turns that wait for the model. People can try again when they know what happened.
+// stopTurns stops turns that wait for the model. People can resume a turn when they know what happened.
 func (t restoreTx) stopTurns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerThink, lostBatch)
 	if err != nil {

@@ -17,16 +17,16 @@ type Retained struct {
 	Records       int // records in those chains
 }
 
-// Batch sizes.
+// The sizes of batches.
 const (
 	retainPage  = 100 // conversations or chains in one read
-	retainBatch = 100 // records that one transaction deletes; other commits wait for it
+	retainBatch = 100 // records that one transaction deletes, while other commits wait
 	retainTexts = 25  // calls whose texts one transaction erases
 )
 
-// Retain erases what is older than the policy's retention: conversations with everything that was written in them,
-// including the texts of their audit records, and later the audit records. A conversation or chain that still waits for
-// somebody is kept. Retain may be stopped at any time; the next call continues.
+// Retain erases what is older than the policy's retention times. One time is for conversations, with everything written
+// in them, including the payloads of their audit records; a longer one is for the audit records. A conversation or
+// chain that still waits for somebody is kept. Retain may be stopped at any time; the next call continues.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
@@ -41,7 +41,7 @@ func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 }
 
 func (w *History) retainConversations(ctx context.Context, before time.Time) (erased int, err error) {
-	kept := map[string]bool{} // these stay, and come first in each page
+	kept := map[string]bool{} // conversations that stay; they come first in each page
 	for {
 		var page []store.Conversation
 		err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -70,8 +70,8 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 }
 
 // retainConversation erases a conversation, one part per transaction: first the texts of its audit records, then its
-// records. It returns false if something in it still waits. The check reads everything once, outside of the
-// transactions, so that other commits don't wait for it; each transaction then checks that the conversation is
+// records. It returns false if something in the conversation still waits. That is checked once, outside of the
+// transactions, so that other commits don't wait meanwhile. Each transaction then checks that the conversation is
 // unchanged.
 func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
@@ -106,7 +106,7 @@ func (w *History) retainConversation(ctx context.Context, id string, before time
 	return gone, err
 }
 
-// isOver reports whether a conversation has been quiet since before a time, and nothing in it waits.
+// isOver reports whether a conversation has had no activity since the time before, and nothing in it waits.
 func isOver(r store.Reader, c store.Conversation, calls []store.Call, before time.Time) (bool, error) {
 	if c.Turn != "" || !c.LastAt.Before(before) {
 		return false, nil
@@ -151,7 +151,7 @@ func callsIn(r store.Reader, id string) (all []store.Call, err error) {
 	return all, nil
 }
 
-// eraseTexts erases the texts of the audit records of calls. Each chain records the erasure; its records and their
+// eraseTexts erases the payloads of the audit records of calls. Each chain records the erasure. The records and their
 // hashes stay.
 func (t *tx) eraseTexts(calls []store.Call) error {
 	for _, call := range calls {
@@ -190,7 +190,7 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 				after = chain
 				head, err := r.AuditHead(chain)
 				if errors.Is(err, store.ErrDamaged) || err == nil && head.At.IsZero() {
-					continue // its age is unreadable, so it stays
+					continue // the chain's age is unreadable, so the chain stays
 				}
 				if err != nil {
 					return err
@@ -218,8 +218,8 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 	return nil
 }
 
-// prune removes a chain that is no longer in use, and records that in the installation's chain. It returns the number
-// of removed records; 0 if the chain stays.
+// prune removes a chain that is no longer in use, and records the removal in the installation's chain. It returns the
+// number of removed records; 0 if the chain stays.
 func (w *History) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
 	err = w.update(ctx, "prune", func(t *tx) error {
 		records = 0

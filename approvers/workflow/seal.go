@@ -11,22 +11,22 @@ import (
 	"countersign/store"
 )
 
-// ErrSeal means that the store differs from the last signed head, or that the key belongs to another installation. No
-// new head is signed then.
+// ErrSeal means that no new head is signed, because the store differs from the last signed head, or the key belongs to
+// another installation.
 var ErrSeal = errors.New("the history does not match the last signed head; run: countersign audit verify")
 
-// sealBatch limits how many records a head adds to the one before, so that its transaction stays short.
+// sealBatch limits how many new records one head covers, so that its transaction stays short.
 const sealBatch = 1024
 
-// sealed is the state from which the next head is made. It is written with each head, in the same transaction.
+// sealed is the state from which the next head is made. It is written in the same transaction as each head.
 type sealed struct {
 	Tree approvers.Tree `json:"tree"`
 	Key  string         `json:"key"` // the public key that signed the last head
 }
 
-// Seal signs a head over the records since the last one, with the first of the keys. If that key replaces one of the
-// others, the other signs too. Seal returns the number of new records, at most sealBatch: the caller repeats it until
-// it returns 0.
+// Seal signs a head over the records since the last head, with the first of the keys. If this key replaces another of
+// the keys, the replaced key signs, too. Seal returns the number of newly covered records, at most sealBatch; the
+// caller repeats it until it returns 0.
 func (w *History) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
 	err = w.record(ctx, "seal", func(t *tx) error {
 		last, err := lastHead(t)
@@ -125,7 +125,7 @@ func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now se
 	return s, now, nil
 }
 
-// made reports whether a head was made from this state.
+// made reports whether this state was written with the given head.
 func (s sealed) made(h approvers.Head, signed string) bool {
 	root, err := s.Tree.Root()
 	return err == nil && root == h.Root && s.Tree.Size == h.Size && approvers.SignedBy(signed, s.Key)
@@ -159,13 +159,14 @@ func resealed(r store.Reader, size uint64) (now sealed, err error) {
 	}
 }
 
-// The signed heads in a channel are one outbox message, so that one row and one rendering are stored however many are
-// posted. Each head is a new Slack message, and so a new round of the outbox message. A post shows the newest head at
-// that time, so after an outage only one head is posted. Step is the number of the head that was posted last. Posting a
-// head adds no audit record: the record would be sealed and lead to another post, and so on for ever.
+// All signed heads that are posted in a channel are one outbox message, so that only one row and one rendering are
+// stored. Each posted head is a new Slack message, and therefore a new round of the outbox message. A post shows the
+// newest head, so after an outage only one head is posted. Step is the number of the head that was posted last. Posting
+// a head adds no audit record, because sealing that record would lead to another post, and so on forever.
 const headRef = "heads"
 
-// postHead posts the newest head in the policy's channel, if it is new and the policy's interval has passed.
+// postHead posts the newest head in the policy's channel, if it was not posted yet and the policy's interval has
+// passed.
 func (t sealsTx) postHead() error {
 	to := t.policy.Audit
 	if to.Channel == "" {
@@ -193,8 +194,8 @@ func (t sealsTx) postHead() error {
 	return t.nextHead(s, at)
 }
 
-// headDue reports whether a head must be posted. While a message with a head waits for delivery, no other is needed,
-// because it will show the newest head.
+// headDue reports whether a head must be posted. While a message with a head waits for delivery, no other message is
+// needed: the waiting one will show the newest head.
 func (t sealsTx) headDue(s store.OutboxMessage, last store.Head, every time.Duration) (bool, error) {
 	if s.State == store.OutboxWanted || s.Step == int(last.Number) {
 		return false, nil
@@ -204,7 +205,7 @@ func (t sealsTx) headDue(s store.OutboxMessage, last store.Head, every time.Dura
 	if err == nil {
 		since = shown.At
 	}
-	return since.After(t.now) || !t.now.Before(since.Add(every)), store.IgnoreNotFound(err) // the first condition: a clock that was set back must not stop the posts
+	return since.After(t.now) || !t.now.Before(since.Add(every)), store.IgnoreNotFound(err) // since is later than now if the clock was set back, which must not stop the posts
 }
 
 // nextHead schedules the newest head to be posted as a new Slack message.
@@ -218,7 +219,7 @@ func (t sealsTx) nextHead(s store.OutboxMessage, to string) error {
 	return t.reposts.repostLost(s)
 }
 
-// headAgain posts a head that Slack refused, because the bot has joined a channel since.
+// headAgain posts a head again that Slack refused, because the bot has joined a channel.
 func (t sealsTx) headAgain() error {
 	posted, err := t.OutboxMessagesOf(headRef)
 	if err != nil || len(posted) == 0 || posted[0].State != store.OutboxUnreachable {

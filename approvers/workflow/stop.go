@@ -12,8 +12,8 @@ import (
 var ErrStopped = errors.New("workflow: somebody stopped the turn")
 
 // StopBy stops a turn for a person who may use its agent. A running model call ends, and its output is dropped. Open
-// requests and calls that have not begun are withdrawn, and running tools are interrupted. When every call has its
-// result, the turn stops. Messages that waited for it start the next turn.
+// requests and calls that have not begun are withdrawn, and running tools are interrupted. The turn stops once every
+// call has its result. Messages that waited for the turn to end start the next one.
 func (w *Turns) StopBy(ctx context.Context, c Click) error {
 	return w.click(ctx, "stop turn", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.turns.askersTurn(c)
@@ -31,7 +31,7 @@ func (w *Turns) StopBy(ctx context.Context, c Click) error {
 	})
 }
 
-// askersTurn returns the turn of a click. A person who may not use its agent is denied.
+// askersTurn returns the turn of a click. It denies a person who may not use the turn's agent.
 func (t turnsTx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied, err error) {
 	turn, err = t.Turn(c.Turn)
 	if errors.Is(err, store.ErrNotFound) {
@@ -76,7 +76,7 @@ func (t turnsTx) stopBy(turn approvers.Turn, conv store.Conversation, c Click) (
 			return nil, err
 		}
 	}
-	if err := t.outbox.changedTurn(turn.ID, store.OutboxStep, turn.Step); err != nil { // its stop button is removed
+	if err := t.outbox.changedTurn(turn.ID, store.OutboxStep, turn.Step); err != nil { // removes the stop button
 		return nil, err
 	}
 	return nil, t.outbox.changedTurn(turn.ID, store.OutboxQueued, 0)
@@ -84,7 +84,7 @@ func (t turnsTx) stopBy(turn approvers.Turn, conv store.Conversation, c Click) (
 
 // cutRun withdraws a call's run, or interrupts the run if it has begun.
 func (t runsTx) cutRun(id string) error {
-	call, err := t.Call(id) // withdrawCall may have changed it
+	call, err := t.Call(id) // withdrawCall may have changed the call
 	if err != nil || call.Outcome != "" || call.Execution == "" {
 		return err
 	}
@@ -117,8 +117,8 @@ func (t runsTx) isStopped(e approvers.Execution) (bool, error) {
 	return turn.Stopping != "" && turn.State == approvers.TurnWaiting, store.IgnoreNotFound(err)
 }
 
-// cutOff ends a run that was interrupted because its turn was stopped. A read-only run fails. The outcome of any other
-// run is unknown: people are asked, but the turn does not wait for them.
+// cutOff ends a run that was interrupted because its turn was stopped. A run of a read-only tool fails. The outcome of
+// any other run is unknown; people are asked for it, but the turn does not wait for their answer.
 func (t runsTx) cutOff(e approvers.Execution) error {
 	if e.Effect == approvers.ReadOnly {
 		e, err := e.Finish(false, "it was stopped before it answered", t.now)

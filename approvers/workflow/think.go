@@ -17,10 +17,10 @@ type Brief struct {
 	Agent        approvers.Agent
 	Policy       *approvers.Policy       // the policy when Begin read the input
 	Messages     []store.Message         // the history for the prompt: whole turns in order
-	Calls        map[string][]store.Call // by turn, ordered by step and index; each has its result
+	Calls        map[string][]store.Call // by turn, ordered by step and index; each call has its result
 }
 
-// historyMessages limits the messages that are read for a model call. The token budget is reached long before it.
+// historyMessages limits the messages that are read for a model call. In practice the token budget is reached first.
 const historyMessages = 400
 
 // Begin reads the input of a due model call. It returns ErrNotDue if the turn must not think any more, and ErrPaused
@@ -57,12 +57,12 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 			return t.turns.stop(b.Turn, b.Conversation, spent, true)
 		}
 		b.Agent, b.Policy = agent, t.policy
-		if err := t.outbox.changedTurn(turn, store.OutboxStandstill, 0); err != nil { // the message about a pause, if there is one
+		if err := t.outbox.changedTurn(turn, store.OutboxStandstill, 0); err != nil { // updates the message about a pause, if there is one
 			return err
 		}
 		return b.read(t)
 	})
-	if err == nil && stopped { // a retry by a person starts a new count
+	if err == nil && stopped { // if a person resumes the turn, the count starts anew
 		w.Crashes.Forget(string(store.TimerThink), turn)
 	}
 	if err == nil && !due {
@@ -105,7 +105,7 @@ func (b *Brief) read(t *tx) error {
 	cut := b.Conversation.Messages > historyMessages
 	for _, m := range inTurns(all) {
 		if m.State != store.MessageTaken || (cut && m.Turn == all[0].Turn && m.Turn != b.Turn.ID) {
-			continue // waiting, or the rest of a turn whose start was not read
+			continue // a waiting message, or the rest of a turn whose start was not read
 		}
 		b.Messages = append(b.Messages, m)
 		if _, read := b.Calls[m.Turn]; read || m.Calls == 0 {
@@ -134,11 +134,11 @@ func inTurns(messages []store.Message) []store.Message {
 			out = append(out, byTurn[turn]...)
 		}
 	}
-	return append(out, byTurn[""]...) // these still wait
+	return append(out, byTurn[""]...) // messages that still wait
 }
 
-// onStep runs fn if the turn still thinks about the given step. While everything is paused it returns ErrPaused, and
-// the model's output is dropped.
+// onStep runs fn if the turn is still thinking, at the given step. While everything is paused it returns ErrPaused
+// instead, and the caller drops the model's output.
 func (w *Turns) onStep(ctx context.Context, what, turn string, step int, fn func(*tx, approvers.Turn, store.Conversation) error) error {
 	due := true
 	err := w.update(ctx, what, func(t *tx) error {
@@ -189,12 +189,12 @@ func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, 
 	})
 }
 
-// longAnswer is the greatest length, in characters, of an answer that is posted as messages. An answer of this length
-// takes three messages.
+// longAnswer is the greatest length, in characters, of an answer that is posted only as messages. An answer of this
+// length takes three messages.
 const longAnswer = 24_000
 
-// IsLong reports whether an answer is too long for messages. Such an answer begins in a message, and is attached as a
-// file.
+// IsLong reports whether an answer is too long for messages. A message then shows the beginning, with the whole answer
+// attached as a file.
 func IsLong(answer string) bool { return utf8.RuneCountInString(answer) > longAnswer }
 
 // Stop ends a turn that can't continue, with a sentence for people.

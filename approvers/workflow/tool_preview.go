@@ -14,19 +14,19 @@ import (
 type PreviewCall struct {
 	Request, Conversation, Turn string
 	Asker                       approvers.PersonID
-	Digest                      string // of the call
-	Key                         string // idempotency key; differs from the execution's, which the preview must not use up
-	Tool, ToolHash              string // the tool that makes the preview, and its definition
+	Digest                      string // digest of the call
+	Key                         string // idempotency key; not the execution's, which the preview must not use up
+	Tool, ToolHash              string // the tool that makes the preview, and the hash of its definition
 	Own                         bool   // the tool's own preview function is called
 	Args                        json.RawMessage
 	Within                      time.Duration
 }
 
-// previewLease is how long past its time limit an attempt may take before it counts as lost with its process.
+// previewLease is added to an attempt's time limit. After both together, the attempt counts as lost.
 const previewLease = 15 * time.Second
 
-// previewSource returns the tool that makes the preview: the policy's, or the tool itself if it can and the policy has
-// no template.
+// previewSource returns the tool that makes the preview: the one that the policy names or, if the policy has no
+// template, the called tool itself, provided that it can make previews.
 func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	p, _ := t.policy.Tool(tool, agent)
 	by := p.Preview.By
@@ -43,7 +43,8 @@ func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	return by
 }
 
-// requestToolPreview starts a tool preview for a call that people decide; nil if no tool makes one.
+// requestToolPreview returns a new tool preview, yet to be made, for a call that people decide. It returns nil if no
+// tool makes one.
 func (t previewsTx) requestToolPreview(tool, agent, digest string) *approvers.ToolPreview {
 	by := t.previewSource(tool, agent)
 	if by.Tool == "" {
@@ -58,9 +59,9 @@ func begun(by approvers.PreviewSource, tool, digest string) *approvers.ToolPrevi
 	}
 }
 
-// BeginPreview starts an attempt to make a request's tool preview. It returns false if there is nothing to make: the
-// request is decided, or the tool can't be called. In the second case the card gives the reason. While everything is
-// paused it returns ErrPaused.
+// BeginPreview starts an attempt to make a request's tool preview. It returns false if there is nothing to make,
+// because the request is decided or the tool can't be called. If the tool can't be called, the card gives the reason.
+// While everything is paused it returns ErrPaused.
 func (w *Runs) BeginPreview(ctx context.Context, request string) (p PreviewCall, ok bool, err error) {
 	err = w.update(ctx, "begin preview", func(t *tx) (err error) {
 		p, ok, err = t.previews.beginPreview(request)
@@ -97,7 +98,7 @@ func (t previewsTx) beginPreview(request string) (p PreviewCall, ok bool, err er
 	if err := t.PutRequest(r); err != nil {
 		return p, false, err
 	}
-	if r.ToolPreview.Dry { // a dry run calls the tool itself, so it is recorded first
+	if r.ToolPreview.Dry { // a dry run calls the tool itself, so the attempt is recorded first
 		if err := t.records.auditToolPreview(r, "asked", nil); err != nil {
 			return p, false, err
 		}
@@ -105,8 +106,8 @@ func (t previewsTx) beginPreview(request string) (p PreviewCall, ok bool, err er
 	return p, true, t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now.Add(by.Within + previewLease), PutOff: t.now})
 }
 
-// previewing returns the call that makes a tool preview, or why it can't be made. A companion tool must run without
-// approval, and take the same arguments.
+// previewing returns the call that makes a tool preview, or why there can be none. If another tool makes the preview,
+// that tool must run without approval and take the same arguments.
 func (t previewsTx) previewing(r approvers.Request, by approvers.PreviewSource) (p PreviewCall, problem string) {
 	p = PreviewCall{
 		Request: r.ID, Conversation: r.Conversation, Turn: r.Turn, Asker: r.Facts.Asker, Digest: r.Digest, Key: "preview_" + r.Execution,
@@ -141,7 +142,8 @@ func (t previewsTx) previewing(r approvers.Request, by approvers.PreviewSource) 
 	return p, ""
 }
 
-// mayPreview returns the reason why a companion tool may not be called with a request's arguments, or "".
+// mayPreview returns the reason why the companion, another tool that makes the preview, may not be called with a
+// request's arguments, or "".
 func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 	if companion.Effect != approvers.ReadOnly {
 		return companion.Name + " is not declared to only read"
@@ -158,8 +160,8 @@ func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 	return ""
 }
 
-// EndPreview records the result of a tool preview. A result is ignored if the arguments have changed or the request was
-// decided since.
+// EndPreview records the result of a tool preview. It ignores the result if the arguments have changed meanwhile or the
+// request was decided.
 func (w *Runs) EndPreview(ctx context.Context, p PreviewCall, a approvers.PreviewAnswer) error {
 	return w.update(ctx, "end preview", func(t *tx) error {
 		r, err := t.Request(p.Request)
@@ -190,8 +192,8 @@ func (w *Runs) PutBackPreview(ctx context.Context, p PreviewCall) error {
 	})
 }
 
-// recoverPreviews reschedules the tool previews that an earlier process had begun; making a preview changes
-// nothing.
+// recoverPreviews reschedules the tool previews that an earlier process had begun. They can be repeated, because making
+// a preview changes nothing.
 func (t previewsTx) recoverPreviews(shares store.Shares) error {
 	timers, err := t.TimersIn(shares, store.TimerPreview, time.Time{}, mostRuns)
 	if err != nil {
@@ -221,7 +223,7 @@ func (t previewsTx) storeToolPreview(r approvers.Request, a approvers.PreviewAns
 }
 
 // saysNo evaluates the policy's condition on a preview. It returns why the preview says that the call would not
-// succeed, or "". A condition that can't be evaluated counts as met.
+// succeed, or "". A condition that can't be evaluated counts as true.
 func (t previewsTx) saysNo(r approvers.Request, text string) string {
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	if p.Preview.No.Eval == nil {

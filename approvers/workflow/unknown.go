@@ -13,11 +13,11 @@ import (
 	"countersign/store"
 )
 
-// maxTries limits how often an execution is run if the process stops each time.
+// maxTries limits how often an execution is run if the process stops during each run.
 const maxTries = 5
 
-// recover handles an execution whose process stopped during its run. If a second run could act a second time, the
-// execution is not run again: its outcome is unknown, and people are asked.
+// recover handles an execution whose process stopped during its run. If a second run could take effect a second time,
+// the execution is not run again. Its outcome is then unknown, and people are asked.
 func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
@@ -37,8 +37,9 @@ func repeatable(e approvers.Execution) bool {
 	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
-// MarkInterrupted marks interrupted, non-repeatable runs as unknown, as Claim does when a bot starts. It is for
-// commands that have the store to themselves and run nothing. If there are no such runs, it writes nothing.
+// MarkInterrupted marks interrupted, non-repeatable runs as unknown, which otherwise happens when a bot starts and
+// claims them. It is for commands that have exclusive access to the store and run no tools. If there are no such runs,
+// it writes nothing.
 func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -78,8 +79,8 @@ func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 	return cut, nil
 }
 
-// MarkUnknown records that a run ended with an unknown outcome, because its tool could not tell whether it acted.
-// People are asked.
+// MarkUnknown records that a run ended with an unknown outcome, because the tool could not tell whether it took effect.
+// People are asked for the outcome.
 func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
 	return w.record(ctx, "mark unknown", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -127,7 +128,7 @@ func (t runsTx) markUnknown(e approvers.Execution, why approvers.Loss) error {
 	return t.askWhatHappened(lost)
 }
 
-// PutBack reschedules a repeatable run that a pause interrupted. It runs when the pause ends.
+// PutBack reschedules a repeatable run that a pause interrupted. It starts again when the pause ends.
 func (w *Runs) PutBack(ctx context.Context, execution string) error {
 	return w.update(ctx, "put back", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -144,13 +145,13 @@ func (w *Runs) PutBack(ctx context.Context, execution string) error {
 	})
 }
 
-// mostRuns limits the runs of earlier processes that one transaction reads. It is far above the number that can be
-// under way simultaneously; a run beyond it is recovered when its lease ends.
+// mostRuns limits the runs of earlier processes that one transaction reads. Far fewer runs can be under way
+// simultaneously. A run beyond the limit is recovered when its lease ends.
 const mostRuns = 10_000
 
-// Recover is called at the start with all shares, and later with those that this process takes over. Executions that
-// are stored as running, but that no handler of this process runs, were interrupted. Recover makes these executions,
-// and unfinished tool previews, due immediately.
+// Recover is called at the start with all shares, and later with the shares that this process takes over. It looks for
+// interrupted executions: they are stored as running, but no handler of this process runs them. Recover makes these
+// executions, and unfinished tool previews, due immediately.
 func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	return w.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.TimersIn(shares, store.TimerRun, time.Time{}, mostRuns)
@@ -176,15 +177,15 @@ func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	})
 }
 
-// Report is what a person found out about a run whose outcome is unknown.
+// Report is a person's report about a run whose outcome is unknown.
 type Report string
 
 // The reports.
 const (
-	Happened Report = "happened" // with the result in Click.Reason
+	Happened Report = "happened" // it took effect; Click.Reason has the result
 	DidNot   Report = "did_not"
 	Leave    Report = "leave" // tell the model that the outcome is unknown
-	Asked    Report = "again" // the outcome is unknown, and the call was asked for again: see RetryUnknown
+	Asked    Report = "again" // the call was requested again (see RetryUnknown)
 )
 
 // askWhatHappened asks the approvers and the requester about a run whose process stopped.
@@ -197,7 +198,7 @@ func (t runsTx) askWhatHappened(e approvers.Execution) error {
 			return err
 		}
 		places = append(places, t.cards.addresses(r)...)
-		if to := t.cards.cardAddress(r.ClosedRole); r.ClosedRole != "" && !slices.Contains(places, to) { // an operator who allowed it has no role
+		if to := t.cards.cardAddress(r.ClosedRole); r.ClosedRole != "" && !slices.Contains(places, to) { // if an operator allowed the call, there is no role
 			places = append(places, to)
 		}
 	}
@@ -220,8 +221,8 @@ func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	return t.changedStep(e)
 }
 
-// Report records what a person found out about a run. The people who could have approved the call, its requesters and
-// the operator may report.
+// Report records what a person reports about a run whose outcome is unknown. The call's requesters, the people who
+// could have approved the call, and the operator may report.
 func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
 	return w.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.runs.reportable(c)
@@ -270,7 +271,7 @@ func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
 // line may.
 func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
 	if who.ID.Login() != "" {
-		return nil, nil // the operator can find out what the tool did
+		return nil, nil // no denial: the operator can find out what the tool did
 	}
 	turn, err := t.Turn(e.Turn)
 	if err != nil {
@@ -301,8 +302,8 @@ func (t runsTx) leave(e approvers.Execution) error {
 	return t.returnResult(e)
 }
 
-// LeaveUnknown tells the model of an outcome that nobody reported on in time. Reports that were received before the
-// deadline are handled first.
+// LeaveUnknown tells the model that an outcome is unknown, because nobody reported it in time. Reports that were
+// received before the deadline are handled first.
 func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "leave", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)
@@ -311,7 +312,7 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 		}
 		p, _ := t.policy.Tool(e.Tool, "")
 		deadline := e.FinishedAt.Add(p.ExpiresAfter)
-		if timer.Due.Before(deadline) { // the policy now gives more time than when people were asked
+		if timer.Due.Before(deadline) { // the policy now gives more time than it did when people were asked
 			deadline = timer.Due
 		}
 		if early, err := t.handledFirst(timer, deadline); early || err != nil {
@@ -321,10 +322,11 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// RetryUnknown asks again for a call whose outcome is unknown. It creates a new execution and a new request with all
-// its stages under the current policy, even if the call would now run without asking. The earlier run stays unknown,
-// and can still be reported. The call's one result will be that of the new request, so RetryUnknown is denied once the
-// model has a result, and while an earlier retry is open. The same people who may report the outcome may do this.
+// RetryUnknown requests another run of a call whose outcome is unknown. It creates a new execution and a new request,
+// which goes through all stages of the current policy, even if the call would now run without asking. The earlier run's
+// outcome stays unknown, and can still be reported. The call can have only one result, which will come from the new
+// request. RetryUnknown is therefore denied once the model has a result, and while an earlier retry is open. The people
+// who may report the outcome may also call for a retry.
 func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.runs.reportable(c)
@@ -433,8 +435,8 @@ func (t runsTx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[
 	return tool, args, ""
 }
 
-// newRetry returns the request for a retry, with the same requesters and the approvers' edits. If the earlier request
-// was in a bundle, the retry gets its own card beside that of the bundle.
+// newRetry returns the request for a retry, with the same requesters and with the approvers' edits. If the earlier
+// request was in a bundle, the retry gets its own card at the same address.
 func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execution, who approvers.Identity) (r approvers.Request, err error) {
 	conv, err := t.Conversation(call.Conversation)
 	if err != nil {
@@ -458,7 +460,7 @@ func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execu
 	return r, err
 }
 
-// changedEarlier refreshes the messages about the run that a request retries.
+// changedEarlier refreshes the messages about the earlier run of a retry.
 func (t runsTx) changedEarlier(r approvers.Request) error {
 	if r.Retry == nil {
 		return nil
@@ -475,8 +477,9 @@ func (t runsTx) changedEarlier(r approvers.Request) error {
 	return t.outbox.changedRef(e.ID)
 }
 
-// superseded records a person's report about a run whose call is being retried. If the run succeeded after all, the
-// open retry is voided and the model gets the reported result. Otherwise the people who decide the retry are told.
+// superseded records a person's report about a run whose call is being retried. If the report says that the run
+// succeeded, the open retry is voided and the model gets the reported result. Otherwise the people who decide the retry
+// are notified.
 func (t runsTx) superseded(e approvers.Execution, call store.Call) error {
 	r, err := t.Request(call.Request)
 	if err != nil {

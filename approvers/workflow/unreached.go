@@ -13,14 +13,14 @@ import (
 	"countersign/store"
 )
 
-// Slack can refuse every card of a request: a permission is missing, or the bot was not invited. Then nobody who may
-// decide the request sees it. The requesters and the operator are told, the next lead is asked immediately, and the
-// cards are tried again: after growing pauses, and when something may have changed (RetryUnreached).
+// Slack may refuse every card of a request, because a permission is missing or the bot was not invited. Nobody who may
+// decide the request can then see it. Therefore the requesters and the operator are notified, the next lead is asked
+// immediately, and the cards are tried again, after increasing delays and when the cause may be gone (RetryUnreached).
 
-// firstRetry is the pause before refused cards are tried again. It doubles.
+// firstRetry is the delay before refused cards are tried again. It doubles with each try.
 const firstRetry = time.Minute
 
-// updateUnreached examines whether the requests of a card can be seen, after Slack showed or refused the card.
+// updateUnreached checks whether people can see the requests of a card, after Slack has shown or refused the card.
 func (t cardsTx) updateUnreached(s store.OutboxMessage) error {
 	var requests []approvers.Request
 	var err error
@@ -104,7 +104,7 @@ func (t cardsTx) cardsOfStage(r approvers.Request) ([]store.OutboxMessage, error
 	}), err
 }
 
-// roots returns the refused cards at the addresses that the policy names, not their copies for single people.
+// roots returns the refused cards at the addresses that the policy names. It leaves out the copies for single people.
 func (t cardsTx) roots(r approvers.Request, messages []store.OutboxMessage) (roots []store.OutboxMessage) {
 	places := t.places(r)
 	for _, s := range messages {
@@ -128,8 +128,8 @@ func (t cardsTx) tryAgain(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
-// retryCard tries a refused message again when its timer is due: an answer, a question, or a card if still nobody can
-// see its request.
+// retryCard tries a refused message again when its timer is due. The message is an answer, a question, or a card whose
+// request nobody can see yet.
 func (t cardsTx) retryCard(s store.OutboxMessage) error {
 	if isAnswer(s) || isQuestion(s) {
 		return t.retryAnswer(s)
@@ -154,8 +154,8 @@ func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	return r.ReachesNobody(), err
 }
 
-// RetryUnreached tries all refused cards, answers and questions again, and deliveries whose sender Slack did not name,
-// because the cause may be gone. It does not touch the cards of requests that people can see.
+// RetryUnreached tries all refused cards, answers and questions again, because the cause may be gone. It also retries
+// deliveries whose sender Slack did not name. It skips the cards of requests that people can see.
 func (w *Outbox) RetryUnreached(ctx context.Context) error {
 	var unreached []approvers.Request
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {

@@ -30,8 +30,8 @@ func (w *Requests) Withdraw(ctx context.Context, c Click) (approvers.Request, er
 	return out, err
 }
 
-// WithdrawAll withdraws everything that a turn waits for, and gives the messages that wait behind it to the model. A
-// requester or the author of one of those messages can do it.
+// WithdrawAll withdraws everything for which a turn waits, and gives the messages that wait for the turn's end to the
+// model. A requester, or the author of one of these messages, can do this.
 func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 	return w.click(ctx, "withdraw all", c, func(t *tx) (*approvers.Denied, error) {
 		turn, err := t.Turn(c.Turn)
@@ -44,7 +44,7 @@ func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 		if turn.State != approvers.TurnWaiting {
 			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
 		}
-		if c.Who.ID == "" || c.Who.Deleted { // as for Withdraw, but before anything is written
+		if c.Who.ID == "" || c.Who.Deleted { // the same denial as in Withdraw, but before anything is written
 			return &approvers.Denied{Code: approvers.DeniedUnidentified}, nil
 		}
 		queued, err := t.turns.queued(turn.Conversation)
@@ -83,7 +83,7 @@ func (t turnsTx) queued(conversation string) ([]store.Message, error) {
 	return slices.DeleteFunc(messages, func(m store.Message) bool { return m.State != store.MessageQueued }), nil
 }
 
-// takeQueued adds messages that wait to the turn.
+// takeQueued adds the waiting messages to the turn.
 func (t turnsTx) takeQueued(turn approvers.Turn, queued []store.Message) (approvers.Turn, error) {
 	for _, m := range queued {
 		m.State, m.Turn = store.MessageTaken, turn.ID
@@ -99,8 +99,8 @@ func (t turnsTx) takeQueued(turn approvers.Turn, queued []store.Message) (approv
 	return turn, nil
 }
 
-// withdrawCall ends what one call waits for. Its request is withdrawn. If the outcome of its run is unknown, the model
-// is told so.
+// withdrawCall ends the waiting of one call: it withdraws the call's request. If the outcome of its run is unknown, it
+// tells the model so.
 func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
 	if call.Request != "" {
 		r, err := t.Request(call.Request)
@@ -125,11 +125,11 @@ func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.
 	if e.State == approvers.ExecutionUnknown {
 		return nil, t.runs.leave(e)
 	}
-	return nil, t.questions.cancelElicitations(e.ID, why) // a run continues; only its questions to people end
+	return nil, t.questions.cancelElicitations(e.ID, why) // a running call continues; only its questions to people end
 }
 
-// WithdrawSome withdraws several requests of one step for one of its requesters. Requests that are over stay as they
-// are. If all are over, the denial is that of the last one.
+// WithdrawSome withdraws several requests of one step for one of its requesters. It skips requests that are over. If
+// all of them are over, it returns the denial for the last one.
 func (w *Requests) WithdrawSome(ctx context.Context, c Click, requests []string) (approvers.Request, error) {
 	var last approvers.Request
 	err := w.click(ctx, "withdraw some", c, func(t *tx) (*approvers.Denied, error) {
@@ -142,7 +142,7 @@ func (w *Requests) WithdrawSome(ctx context.Context, c Click, requests []string)
 				return nil, err
 			}
 			if err != nil || r.Turn != c.Turn {
-				continue // not one of those that the form offered
+				continue // the form did not offer this request
 			}
 			last = r
 			if !r.State.Open() {
@@ -150,7 +150,7 @@ func (w *Requests) WithdrawSome(ctx context.Context, c Click, requests []string)
 				continue
 			}
 			after, events, denied := r.Withdraw(t.deciding(), c.Who, false, c.Reason)
-			if denied != nil { // the others would be denied for the same reason
+			if denied != nil { // the remaining requests would be denied for the same reason
 				return denied, t.auditDenied(r.ID, "withdraw", c, denied)
 			}
 			if err := t.apply(after, events); err != nil {

@@ -18,9 +18,9 @@ import (
 	"countersign/store/jobs"
 )
 
-// Errors of the use cases. A person who may not do what they tried gets *approvers.Denied instead.
+// Errors of the use cases. If a person may not do what they tried, the error is *approvers.Denied instead.
 var (
-	// ErrNotDue means that there is nothing left to do: the state has changed since.
+	// ErrNotDue means that there is nothing to do any more, because the state has changed.
 	ErrNotDue = errors.New("workflow: nothing to do")
 	// ErrHandled means that this delivery was handled before. Nothing was changed.
 	ErrHandled = errors.New("workflow: this delivery was handled before")
@@ -39,25 +39,26 @@ type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
-	Hash        string // over name, description, schema and effect
+	Hash        string // hash over name, description, schema and effect
 	Effect      approvers.Effect
 	Timeout     time.Duration
 	Previews    bool   // it can make previews itself
-	Asks        bool   // people in the conversation answer it; no function is called
+	Asks        bool   // people in the conversation answer the call; no function is called
 	Claims      Claims // the annotations of its source
-	Source      string // its source in the policy file; empty: the tool is compiled in
+	Source      string // name of its source in the policy file; empty: the tool is compiled in
 	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it is not blocked
 	// Check validates arguments against the schema. Its error is written for the model and for a person's form.
 	Check func(args json.RawMessage) error
 }
 
-// Claims are the annotations of a tool by its source. They are not verified; nil means that the source does not say.
+// Claims are what a tool's source says about the tool in its annotations. They are not verified. nil means that the
+// source says nothing.
 type Claims struct {
 	Title                                        string
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }
 
-// Words describes the claims without the title, each in a word or two.
+// Words describes each claim except the title, in a word or two.
 func (c Claims) Words() []string {
 	var out []string
 	for _, hint := range []struct {
@@ -83,13 +84,13 @@ func (c Claims) Words() []string {
 // Crashes counts how often a process died during some work. It is safe for concurrent use.
 type Crashes interface {
 	Begin(kind, ref string)     // work on something begins
-	End(kind, ref string)       // it ended, in whatever way
-	Count(kind, ref string) int // how many processes died during it
+	End(kind, ref string)       // the work ended, with or without success
+	Count(kind, ref string) int // how many processes died during the work
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields but Count, Now, GrantOwner, Admits, Replica, PolicySource and
-// Crashes are required.
+// Config holds a workflow's dependencies. All fields are required, except Count, Now, GrantOwner, Admits, Replica,
+// PolicySource and Crashes.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -97,23 +98,25 @@ type Config struct {
 	Log    *slog.Logger
 	Count  func(Event)      // called with each event after its commit; nil: events are dropped
 	Now    func() time.Time // nil: time.Now
-	// GrantOwner looks up the giver of a grant in Slack, with the user groups that could give them authority, before a
-	// call runs under the grant. Nil: the giver is unknown, and the call needs approval.
+	// GrantOwner looks up the giver of a grant in Slack, before a call runs under the grant. The result includes the
+	// user groups that could give this person authority. If GrantOwner is nil, the giver counts as unknown, and the
+	// call needs approval.
 	GrantOwner func(context.Context, approvers.Grant) (approvers.Identity, error)
-	// Admits validates a filled-in form against its schema. Its error is written for a person's form. Nil: any object
-	// is accepted.
+	// Admits validates a filled-in form against its schema. Its error is shown to the person in the form. Nil: any
+	// object is accepted.
 	Admits func(schema, values json.RawMessage) error
-	// Replica determines which work this process does. Nil: all of it, because there is no other process.
+	// Replica determines which work this process does. Nil: all work, because there is no other process.
 	Replica store.Replica
-	// PolicySource brings Policy up to date with the store. Nil: no other process changes the policy in force.
+	// PolicySource keeps the result of Policy up to date with the store. Nil: no other process changes the policy in
+	// force.
 	PolicySource PolicySource
-	// Crashes counts the crashes of processes during the work of the workers. Nil: they are not counted.
+	// Crashes counts how often processes crash while they work on something. Nil: crashes are not counted.
 	Crashes Crashes
 }
 
-// Workflow has every use case, in groups: Requests has what people may do with requests, Runs what happens to runs of
-// tools, and so on. Each method of a group that changes state is one transaction, or a series of them. It is safe for
-// use by many goroutines.
+// Workflow has all use cases, in groups: for example, Requests for what people do with requests, and Runs for what
+// happens to runs of tools. Each method of a group that changes state is one transaction, or a series of them. It is
+// safe for use by many goroutines.
 type Workflow struct {
 	*core
 	Views     *view.Reader // reads, and changes nothing
@@ -133,15 +136,15 @@ type Workflow struct {
 
 // The groups of use cases.
 type (
-	// Intake receives deliveries and messages from Slack, and what Slack reports of channels.
+	// Intake receives deliveries and messages from Slack, and Slack's reports about channels.
 	Intake struct{ *core }
-	// Requests handles what people decide and say about requests, and deadlines.
+	// Requests handles what people decide and say about requests, and the deadlines of requests.
 	Requests struct{ *core }
 	// Turns handles the conversations of people with the model.
 	Turns struct{ *core }
-	// Runs handles the calls of tools, and of tools that preview them.
+	// Runs handles the runs of tools, and tool previews.
 	Runs struct{ *core }
-	// Questions handles what the model and running tools ask people.
+	// Questions handles the questions of the model and of running tools to people.
 	Questions struct{ *core }
 	// Grants handles grants, under which calls may run without approval for a while.
 	Grants struct{ *core }
@@ -153,7 +156,7 @@ type (
 	Homes struct{ *core }
 	// Pauses pauses everything, and resumes it.
 	Pauses struct{ *core }
-	// Policies keeps in the store which policy is in force.
+	// Policies stores which policy is in force.
 	Policies struct{ *core }
 	// History seals the history, and erases what may no longer be kept.
 	History struct{ *core }
@@ -162,7 +165,7 @@ type (
 // core is what all groups share.
 type core struct {
 	Config
-	owner        string // names this process in executions and outbox messages
+	owner        string // the name of this process in executions and outbox messages
 	jobs         *jobs.Runner
 	running      runningHandlers
 	elicitations elicitationsUnderWay
@@ -198,7 +201,7 @@ func New(c Config) *Workflow {
 	}
 }
 
-// tx is one transaction of the workflow: that of the store, with one time and one policy.
+// tx is one transaction of the workflow: a transaction of the store, with one time and one policy.
 type tx struct {
 	store.Tx
 	parts
@@ -223,13 +226,13 @@ func (t *tx) deciding() approvers.DecisionContext {
 	return approvers.DecisionContext{Policy: t.policy, Now: t.now}
 }
 
-// SetTimer also records the timer's kind and share, so that its worker is woken after the commit.
+// SetTimer sets a timer, and records its kind and share, so that its worker is woken after the commit.
 func (t *tx) SetTimer(timer store.Timer) error {
 	t.wakes[timer.Kind] = t.wakes[timer.Kind].With(timer.Share())
 	return t.Tx.SetTimer(timer)
 }
 
-// transact runs fn in a transaction, by the policy in force. After the commit it wakes the workers and waiting runs,
+// transact runs fn in a transaction, under the policy in force. After the commit it wakes the workers and waiting runs,
 // and reports events and log lines.
 func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	for {
@@ -243,7 +246,7 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 			if err := fn(t); err != nil {
 				return err
 			}
-			if w.Policy().Load != load { // it changed meanwhile, and the tools that fn has read may have changed with it
+			if w.Policy().Load != load { // the policy changed meanwhile, and the tools that fn has read may have changed with it
 				return store.ErrPolicyChanged
 			}
 			return nil
@@ -255,12 +258,12 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		if w.Policy().Load == load {
-			return err // it is not the policy that changed
+			return err // the error has another cause than a changed policy
 		}
 	}
 }
 
-// transactUnder is transact, whichever policy is in force.
+// transactUnder is like transact, but does not check that this process has the policy in force.
 func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) error) error {
 	var t *tx // the tx of the closure's last run, which was committed
 	err := w.Store.Update(ctx, func(s store.Tx) error {
@@ -331,7 +334,8 @@ func (t *tx) settle(inbox, note string) error {
 	return t.ClearTimer(store.TimerInbox, inbox)
 }
 
-// Receive stores a delivery before Slack is acknowledged. It returns false if the delivery is known already.
+// Receive stores a delivery. Only after that is it acknowledged to Slack. Receive returns false if the delivery is
+// known already.
 func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error) {
 	row.ReceivedAt = row.ReceivedAt.UTC().Truncate(time.Microsecond)
 	err = w.record(ctx, "receive", func(t *tx) error {
@@ -351,7 +355,8 @@ func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fre
 	return fresh, err
 }
 
-// Remember stores a delivery that was answered immediately and changed nothing, so that a repetition is recognised.
+// Remember stores a delivery that was answered immediately and changed nothing. If Slack sends it again, it is
+// recognised.
 func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	return w.record(ctx, "remember", func(t *tx) error {
 		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {
@@ -362,8 +367,8 @@ func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	})
 }
 
-// Defer records that a delivery can't be handled yet, because Slack does not say who sent it. It reports whether the
-// deferral is new.
+// Defer records that a delivery can't be handled yet, because Slack does not name its sender. It reports whether the
+// delivery was not deferred before.
 func (w *Intake) Defer(ctx context.Context, inbox, cause string) (fresh bool, err error) {
 	err = w.update(ctx, "defer", func(t *tx) error {
 		row, err := t.Inbox(inbox)
@@ -386,7 +391,7 @@ func (w *Intake) Defer(ctx context.Context, inbox, cause string) (fresh bool, er
 	return fresh, err
 }
 
-// Done closes a delivery that changes nothing. note gives the reason, if that is worth keeping.
+// Done closes a delivery that changes nothing. note is the reason to record, or "".
 func (w *Intake) Done(ctx context.Context, inbox, note string) error {
 	return w.update(ctx, "done", func(t *tx) error { return t.settle(inbox, note) })
 }
@@ -446,28 +451,28 @@ func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 // forgetBatch limits the rows that one transaction deletes.
 const forgetBatch = 1000
 
-// parts are the groups of what a transaction can do, one for each concern. Each is the transaction itself with the
-// methods of its concern: t.outbox.changed(s), t.timers.updateTimers(r, events).
+// parts groups the methods of a transaction by concern. Each part is the transaction itself, with the methods of one
+// concern: t.outbox.changed(s), t.timers.updateTimers(r, events).
 type parts struct {
 	outbox    outboxTx    // the messages that Slack must show
-	cards     cardsTx     // the cards of requests: where they are shown, bundles, and the queues of people
+	cards     cardsTx     // the cards of requests: where they are shown, bundles, and card queues
 	reposts   repostsTx   // messages that Slack has lost
-	channels  channelsTx  // channels that the bot lost, and what was open there
+	channels  channelsTx  // channels in which the bot can't write any more, and what was open there
 	homes     homesTx     // Home tabs
 	requests  requestsTx  // transitions of a request
 	timers    timersTx    // the timers that follow from a transition
 	records   recordsTx   // the audit records that follow from a transition
 	notices   noticesTx   // the cards and notices that follow from a transition
 	turns     turnsTx     // conversations, messages and turns
-	proposals proposalsTx // calls that the model asks for: planned, asked about, or run
+	proposals proposalsTx // calls that the model requests: planning them, asking people, or scheduling the run
 	runs      runsTx      // runs and their results
-	questions questionsTx // what the model and running tools ask people
+	questions questionsTx // questions of the model and of running tools to people
 	previews  previewsTx  // previews by tools
-	grants    grantsTx    // grants, and the trust that leads to an offer of one
+	grants    grantsTx    // grants, and the streaks of approved calls that lead to offers
 	people    peopleTx    // absences
 	pauses    pausesTx    // pauses
-	damage    damageTx    // closing what a damaged record belongs to
-	restore   restoreTx   // closing what a restored store must not act on
+	damage    damageTx    // closing that to which a damaged record belongs
+	restore   restoreTx   // closing everything in a restored store that could act
 	seals     sealsTx     // signed heads
 	reception receptionTx // gaps in which nothing was received
 }
@@ -524,8 +529,8 @@ func newParts(t *tx) parts {
 	}
 }
 
-// newID returns an id. It consists of the kind of its record, the time in milliseconds, so that records written
-// together are stored together, and 80 random bits, so that ids can't be guessed.
+// newID returns an id with three parts: the kind of its record; the time in milliseconds, so that records written
+// together are stored together; and 80 random bits, so that ids can't be guessed.
 func newID(kind string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
@@ -533,13 +538,13 @@ func newID(kind string, now time.Time) string {
 	return kind + "_" + sortable.EncodeToString(b[:])
 }
 
-// sortable is an encoding whose texts sort like the encoded bytes.
+// sortable is an encoding that keeps the order of the encoded bytes.
 var sortable = base32.HexEncoding.WithPadding(base32.NoPadding)
 
 func (t *tx) newID(kind string) string { return newID(kind, t.now) }
 
-// pageOfRequests is how many requests one transaction handles when all of them must be handled. Clicks wait for such a
-// transaction, so the number is small.
+// pageOfRequests is how many requests one transaction handles when all requests must be handled. It is small, because
+// clicks wait for such a transaction.
 const pageOfRequests = 20
 
 // openRequests calls fn for every open request, with several requests in each transaction.

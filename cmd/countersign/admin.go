@@ -21,11 +21,11 @@ import (
 type probe struct {
 	name   string
 	ready  func(context.Context) error
-	notice bool // an error is only shown: the bot stays ready
+	notice bool // an error is only shown on /readyz: the bot stays ready
 }
 
-// admin serves the operator's address: /healthz reports that the process lives, /readyz that it can work, and /metrics
-// has the metrics.
+// admin serves the operator's address: /healthz reports whether the process lives, /readyz whether it can work, and
+// /metrics has the metrics.
 func admin(probes []probe, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -53,7 +53,7 @@ func admin(probes []probe, metrics http.Handler) http.Handler {
 	return mux
 }
 
-// runs reports a pause on /readyz. The bot stays ready: it receives messages and decisions.
+// runs reports a pause on /readyz. The bot stays ready, because it still receives messages and decisions.
 func runs(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		p, err := wf.Views.Paused(ctx)
@@ -89,7 +89,8 @@ func refusalLine(r settings.Refusal) string {
 	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
 
-// reaches reports on /readyz the requests whose cards nobody can see. The bot stays ready: it keeps trying.
+// reaches reports on /readyz the requests whose cards nobody can see. The bot stays ready, and keeps trying to post the
+// cards.
 func reaches(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		unreached, err := wf.Views.Unreached(ctx)
@@ -125,7 +126,7 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	defer cancel()
 	unused.close()
 	if err := srv.Shutdown(ctx); err != nil {
-		srv.Close() // event streams never end by themselves
+		srv.Close() // event streams never end by themselves, so their connections are closed
 	}
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -163,7 +164,7 @@ func (u *unusedConnections) close() {
 	}
 }
 
-// listen opens an address. The error names what the address is for, and the setting that changes it.
+// listen opens an address. Its error says what the address is for, and which setting changes it.
 func listen(what, setting, addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	var malformed *net.AddrError

@@ -48,8 +48,8 @@ func (b *synctestHarness) filesIn(thread string) map[string][]byte {
 	return out
 }
 
-// The files of a run are in its thread once, even if calls of Slack fail and the process stops. If Slack accepts no
-// files, the file is named instead. The model is told which files there are.
+// The files of a run are posted in its thread exactly once, even if calls to Slack fail and the process stops. If Slack
+// accepts no files, a message names the file instead. The model is told which files exist.
 func TestAttachmentsAreFiles(t *testing.T) {
 	chart := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte{0, 1, 2, 0xFF}, 1<<20)...)
 	tool := agent.Tool{Name: "draw", Effect: approvers.Unprotected, Run: func(_ context.Context, in agent.Invocation) (string, error) {
@@ -135,8 +135,8 @@ func TestAttachmentsAreFiles(t *testing.T) {
 	}
 }
 
-// A result that is too long for the model is in the thread completely. The model can read all of it, but no other
-// conversation's result.
+// A result that is too long for the model is posted in the thread completely. The model can read all parts of it, but
+// no result of another conversation.
 func TestLongResultsAreReachable(t *testing.T) {
 	var long strings.Builder
 	for i := 0; long.Len() < 1<<20; i++ {

@@ -35,8 +35,8 @@ and what verification can find.`,
 	return cmd
 }
 
-// historyError adds exit codes to the errors of the history's readers: a missing request and omitted damaged records
-// are answers, not failures.
+// historyError adds exit codes to errors of reading the history. A missing request, and damaged records that were left
+// out, are answers of the command, not failures.
 func historyError(err error) error {
 	var left *audit.Unread
 	if errors.As(err, &left) || errors.Is(err, audit.ErrUnknownChain) {
@@ -194,7 +194,7 @@ of requests. If a check fails, the page says which one, and the command exits wi
 			err := toFile(cmd, file, func(out io.Writer) error {
 				page := &cli.Output{W: out}
 				err := auditEvidenceTask.do(cmd.Context(), o, nil, page)
-				if page.Written > 0 && cli.Code(err) == cli.ExitNo { // the page is complete, the history is not
+				if page.Written > 0 && cli.Code(err) == cli.ExitNo { // the page was written completely, although parts of the history are missing
 					fault, err = err, nil
 				}
 				return err
@@ -239,7 +239,7 @@ var auditPaceTask = task[time.Duration]{"audit pace", true, func(ctx context.Con
 	return printDecisionReport(ctx, w.out, w.store, ago(since))
 }}
 
-// ago returns the time d before now. For zero it returns the zero time, which means from the start.
+// ago returns the time d before now. If d is zero, it returns the zero time, which means "from the start".
 func ago(d time.Duration) time.Time {
 	if d <= 0 {
 		return time.Time{}

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// eraseOptions identify the part to erase, with the reason.
+// eraseOptions identify the part to erase, and give the reason.
 type eraseOptions struct {
 	Chain  string `json:"chain"`
 	Reason string `json:"reason"`

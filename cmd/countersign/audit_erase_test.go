@@ -21,8 +21,8 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// An erased text is in no row of the file, in no encoding, except in the conversation's messages and answers; and the
-// history verifies.
+// After an erasure, no row of the file contains the erased text in any encoding, except for the conversation's messages
+// and answers. The history still verifies.
 func TestAuditErase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func TestAuditErase(t *testing.T) {
 	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	const word = "cancelling can't be undone" // with which somebody rejected a call
+	const word = "cancelling can't be undone" // a word in the reason with which somebody rejected a call
 	if in := rowsWith(t, path, word); in["audit_payloads"] < 2 || in["requests"] == 0 || in["renderings"] == 0 || in["calls"] == 0 {
 		t.Fatalf("the words are in %v: this test looks at the wrong thing", in)
 	}
@@ -94,7 +94,7 @@ func TestAuditErase(t *testing.T) {
 	}
 	in := rowsWith(t, path, word)
 	delete(in, "messages")
-	if in["renderings"] == 1 { // the agent's answer, which says how the call ended, and belongs to the conversation
+	if in["renderings"] == 1 { // the agent's answer, which says how the call ended: it belongs to the conversation
 		delete(in, "renderings")
 	}
 	if len(in) > 0 {
@@ -106,7 +106,7 @@ func TestAuditErase(t *testing.T) {
 func rowsWith(t *testing.T, path, text string) map[string]int {
 	t.Helper()
 	forms := []string{text, strings.ReplaceAll(text, "'", `\u0027`)}
-	for skip := range 3 { // base64 depends on where the text stands
+	for skip := range 3 { // the base64 of a text depends on the text's position
 		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(text[skip:skip+15])))
 	}
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
@@ -137,7 +137,8 @@ func rowsWith(t *testing.T, path, text string) map[string]int {
 	return out
 }
 
-// unpacked returns a row's value without the compression of store/bolt. It ignores what follows, such as a checksum.
+// unpacked returns a row's value without the compression of store/bolt. It ignores bytes after the compressed value,
+// such as a checksum.
 func unpacked(bucket string, v []byte) ([]byte, error) {
 	if bucket != "renderings" && bucket != "audit_payloads" || len(v) == 0 || v[0] != 1 && v[0] != 2 {
 		return v, nil

@@ -32,7 +32,7 @@ func recorded(t *testing.T, s store.Store, decisions ...aDecision) {
 				ID: fmt.Sprintf("req_%03d", i), State: approvers.Consumed, CreatedAt: at, ExpiresAt: at,
 				Decisions: []approvers.Decision{{By: id, Name: map[string]string{"U0002": "Teo", "U0003": "In\x1bgrid\t", "U0004": "Kenji"}[d.who]}},
 			}
-			if d.who != "U0004" { // what he decided was erased
+			if d.who != "U0004" { // the requests that this person decided were erased
 				if err := tx.PutRequest(r); err != nil {
 					return err
 				}
@@ -66,8 +66,8 @@ var someDecisions = []aDecision{
 	{"U0002", "team-lead", yes, "2.999s"},
 	{"U0002", "team-lead", yes, "2s"},
 	{"U0002", "team-lead", yes, "3s"}, // not quick any more
-	{"U0002", "team-lead", yes, ""},   // unknown, so it counts in no share
-	{"U0002", "team-lead", no, "1s"},  // a quick rejection lets nothing through
+	{"U0002", "team-lead", yes, ""},   // the time is unknown, so the decision counts in no share
+	{"U0002", "team-lead", no, "1s"},  // a quick rejection does not count as quick, because it lets nothing through
 	{"U0002", "team-lead", other, "48s"},
 	{"U0003", "team-lead", yes, "40s"}, // as a stand-in
 }

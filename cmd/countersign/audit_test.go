@@ -133,7 +133,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Each filter selects the right records, and a combination of filters selects the records that all of them select.
+// Each filter selects the right records. A combination of filters selects the records that every one of them selects.
 func TestAuditFilter(t *testing.T) {
 	t.Parallel()
 	db := played(t, builtIn)
@@ -334,7 +334,7 @@ func TestEvidenceSeal(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)
 	var chain []approvers.AuditRecord
-	var head store.Head // the first that covers the last record, found the long way
+	var head store.Head // the first head that covers the last record, found by a search through all heads
 	err := room.View(t.Context(), func(r store.Reader) (err error) {
 		if chain, err = r.Audit(room.chain); err != nil {
 			return err
@@ -421,7 +421,7 @@ func TestEvidenceOfATamperedHistory(t *testing.T) {
 	}
 }
 
-// forged is a head with the same text, signed by another key.
+// forged returns a head with the same text, signed by another key.
 func forged(t *testing.T, signed string) string {
 	t.Helper()
 	head, err := approvers.ReadHead(signed)
@@ -462,7 +462,7 @@ func (headlessReader) LastHead() (store.Head, error) {
 	return store.Head{}, &store.DamagedError{Damage: store.Damage{Bucket: "audit_heads", Key: "3", Why: "its checksum does not match"}}
 }
 
-// A damaged signed head is a fault on the page; the page is written all the same.
+// The page reports a damaged signed head as a fault, and is still written completely.
 func TestEvidenceUnderADamagedHead(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)

@@ -90,7 +90,7 @@ func verifyAudit(ctx context.Context, out io.Writer, s store.Store, o verifyOpti
 	return nil
 }
 
-// trust validates the operator's keys, or uses those of the key file.
+// trust validates the keys that the operator gave. Without any, it uses the keys of the key file.
 func (o *verifyOptions) trust() error {
 	for _, key := range o.Keys {
 		if err := approvers.CheckPublicKey(key); err != nil {
@@ -117,8 +117,8 @@ func (o *verifyOptions) trustFile(path string) error {
 	return sealKeyError(err)
 }
 
-// beside returns the bot's own file of heads, if it exists. It proves less than a file kept elsewhere, but more than
-// none.
+// beside returns the path of the bot's own file of heads, if the file exists. That file proves less than one kept
+// elsewhere, but more than none.
 func (o *verifyOptions) beside() []string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
@@ -151,8 +151,8 @@ func (o *verifyOptions) open(files []string) (*textFiles, error) {
 	return &all, nil
 }
 
-// whatThereIs returns the current content of a file with its size. Data appended later is ignored. The size of a pipe
-// is known only at its end.
+// whatThereIs returns the current content of a file and its size. Data appended later is ignored. It reads a pipe to
+// its end, because the size is known only then.
 func whatThereIs(f *os.File) (io.Reader, int64, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -45,8 +45,8 @@ type copier interface {
 	Copy(ctx context.Context, w io.Writer) (size int64, err error)
 }
 
-// slowBackup limits how long a copy waits until its reader takes the next piece. The store can't reuse freed space
-// until the copy ends.
+// slowBackup limits how long a backup waits for its reader to take the next piece, because the store can't reuse freed
+// space until the backup ends.
 const slowBackup = time.Minute
 
 // backupTask writes a copy of the store.
@@ -64,7 +64,7 @@ var backupTask = task[none]{"backup", true, func(ctx context.Context, w taskEnv,
 
 func backup(cmd *cobra.Command, path string, force bool) error {
 	ctx := cmd.Context()
-	if env, err := config.ReadEnv(config.Offline); err == nil { // otherwise the task says what is wrong
+	if env, err := config.ReadEnv(config.Offline); err == nil { // if the environment is invalid, the task says what is wrong
 		if err := onlyFile(env.Store, "back it up with pg_dump"); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	return nil
 }
 
-// isTheBots describes the file at a path if the bot itself uses that file, according to the environment. It returns ""
+// isTheBots describes the file at a path if, according to the environment, the bot itself uses that file. It returns ""
 // for any other file.
 func isTheBots(path string) string {
 	env, err := config.ReadEnv(config.Offline)
@@ -142,7 +142,7 @@ func (c *copied) check(ctx context.Context, s store.Store) error {
 	return c.checkWith(ctx, s, o)
 }
 
-// checkWith is check with other keys than those of the environment.
+// checkWith is like check, but with other keys than those in the environment.
 func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) error {
 	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
 		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", theFirst(damaged))
@@ -166,7 +166,7 @@ func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) 
 	})
 	var left audit.Unread
 	err = left.Take(err)
-	left.Rows = slices.DeleteFunc(left.Rows, func(x store.Damage) bool { return x.Why == store.WhyLost }) // verifyAudit has judged them
+	left.Rows = slices.DeleteFunc(left.Rows, func(x store.Damage) bool { return x.Why == store.WhyLost }) // verifyAudit has already reported these
 	if err := errors.Join(err, left.Err()); err != nil {
 		return cli.CouldNot("the copy's history can't be read: %w", err)
 	}

@@ -41,9 +41,9 @@ agents:
   support: {channels: ["#support"], prompt: Count., tools: ["*"]}
 `
 
-// BenchmarkMessageToCard measures from a person's message until Slack has accepted the card for the approver's direct
-// messages: event, inbox, model call, proposal, and card. The time of the model's own handler is subtracted. The goal
-// is p99 < 150 ms.
+// BenchmarkMessageToCard measures the time from a person's message until Slack has accepted the card for the approver's
+// direct messages. This includes the event, the inbox, the model call, the proposal and the card. The time of the
+// model's own handler is subtracted. The goal is p99 < 150 ms.
 func BenchmarkMessageToCard(b *testing.B) {
 	posted := make(chan string, 100)
 	h := openLoadHarness(b, loadConfig{seed: workspace.DemoSeed(), policy: fmt.Sprintf(benchPolicy, "U0002", ""), called: func(method string, form url.Values) {
@@ -71,14 +71,14 @@ func BenchmarkMessageToCard(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkClick measures from a click on the page to its acknowledgement there: over HTTP to the workspace, over the
-// socket to the bot, durably into the inbox, and back. Alternating with the clicks, raw bbolt writes the same records,
-// one transaction each. A person clicks when everything that followed from the last click is done. The goal is p99 < 25
-// ms.
+// BenchmarkClick measures the time from a click on the page to its acknowledgement there. The click goes over HTTP to
+// the workspace, over the socket to the bot, and durably into the inbox; the acknowledgement goes back. Alternating
+// with the clicks, raw bbolt writes the same records in one transaction per click. The next click comes when all
+// effects of the last one are done. The goal is p99 < 25 ms.
 func BenchmarkClick(b *testing.B) { benchClicks(b, 1) }
 
-// BenchmarkClick64 is BenchmarkClick with 64 people who click at the same moment, each on their own card, while the bot
-// carries out the clicks. Raw bbolt has 64 writers; records that wait together share a transaction.
+// BenchmarkClick64 is like BenchmarkClick, but 64 people click at the same moment, each on their own card, while the
+// bot carries out the clicks. Raw bbolt has 64 writers; records that wait at the same time share a transaction.
 func BenchmarkClick64(b *testing.B) { benchClicks(b, 64) }
 
 func benchClicks(b *testing.B, people int) {
@@ -181,7 +181,7 @@ func (w *written) some(int) record {
 	return w.rows[int(w.next.Add(1))%len(w.rows)]
 }
 
-// recording is a store that copies what a click's delivery writes.
+// recording is a store that copies the records that a click's delivery writes.
 type recording struct {
 	store.Store
 	to *written
@@ -221,7 +221,7 @@ func (t *recordingTx) SetTimer(timer store.Timer) error {
 	return t.Tx.SetTimer(timer)
 }
 
-// rawWriter is bbolt alone: one goroutine puts everything that waits into one transaction.
+// rawWriter writes with bbolt alone: one goroutine puts all waiting records into one transaction.
 type rawWriter struct {
 	*testing.B
 	jobs chan rawJob

@@ -36,7 +36,7 @@ func TestBrowserIntroduction(t *testing.T) {
 	}
 }
 
-// The introduction to somebody's own policy names its tools, not the demo's.
+// The introduction for a user's own policy names the tools of that policy, not those of the demo.
 func TestIntroductionToAPolicyOfOnesOwn(t *testing.T) {
 	p := &approvers.Policy{
 		Tools: []approvers.ToolPolicy{

@@ -12,8 +12,8 @@ const (
 	inForm = "[data-testid=modal][open]"
 )
 
-// The Home tab in a real browser, for every role: waiting requests are decided there in the form that shows all
-// arguments, a person's own requests are listed until they are decided, and an absence begins and ends there.
+// The Home tab in a real browser, for every role. People decide waiting requests there, in the form that shows all
+// arguments. A person's own requests are listed until they are decided. People begin and end an absence there.
 func TestBrowserHome(t *testing.T) {
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 

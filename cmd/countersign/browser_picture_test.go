@@ -10,17 +10,17 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The picture of a card in the README, and beside it the text that it shows.
+// The picture of a card in the README, and the file beside it with the text that the picture shows.
 const (
 	picture     = "../../docs/card.png"
 	pictureText = "../../docs/card.txt"
 )
 
-// changing matches the times on a card, which differ in each run.
+// changing matches the times on a card, because these differ in each run.
 var changing = regexp.MustCompile(`\d{1,2}:\d{2}( ?[AP]M)?|\b\d+ (second|minute|hour)s?\b|\b(today|tomorrow) at\b`)
 
-// TestPictureOfTheCard draws the card of README's picture in the demo. The picture is stale if the card's text differs
-// from the recorded text. Pixels are not compared, because fonts differ. -update retakes the picture.
+// TestPictureOfTheCard shows the card of the README's picture in the demo. The picture is stale if the card's text
+// differs from the recorded text. Pixels are not compared, because fonts differ. -update retakes the picture.
 func TestPictureOfTheCard(t *testing.T) {
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 	b.become("U0100", "C0001")
@@ -55,7 +55,7 @@ func TestPictureOfTheCard(t *testing.T) {
 	}
 }
 
-// pictureHead binds the text to the picture.
+// pictureHead returns the first line of the text file, which binds the text to the picture.
 func pictureHead(png []byte) string {
 	return fmt.Sprintf("card.png, sha256 %x, shows this; times are written as …\n\n", sha256.Sum256(png))
 }

@@ -14,7 +14,7 @@ import (
 
 const toolsPage = "../../docs/tools.md"
 
-// walkthrough contains what docs/tools.md asks a newcomer to do: its policy, its commands, and Sam's message.
+// walkthrough contains the steps that docs/tools.md asks a newcomer to do: the policy, the commands, and Sam's message.
 type walkthrough struct {
 	policy   string
 	commands []string

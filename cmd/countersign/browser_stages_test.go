@@ -34,8 +34,8 @@ func (b *browser) choosesPerson(name string) {
 }
 
 // Two stages, one with a quorum of two, in a real browser. The only Team Lead hands the request on to a peer. After two
-// approvals a director edits the request: the approvals lapse, and the stages begin again. The bot is down at the time
-// at which the lead is due to be told. Then three people approve.
+// approvals a director edits the request: the approvals lapse, and the stages begin again. The bot is down when the
+// lead should be told. Then three people approve.
 func TestBrowserStages(t *testing.T) {
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
 		if err := s.policies.become(t.Context(), "testdata/browser.yaml"); err != nil {

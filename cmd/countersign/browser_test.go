@@ -35,7 +35,7 @@ func openBrowserTest(t *testing.T, base string) *browser {
 	return &browser{T: t, base: base, ctx: ctx}
 }
 
-// do runs steps; each has a timeout, which only a failure reaches.
+// do runs steps. Each step has a timeout so long that only a failed step reaches it.
 func (b *browser) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	for i, step := range steps {
@@ -147,7 +147,7 @@ const (
 	inThread    = "[data-testid=thread-messages] [data-testid=message]"
 	amountField = "[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input"
 
-	// All buttons of the messages are Details…: nothing in them can be decided.
+	// True if all buttons of the messages are Details…, so that nothing can be decided there.
 	onlyDetails = `(all => all.length > 0 && all.every(e => e.innerText === "Details…"))([...document.querySelectorAll("[data-testid=messages] [data-testid=button]")])`
 )
 
@@ -238,8 +238,8 @@ func TestBrowser(t *testing.T) {
 	b.shot("14-told")
 }
 
-// Before anybody decides, the card shows the shop's preview of a refund in a sentence, and Details… shows all of it. The
-// preview is marked as the shop's; the sentence above it is the policy's.
+// Before anybody decides, the card shows the shop's preview of a refund in one sentence, and Details… shows the whole
+// preview. The preview is marked as coming from the shop; the sentence above it comes from the policy.
 func TestBrowserPreview(t *testing.T) {
 	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
@@ -308,7 +308,7 @@ func TestBrowserPause(t *testing.T) {
 }
 
 // In the middle of an export that a director has approved, the shop's server asks which data to export. The question
-// goes to Sam, who asked; data that he leaves out are not exported.
+// goes to Sam, who asked; data that he leaves out is not exported.
 func TestBrowserElicits(t *testing.T) {
 	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)

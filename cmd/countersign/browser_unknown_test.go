@@ -19,8 +19,8 @@ type cutRefund struct {
 	bot   *process
 }
 
-// cut lets Sam ask for a refund and Teo approve it. The bot is killed at a point of the refund, and a new process
-// continues with the same store and workspace.
+// cut makes Sam ask for a refund and Teo approve it. The bot is killed at a given point of the refund, and a new
+// process continues with the same store and workspace.
 func (c *cutRefund) cut(point, ask, preview string) {
 	c.Helper()
 	if c.bot != nil {
@@ -59,7 +59,7 @@ func (c *cutRefund) thread() {
 }
 
 // The bot is killed during a refund, four times. The approver and the requester are asked what happened, and each of
-// the four answers has its effect. A refund that is asked for again is a new request, and runs when the Team Lead has
+// the four answers has its effect. A refund that is repeated is a new request, and runs only after the Team Lead has
 // approved that request.
 func TestBrowserUnknown(t *testing.T) {
 	k := newKillHarness(t, 1, string(demoPolicy), func(*killHarness) scriptedmodel.Responder { return scriptedmodel.Rules() })

@@ -22,7 +22,7 @@ import (
 func catalogOf(r *agent.Registry) *catalog.Catalog {
 	c, err := catalog.New(catalog.Config{Registry: r})
 	if err != nil {
-		panic(err) // only the built-in tools can fail, and they are not asked for
+		panic(err) // only built-in tools can fail, and the test has none
 	}
 	return c
 }
@@ -99,7 +99,7 @@ func pinShop(t testing.TB, policy string) {
 	}
 }
 
-// shopKnown lists the demo's tools as they are known while the demo does not run.
+// shopKnown lists the demo's tools, as far as they are known when the demo does not run.
 func shopKnown(t testing.TB) *agent.Registry {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "countersign.yaml")

@@ -23,8 +23,8 @@ import (
 // is answered once, even if the bot is killed while it reads the histories, if retries come late, and if the bot reads
 // the same histories again after another start.
 //
-// The short version tries half of the combinations, in which any three of the four choices occur in every combination.
-// COUNTERSIGN_OUTAGES=2 tries all.
+// The short version tries half of the combinations, chosen so that any three of the four settings occur in all their
+// combinations. COUNTERSIGN_OUTAGES=2 tries all.
 func TestCatchUp(t *testing.T) {
 	all := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
 	for _, overHTTP := range []bool{false, true} {
@@ -64,7 +64,7 @@ func (b *synctestHarness) setRetries(on bool) {
 	}
 }
 
-// repeats is a model that says what it was told since its last answer: every word after "say".
+// repeats is a model that answers with every word after "say" in the messages since its last answer.
 func repeats(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	var said []string
 	for _, m := range slices.Backward(r.Messages) {
@@ -89,8 +89,8 @@ func repeats(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, e
 type catchUpTrial struct {
 	*synctestHarness
 	lasts time.Duration
-	words []string // that must be repeated once
-	nots  []string // that must never be repeated
+	words []string // words that the bot must repeat exactly once
+	nots  []string // words that the bot must never repeat
 }
 
 // writes posts a message as a person. If the message has a word after "say", the bot must repeat it once.
@@ -133,8 +133,8 @@ func (c *catchUpTrial) play(killed bool) {
 	c.ok(c.as("sam").Delete(c.ctx, "#general", gone))
 	c.nots = append(c.nots, "deleted")
 	c.pass(2*third - time.Minute)
-	c.writes("sam", "#support", "", "@Countersign say late") // its retries come when the bot is back
-	c.writes("ingrid", "U0BOT", "", "start over")            // the same: a retry would begin a third conversation
+	c.writes("sam", "#support", "", "@Countersign say late") // Slack's retries of this event come when the bot is back
+	c.writes("ingrid", "U0BOT", "", "start over")            // as above: a retry would begin a third conversation
 	c.pass(30 * time.Second)
 	missed := len(c.words) - before + 2 // with "start over"
 
@@ -183,7 +183,7 @@ func (c *catchUpTrial) play(killed bool) {
 	c.Logf("missed=%d answered=%d twice=%d", missed, missed-len(c.open()), twice)
 }
 
-// open are the words that are not repeated yet.
+// open returns the words that the bot has not repeated yet.
 func (c *catchUpTrial) open() (left []string) {
 	answers := c.answers()
 	for _, w := range c.words {
@@ -194,7 +194,7 @@ func (c *catchUpTrial) open() (left []string) {
 	return left
 }
 
-// answers counts how often the bot repeats each word, in all that Slack shows.
+// answers counts how often each word is repeated in all messages that Slack shows.
 func (c *catchUpTrial) answers() map[string]int {
 	out := map[string]int{}
 	for _, m := range c.shown() {
@@ -207,7 +207,7 @@ func (c *catchUpTrial) answers() map[string]int {
 	return out
 }
 
-// shown is all that the bot wrote where people talk with it.
+// shown returns all messages of the bot in the places where people talk with it.
 func (c *catchUpTrial) shown() (out []workspaceclient.Message) {
 	c.Helper()
 	read := func(who, channel string) {
@@ -382,7 +382,8 @@ func TestCatchUpWithoutScope(t *testing.T) {
 	})
 }
 
-// TestCatchUpPace: many threads are read within Slack's limits, and what people ask meanwhile is answered first.
+// TestCatchUpPace: many threads are read within Slack's rate limits, and questions that people ask meanwhile are
+// answered first.
 func TestCatchUpPace(t *testing.T) {
 	const threads = 110
 	inFakedTime(t, func(b *synctestHarness) {
@@ -445,13 +446,13 @@ func TestCatchUpPace(t *testing.T) {
 	})
 }
 
-// TestLostClicks: after a gap in which a click was lost, people are reminded once of what waited, and told why. After a
-// short gap nobody is reminded, and nobody is reminded again after the next start.
+// TestLostClicks: after a gap in which a click was lost, people are reminded once of the requests that waited, and told
+// why. After a short gap, nobody is reminded. After the next start, nobody is reminded again.
 func TestLostClicks(t *testing.T) {
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.says("patient waits")
 		b.asked("waits")
-		b.pass(40 * time.Minute) // the policy's reminders are over
+		b.pass(40 * time.Minute) // the policy's reminders were all sent before
 		away := func(d time.Duration) {
 			b.ok(b.bot.end())
 			b.pass(d)
@@ -488,7 +489,7 @@ func TestLostClicks(t *testing.T) {
 	})
 }
 
-// reminders are the reminders that a person got.
+// reminders returns the reminders that a person got.
 func (b *synctestHarness) reminders(who string) (texts []string) {
 	b.Helper()
 	messages, err := b.as(who).Messages(b.ctx, "U0BOT", "")
@@ -501,8 +502,8 @@ func (b *synctestHarness) reminders(who string) (texts []string) {
 	return texts
 }
 
-// TestQuietRequests: over HTTP nothing arrives although Slack answers the bot's calls. After a while the bot reads what
-// was written, and reminds nobody.
+// TestQuietRequests: nothing arrives over HTTP, although Slack answers the bot's calls. After a while, the bot reads
+// the messages that were written, and reminds nobody.
 func TestQuietRequests(t *testing.T) {
 	inFakedTime(t, func(b *synctestHarness) { b.http = true }, func(b *synctestHarness) {
 		b.says("patient waits")
@@ -526,5 +527,5 @@ func TestQuietRequests(t *testing.T) {
 	})
 }
 
-// quiet is the time without a request after which the bot reads.
+// quiet is a time without requests that is long enough for the bot to read the histories.
 const quiet = 31 * time.Minute

@@ -15,15 +15,15 @@ import (
 // chaosMessage is a message that a person wrote.
 type chaosMessage struct {
 	who, n, ts string
-	root       string // ts of the thread that it was written in; empty: it began one
+	root       string // ts of the thread in which it was written; empty: it began a thread
 	edits      int
 	deleted    bool
 
-	// The fields that the model computes.
+	// The model computes the fields below.
 	heard    time.Time // zero: never
-	edited   string    // the edit in which it was received; empty: it had not been edited
+	edited   string    // the edit with which it was received; empty: it was received unedited
 	gone     bool
-	asks     string // the argument of the call that it led to
+	asks     string // the argument of the call that the message led to
 	reworded *approvers.MessageEdit
 }
 
@@ -35,7 +35,7 @@ type chaosRequest struct {
 	state    approvers.State
 	reworded *approvers.MessageEdit
 	records  map[string]int // number of records of a person's clicks in the history, by user
-	maybe    map[string]int // number of further records that there may be
+	maybe    map[string]int // number of further records that are possible
 }
 
 // until is the time at which the request expires.
@@ -47,7 +47,7 @@ type chaosAccount struct {
 	byID     map[string]*chaosRequest
 }
 
-// fold processes everything that arrived, in order.
+// fold computes the account from everything that arrived, in order.
 func (c *chaos) fold() chaosAccount {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	director := x.who == "U0003" || x.who == "U0004"
 	if x.act == "open" {
 		if x.who == "U0002" || director {
-			r.maybe[x.who]++ // refused if the card was replaced, the request decided, or not yet theirs to decide when the bot fills in the form
+			r.maybe[x.who]++ // the click may be refused: if the card was replaced, or the request is decided, or not yet theirs to decide, when the bot builds the form
 		} else {
 			r.records[x.who]++ // they never get a form
 		}
@@ -165,7 +165,7 @@ func userID(name string) string {
 
 // compare compares the store with the model.
 func (c *chaos) compare(r store.Reader, a chaosAccount, outcome map[string]int, fault func(string, ...any)) error {
-	found := map[string]int{}  // requests, by the message that they quote
+	found := map[string]int{}  // counts requests by the message that they quote
 	stored := map[string]int{} // messages, by ts
 	conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 1_000_000)
 	if err != nil {
@@ -252,7 +252,7 @@ func (c *chaos) compareRequest(r store.Reader, want *chaosRequest, n string, req
 	if err != nil {
 		return err
 	}
-	const recorded = 5 // denials of one person for one reason; further ones are only counted
+	const recorded = 5 // largest number of denials of one person for one reason that are recorded; further ones are only counted
 	got, found := map[string]int{}, ""
 	denied, atLeast := map[[3]string]int{}, map[string]bool{}
 	for _, a := range records {
@@ -284,7 +284,7 @@ func (c *chaos) clicksOn(request string) (all []chaosArrival) {
 	return all
 }
 
-// messages compares what Slack shows with what it should show: nothing twice, and no button of a finished request.
+// messages checks what Slack shows: no message twice, and no button of a finished request.
 func (c *chaos) messages(fault func(string, ...any)) {
 	for outboxID, posts := range c.posts {
 		for post, n := range posts {

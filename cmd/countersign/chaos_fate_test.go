@@ -22,12 +22,12 @@ type chaosArrival struct {
 	gone    bool
 
 	// The fields of a click or of a submitted form.
-	click    string // names it, however often it arrives
+	click    string // identifies the click, however often it arrives
 	who      string
-	act      string // approve, reject (the form), open (the click before it), withdraw
+	act      string // approve, reject (submitting the form), open (the click that opens the form), or withdraw
 	request  string
 	outboxID string
-	ts       string // of the message that was clicked
+	ts       string // ts of the clicked message
 }
 
 // mishapCounts counts mishaps.
@@ -113,7 +113,7 @@ func (c *chaos) count(a delivery.Attempt, m delivery.Mishap) {
 	}
 }
 
-// retriesOfSlack are the waits before an event is delivered again.
+// retriesOfSlack are the delays before an event is delivered again.
 var retriesOfSlack = []time.Duration{0, time.Minute, 5 * time.Minute}
 
 // readArrival reads the parts of a delivery that the model needs.
@@ -204,7 +204,7 @@ type chaosPlace struct {
 	at time.Time
 }
 
-// posted records the posts that Slack accepted.
+// posted records a post that Slack accepted.
 func (c *chaos) posted(call apiCall) {
 	if call.method != "chat.postMessage" || !call.done || call.outboxID == "" {
 		return

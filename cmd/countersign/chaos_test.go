@@ -63,14 +63,14 @@ type chaos struct {
 	said     mishapCounts
 	lostFor  map[string]bool // events that never arrive
 	arrivals []chaosArrival
-	posts    map[string]map[chaosPost]int // messages that Slack took, by outbox message
-	placed   map[string][]chaosPlace      // where an outbox message was posted, by time
+	posts    map[string]map[chaosPost]int // number of posts that Slack accepted, by outbox message
+	placed   map[string][]chaosPlace      // where and when an outbox message was posted, in order of time
 
 	texts   map[string]*chaosMessage // what people said, by ts
 	order   []*chaosMessage
 	began   time.Time
 	n       int
-	out     bool // the bot is out of the channel of the cards
+	out     bool // true while the bot is not a member of the cards' channel
 	clicks  sync.WaitGroup
 	clicked int
 }
@@ -84,7 +84,7 @@ func (c *chaos) prepare(b *synctestHarness) {
 	b.note = c.posted
 }
 
-// sent counts how often something was delivered, or was due to be.
+// sent counts the attempts to deliver something so far, including lost ones.
 func (c *chaos) sent() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +125,8 @@ func (c *chaos) somebody() {
 	}
 }
 
-// may fails the test for an error, unless people can get that error too: the app did not respond, or the clicked
-// message has changed.
+// may fails the test if there is an error, unless it is one that people can get, too: the app did not respond, or the
+// clicked message has changed.
 func (c *chaos) may(err error) {
 	switch code := workspaceclient.Code(err); {
 	case err == nil, code == "app_did_not_respond", code == "unknown_action", code == "message_not_found", code == "thread_not_found", code == "view_not_found":
@@ -295,7 +295,7 @@ func (c *chaos) toggleMembership() {
 	c.ok(c.as("teo").Invite(c.ctx, "#support-approvals", "U0BOT"))
 }
 
-// rest waits until everything on its way has arrived, and everything due has happened.
+// rest waits until every delivery has arrived, and all due work is done.
 func (c *chaos) rest() {
 	c.clicks.Wait()
 	if c.out {
@@ -304,7 +304,7 @@ func (c *chaos) rest() {
 	c.mu.Lock()
 	c.fates = nil
 	c.mu.Unlock()
-	c.pass(15 * time.Minute) // no delivery is later, and no request lives longer
+	c.pass(15 * time.Minute) // longer than any delivery is delayed, and than any request lives
 	c.within(10*time.Minute, "everything is done and shown", c.idle)
 	c.asks() // its card shows the bot that the channel is back, even if the event was lost
 	c.pass(10 * time.Minute)

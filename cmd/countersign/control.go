@@ -17,10 +17,10 @@ import (
 	"countersign/store"
 )
 
-// controlServer does the tasks that arrive on the control socket, with the store and the workflow of the running bot.
+// controlServer runs the tasks that arrive on the control socket. The tasks use the running bot's store and workflow.
 type controlServer struct {
 	path     string       // of the store
-	audit    config.Audit // location of its key and its heads
+	audit    config.Audit // location of the store's signing key and heads
 	held     *held        // nil: the bot is not held
 	store    store.Store
 	workflow *workflow.Workflow
@@ -28,7 +28,8 @@ type controlServer struct {
 	log      *slog.Logger
 }
 
-// maxLong is the maximum number of concurrent long tasks. Others wait, because the bot's own work takes precedence.
+// maxLong is the maximum number of concurrent long tasks. Further tasks wait, because the bot's own work takes
+// precedence.
 const maxLong = 4
 
 func newControlServer(path string, audit config.Audit, s store.Store, wf *workflow.Workflow, log *slog.Logger) *controlServer {
@@ -81,7 +82,7 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 	return all[i].handle(ctx, w, c.Options)
 }
 
-// holds reports whether a path is that of the bot's store. The file that the bot has open is at this path, or was there
+// holds reports whether the bot's store belongs to a path: the file that the bot has open is at this path, or was there
 // before it was moved away.
 func (r *controlServer) holds(path string) bool {
 	s, ok := r.store.(interface{ Holds(path string) bool })

@@ -133,7 +133,7 @@ func TestKilledDuringATask(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadFull(out, make([]byte, 8192)); err != nil { // it is under way, and the rest does not fit into any buffer
+	if _, err := io.ReadFull(out, make([]byte, 8192)); err != nil { // the task is running, and the rest of its output does not fit into any buffer
 		t.Fatal(err)
 	}
 	if err := bot.end(syscall.SIGKILL); err == nil {
@@ -144,7 +144,7 @@ func TestKilledDuringATask(t *testing.T) {
 		t.Errorf("after %d bytes more: %v: %s", len(rest), err, complaints.String())
 	}
 	c := commands{t, p.dir, p.env}
-	c.does(`(the history is whole)`, "audit", "verify") // nobody holds the store, or the socket that the bot left
+	c.does(`(the history is whole)`, "audit", "verify") // nobody holds the store, and nobody listens on the socket that the bot left
 	again, _ := p.serve()
 	again.says(`(connected to Slack)`)
 	c.does(`(Nothing waits)`, "pending")
@@ -254,7 +254,7 @@ func TestManyOperators(t *testing.T) {
 	}
 }
 
-// A command of another version is refused with that reason, and the bot does nothing that it does not understand
+// The bot refuses a command of another version with that reason, and does nothing that it does not understand
 // completely.
 func TestOtherVersions(t *testing.T) {
 	_, ask := withSocket(t)
@@ -269,7 +269,8 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// The operator's commands work on the demo as on serve, with the variables that the demo prints at its start.
+// The operator's commands work with the demo as they do with serve, if the variables are set that the demo prints at
+// its start.
 func TestDemoIsOperated(t *testing.T) {
 	t.Parallel()
 	c := commands{T: t, dir: t.TempDir()}

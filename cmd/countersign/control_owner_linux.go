@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// owners returns the owner of the store's file: commands trust a bot that this user runs.
+// owners returns the user id of the store file's owner. Commands trust a bot that runs as this user.
 func owners(path string) []int {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"sync"
 )
 
-// crashes is a file beside the store that records the current work of the process, so that the next process knows what
-// was in progress when this one died. It is written without syncs: the data of a killed process is in the system's
-// cache, and work of the bot can't cause a power loss. It contains no decisions; if it is missing, the counts start
-// again.
+// crashes is a file beside the store that records the current work of the process. If this process dies, the next one
+// knows what was in progress. The file is written without syncs, because the system's cache keeps the data of a killed
+// process, and the bot's work can't cause a power loss. The file contains no decisions; if it is missing, all counts
+// start at zero again.
 //
 // Each line is an event: "+ KIND REF", work begins; "- KIND REF", work ends; "! KIND REF N", N processes died during
 // it.
@@ -129,8 +129,8 @@ func (c *crashes) Forget(kind, ref string) {
 	}
 }
 
-// stop records an orderly end of the process, so that the work in progress is not blamed for it. Nothing is recorded
-// afterwards.
+// stop records that the process ends in an orderly way, so that this end is not counted as a crash of the work in
+// progress. After stop, nothing is recorded.
 func (c *crashes) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"countersign/store"
 )
 
-// TestCrashesFile checks that the next process counts the work that was under way when a process died, but not work
-// that had ended, nor work that was under way at an orderly stop.
+// TestCrashesFile checks that the next process counts only work that was in progress when a process died. It does not
+// count work that had ended, or that was in progress at an orderly stop.
 func TestCrashesFile(t *testing.T) {
 	t.Parallel()
 	path, log := filepath.Join(t.TempDir(), "store.db.crashes"), slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -44,7 +44,7 @@ func TestCrashesFile(t *testing.T) {
 		t.Errorf("after a stop: %+v", c.died)
 	}
 	c.Begin("think", "t4")
-	for i := range 7_000 { // it is written again meanwhile
+	for i := range 7_000 { // so much that the file is rewritten during the loop
 		c.Begin("inbox", fmt.Sprint(i))
 		c.End("inbox", fmt.Sprint(i))
 	}
@@ -103,8 +103,8 @@ func (c *killHarness) dies(point string) {
 	c.killed(bot)
 }
 
-// TestTurnThatKills checks that a turn that was under way when two processes died is stopped, and its people are told.
-// When they try again, the count starts at 0; an orderly stop does not count.
+// TestTurnThatKills checks that a turn is stopped, and its people are told, if two processes died while it was in
+// progress. When people try the turn again, the count starts at 0. An orderly stop does not count.
 func TestTurnThatKills(t *testing.T) {
 	t.Parallel()
 	c := openKillHarness(t, 2)
@@ -117,7 +117,7 @@ func TestTurnThatKills(t *testing.T) {
 	<-bot.gone
 	c.killed(bot)
 	c.dies("Begin" + testkit.BehindCommit)
-	bot = c.start(t.Context(), killPoint{"Propose" + testkit.BehindCommit, 1}) // of the turn that is tried again
+	bot = c.start(t.Context(), killPoint{"Propose" + testkit.BehindCommit, 1}) // during the turn that people try again
 	c.awaitUp(bot)
 	sam.sees("#support", root, told)
 	sam.clicks("#support", root, "Try again", told)
@@ -134,8 +134,8 @@ func TestTurnThatKills(t *testing.T) {
 	}
 }
 
-// TestClickThatKills checks that a click that kills the process is tried five times, then set aside with a record, and
-// that its sender is told. The request waits as before.
+// TestClickThatKills checks that a click that kills the process is tried five times and then set aside with a record,
+// and that the person who clicked is told. The request waits as before.
 func TestClickThatKills(t *testing.T) {
 	t.Parallel()
 	c := openKillHarness(t, 2)
@@ -147,7 +147,7 @@ func TestClickThatKills(t *testing.T) {
 	root := sam.says("#support", "", "@Countersign do ask #1001")
 	card := teo.sees("#support-approvals", "", "Waits for Team Lead")
 	approve, _ := workspaceclient.Button(card.Blocks, "Approve")
-	_ = teo.Press(t.Context(), card, approve) // the bot may be gone before it has said that it heard it
+	_ = teo.Press(t.Context(), card, approve) // the bot may be dead before it has acknowledged the click
 	<-bot.gone
 	c.killed(bot)
 	for range 4 {

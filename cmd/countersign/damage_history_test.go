@@ -81,8 +81,8 @@ func flip(t *testing.T, path string, records ...string) {
 	}
 }
 
-// A damaged record of the history is one fault that names the record, wherever it is in its chain. All other records
-// are verified, listed and exported.
+// Verification reports a damaged record of the history as one fault that names the record, wherever in its chain the
+// record is. All other records are verified, listed and exported.
 func TestDamagedRecordOfTheHistory(t *testing.T) {
 	t.Parallel()
 	for _, damaged := range [][]string{{"req_B/1"}, {"req_B/2"}, {"req_B/3"}, {"req_A/1"}, {"req_C/3"}, {"req_B/1", "req_B/2"}, {"req_A/2", "req_C/1"}, {"req_B/1", "req_B/2", "req_B/3"}} {
@@ -166,7 +166,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 	}
 }
 
-// A record after a damaged one is compared with the journal, so a record that was inserted there is found.
+// The record that follows a damaged one is compared with the journal, so a forged record in that place is found.
 func TestFollowerOfADamagedRecord(t *testing.T) {
 	path := threeChains(t)
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})

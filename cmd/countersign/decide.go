@@ -19,7 +19,7 @@ import (
 	"countersign/store"
 )
 
-// The minimum and the displayed length of a digest's prefix: 48 and 64 bits.
+// The minimum and the displayed length of a digest's prefix, in hex digits: 12 digits are 48 bits, and 16 are 64.
 const (
 	leastDigest = 12
 	shownDigest = 16
@@ -32,7 +32,7 @@ const maxReason = 3000
 type operatorDecision struct {
 	Request string `json:"request"`
 	Approve bool   `json:"approve"`
-	Digest  string `json:"digest,omitempty"` // a prefix of it, for an approval
+	Digest  string `json:"digest,omitempty"` // a prefix of the arguments' digest; only for an approval
 	Reason  string `json:"reason"`
 }
 
@@ -112,7 +112,7 @@ func atTerminal(in io.Reader) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// confirmed shows the whole request and asks for confirmation. The returned digest is that of the displayed arguments.
+// confirmed shows the whole request and asks for confirmation. It returns the digest of the displayed arguments.
 func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 	found, _, err := askPending(cmd.Context(), request)
 	if err != nil {
@@ -173,7 +173,7 @@ var decideTask = task[operatorDecision]{"decide", false, func(ctx context.Contex
 	return nil
 }}
 
-// wholeDigest returns the digest of a request's current arguments, if it has the operator's prefix.
+// wholeDigest returns the digest of a request's current arguments, if it starts with the prefix that the operator gave.
 func wholeDigest(ctx context.Context, s store.Store, o operatorDecision) (digest string, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		req, err := r.Request(o.Request)

@@ -67,7 +67,7 @@ func openForCheck(ctx context.Context, env config.Env) (doctor.Store, error) {
 	if env.Store.Backend == config.Postgres {
 		return openExisting(ctx, env)
 	}
-	return opened(openStore(env.Store.Path)) // the doctor has looked for the file
+	return opened(openStore(env.Store.Path)) // the doctor has already checked that the file exists
 }
 
 // askRefusals asks the running bot what Slack refuses in its workspace.
@@ -82,7 +82,8 @@ func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, 
 	return list, nil
 }
 
-// doctorTask confirms that the running bot can read its store, and writes what Slack refuses in its workspace, as JSON.
+// doctorTask confirms that the running bot can read its store. It writes, as JSON, what Slack refuses in the bot's
+// workspace.
 var doctorTask = task[none]{"doctor", false, func(ctx context.Context, w taskEnv, _ none) error {
 	var list []settings.Refusal
 	err := w.store.View(ctx, func(r store.Reader) (err error) {

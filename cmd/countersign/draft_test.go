@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// slowly is a model that writes a paragraph every two seconds, and then ends as the test says.
+// slowly is a model that writes a paragraph every two seconds. The fields say how its answer ends.
 type slowly struct {
 	paragraphs []string
 	breaks     atomic.Bool // the answer is cut off instead of ending, and the model is down from then on
@@ -90,7 +90,7 @@ func TestDrafts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		fate    func(*synctestHarness) func(apiCall) callFate
-		appends int // at least so many calls of chat.appendStream
+		appends int // minimum number of calls of chat.appendStream
 		updates int // and of chat.update
 	}{
 		{"all goes well", nil, 3, 1},
@@ -171,7 +171,7 @@ func TestDraftOfManyBlocks(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("Line %d of it.", i))
 	}
 	for name, c := range map[string]struct {
-		first string        // half of it is written at once, half a second later
+		first string        // the first paragraph: one half is sent in one piece, the other half later
 		at    time.Duration // then the draft is there
 		has   string        // the draft
 	}{
@@ -204,7 +204,7 @@ func TestDraftOfManyBlocks(t *testing.T) {
 	}
 }
 
-// If a person stops the agent in mid-stream, the text so far stays, with the person's name.
+// If a person stops the agent while it writes, the text so far stays, with the person's name.
 func TestDraftThatIsStopped(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four.", "Five.", "Six."}}
 	inFakedTime(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {

@@ -98,7 +98,7 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 	why := "issue_refund can't be called now, because its definition changed since it was pinned: the operator has to look at it"
 	teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Voided", why)
 	sam.sees("#support", first, "Refund of $20.00 for order ORD-131", "Voided", why)
-	sam.sees("#support", first, "I have no tool here to refund anything") // the model is not offered it any more
+	sam.sees("#support", first, "I have no tool here to refund anything") // the tool is no longer offered to the model
 	if err := teo.Press(t.Context(), card, button); err == nil {
 		teo.sees("countersign", "", "Refund of $20.00 for order ORD-131", "Voided", why)
 	}
@@ -125,7 +125,7 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 		t.Fatal(said)
 	}
 	hangup <- syscall.SIGHUP
-	hangup <- syscall.SIGHUP // received only after the first one was handled
+	hangup <- syscall.SIGHUP // sent again, because this one is received only after the first was handled
 	third := sam.says("#support", "", "@Countersign refund 10 USD of order ORD-131, the box was damaged")
 	teo.clicks("countersign", "", "Approve", "Refund of $10.00 for order ORD-131")
 	sam.sees("#support", third, "I refunded $10.00")

@@ -19,7 +19,7 @@ import (
 // A store of an earlier version opens, and work continues in it. Each archive holds the files of a demo in which a
 // refund was approved and done, an e-mail was cut off while it was sent, and another refund waits.
 func TestStoresOfEarlierPrograms(t *testing.T) {
-	archives, err := filepath.Glob("testdata/stores/*.tar.gz") // named for the commit of the program
+	archives, err := filepath.Glob("testdata/stores/*.tar.gz") // each archive is named after the commit of the program that wrote it
 	if err != nil || len(archives) == 0 {
 		t.Fatal("there are none", err)
 	}
@@ -28,7 +28,8 @@ func TestStoresOfEarlierPrograms(t *testing.T) {
 			dir := t.TempDir()
 			unpack(t, archive, dir)
 			var out bytes.Buffer
-			// What is seen first depends on what was shown when the earlier program stopped; the end does not.
+			// The first lines of the transcript depend on what the earlier program had shown when it stopped. The end
+			// of the transcript does not.
 			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: "testdata/stores/goes-on.txt", noBrowser: true}, &out); err != nil && !strings.Contains(err.Error(), "differ from what was expected") {
 				t.Fatalf("%v\n%s", err, out.String())
 			}

@@ -26,7 +26,7 @@ const tripForm = `{"type":"object","required":["city","seats"],"properties":{
 	"meals":{"type":"array","items":{"enum":["fish","veal","none"]},"maxItems":2},
 	"window":{"type":"boolean","default":true}}}`
 
-// booking is a tool that asks a question before it answers, and returns the answer that it got. Its timeout is short.
+// booking is a tool that asks the requester a question, and returns the answer as its result. Its timeout is short.
 func booking(f agent.Form) agent.Tool {
 	return agent.Tool{Name: "book", Effect: approvers.Unprotected, Timeout: 20 * time.Second, Run: func(ctx context.Context, in agent.Invocation) (string, error) {
 		reply, err := in.Ask(ctx, f)
@@ -104,8 +104,8 @@ func (b *synctestHarness) settledSaying(thread, want string) {
 	b.books()
 }
 
-// A tool asks in the middle of its run, the requester fills in the form, and the tool gets exactly these values; its
-// timeout does not run meanwhile.
+// A tool asks a question in the middle of its run, the requester fills in the form, and the tool gets exactly these
+// values. While the question waits, the tool's timeout does not run.
 func TestToolAsksAndIsAnswered(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to? <!channel> *approved by Teo*", Schema: json.RawMessage(tripForm)}
@@ -121,7 +121,7 @@ func TestToolAsksAndIsAnswered(t *testing.T) {
 					text, _ := b.step(thread)
 					return strings.Contains(text, "waits for an answer from the person who asked")
 				})
-				b.pass(5 * time.Minute) // far more than the tool's own time
+				b.pass(5 * time.Minute) // far longer than the tool's own timeout
 				ctx := context.Background()
 				b.ok(b.as("sam").Press(ctx, m, b.labelled(m, "Answer…")))
 				var v workspaceclient.View

@@ -114,8 +114,8 @@ func explain(out io.Writer, o explainOptions) error {
 	return nil
 }
 
-// callOf builds the call of a fixture. Arguments that the bot would reject are an error, in the words that the model
-// would receive.
+// callOf builds the call of a fixture. For arguments that the bot would reject, it returns an error with the text that
+// the model would receive.
 func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {
 	if x.Agent == "" && len(p.Agents) > 0 {
 		x.Agent = p.Agents[0].Name
@@ -151,7 +151,7 @@ func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now ti
 	return c, nil
 }
 
-// persons converts user ids of an unnamed workspace.
+// persons converts user ids to person ids without a workspace.
 func persons(users []string) []approvers.PersonID {
 	out := make([]approvers.PersonID, len(users))
 	for i, u := range users {
@@ -205,7 +205,7 @@ func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approv
 	}
 }
 
-// maskedWords describes which arguments the policy masks, and who has to see them.
+// maskedWords describes which arguments the policy masks, and who must see them anyway.
 func maskedWords(t approvers.ToolPolicy) string {
 	switch {
 	case len(t.Secrets) == 0:
@@ -216,7 +216,7 @@ func maskedWords(t approvers.ToolPolicy) string {
 	return strings.Join(t.Secrets, ", ") + "; revealed to each approver before they approve"
 }
 
-// clockText formats a time, with its day unless that is the given day.
+// clockText formats a time. It includes the date, unless that is the given day.
 func clockText(t, day time.Time) string {
 	t, day = t.UTC().Truncate(time.Second), day.UTC()
 	form := "15:04"
@@ -245,7 +245,7 @@ func barredWords(c approvers.Call, plan approvers.Plan) string {
 	return strings.Join(parts, "; ")
 }
 
-// waiting returns a plan as it would be outside observe mode.
+// waiting returns the plan that would apply if the mode were not observe.
 func waiting(plan approvers.Plan) approvers.Plan {
 	if plan.Verdict == approvers.Observed {
 		plan.Verdict = plan.Would
@@ -278,7 +278,7 @@ func stageWords(p *approvers.Policy, s approvers.Stage) string {
 	return words + " (" + strings.Join(members, ", ") + ")"
 }
 
-// observedTask sums up the calls of the observe mode since a time.
+// observedTask summarizes the calls that were only observed since a time.
 var observedTask = task[time.Duration]{"explain observed", true, func(ctx context.Context, w taskEnv, since time.Duration) error {
 	all, err := audit.ReadObserved(ctx, w.store, ago(since))
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {

@@ -21,7 +21,7 @@ import (
 // diskFault is a way in which the disk fails under an open store.
 type diskFault struct {
 	call, errno string
-	at          string // the pages of the call that fails; empty: any
+	at          string // the kind of pages that the failing call writes; empty: any
 }
 
 // The pages of a store: the first two are meta pages; all others are data.
@@ -35,7 +35,7 @@ var diskFaults = []diskFault{
 	{"fdatasync", "EIO", dataPages},
 	{"fdatasync", "EIO", metaPages},
 	{"pwrite64", "EIO", ""},
-	{"pwrite64", "EROFS", ""}, // the file system was made read-only, as a kernel does with one that is damaged
+	{"pwrite64", "EROFS", ""}, // the file system is read-only: a kernel makes a damaged one read-only
 }
 
 // TestFailingDisk makes the disk fail under a bot in use: a sync of data or of a meta page, a write, or any write
@@ -63,7 +63,7 @@ func TestFailingDisk(t *testing.T) {
 				if !came {
 					continue
 				}
-				for _, g := range diskFaults { // which page it was is chance
+				for _, g := range diskFaults { // which pages the failing call writes is random
 					if g.call == f.call && g.errno == f.errno && (g.at == "" || g.at == at) {
 						happened[g]++
 					}
@@ -86,7 +86,7 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 	select {
 	case <-bot.gone:
 	case <-time.After(startTime):
-		bot.in.Close() // it ends then, and strace with it
+		bot.in.Close() // the bot then ends, and strace ends with it
 		<-bot.gone
 		if at, came = failedAt(c, record); came {
 			c.Fatalf("%s %s of %s pages did not stop the bot\n%s", f.call, f.errno, at, c.tail())
@@ -119,7 +119,7 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 // pages that were last written before a failed sync. It returns false if no call failed.
 func failedAt(c *killHarness, record string) (at string, failed bool) {
 	c.Helper()
-	var begun []string // calls that other threads had begun
+	var begun []string // unfinished calls of other threads
 	for line := range lines(c, record) {
 		if i := strings.Index(line, "<... "); i >= 0 {
 			thread, _, _ := strings.Cut(line, " ")

@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 				t.Error("/metrics does not say that the disk is full")
 			}
 			c.refused.Store(0)
-			c.await("somebody to find that nothing is taken in", func() bool { return c.turnedAway(ctx) > 0 }) // what was under way is over by then
+			c.await("somebody to find that nothing is taken in", func() bool { return c.turnedAway(ctx) > 0 }) // work that was in progress has ended by then
 			before := c.runsSeen()
 			c.await("others to find that, too", func() bool { return c.turnedAway(ctx) > 3 })
 			if after := c.runsSeen(); after > before {
@@ -81,7 +81,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// await waits for something that is about to become true.
+// await waits until a condition is true.
 func (c *killHarness) await(what string, is func() bool) {
 	c.Helper()
 	for end := time.Now().Add(settleTime); !is(); <-time.After(glance) {
@@ -91,8 +91,9 @@ func (c *killHarness) await(what string, is func() bool) {
 	}
 }
 
-// turnedAway counts the actions that were refused. Because there may be no card with a button at the moment, people also
-// type a command. It is a long one, because a short delivery may fit into what the store's file has free.
+// turnedAway makes people act, and counts the actions that were refused. People also type a command, because at the
+// moment there may be no card with a button. The command is long, because a short delivery may fit into free space
+// within the store's file.
 func (c *killHarness) turnedAway(ctx context.Context) int64 {
 	teo := workspaceclient.Client{Base: c.conf.Base, User: "teo"}
 	answer, err := teo.Command(ctx, "#support", "/countersign", "pending "+strings.Repeat("x", 30_000))

@@ -10,13 +10,13 @@ import (
 	"sync"
 )
 
-// foreignModel is an independent OpenAI-compatible endpoint: it shares nothing with the scripted model. Its lines end
-// in CRLF; it sends comments; it puts no space after "data:"; it reports no usage; it sends arguments in one piece
-// beside the first call's name; its finish reason of tool calls is "stop"; it reuses an id; and it has no list of
-// models.
+// foreignModel is an independent OpenAI-compatible endpoint, which shares no code with the scripted model. Its lines
+// end in CRLF; it sends comments; it puts no space after "data:"; it reports no usage; it sends a call's arguments in
+// one piece together with the call's name; its finish reason for tool calls is "stop"; it reuses an id; and it has no
+// list of models.
 type foreignModel struct {
 	mu sync.Mutex
-	no []string // what was wrong with requests
+	no []string // errors in the requests that it got
 }
 
 func (f *foreignModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -18,7 +18,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// original is one conversation with its call, as a workflow wrote it: the pattern for copies.
+// original is one conversation with its call, as a workflow wrote it. Copies are made from it.
 type original struct {
 	conv      store.Conversation
 	messages  []store.Message
@@ -55,7 +55,7 @@ func newGrowing(t *testing.T, dir, policy string) *growing {
 		t.Fatal(err)
 	}
 	g.open()
-	if err := g.workflow.Requests.Reevaluate(t.Context()); err != nil { // notes the policy, so that serve finds it as it was
+	if err := g.workflow.Requests.Reevaluate(t.Context()); err != nil { // records the policy, so that serve finds it unchanged
 		t.Fatal(err)
 	}
 	g.waiting, g.finished = g.make("1.0", false), g.make("2.0", true)
@@ -78,7 +78,7 @@ func (g *growing) close() {
 	}
 }
 
-// make lets a person ask for a refund, which waits, or was approved and has run.
+// make makes a person ask for a refund, which then waits or, if finished is set, is approved and run.
 func (g *growing) make(thread string, finished bool) original {
 	g.t.Helper()
 	ctx, wf := g.t.Context(), g.workflow
@@ -168,7 +168,8 @@ func (g *growing) read(turn string) (o original) {
 	return o
 }
 
-// maxFinished limits the number of finished requests: a million of both would not fit on every disk.
+// maxFinished limits the number of finished requests: a million waiting and a million finished ones would not fit on
+// every disk.
 const maxFinished = 100_000
 
 // to fills the store up to n waiting copies, and as many finished ones up to maxFinished.
@@ -214,7 +215,7 @@ func (o original) copy(tx store.Tx, name string) error {
 	call.Execution, r.Execution = e.ID, e.ID
 	e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
 	r.Digest = e.Digest
-	if r.State == approvers.Pending { // far enough ahead for everything that is measured
+	if r.State == approvers.Pending { // so far ahead that nothing expires during the measurement
 		r.ExpiresAt, r.EscalateAt = r.ExpiresAt.Add(48*time.Hour), r.EscalateAt.Add(48*time.Hour)
 	}
 	writes := []func() error{

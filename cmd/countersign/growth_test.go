@@ -17,18 +17,19 @@ import (
 	"countersign/store"
 )
 
-// grown is the measurement with n waiting requests, and as many finished ones up to maxFinished.
+// grown is the result of a measurement with n waiting requests, and the same number of finished ones, up to
+// maxFinished.
 type grown struct {
 	Requests  int     // that wait
 	StartMS   float64 // from the start of serve until it is ready; the best of 3
 	HeapMiB   float64 // of serve then
-	DecideP50 float64 // of one decision, durable, in ms
+	DecideP50 float64 // median time of one durable decision, in ms
 	DecideP99 float64
-	FileKiB   float64 // of the store, for each request that waits or has finished
+	FileKiB   float64 // size of the store per request, waiting or finished
 }
 
 // TestGrowth measures what grows with a store: start, heap, decision time, file size. COUNTERSIGN_WAITING=1000000 makes
-// it long. Only the long form judges the time of a start, because the short one runs beside other tests, on any
+// it long. Only the long form checks the time of a start, because the short form runs beside other tests, on any
 // machine.
 func TestGrowth(t *testing.T) {
 	const short = 500
@@ -62,7 +63,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// steps are the sizes that are measured: each ten times the one before.
+// steps returns the sizes to measure. Each is ten times the one before.
 func steps(most int) (out []int) {
 	for n := 1000; n < most; n *= 10 {
 		out = append(out, n)
@@ -70,7 +71,7 @@ func steps(most int) (out []int) {
 	return append(out, most)
 }
 
-// decisions approves requests all over the store, one after the other.
+// decisions approves requests in random places of the store, one after the other.
 func (g *growing) decisions(count int) (p50, p99 float64) {
 	g.t.Helper()
 	var took []float64

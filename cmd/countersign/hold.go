@@ -14,21 +14,21 @@ import (
 	"countersign/config"
 )
 
-// held means that a bot does not start until an operator has accepted the state of its store.
+// held is the state of a bot that does not start until an operator has accepted the state of its store.
 type held struct {
 	why      error
 	accepted func() // starts the bot
 }
 
-// whileHeld are the tasks of a held bot: those that only read, and the one that ends the hold.
+// whileHeld are the tasks that a held bot runs: the tasks that only read, and the task that ends the hold.
 var whileHeld = map[string]bool{
 	auditListTask.name: true, auditVerifyTask.name: true, auditExportTask.name: true, auditEvidenceTask.name: true, auditPaceTask.name: true,
 	observedTask.name: true, storedTask.name: true, pendingTask.name: true, backupTask.name: true, doctorTask.name: true,
 	movedTask.name: true, acceptLossTask.name: true,
 }
 
-// hold stops the start of a bot whose store is older than its signed heads. It serves only the admin address and the
-// control socket until an operator has accepted the loss. The bot then uses the returned listeners.
+// hold stops the start of a bot whose store is older than its signed heads. Until an operator has accepted the loss, it
+// serves only the admin address and the control socket. The bot then uses the returned listeners.
 func hold(ctx context.Context, env config.Env, policies *policies, db openedStore, l listeners, log *slog.Logger) (listeners, error) {
 	for {
 		older, err := audit.FindOlder(ctx, shownStore(env.Store), env.Audit.Heads, db)

@@ -21,9 +21,9 @@ import (
 
 const installPage = "../../docs/install.md"
 
-// The steps of docs/install.md are done here, in its order and over both transports, until the first call is approved:
-// its policy, its commands, people's messages and clicks. The workspace is already set up as the page says about
-// Slack's settings.
+// The test does the steps of docs/install.md in the page's order and over both transports, until the first call is
+// approved: it uses the page's policy and commands, and people's messages and clicks. The workspace's settings are
+// already as the page says about Slack.
 func TestInstallPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(installPage)
@@ -38,7 +38,7 @@ func TestInstallPage(t *testing.T) {
 	dir := t.TempDir()
 	for name, part := range map[string]string{"socket": socket, "http": http} {
 		script := "workspace\nmodel sk-key\nenv COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0\n"
-		if name == "http" { // it begins where the other part ended
+		if name == "http" { // the HTTP part begins where the other part ended
 			script += "shop countersign.yaml\naddress\n"
 		}
 		script += pageScript(t, part) + "-- countersign.yaml --\n" + policy
@@ -63,7 +63,7 @@ func pageScript(t *testing.T, part string) string {
 			switch {
 			case strings.HasPrefix(line, "export ") && strings.Contains(line, "COUNTERSIGN_TRANSPORT=http"):
 				b.WriteString("env COUNTERSIGN_TRANSPORT=http\nenv SLACK_SIGNING_SECRET=" + workspace.DemoSigningSecret + "\nenv SLACK_APP_TOKEN=\n")
-			case strings.HasPrefix(line, "export "): // the workspace and the model have set them
+			case strings.HasPrefix(line, "export "): // the test's workspace and model have already set the variables
 			case line == "countersign serve":
 				b.WriteString("exec countersign serve &bot&\nup countersign.db.sock\nsubscribe\nfirstcall\n")
 			case line == "countersign tools pin --all":
@@ -99,7 +99,7 @@ func firstCall(ts *testscript.TestScript, _ bool, _ []string) {
 	defer cancel()
 	sam, teo := workspaceclient.Client{Base: base(ts), User: "sam"}, workspaceclient.Client{Base: base(ts), User: "teo"}
 	thread := ""
-	ts.Check(sam.Await(ctx, "the bot hears", func() (_ bool, err error) { // a bot that has just started may not be connected yet
+	ts.Check(sam.Await(ctx, "the bot hears", func() (_ bool, err error) { // a bot that has just started may not receive messages yet
 		thread, err = sam.Say(ctx, "#support", "", "@Countersign refund ORD-123, it arrived broken")
 		return err == nil, err
 	}))

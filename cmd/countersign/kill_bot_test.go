@@ -32,21 +32,22 @@ const witnessEnv = "COUNTERSIGN_TEST_WITNESS"
 
 // witnessConfig is the configuration that the parent gives the bot of the kill campaign.
 type witnessConfig struct {
-	Base   string // of the workspace and the model
+	Base   string // address of the workspace and the model
 	Policy string
 	Store  string
-	// Crashes is the file with the work of this process. Each replica has its own.
+	// Crashes is the file that records the current work of this process. Each replica has its own file.
 	Crashes string
-	Seen    string // file of what tools saw: "TOOL EXECUTION" lines, synced
-	Heard   string // file of deliveries: which click became which inbox row
-	Shop    string // address of the sample shop's tools, which the bot has in place of the campaign's
-	Server  string // address where a server offers the campaign's tools, which live on when the bot is killed; empty: they are the bot's own
+	Seen    string // file with a synced line "TOOL EXECUTION" for each effect of a tool
+	Heard   string // file that records which click became which inbox row
+	Shop    string // address of the sample shop's tools, which the bot uses instead of the campaign's tools
+	Server  string // address of a server with the campaign's tools, which survives the kills of the bot; empty: the tools run in the bot
 	Listen  string // address for Slack's requests; empty: Socket Mode
 	Slow    time.Duration
 	Doom    killPoint
 }
 
-// killPoint is a point at which a process kills itself when it reaches it for the nth time. The zero value is none.
+// killPoint is a point at which a process kills itself, when it reaches the point for the nth time. The zero value
+// means no such point.
 type killPoint struct {
 	Point string
 	Nth   int
@@ -59,7 +60,7 @@ const (
 	toolActed  = "the tool has acted and has not answered"
 )
 
-// fate is the killPoint of this process.
+// fate holds the killPoint of this process.
 type fate struct {
 	killPoint
 	count atomic.Int64
@@ -76,8 +77,8 @@ func (f *fate) reach(point string) {
 	select {}
 }
 
-// witnessMain runs the bot as serve does, with tools that leave a trace. It prints to standard output when it is up and
-// when a tool begins. It ends when it is asked to, or when its parent is gone.
+// witnessMain runs the bot as serve does, with tools that leave a trace. It prints a line to standard output when it is
+// up, and when a tool begins. It ends when it is asked to, or when its parent process is gone.
 func witnessMain(conf string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -196,8 +197,8 @@ func awaitHandled(ctx context.Context, db store.Store) error {
 	}
 }
 
-// tools are the bot's tools. With the shop's tools, the process may be killed during a refund, and a refund acts like
-// that of a system without idempotency keys.
+// tools returns the bot's tools. With the shop's tools, the process may be killed during a refund, and refunds behave
+// like those of a system without idempotency keys.
 func (f *fate) tools(c witnessConfig, log *slog.Logger) (*catalog.Catalog, error) {
 	switch {
 	case c.Server != "":
@@ -225,19 +226,19 @@ func (f *fate) tools(c witnessConfig, log *slog.Logger) (*catalog.Catalog, error
 	return catalog.New(of)
 }
 
-// The tools of the campaign, one of each protection level.
+// The tools of the campaign, one for each kind of effect.
 const (
 	toolAct  = "act"  // unprotected: every run leaves a line
 	toolOnce = "once" // idempotent: the first run under a key leaves a line
-	toolLook = "look" // read-only: every run leaves a line, and any number may
+	toolLook = "look" // read-only: every run leaves a line, and any number of runs is allowed
 )
 
 const witnessSchema = `{"type":"object","properties":{"n":{"type":"string"},"gated":{"type":"boolean"}},"required":["n","gated"]}`
 
 var witnessEffects = map[string]approvers.Effect{toolAct: approvers.Unprotected, toolOnce: approvers.Idempotent, toolLook: approvers.ReadOnly}
 
-// actor creates the effect of the tools: acting under a key is one line in a file, synced. The idempotent tool writes
-// its line once for each key.
+// actor returns the function that makes the tools' effects: an effect is one synced line in a file. The idempotent tool
+// writes its line only once for each key.
 func actor(path string) (func(tool, key string) error, error) {
 	seen, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -264,7 +265,7 @@ func actor(path string) (func(tool, key string) error, error) {
 	}, nil
 }
 
-// witnesses are tools that take a while before and after they act. Acting is one line in a file, synced.
+// witnesses returns tools that take a while before and after they act. Their effect is one synced line in a file.
 func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 	act, err := actor(c.Seen)
 	if err != nil {
@@ -297,7 +298,7 @@ func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 func work(longest time.Duration) { <-time.After(rand.N(longest)) }
 
 // overheard is a store that records which delivery became which inbox row, so that the campaign can look up
-// acknowledged deliveries. It also kills the process in a transaction.
+// acknowledged deliveries. It can also kill the process in a transaction.
 type overheard struct {
 	store.Store
 	notes *os.File

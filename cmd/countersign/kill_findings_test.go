@@ -25,7 +25,7 @@ type findings struct {
 	inbox map[string][]string
 	known map[string]bool // executions of the conversations
 	cards map[string]bool // outbox messages in the approvers' channel
-	stops map[string]int  // turns that were stopped because processes died at them, as the log says it
+	stops map[string]int  // turns that were stopped because processes died during them, according to the log
 
 	figures
 }
@@ -159,8 +159,8 @@ func (v *findings) conversation(r store.Reader, a *ask) {
 	}
 }
 
-// told checks that people were told of each turn that was stopped because two processes died during it. Somebody tried
-// such a turn again, or it would have no answer.
+// told checks that people were told of each turn that was stopped because two processes died during it. Somebody has
+// tried such a turn again; otherwise it would have no answer.
 func (v *findings) told(r store.Reader, turn approvers.Turn) {
 	messages, err := r.OutboxMessagesOf(turn.ID)
 	if err != nil {
@@ -238,7 +238,7 @@ func (v *findings) ran(e approvers.Execution, approved bool, count map[approvers
 	}
 }
 
-// asked checks that people were asked about a lost run, and about no other.
+// asked checks that people were asked about a run if its outcome was lost, and only then.
 func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 	places := 0
 	messages, err := r.OutboxMessagesOf(e.ID)
@@ -277,7 +277,7 @@ func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 		v.unknown++
 		want = 1 // the asker's thread
 		if e.Request != "" {
-			want = 2 // and where the approvers look
+			want = 2 // asked in the thread, and where the approvers look
 		}
 	}
 	if places != want {
@@ -285,7 +285,8 @@ func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 	}
 }
 
-// deed finds an acknowledged click in the store: it counted, or it was refused with a recorded reason.
+// deed finds an acknowledged click in the store. The click must have counted, or have been refused with a recorded
+// reason.
 func (v *findings) deed(r store.Reader, d deed) {
 	v.acknowledged++
 	name := d.trigger
@@ -304,7 +305,7 @@ func (v *findings) deed(r store.Reader, d deed) {
 		v.Errorf("%s's acknowledged %q about %s is lost: handled at %s, %v", d.user, d.does, d.ref, row.HandledAt, err)
 		return
 	}
-	if d.does == "open" || d.does == "try_again" || row.Note != "" { // that it was tried again shows in the answer
+	if d.does == "open" || d.does == "try_again" || row.Note != "" { // try_again: the answer shows that the turn was tried again
 		return
 	}
 	counted, err := v.counted(r, d)
@@ -321,7 +322,7 @@ func (v *findings) counted(r store.Reader, d deed) (bool, error) {
 		chain = e.Chain()
 		if e.ReportedBy != "" && (d.does != "leave" || e.ReportedBy != who) {
 			v.reported++
-			return true, nil // by this person, or by one who was faster
+			return true, nil // decided by this person, or by one who was faster
 		}
 	}
 	history, err := v.history(r, chain)
@@ -378,7 +379,7 @@ func (v *findings) nothingLeft(r store.Reader) error {
 	return err
 }
 
-// slack checks that Slack shows everything once.
+// slack checks that Slack shows every message exactly once.
 func (v *findings) slack(ctx context.Context) {
 	sam, teo := workspaceclient.Client{Base: v.conf.Base, User: "sam"}, workspaceclient.Client{Base: v.conf.Base, User: "teo"}
 	for _, a := range v.asks {

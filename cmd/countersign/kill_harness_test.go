@@ -37,13 +37,13 @@ agents:
   support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// Only a failure reaches these limits.
+// Time limits so long that only a failure reaches them.
 const (
 	startTime  = 30 * time.Second
 	settleTime = 2 * time.Minute
 )
 
-// killHarness is the world around the killed bot, which survives the kills: workspace, model and people.
+// killHarness is everything around the bot that survives when the bot is killed: workspace, model and people.
 type killHarness struct {
 	*testing.T
 	conf    witnessConfig
@@ -53,10 +53,10 @@ type killHarness struct {
 	// faulty is set if errors in the bot's log are expected.
 	faulty    bool
 	tolerated []string     // beginnings of errors that are expected in the bot's log
-	refused   atomic.Int64 // acts that were not acknowledged
+	refused   atomic.Int64 // number of people's actions that were not acknowledged
 	others    int          // how many replicas there are besides the bot
 	started   atomic.Int64 // replicas so far
-	frozen    atomic.Int64 // stopped replicas that may still act when they are continued
+	frozen    atomic.Int64 // number of suspended replicas that may still act when they are resumed
 
 	mu    sync.Mutex
 	last  bool // people begin nothing new
@@ -69,7 +69,7 @@ func openKillHarness(t *testing.T, seed uint64, change ...func(*workspace.Config
 	return newKillHarness(t, seed, killPolicy, func(c *killHarness) scriptedmodel.Responder { return scriptedmodel.ResponderFunc(c.respond) }, change...)
 }
 
-// newKillHarness opens a world with the given policy and model.
+// newKillHarness starts a workspace and a model, with the given policy.
 func newKillHarness(t *testing.T, seed uint64, policy string, speaks func(*killHarness) scriptedmodel.Responder, change ...func(*workspace.Config)) *killHarness {
 	t.Helper()
 	dir := t.TempDir()
@@ -123,13 +123,13 @@ type process struct {
 	up  chan struct{} // closed when it is connected
 	// admin is the address of /readyz and /metrics, known once the bot is up.
 	admin   string
-	handled chan struct{} // closed when it has handled all that it acknowledged, if it was asked
+	handled chan struct{} // closed when the bot reports, if asked, that it has handled all deliveries that it acknowledged
 	tools   atomic.Int32  // runs of tools that have begun
 	gone    chan struct{} // closed when it has ended
 	err     error
 }
 
-// start starts the bot. under is a program with arguments that runs it, if any.
+// start starts the bot. If under is given, it is a program with arguments that runs the bot, such as strace.
 func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...string) *process {
 	c.Helper()
 	its := c.conf
@@ -196,8 +196,8 @@ func (c *killHarness) awaitUp(bot *process) {
 	}
 }
 
-// awaitHandled waits until the bot has handled every delivery that it acknowledged: people may have clicked on a
-// settled request a moment ago.
+// awaitHandled waits until the bot has handled every delivery that it acknowledged, because people may have clicked on
+// a settled request a moment ago.
 func (c *killHarness) awaitHandled(bot *process) {
 	c.Helper()
 	c.awaitUp(bot)
@@ -260,7 +260,7 @@ func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scrip
 		return reply, nil
 	}
 	for i, word := range strings.Fields(parts[steps]) {
-		tool := map[string]string{"ask": toolAct}[word] // act, but only with a countersignature
+		tool := map[string]string{"ask": toolAct}[word] // ask means: call act, which needs approval
 		if tool == "" {
 			tool = word
 		}

@@ -29,7 +29,7 @@ func oneAddress(model *scriptedmodel.Server, ws *workspace.Server) http.Handler 
 type ask struct {
 	number string
 	root   string // the message's ts
-	closed bool   // it was answered, and there is nothing left to click
+	closed bool   // the message was answered, and no button is left to click
 }
 
 // deed is an acknowledged click or form: the person was told that it arrived.
@@ -38,17 +38,17 @@ type deed struct {
 	does    string // the button's action
 	ref     string // the request, or the execution
 	trigger string // names the click
-	view    string // names the form, if it was one
+	view    string // identifies the form, if the deed was one
 }
 
 const (
-	mostOpen   = 6 // conversations at the same time
+	mostOpen   = 6 // maximum number of open conversations
 	glance     = 40 * time.Millisecond
-	formOpens  = 1500 * time.Millisecond // a form that is not filled by then is not filled at all: the bot was killed
+	formOpens  = 1500 * time.Millisecond // time after which a form that has not opened is given up, because the bot was killed
 	personTurn = 10 * time.Second        // bounds one act
 )
 
-// live is a person who does what there is to do, again and again, until everything is settled.
+// live acts as a person: it does one possible action after the other, until everything is settled.
 func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) error {
 	who := workspaceclient.Client{Base: c.conf.Base, User: name}
 	left := map[string]bool{} // unknown outcomes that this person has left open once
@@ -68,7 +68,7 @@ func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) 
 	}
 }
 
-// look reads the person's places, does one thing that a person could do, and reports whether nothing is left.
+// look reads the places where the person works, does one possible action, and reports whether nothing is left to do.
 func (c *killHarness) look(ctx context.Context, who workspaceclient.Client, random *rand.Rand, left map[string]bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
 	defer cancel()
@@ -91,8 +91,8 @@ type clickable struct {
 	workspaceclient.Element
 }
 
-// reads reads the places where the person works, and lists the buttons there. Sam also asks for more while fewer than
-// mostOpen conversations are open.
+// reads reads the places where the person works, and lists the buttons there. As long as fewer than mostOpen
+// conversations are open, Sam also begins new ones.
 func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]clickable, error) {
 	if who.User != "sam" {
 		messages, err := who.Messages(ctx, "#support-approvals", "")
@@ -177,7 +177,7 @@ func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t cli
 			c.form(ctx, who, t, ref, map[string]string{"reason": "none of it"})
 		}
 		return
-	case "happened", "did_not", "leave": // say what is true, as somebody would who has looked
+	case "happened", "did_not", "leave": // the person reports the truth, as somebody would who has looked
 		seen, err := os.ReadFile(c.conf.Seen)
 		if err != nil {
 			return

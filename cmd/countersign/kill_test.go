@@ -22,14 +22,15 @@ import (
 )
 
 // TestKills kills a bot in its own process with SIGKILL, in the middle of real approvals by real clicks, and starts it
-// again each time: half of the time at a random moment, and half at a named point. At the end it is killed during its
+// again each time. Half of the kills come at a random moment, half at a named point; the last ones come during the
 // recovery from a kill. Afterwards the store, the tools' traces and what Slack shows must agree: no acknowledged
-// decision lost, no harmful second run, nothing left waiting. Slack delivers each event once and never again, so the
-// bot has to find in the histories what people wrote while it was down; every request must be answered.
+// decision is lost, no tool has run a second time with effect, and nothing is left waiting. Slack delivers each event
+// only once, so the bot must find in the channels' histories what people wrote while it was down; every request must be
+// answered.
 //
-// COUNTERSIGN_KILLS sets the number of kills (12). They are made in rounds, each in its own world, with as many
-// concurrent rounds as there are processors. Each round prints its seed; COUNTERSIGN_SEED repeats its moments and the
-// people's choices, as far as the machine's scheduling allows.
+// COUNTERSIGN_KILLS sets the number of kills (default 12). The kills are made in rounds, each with its own workspace
+// and store; as many rounds run concurrently as there are processors. Each round prints its seed. COUNTERSIGN_SEED
+// repeats a round's moments and the people's choices, as far as the machine's scheduling allows.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	kills, seed := testkit.Size(t, "COUNTERSIGN_KILLS", 12), testkit.Seed(t)
@@ -37,7 +38,7 @@ func TestKills(t *testing.T) {
 	var mu sync.Mutex
 	var all figures
 	t.Run("rounds", func(t *testing.T) {
-		size := min(roundKills, (kills+1)/2) // at least two rounds: one with tools of the bot's own, and one with a server's
+		size := min(roundKills, (kills+1)/2) // at least two rounds: one with the bot's own tools, and one with the tools of a server
 		for round := 0; round*size < kills; round++ {
 			n, seed := min(size, kills-round*size), seed+uint64(round)
 			t.Run(fmt.Sprint(round), func(t *testing.T) {
@@ -56,8 +57,8 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// roundKills is the number of kills in one world. A new world has less to read after each kill, so that ten thousand
-// kills take minutes.
+// roundKills is the number of kills in one round. A new round begins with an empty store, so less must be read after
+// each kill, and ten thousand kills take only minutes.
 const roundKills = 100
 
 // killRound is one round, from an empty store until everything is settled. With an odd seed the tools are those of an
@@ -170,8 +171,8 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	}
 }
 
-// patienceForPoint is how long a bot may take to reach the point at which it is killed. A bot that does not reach it,
-// because nothing of that kind happens, is killed all the same.
+// patienceForPoint is how long a bot may take to reach the point at which it is killed. A bot that does not reach the
+// point in this time is killed anyway.
 const patienceForPoint = time.Second
 
 // killAtPoint starts a bot that is killed when it reaches a point for the nth time.
@@ -215,14 +216,14 @@ func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 		}
 		select {
 		case <-wakeup:
-		case <-time.After(2 * time.Second): // nothing of the kind happens: any moment will do
+		case <-time.After(2 * time.Second): // the awaited event does not happen, so the bot is killed now
 		}
 	}
 	<-time.After(late)
 	c.killed(bot)
 }
 
-// killed kills a bot that still runs, and checks that nothing else ended it.
+// killed kills the bot if it still runs, and checks that nothing other than a kill ended it.
 func (c *killHarness) killed(bot *process) {
 	c.Helper()
 	bot.end(syscall.SIGKILL)

@@ -33,8 +33,8 @@ type loadHarness struct {
 	store    store.Store
 	runs     func(key string) // called by each run of the tool
 	called   func(method string, form url.Values)
-	thinking atomic.Int64 // time that the model's own handler took, in ns
-	client   *http.Client // of all people: a connection each, as in browsers
+	thinking atomic.Int64 // total time that the model's own handler took, in ns
+	client   *http.Client // client of all people; each has their own connection, as in browsers
 }
 
 // loadConfig configures a load harness.
@@ -42,8 +42,8 @@ type loadConfig struct {
 	seed   workspace.Seed
 	policy string
 	runs   func(key string)              // may be nil
-	called func(string, url.Values)      // called when Slack has taken a call of the bot's, with its method and arguments; may be nil
-	wrap   func(store.Store) store.Store // stands between the bot and its store; may be nil
+	called func(string, url.Values)      // called with method and arguments when Slack has accepted a call of the bot; may be nil
+	wrap   func(store.Store) store.Store // wraps the bot's store; may be nil
 }
 
 const loadTool = "count"
@@ -130,7 +130,7 @@ func order(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, err
 		return scriptedmodel.Reply{Content: "All of it is settled."}, nil
 	}
 	said, n, what := last.Content, 0, ""
-	for i := range said { // the writer's name may stand before it
+	for i := range said { // the text may begin with the writer's name
 		if _, err := fmt.Sscanf(said[i:], "%d of %s", &n, &what); err == nil {
 			break
 		}
@@ -276,7 +276,7 @@ func (h *loadHarness) wait(what string, done func() (bool, error)) {
 	}
 }
 
-// as is a person of the harness.
+// as returns the client of a person.
 func (h *loadHarness) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: h.base, User: name, HTTP: h.client}
 }

@@ -19,17 +19,19 @@ import (
 
 const (
 	loadThreads  = 20
-	loadDecision = 3 * time.Second  // from when a card is shown to the click on it
-	loadLate     = 10 * time.Second // from a run's end to its answer, p99
-	loadDrains   = 3 * time.Minute  // after the last request everything is shown
+	loadDecision = 3 * time.Second  // time from showing a card to the click on it
+	loadLate     = 10 * time.Second // maximum p99 of the time from a run's end to its answer
+	loadDrains   = 3 * time.Minute  // time after the last request by which everything must be shown
 )
 
-// TestLoad asks for 60 gated calls a minute, each at a random moment of its second, in 20 threads of one channel, with
-// all cards in another, while Slack has its published limits. A lead approves each card three seconds after it is
-// shown. Every run's answer must be in its thread within ten seconds (p99), the backlog of messages must not grow,
-// every step must be shown once, Slack must refuse nothing, and in the end no button of a decided request may be left.
+// TestLoad asks for 60 gated calls per minute, each at a random moment of its second, in 20 threads of one channel,
+// with all cards in another channel. Slack applies its published rate limits. A lead approves each card three seconds
+// after it is shown. Every run's answer must be in its thread within ten seconds (p99), the backlog of messages must
+// not grow, every step must be shown once, Slack must refuse nothing, and in the end no button of a decided request may
+// be left.
 //
-// COUNTERSIGN_LOAD_MINUTES sets the duration (1), COUNTERSIGN_LOAD_RATE the requests a minute (60).
+// COUNTERSIGN_LOAD_MINUTES sets the duration in minutes (default 1), COUNTERSIGN_LOAD_RATE the requests per minute
+// (default 60).
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	minutes, rate := testkit.Size(t, "COUNTERSIGN_LOAD_MINUTES", 1), testkit.Size(t, "COUNTERSIGN_LOAD_RATE", 60)
@@ -54,7 +56,8 @@ type load struct {
 	roots   []string // of the threads
 }
 
-// heed records a call of the bot. If the call shows a card for the first time, heed approves the card a while later.
+// heed records a call of the bot. If the call shows a card for the first time, heed approves the card loadDecision
+// later.
 func (l *load) heed(c apiCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +94,7 @@ func (l *load) heed(c apiCall) {
 	})
 }
 
-// run asks for n calls a minute, waits until all have ended, and judges.
+// run asks for calls at a rate per minute, waits until all have ended, and checks the results.
 func (l *load) run(rate, minutes int) {
 	began := time.Now()
 	n := rate * minutes
@@ -299,7 +302,7 @@ func (l *load) told(began time.Time, n int) (refused int) {
 	return refused
 }
 
-// quantile is the value below which the given per cent of the sorted values are.
+// quantile returns the value below which the given percentage of the values lies.
 func quantile(values []time.Duration, percent int) time.Duration {
 	if len(values) == 0 {
 		return 0

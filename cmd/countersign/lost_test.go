@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// TestLostPosts loses answers of Slack to posts, and kills the bot between a post and its record, again and again: each
-// message must be found again by its metadata, and be there once.
+// TestLostPosts repeatedly loses Slack's answers to posts, and kills the bot between a post and its record. The bot
+// must find each message by its metadata, and each message must be in Slack exactly once.
 //
 // COUNTERSIGN_POSTS sets the number of conversations (15).
 func TestLostPosts(t *testing.T) {
@@ -139,8 +139,8 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 	}
 }
 
-// TestLostPostsAtRandomClocks is TestLostPosts with a clock that jumps, up to an hour and a half to either side of
-// Slack's.
+// TestLostPostsAtRandomClocks is like TestLostPosts, with a clock that jumps up to an hour and a half ahead of or
+// behind Slack's clock.
 //
 // COUNTERSIGN_POSTS sets the number of conversations (15).
 func TestLostPostsAtRandomClocks(t *testing.T) {
@@ -181,11 +181,11 @@ func TestLostPostsAtRandomClocks(t *testing.T) {
 	})
 }
 
-// jumps is a synctestHarness whose bot has a clock that can be set.
+// jumps is a synctestHarness in which the test can set the bot's clock.
 type jumps struct {
 	*synctestHarness
 	skew    atomic.Int64
-	planned atomic.Int64 // what is still to happen to calls
+	planned atomic.Int64 // number of planned fates that have not happened yet
 }
 
 func inJumps(t *testing.T, fn func(*jumps)) {
@@ -220,7 +220,7 @@ func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	})
 }
 
-// another waits until the bot is killed, calls first, and then lets a new process continue.
+// another waits until the bot is killed, calls first, and then starts a new process, which continues.
 func (j *jumps) another(first func()) {
 	<-j.death
 	j.ok(j.bot.end())
@@ -239,7 +239,7 @@ func (j *jumps) alive() bool {
 	}
 }
 
-// eachOnce waits until everything is shown, checks that each message is there once, and counts them.
+// eachOnce waits until everything is shown, checks that each message is in Slack exactly once, and counts the messages.
 func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	j.Helper()
 	for began := time.Now(); !j.alive() || !j.idle() || j.waiting(); j.pass(time.Second) {
@@ -260,7 +260,7 @@ func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	return messages
 }
 
-// waiting reports whether something is still to be shown, due by the bot's clock or not.
+// waiting reports whether a message still waits to be shown, whether or not it is due by the bot's clock.
 func (j *jumps) waiting() (yes bool) {
 	j.view(func(r store.Reader) error {
 		for _, kind := range store.ShowTimers {

@@ -36,7 +36,7 @@ func (t tests) Run() int {
 	scratch = dir
 	flag.Parse()
 	if !testing.Verbose() {
-		stderr = io.Discard // tests that check the log start a process of their own
+		stderr = io.Discard // discards the log; tests that check the log start their own process
 	}
 	return t.M.Run()
 }

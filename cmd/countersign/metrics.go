@@ -22,7 +22,7 @@ import (
 	"countersign/store"
 )
 
-// metrics are the metrics at /metrics of the admin address. docs/metrics.md explains each.
+// metrics holds the metrics that /metrics of the admin address serves. docs/metrics.md explains each metric.
 type metrics struct {
 	policy       func() *approvers.Policy
 	registry     *prometheus.Registry
@@ -90,7 +90,7 @@ func (m *metrics) count(e workflow.Event) {
 			m.operator.WithLabelValues(string(d.Kind), tool).Inc()
 		}
 		if d.Took <= 0 {
-			return // unknown when it was shown
+			return // the time at which it was shown is not known
 		}
 		m.took.WithLabelValues(string(d.Kind), d.Role, tool).Observe(d.Took.Seconds())
 		if audit.IsQuick(d.Kind, d.Took) {
@@ -108,7 +108,7 @@ func (m *metrics) count(e workflow.Event) {
 	}
 }
 
-// tool limits the values of the label: a name that the policy does not have becomes "other".
+// tool limits the number of values of the label: a name that is not in the policy becomes "other".
 func (m *metrics) tool(name string) string {
 	if _, known := m.policy().Tool(name, ""); !known {
 		return "other"
@@ -171,7 +171,7 @@ func unsealed(s store.Store) float64 {
 	return float64(len(entries))
 }
 
-// countCall counts one call of Slack's Web API.
+// countCall counts one call to Slack's Web API.
 func (m *metrics) countCall(c slackapi.Call) {
 	m.calls.WithLabelValues(c.Method, string(c.Outcome)).Inc()
 }
@@ -249,7 +249,7 @@ func (c toolMetrics) Collect(to chan<- prometheus.Metric) {
 // watchTools adds metrics of the MCP servers and of the tools.
 func (m *metrics) watchTools(c *catalog.Catalog) { m.registry.MustRegister(toolMetrics{c}) }
 
-// policyMetrics shows which policy this process uses, and whether its files are the ones in force.
+// policyMetrics shows which policy this process uses, and whether the process's files are the ones in force.
 type policyMetrics struct{ *policies }
 
 var (
@@ -400,7 +400,7 @@ func newRetained() retained {
 	}
 }
 
-// count counts the erased data of one round. over means that the round was completed.
+// count adds the data that one round erased. over means that the round was completed.
 func (r retained) count(done workflow.Retained, over bool) {
 	r.conversations.Add(float64(done.Conversations))
 	r.records.Add(float64(done.Records))

@@ -94,8 +94,8 @@ func emptyStore(t *testing.T) store.Store {
 	return db
 }
 
-// Each kind of event has its figures. Only approvals can be too quick, and tools that the policy does not name have no
-// labels of their own.
+// Each kind of event is counted. Only approvals can count as too quick, and tools that the policy does not name share
+// one label.
 func TestMetrics(t *testing.T) {
 	m := newMetrics(emptyStore(t), metricsPolicy)
 	decide := func(tool string, kind approvers.DecisionKind, took time.Duration) {
@@ -136,8 +136,7 @@ func TestMetrics(t *testing.T) {
 	)
 }
 
-// Each scrape reads whether Slack answers. Each call of Slack is counted, and each rank has its own count of waiting
-// messages.
+// Each scrape reads whether Slack answers. Each call to Slack is counted, and waiting messages are counted by rank.
 func TestMetricsOfSlack(t *testing.T) {
 	db := emptyStore(t)
 	m := newMetrics(db, metricsPolicy)

@@ -18,7 +18,7 @@ import (
 var modelOutages = []struct {
 	name   string
 	wire   wireState
-	answer http.HandlerFunc // answers in the model's place; nil: the network fails
+	answer http.HandlerFunc // answers instead of the model; nil: the network fails
 	stops  time.Duration
 }{
 	{name: "refuses", wire: wireRefuses, stops: 2 * time.Minute},
@@ -38,8 +38,8 @@ var modelOutages = []struct {
 }
 
 // TestModelOutages takes the model down for ten minutes and for nine and a half hours, in each way. Waiting requests
-// don't need the model: they are decided and run. A turn is tried again for a while, and then stops with a sentence and
-// a button that continues the turn once the model is back.
+// don't need the model: they are decided and run. A turn is tried again for a while. Then it stops, and a message with
+// a button continues the turn once the model is back.
 func TestModelOutages(t *testing.T) {
 	t.Parallel()
 	for i, kind := range modelOutages {
@@ -124,7 +124,7 @@ func (b *synctestHarness) button(thread, label string) (found synctestButton, ok
 	return found, ok
 }
 
-// hears reports whether a thread of #support has a message with some words.
+// hears reports whether a thread of #support has a message with the given words.
 func (b *synctestHarness) hears(thread, words string) bool {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)

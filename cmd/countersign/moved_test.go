@@ -26,7 +26,7 @@ func TestStoreMoved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		away, back func(*moving)
-		control    func(*moving) []string // the environment in which the bot is reached; nil: it is not
+		control    func(*moving) []string // the environment with which commands reach the bot; nil: they don't reach it
 		says       string
 	}{
 		"renamed": {

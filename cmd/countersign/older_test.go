@@ -29,7 +29,7 @@ func TestOldStoreIsHeld(t *testing.T) {
 			m.teo.clicks("countersign", "", "Approve", "Refund of $20.00 for order ORD-131")
 			m.sees(" approved ")
 			m.ok(os.Remove(m.old))
-			m.exits(cli.ExitDone, "backup", m.old) // it was approved and has not run
+			m.exits(cli.ExitDone, "backup", m.old) // at this moment the call is approved, and has not run
 			m.exits(cli.ExitDone, "resume", "--reason", "checked")
 			m.sam.sees("#support", m.thread, "I refunded $20.00")
 			m.ok(m.bot.end(syscall.SIGTERM))
@@ -98,8 +98,8 @@ func TestOldStoreIsHeld(t *testing.T) {
 	}
 }
 
-// A killed bot never leaves signed heads that its store lacks, whenever it is killed, so the next process starts. The
-// bot is killed twice, or COUNTERSIGN_HEAD_KILLS times.
+// Whenever a bot is killed, it leaves no signed heads over records that its store lacks, so the next process starts.
+// The bot is killed twice, or COUNTERSIGN_HEAD_KILLS times.
 func TestKilledBotIsNotHeld(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)

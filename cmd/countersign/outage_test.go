@@ -19,7 +19,7 @@ import (
 var outageKinds = []struct {
 	name  string
 	begin func(*synctestHarness) (end func())
-	heard bool // events and clicks still come in
+	heard bool // events and clicks still reach the bot
 }{
 	{name: "refuses", begin: func(b *synctestHarness) func() { return b.cut(wireRefuses) }},
 	{name: "silent", begin: func(b *synctestHarness) func() { return b.cut(wireSilent) }},
@@ -45,12 +45,14 @@ func (b *synctestHarness) cut(s wireState) func() {
 }
 
 // TestOutages takes Slack down for ten minutes and for nine and a half hours, in each way, while some requests wait,
-// others are being made, and the answer to one post is lost. Deadlines that pass meanwhile count; people's clicks have
-// no effect; in some cases a new process has to continue. When Slack is back, everything must be shown in its current
-// state, each message once and the most important first; expired requests can't be approved, and all others can.
+// others are being made, and the answer to one post is lost. Deadlines that pass during the outage count, but people's
+// clicks have no effect. In some cases a new process has to continue. When Slack is back, everything must be shown in
+// its current state, each message once and the most important first; expired requests can't be approved, and all others
+// can.
 //
 // COUNTERSIGN_BACKLOG sets how many requests of each kind, and how many answers, wait to be shown when Slack is back
-// (2). With COUNTERSIGN_OUTAGES=2 every kind of outage is tried with both durations, instead of with ten minutes only.
+// (default 2). With COUNTERSIGN_OUTAGES=2, every kind of outage is tried with both durations, not only with ten
+// minutes.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	both := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
@@ -80,8 +82,8 @@ type outage struct {
 	restarts bool
 
 	began, ended, back time.Time
-	names              []string // of the calls that are asked about
-	meanwhile          string   // thread of what was said and heard while Slack was down
+	names              []string // names of the calls for which there are requests
+	meanwhile          string   // thread of a message that the bot received while Slack was down
 }
 
 func (o *outage) play(begin func(*synctestHarness) func()) {
@@ -100,10 +102,10 @@ func (o *outage) before() (shown map[string]workspaceclient.Message) {
 	for _, n := range []string{"grave old", "plain old", "patient old"} {
 		o.says(n + strings.Fields(n)[0])
 	}
-	o.pass(25 * time.Minute) // requests with half an hour have five minutes left, three of them when the outage begins
+	o.pass(25 * time.Minute) // requests that expire after half an hour now have five minutes left, and three when the outage begins
 	o.names = append(o.names, "oldgrave", "oldplain", "oldpatient")
 	var lost atomic.Bool
-	o.becomes(func(c apiCall) callFate { // one answer is lost, before anything is wrong
+	o.becomes(func(c apiCall) callFate { // one answer is lost, before the outage begins
 		if c.method == "chat.postMessage" && lost.CompareAndSwap(false, true) {
 			return callUnheard
 		}
@@ -177,11 +179,11 @@ func (o *outage) after(shown map[string]workspaceclient.Message) {
 	took := o.within(time.Minute, "the bot notices that Slack is back", func() bool { return o.bot.bot.Ready(o.ctx) == nil })
 	o.back = time.Now()
 	stale := 0
-	for n, m := range shown { // cards that Slack still shows as they were
+	for n, m := range shown { // cards that Slack still shows in their old state
 		if r := o.request(n); r.State == approvers.Expired {
 			if err := o.approve("teo", n, m); err == nil {
 				stale++
-			} else if workspaceclient.Code(err) != "unknown_action" { // the button is gone already
+			} else if workspaceclient.Code(err) != "unknown_action" { // the button was already removed
 				o.Errorf("a click on %s: %v", n, err)
 			}
 		}
@@ -238,7 +240,7 @@ func (o *outage) eachShownOnce() {
 	}
 }
 
-// nothingLive checks that only waiting requests have buttons that act. Finished requests keep only Details….
+// nothingLive checks that only waiting requests have buttons with an effect. Finished requests keep only Details….
 func (o *outage) nothingLive() {
 	for _, s := range o.outbox() {
 		if s.TS == "" || s.State == store.OutboxRemoved {

@@ -42,7 +42,8 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	if _, body := get(t, admin+"/metrics"); !strings.Contains(body, "\ncountersign_paused 1\n") {
 		t.Error("the metric does not say that everything is paused")
 	}
-	// When the bot has answered a message in a new thread by reporting the pause, it had enough time to start a run.
+	// When the bot has answered a message in a new thread by reporting the pause, it would also have had time to start
+	// a run.
 	second := sam.says("#support", "", "@Countersign where is order ORD-124?")
 	sam.sees("#support", second, "Everything has been paused by", "wrong refunds")
 	sam.sees("#support", root, "It starts when the pause ends")

@@ -113,7 +113,7 @@ type waitingCall struct {
 	State      approvers.State    `json:"state"`
 	Tool       string             `json:"tool"`
 	Risk       string             `json:"risk"`
-	What       string             `json:"what"` // its effect in one sentence
+	What       string             `json:"what"` // the call's effect in one sentence
 	Asker      approvers.PersonID `json:"asker"`
 	AskerName  string             `json:"asker_name"`
 	Where      string             `json:"where"`
@@ -123,13 +123,13 @@ type waitingCall struct {
 	Agreed     int                `json:"agreed"`
 	Quorum     int                `json:"quorum"`
 	Since      time.Time          `json:"since"`
-	Until      time.Time          `json:"until"` // then it is rejected, or can't run any more
+	Until      time.Time          `json:"until"` // deadline after which the request is rejected, or the call can't run any more
 	Digest     string             `json:"digest"`
 	BreakGlass bool               `json:"break_glass"` // the operator may approve it
 	Trouble    []string           `json:"trouble,omitempty"`
 
-	Request *approvers.Request `json:"request,omitempty"` // the whole request, if it was asked for by id
-	Run     *unknownRun        `json:"run,omitempty"`     // the run, if it was asked for by id
+	Request *approvers.Request `json:"request,omitempty"` // the whole request, if the operator asked for it by id
+	Run     *unknownRun        `json:"run,omitempty"`     // the run, if the operator asked for it by id
 }
 
 // unknownRun is a run, usually one with an unknown outcome.
@@ -141,12 +141,12 @@ type unknownRun struct {
 	Args      string                   `json:"args"`
 	Where     string                   `json:"where"`
 	Started   time.Time                `json:"started"`
-	Until     time.Time                `json:"until,omitzero"` // then the agent learns that the outcome is unknown
+	Until     time.Time                `json:"until,omitzero"` // time at which the agent is told that the outcome is unknown
 	Result    string                   `json:"result,omitempty"`
 	By        approvers.PersonID       `json:"reported_by,omitempty"`
 }
 
-// pendingPage is the number of requests per snapshot.
+// pendingPage is the number of requests that are read in one snapshot.
 const pendingPage = 200
 
 func (p *pending) readAll(ctx context.Context, wf *workflow.Workflow) error {
@@ -303,7 +303,7 @@ func whereText(c store.Conversation) string {
 // onHomeTab is the advice on where a request without a card can be decided.
 const onHomeTab = "people who may decide it find it on the app's Home tab"
 
-// cardTrouble describes the cards of a request that people can't see, and adds a line if people see none of its cards.
+// cardTrouble describes the cards of a request that people can't see. It adds a line if people can't see any of them.
 func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error) {
 	if req.State != approvers.Pending {
 		return nil, nil
@@ -315,7 +315,7 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	if req.ReachesNobody() {
 		out = append(out, "Slack shows it to nobody since "+cli.Moment(req.Unreached.Since)+" ("+visible.Line(req.Unreached.Cause)+"); "+onHomeTab)
 	}
-	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody() // in a bundle, in a card queue, or already reported
+	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody() // true if the request is in a bundle or a card queue, or was already reported
 	for _, s := range messages {
 		if s.Kind != store.OutboxCard && s.Kind != store.OutboxEscalation {
 			continue
@@ -389,7 +389,7 @@ func (p pending) printBrief(out io.Writer, r waitingCall) {
 	}
 }
 
-// stands describes the state of a request.
+// stands describes the current state of a request.
 func (r waitingCall) stands() string {
 	switch r.State {
 	case approvers.Pending:

@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// The built-in scenario: a call that runs without approval, one with a preview that also runs, one that is approved,
-// and one that is rejected with an alternative. The transcript is the same over both transports.
+// The built-in scenario has a call that runs without approval, one with a preview that also runs without approval, one
+// that is approved, and one that is rejected with an alternative. The transcript is the same over both transports.
 func TestPlayExercise(t *testing.T) {
 	t.Parallel()
 	for _, way := range []config.Transport{config.SocketMode, config.HTTPMode} {
@@ -103,7 +103,7 @@ func TestPlayTimeGoesForward(t *testing.T) {
 	}
 }
 
-// played is the store that a scenario leaves behind when the demo plays it.
+// played returns the store that a scenario leaves behind when the demo plays it.
 func played(t *testing.T, file string) store.Store {
 	t.Helper()
 	dir := t.TempDir()

@@ -24,7 +24,7 @@ import (
 	"countersign/store"
 )
 
-// policyPath returns the policy file of a command: the given one, or that of the environment.
+// policyPath returns the path of a command's policy file: the given path, or the one in the environment.
 func policyPath(given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -36,8 +36,8 @@ func policyPath(given string) (string, error) {
 	return env.Policy, nil
 }
 
-// readPolicy reads a policy file and its tools, as far as they are known without contacting a server. It accepts only a
-// policy with which the bot would start.
+// readPolicy reads a policy file and its tools, as far as the tools are known without contacting a server. It accepts
+// only a policy with which the bot would start.
 func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
 	file, err := check.Read(path)
 	if err != nil {
@@ -47,7 +47,7 @@ func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
 	return withTools(file, tools, err)
 }
 
-// withTools completes a policy with its tools, and checks it. err is the error of reading the tools.
+// withTools adds its tools to a policy, and checks the policy. err is the error of reading the tools.
 func withTools(file *config.File, tools *agent.Registry, err error) (*approvers.Policy, *agent.Registry, error) {
 	if err != nil {
 		return nil, nil, misconfigured(err)
@@ -89,7 +89,8 @@ func policyFor(given string) (*approvers.Policy, *agent.Registry, error) {
 	return readPolicy(path)
 }
 
-// misconfigured gives faults of the policy's sources and of the lock file the exit code of a wrong configuration.
+// misconfigured adds the exit code of a wrong configuration to errors about the policy's tool sources and the lock
+// file.
 func misconfigured(err error) error {
 	var wrong yamldoc.Problems
 	if errors.As(err, &wrong) {
@@ -101,35 +102,35 @@ func misconfigured(err error) error {
 	return err
 }
 
-// policies decides which policy and which pins this process uses: those in force in the store. A file comes into force
-// if the bot would accept it at a start, and it was never in force, or it changes while the process runs, or a SIGHUP
-// asks for it. Otherwise this process uses what is in force, and says that its file differs. A file that can't be used
-// changes nothing.
+// policies decides which policy and which pins this process uses: the ones in force in the store. A file that the bot
+// would accept at a start comes into force in three cases: it was never in force before, it changes while the process
+// runs, or a SIGHUP asks for it. In any other case, the process uses the policy and pins in force, and reports that its
+// file differs. A file that can't be used changes nothing.
 type policies struct {
-	tools   *catalog.Catalog // has the policy that this process uses
+	tools   *catalog.Catalog // holds the policy that this process uses
 	log     *slog.Logger
-	hangup  chan os.Signal // signals that the files are complete; nil: no signals
+	hangup  chan os.Signal // receives a SIGHUP, which says that the files are complete; nil: no signals
 	shared  bool           // other processes work on the same store
 	process string         // names this process in the store, as in the list of replicas
-	wake    chan struct{}  // asks watch to look at the store now: another process changed what is in force
+	wake    chan struct{}  // makes watch read the store now, because another process changed what is in force
 
-	unusable atomic.Pointer[refusal] // why this process can't use what is in force; nil: it can
-	number   atomic.Uint64           // the change that this process uses; 0: none is stored
+	unusable atomic.Pointer[refusal] // the reason why this process can't use what is in force; nil: it can
+	number   atomic.Uint64           // number of the stored change that this process uses; 0: no policy is stored
 
 	turn     chan struct{}      // guards the fields below; a channel, because its holder waits for the store
 	workflow *workflow.Workflow // nil: nothing is stored yet
 	name     string             // the policy's name in problems
 	reader   catalog.Reader
-	builtin  []byte       // a policy that is compiled in; nil: it is a file
-	row      store.Policy // what is in force, as it was read last; before anything is stored, only the digests
+	builtin  []byte       // the content of a policy that is compiled in; nil: the policy is a file
+	row      store.Policy // what is in force, as last read; only the digests are set before anything is stored
 	used     usedPolicy
-	policy   watchedFile // with the OpenAPI files that it names
+	policy   watchedFile // the policy file, with the OpenAPI files that it names
 	pins     watchedFile
 }
 
 // usedPolicy is the policy that this process uses.
 type usedPolicy struct {
-	load    string // the change in the store that put it into force; empty: none is stored
+	load    string // id of the stored change that put it into force; empty: no policy is stored
 	content storedContent
 	file    *config.File
 	lock    pins.Lock
@@ -145,18 +146,18 @@ type storedContent struct {
 // mostEarlier limits how many earlier digests are kept.
 const mostEarlier = 100
 
-// watchedFile is what this process knows of a file.
+// watchedFile is what this process knows about a file.
 type watchedFile struct {
 	name    string
-	found   string // the digest that was read last, or why it can't be read
+	found   string // the digest that was last read, or the reason why the file can't be read
 	fault   error  // nil: it can be read
 	seen    string // the content found before
-	settled string // the content that is not considered again: it was in force, or stale at the start
+	settled string // digest of content that does not come into force again: it was in force, or stale at the start
 	refused string // the last rejected content, so that it is logged once
 	told    string // the difference that was logged last
 
-	failure atomic.Pointer[refusal] // why the file did not come into force
-	differs atomic.Pointer[string]  // that it is not what is in force; nil: it is
+	failure atomic.Pointer[refusal] // the reason why the file did not come into force
+	differs atomic.Pointer[string]  // the message that the file is not the one in force; nil: it is
 }
 
 // refusal is the reason why a file did not come into force, or why what is in force can't be used.
@@ -205,7 +206,7 @@ func makePolicies(name string, tools *catalog.Catalog, log *slog.Logger) *polici
 	}
 }
 
-// begin uses the first policy. Nothing is stored before join.
+// begin makes this process use the first policy. Nothing is stored before join is called.
 func (ps *policies) begin() error {
 	own := ps.read()
 	if err := cmp.Or(ps.policy.fault, ps.pins.fault); err != nil {
@@ -269,8 +270,9 @@ func (ps *policies) check(c catalog.Content, name string) (*config.File, pins.Lo
 	return file, lock, nil
 }
 
-// put uses a policy, and puts it into force if this process has joined the store. refused says why the policy can't be
-// used; err says why it can't be stored. After either, the previous policy is used.
+// put makes this process use a policy and, if the process has joined the store, puts the policy into force. refused
+// says why the policy can't be used; err says why it can't be stored. In both cases, the process keeps using the
+// previous policy.
 func (ps *policies) put(ctx context.Context, c catalog.Content, name, why string) (refused, err error) {
 	file, lock, err := ps.check(c, name)
 	if err != nil {
@@ -279,7 +281,7 @@ func (ps *policies) put(ctx context.Context, c catalog.Content, name, why string
 	before, row := ps.used, store.Policy{}
 	now := usedPolicy{content: storedContent{Content: c}, file: file, lock: lock}
 	if ps.workflow != nil {
-		now.load = ps.workflow.Policies.NewLoad() // nothing is decided by this policy until it is stored
+		now.load = ps.workflow.Policies.NewLoad() // a new id, so that no decision is stored under this policy before the policy is stored
 	}
 	if err := ps.tools.Adopt(file, lock, now.load); err != nil {
 		return err, nil
@@ -314,7 +316,7 @@ func (ps *policies) now(row store.Policy, p usedPolicy) {
 	ps.unusable.Store(nil)
 }
 
-// earlier returns the digests that were in force earlier, after a change from one digest to another.
+// earlier returns the list of earlier digests after the digest in force changed from old to now.
 func earlier(before []string, old, now string) []string {
 	out := slices.DeleteFunc(slices.Clone(before), func(digest string) bool { return digest == old || digest == now })
 	if old != "" && old != now {
@@ -323,7 +325,8 @@ func earlier(before []string, old, now string) []string {
 	return out[max(0, len(out)-mostEarlier):]
 }
 
-// join compares the files with what is in force in the store. From here on this process uses what is in force.
+// join compares the files with what is in force in the store. From then on, this process uses what is in force in the
+// store.
 func (ps *policies) join(ctx context.Context, wf *workflow.Workflow) (err error) {
 	if err := ps.enter(ctx); err != nil {
 		return err
@@ -390,13 +393,13 @@ func (ps *policies) joinOnce(ctx context.Context) error {
 	return nil
 }
 
-// comesAtStart reports whether a file is to be put into force when the process starts.
+// comesAtStart reports whether a file comes into force when the process starts.
 func (f *watchedFile) comesAtStart(inForce string, shared bool, before []string) bool {
 	stale := shared && (f.found == "" || slices.Contains(before, f.found))
 	return f.fault == nil && f.found != inForce && !stale
 }
 
-// replace puts the files of this process into force at its start.
+// replace puts this process's files into force when the process starts.
 func (ps *policies) replace(ctx context.Context, row store.Policy, own catalog.Content) error {
 	ps.row = row
 	if ps.policy.fault != nil { // it was readable before
@@ -413,13 +416,13 @@ func (ps *policies) replace(ctx context.Context, row store.Policy, own catalog.C
 	return err
 }
 
-// passing reports whether an error says nothing about what is in force.
+// passing reports whether an error is temporary and says nothing about what is in force.
 func passing(err error) bool {
 	return store.Refused(err) || slices.ContainsFunc([]error{store.ErrCommitUnknown, store.ErrClosed, context.Canceled, context.DeadlineExceeded},
 		func(target error) bool { return errors.Is(err, target) })
 }
 
-// load reads what is in force. After an error, the row is set if it could be read.
+// load reads what is in force. If it returns an error, row is still set if it could be read.
 func (ps *policies) load(ctx context.Context) (row store.Policy, p usedPolicy, err error) {
 	row, content, err := ps.workflow.Policies.Content(ctx)
 	if err == nil {
@@ -435,7 +438,7 @@ func (ps *policies) load(ctx context.Context) (row store.Policy, p usedPolicy, e
 	return row, p, err
 }
 
-// adopt uses what is in force.
+// adopt makes this process use what is in force.
 func (ps *policies) adopt(row store.Policy, p usedPolicy) (err error) {
 	if p.file, p.lock, err = ps.check(p.content.Content, inForceName); err == nil {
 		err = ps.tools.Adopt(p.file, p.lock, p.load)
@@ -447,7 +450,7 @@ func (ps *policies) adopt(row store.Policy, p usedPolicy) (err error) {
 	return nil
 }
 
-// unusable says that what is in force can't be used by this process.
+// unusable returns the error that says that this process can't use what is in force.
 func unusable(p store.Policy, why error) error {
 	return fmt.Errorf("the policy in force (%s) can't be used by this process, so it decides and runs nothing: %w. Start the version of the program that loaded it, with the same environment, or load another policy", origin(p, p.Policy), why)
 }
@@ -457,7 +460,7 @@ func origin(p store.Policy, part store.PolicyPart) string {
 	return fmt.Sprintf("change %d, loaded by %s at %s", p.Version, part.By, part.At.UTC().Format(time.RFC3339))
 }
 
-// CatchUp uses what is in force in the store.
+// CatchUp makes this process use what is in force in the store.
 func (ps *policies) CatchUp(ctx context.Context) error {
 	if err := ps.enter(ctx); err != nil {
 		return err
@@ -472,7 +475,7 @@ func (ps *policies) catchUp(ctx context.Context) error {
 	}
 	row, err := ps.workflow.Policies.InForce(ctx)
 	switch {
-	case errors.Is(err, store.ErrNotFound): // it was damaged, and set aside
+	case errors.Is(err, store.ErrNotFound): // the record was damaged, and set aside
 		ps.row = store.Policy{}
 		refused, err := ps.put(ctx, ps.used.content.Content, inForceName, whyLost)
 		if errors.Is(err, store.ErrConflict) { // another process was first
@@ -570,9 +573,9 @@ func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 	}
 }
 
-// look reads the files and puts those that changed into force if they are valid. whole means that the files are known
-// to be complete. Otherwise two checks in a row must find the same content, because the first half of a file may be a
-// valid policy too. err says why the store can't be used; then the files are read again soon.
+// look reads the files, and puts changed files into force if they are valid. whole means that the files are known to be
+// complete. If they are not, two checks in a row must find the same content, because the first half of a file may be a
+// valid policy, too. err says why the store can't be used; the files are then read again soon.
 func (ps *policies) look(ctx context.Context, whole bool) (changed bool, err error) {
 	if err := ps.enter(ctx); err != nil {
 		return false, err
@@ -587,7 +590,7 @@ func (ps *policies) look(ctx context.Context, whole bool) (changed bool, err err
 	for range 3 { // another process may change what is in force meanwhile
 		take := [2]bool{ps.policyChanged(whole), ps.pins.changed(ps.row.Pins.Digest, whole)}
 		if take[1] && ps.policy.found == ps.policy.refused && ps.policy.fault == nil {
-			take[0] = true // it may have lacked the new pins
+			take[0] = true // the policy may have been refused because it lacked the new pins
 		}
 		if !take[0] && !take[1] {
 			return false, nil
@@ -605,7 +608,8 @@ func (ps *policies) look(ctx context.Context, whole bool) (changed bool, err err
 	return changed, err
 }
 
-// policyChanged reports whether the policy file is to be put into force, and records it if it is the one in force.
+// policyChanged reports whether the policy file must be put into force. If the file is already the one in force, it
+// records that.
 func (ps *policies) policyChanged(whole bool) bool {
 	failed := ps.policy.failure.Load() != nil
 	changed := ps.policy.changed(ps.row.Policy.Digest, whole)
@@ -615,14 +619,14 @@ func (ps *policies) policyChanged(whole bool) bool {
 	return changed
 }
 
-// changed reports whether a file is to be put into force.
+// changed reports whether a file must be put into force.
 func (f *watchedFile) changed(inForce string, whole bool) bool {
 	switch {
 	case f.found == inForce, f.found == f.settled && !whole:
 		f.settle()
 		return false
 	case whole:
-		f.settled = "" // if the store is not available now, it is tried again
+		f.settled = "" // so that the file is tried again if the store is not available now
 		return true
 	}
 	return f.found == f.seen && f.found != f.refused
@@ -634,7 +638,7 @@ func (f *watchedFile) settle() {
 	f.failure.Store(nil)
 }
 
-// take puts the policy file or the lock file into force, or both. A file that can't be used is refused. err says why
+// take puts the policy file, the lock file, or both into force. It refuses a file that can't be used. err says why
 // nothing was stored.
 func (ps *policies) take(ctx context.Context, own catalog.Content, take [2]bool, why string) (changed bool, err error) {
 	for i, f := range ps.files() {
@@ -748,7 +752,7 @@ func (ps *policies) pinned(ctx context.Context) error {
 	return cmp.Or(ps.pins.difference(), ps.tools.Pinned(ctx))
 }
 
-// difference says that the file is not the one in force.
+// difference returns an error if the file is not the one in force.
 func (f *watchedFile) difference() error {
 	if text := f.differs.Load(); text != nil {
 		return errors.New(*text)
@@ -756,7 +760,7 @@ func (f *watchedFile) difference() error {
 	return nil
 }
 
-// inForce reports on /readyz whether this process can't use what is in force. Then it is not ready.
+// inForce is a check of /readyz: the process is not ready if it can't use what is in force.
 func (ps *policies) inForce(context.Context) error {
 	if failure := ps.unusable.Load(); failure != nil {
 		return fmt.Errorf("since %s: %w", failure.at.UTC().Format(time.RFC3339), failure.why)

@@ -31,7 +31,7 @@ import (
 	"countersign/store/postgres"
 )
 
-// replicaPolicy is a policy by which one person may approve refunds.
+// replicaPolicy returns a policy under which one person may approve refunds.
 func replicaPolicy(approver string) string {
 	return `version: 1
 tools: {issue_refund: {risk: high, confirm: true}}
@@ -40,13 +40,14 @@ agents: {support: {channels: ["#support"], prompt: You help., tools: ["*"]}}
 `
 }
 
-// The policies of these tests: who may approve.
+// The policies of these tests, named after the person who may approve.
 var (
 	byTeo    = replicaPolicy("U0002")
 	byIngrid = replicaPolicy("U0003")
 )
 
-// onStores runs a test on a store in a file, which the replicas of the test share, and on a database, which each opens.
+// onStores runs a test twice: on a store in a file, which all replicas of the test share, and on a database, which each
+// replica opens itself.
 func onStores(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
@@ -135,7 +136,7 @@ func openReplica(t *testing.T, db store.Store, name, policy string, change ...fu
 	return r
 }
 
-// gets changes the policy file, which is looked at until it has stopped changing.
+// gets changes the policy file, and makes the replica look at it twice, so that the file counts as complete.
 func (r *policyReplica) gets(policy string) {
 	r.Helper()
 	write(r.T, r.path, []byte(policy))
@@ -177,8 +178,8 @@ func (r *policyReplica) metric(name string) string {
 	return ""
 }
 
-// differsFrom checks that the replica says who loaded the policy that its file is not, or, with an empty name, that its
-// file is the one in force.
+// differsFrom checks that the replica reports that its file differs from the policy in force, and which process loaded
+// that policy. With an empty name, it checks that the file is the one in force.
 func (r *policyReplica) differsFrom(process string) {
 	r.Helper()
 	why, metric := r.state(r.Context()), r.metric(`countersign_policy_file_differs{file="policy"}`)
@@ -190,7 +191,7 @@ func (r *policyReplica) differsFrom(process string) {
 	}
 }
 
-// ask makes a request through the replica.
+// ask makes the replica create a request.
 func (r *policyReplica) ask(n int) approvers.Request {
 	r.Helper()
 	ctx, ts := r.Context(), fmt.Sprintf("1780000000.%06d", n)
@@ -238,7 +239,7 @@ func (r *policyReplica) approve(who approvers.Identity, q approvers.Request) err
 	return err
 }
 
-// changes lists what the history has of the policy: number, cause and process of each change.
+// changes lists the policy changes in the history, with number, cause and process of each.
 func (r *policyReplica) changes() string {
 	r.Helper()
 	var out []string
@@ -255,8 +256,9 @@ func (r *policyReplica) changes() string {
 	return strings.Join(out, ", ")
 }
 
-// A policy file that replica after replica gets comes into force with the first one. The others use it at once, and say
-// that their files differ until they have it, too. A file that changes back comes into force again.
+// When replicas get a policy file one after the other, the file comes into force with the first replica that has it.
+// The other replicas immediately use that policy, and report that their files differ until they get the file, too. A
+// file that changes back comes into force again.
 func TestPolicyRollsOut(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -304,7 +306,7 @@ func TestPolicyRollsOut(t *testing.T) {
 	})
 }
 
-// A replica that starts with a file that was in force earlier uses what is in force, until the operator asks for its
+// A replica that starts with a file that was in force earlier uses the policy in force, until the operator asks for the
 // file. A file that was never in force comes into force.
 func TestPolicyFileStaleAtStart(t *testing.T) {
 	t.Parallel()
@@ -347,7 +349,7 @@ func TestPolicyFileOfTheOnlyProcess(t *testing.T) {
 	if got, want := d.changes(), "1 start by a, 2 start by c, 3 start by d"; got != want {
 		t.Errorf("the history has %s, want %s", got, want)
 	}
-	// A damaged or forged record does not keep it from starting.
+	// A damaged or forged record does not prevent the start.
 	d.ok(db.Update(t.Context(), func(tx store.Tx) error {
 		return tx.PutPolicy(store.Policy{Load: "forged", Version: 3, Policy: store.PolicyPart{Digest: "x"}}, []byte("{"))
 	}))
@@ -356,8 +358,9 @@ func TestPolicyFileOfTheOnlyProcess(t *testing.T) {
 	e.ok(e.approve(teo, e.ask(1)))
 }
 
-// A replica that can't use what is in force decides and runs nothing, and says so. It still receives, and records what
-// has happened. Everything continues with the next policy that it can use, which may come from its own file.
+// A replica that can't use the policy in force decides nothing and runs nothing, and reports that. It still receives
+// messages and clicks, and records what has happened. Its work continues with the next policy that it can use, which
+// may come from its own file.
 func TestPolicyThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -449,7 +452,7 @@ func TestPolicyForged(t *testing.T) {
 		forge(row)
 		row.Version, row.Load, row.Policy = 3, "load of none", store.PolicyPart{Digest: a.used.content.Policy.Digest()}
 		forge(row)
-		row = first // a known change, with another digest
+		row = first // the number of a known change, but another digest
 		row.Version, row.Policy.Digest = 4, content.Policy.Digest()
 		a.ok(a.db.Update(t.Context(), func(tx store.Tx) error { return tx.PutPolicy(row, data) }))
 		pinned := func(r *policyReplica) { write(t, pins.Beside(r.path), pins.Lock{}.Format()) }
@@ -461,8 +464,8 @@ func TestPolicyForged(t *testing.T) {
 	})
 }
 
-// What the policy names is in force for all replicas, too: an OpenAPI file that only one has, and the pins. A replica
-// without a lock file does not remove the pins.
+// The files that the policy names are in force for all replicas, too: an OpenAPI file that only one replica has, and
+// the pins. A replica without a lock file does not remove the pins.
 func TestPolicyFilesInForce(t *testing.T) {
 	t.Parallel()
 	const api = "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n  /a: {get: {operationId: NAME, responses: {'200': {description: ok}}}}\n"
@@ -539,7 +542,8 @@ func TestPolicyFilesInForce(t *testing.T) {
 	})
 }
 
-// Replicas that start together, and then get another file together, put it into force once, and decide meanwhile.
+// Replicas start at the same time, and then get another file at the same time. The file comes into force once, and the
+// replicas decide requests meanwhile.
 func TestPolicyRace(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -592,7 +596,8 @@ func TestPolicyRace(t *testing.T) {
 	})
 }
 
-// A damaged record of what is in force is replaced by what the process uses, or by its files at its start.
+// A damaged record of the policy in force is replaced by the policy that the process uses or, at its start, by the
+// process's files.
 func TestPolicyRecordDamaged(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "countersign.db")
@@ -639,8 +644,8 @@ func TestPolicyRecordDamaged(t *testing.T) {
 	}
 }
 
-// A command that works on a database decides by the policy in force there, not by its own file. Beside replicas its
-// file does not count either while the first one has not yet put its policy into force.
+// A command that works on a database decides by the policy in force there, not by its own file. If replicas run, the
+// command's file does not count even before the first replica has put its policy into force.
 func TestPolicyOfACommand(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(byTeo, "issue_refund: {risk: high, confirm: true}", "", 1)
@@ -648,7 +653,7 @@ func TestPolicyOfACommand(t *testing.T) {
 		env := config.Env{Policy: filepath.Join(t.TempDir(), "countersign.yaml"), Store: config.Store{Backend: config.Postgres}}
 		write(t, env.Policy, []byte(strings.Replace(text, "U0002", "U0003", 1)))
 		db := open()
-		var beside store.Replica // as a command finds the database: with replicas, or without
+		var beside store.Replica // set if the command finds replicas on the database
 		if database, ok := db.(*postgres.Store); ok {
 			beside = database.Visit()
 			if _, err := localWorkflow(t.Context(), env, db, beside); cli.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "no policy is in force") {
@@ -673,7 +678,7 @@ func TestPolicyOfACommand(t *testing.T) {
 	})
 }
 
-// Whatever a transaction has read before the change, it does not decide by the earlier policy after it.
+// A transaction does not decide by the earlier policy after a change, whatever it read before the change.
 func TestPolicyChangesDuringADecision(t *testing.T) {
 	t.Parallel()
 	a := startReplica(t, emptyStore(t), "a", byTeo)
@@ -703,7 +708,7 @@ func TestPolicyAdoptedDuringADecision(t *testing.T) {
 	a.ok(a.approve(teo, q))
 }
 
-// meanwhile is a store in which something happens once: just before the next decision is made, or inside of its
+// meanwhile is a store that runs a function once: just before the next decision is made, or inside the decision's
 // transaction.
 type meanwhile struct {
 	store.Store
@@ -716,7 +721,7 @@ func (m *meanwhile) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if !m.armed && !m.inside {
 		return m.Store.Update(ctx, fn)
 	}
-	if m.seen++; m.seen != 2 { // the first one receives the click
+	if m.seen++; m.seen != 2 { // the first transaction receives the click, the second decides
 		return m.Store.Update(ctx, fn)
 	}
 	if m.armed {
@@ -726,7 +731,7 @@ func (m *meanwhile) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return m.Store.Update(ctx, func(tx store.Tx) error { return fn(doing{tx, m.do}) })
 }
 
-// doing does something when a request is read.
+// doing is a transaction that runs a function when a request is read.
 type doing struct {
 	store.Tx
 	do func()
@@ -801,9 +806,10 @@ func (p *processHarness) saysOfPolicy(admin, words string) {
 	}
 }
 
-// Three bots work on one database, and get another policy file one after the other. It is in force for all of them with
-// the first one: nobody decides by the earlier one afterwards, whichever bot gets the click. The others say that their
-// files differ until they have it, also after a crash. The history has the change once.
+// Three bots work on one database, and get another policy file one after the other. As soon as the first bot has the
+// file, it is in force for all of them: afterwards nobody decides by the earlier policy, whichever bot gets the click.
+// The other bots report that their files differ until they have the file, even after a crash. The history has the
+// change once.
 func TestPolicyRollsOutOverReplicas(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
@@ -860,7 +866,7 @@ func TestPolicyRollsOutOverReplicas(t *testing.T) {
 	if err := bots[2].end(syscall.SIGKILL); err == nil {
 		t.Error("the third bot was not killed")
 	}
-	bots[2], admins[2] = replicas[2].serve() // with the file that it still has
+	bots[2], admins[2] = replicas[2].serve() // started again, with its old file
 	replicas[2].saysOfPolicy(admins[2], "is not the one in force ("+by)
 	for i := 1; i < len(bots); i++ {
 		write(t, replicas[i].policy(), later)

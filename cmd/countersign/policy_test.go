@@ -19,7 +19,7 @@ import (
 	"countersign/store"
 )
 
-// changed is the demo's policy with one thing replaced.
+// changed returns the demo's policy with one text replaced.
 func changed(t *testing.T, old, new string) []byte {
 	t.Helper()
 	if !bytes.Contains(demoPolicy, []byte(old)) {
@@ -58,7 +58,7 @@ func TestReload(t *testing.T) {
 	becomes := func(data []byte) {
 		write(t, path, data)
 		hangup <- syscall.SIGHUP
-		hangup <- syscall.SIGHUP // received only after the first one was handled
+		hangup <- syscall.SIGHUP // sent again, because this one is received only after the first was handled
 	}
 	sam, teo, ingrid := h.watcher("sam"), h.watcher("teo"), h.watcher("ingrid")
 	first := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
@@ -86,15 +86,15 @@ func TestReload(t *testing.T) {
 		t.Errorf("%s at stage %d after the policy became looser", r.State, r.Stage)
 	}
 	second := sam.says("#support", "", "@Countersign refund 30 USD of order ORD-129, scratched")
-	sam.sees("#support", second, "I refunded $30.00") // nobody is asked about a new one
+	sam.sees("#support", second, "I refunded $30.00") // under the new policy, nobody is asked about a new refund
 	ingrid.clicks("countersign", "", "Approve", "Refund of $20.00 for order ORD-131")
 	sam.sees("#support", first, "I refunded $20.00")
 	becomes(changed(t, "agents:\n  support:", "agents:\n  sales:"))
-	sam.says("#support", first, "refund 10 USD of order ORD-131, the box was damaged") // another agent has the channel now
+	sam.says("#support", first, "refund 10 USD of order ORD-131, the box was damaged") // another agent now answers in the channel
 	teo.sees("countersign", "", "Refund of $10.00 for order ORD-131", "Waits for")
 }
 
-// A changed file is loaded when it has stopped changing, and a broken one is reported once.
+// A changed file is loaded when it has stopped changing. An invalid file is reported once.
 func TestPolicyFileWatched(t *testing.T) {
 	tools, err := catalog.New(shopCatalog(shop.New(time.Now), "http://127.0.0.1:1/"))
 	if err != nil {
@@ -188,7 +188,7 @@ func TestServeReloads(t *testing.T) {
 	}
 }
 
-// request is the request of the first call in a thread of #support.
+// request returns the request of the first call in a thread of #support.
 func (h *demoHarness) request(ts string) (out approvers.Request) {
 	h.Helper()
 	calls, err := h.calls(ts)

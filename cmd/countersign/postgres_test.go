@@ -14,8 +14,8 @@ import (
 	"countersign/internal/testkit/pgserver"
 )
 
-// The scripts of testdata/postgres run the program on a database: setting it up, a call from the message to the run,
-// and the errors when something is wrong.
+// The scripts of testdata/postgres run the program on a database. They set it up, make a call from the message to the
+// run, and check the errors when something is wrong.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	bin := pgserver.Find(t)
@@ -48,7 +48,7 @@ func TestPostgres(t *testing.T) {
 // scriptDatabase is the server of a script.
 type scriptDatabase struct {
 	server  *pgserver.Server
-	blocker *pgx.Conn // has the lock of "database block"
+	blocker *pgx.Conn // the connection that holds the lock of "database block"
 }
 
 type databaseCommandKey struct{}

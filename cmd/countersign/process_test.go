@@ -57,7 +57,8 @@ func testServe(t *testing.T, p *processHarness, requests string) {
 	}
 }
 
-// The time of a start is time without the bot. The goal is 300 ms; the bound here leaves room for a busy machine.
+// TestStartTime limits the time of a start, during which there is no bot. The goal is 300 ms; the limit here is higher,
+// for busy machines.
 func TestStartTime(t *testing.T) {
 	const bound = 2 * time.Second
 	its := openProcessHarness(t)
@@ -93,8 +94,8 @@ func get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// The demo with an independent model. It is stopped with Ctrl-C while a card waits, started again on the same data, and
-// continues.
+// The demo works with an independent model. It is stopped with Ctrl-C while a card waits, started again on the same
+// data, and continues.
 func TestDemoForeignModel(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(&foreignModel{})

@@ -17,8 +17,8 @@ import (
 	"countersign/internal/testkit"
 )
 
-// built is the program: this test binary under the program's name (see TestMain), which saves a build. With the race
-// detector, where that would be slow, it is what go build makes, once for all tests.
+// built returns the path of the program. To save a build, the program is this test binary under the program's name (see
+// TestMain). With the race detector, the test binary would be slow, so go build makes the program, once for all tests.
 var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "countersign")
 	if !testkit.RaceEnabled {
@@ -35,7 +35,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, err
 })
 
-// program is the running real program.
+// program is the real program, running.
 type program struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -45,7 +45,7 @@ type program struct {
 
 	mu    sync.Mutex
 	said  []string      // lines of both outputs
-	spoke chan struct{} // closed and replaced with each line
+	spoke chan struct{} // closed and replaced at each line of output
 }
 
 // launch starts the program in a directory. Of the variables that the program reads, its environment has only the given

@@ -29,7 +29,7 @@ func reports(name string, lasting time.Duration, at func(n int) agent.Progress) 
 	}}
 }
 
-// step is the message in a thread that shows the running calls.
+// step returns the message in a thread that shows the running calls.
 func (b *synctestHarness) step(thread string) (string, workspaceclient.Message) {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
@@ -101,7 +101,7 @@ func TestProgressIsShown(t *testing.T) {
 	})
 }
 
-// A click on a message that shows progress counts as a click on the recorded version.
+// A click on a message that shows progress counts as a click on the recorded version, which has no progress.
 func TestStopBesideProgress(t *testing.T) {
 	tool := reports("copy", time.Minute, func(n int) agent.Progress { return agent.Progress{Done: float64(n), Text: "files"} })
 	tool.Effect = approvers.ReadOnly

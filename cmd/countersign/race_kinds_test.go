@@ -14,7 +14,7 @@ import (
 // raceKind is one way in which the actions of sixteen people conflict.
 type raceKind struct {
 	name    string
-	calls   int // of one step, which one card shows
+	calls   int // number of calls of one step, which one card shows
 	atOnce  int // races at the same time
 	run     func(*raceHarness, []*race)
 	outcome func(*race) (string, error)
@@ -44,7 +44,7 @@ func (r *raceHarness) gun(races []*race, people []int, act func(ra *race, i int)
 					ra.mu.Lock()
 					ra.clicks++
 					ra.mu.Unlock()
-				case !errors.Is(err, errNoButton): // they came after all was over
+				case !errors.Is(err, errNoButton): // the action came after everything was decided
 					r.Errorf("what %s did was not acknowledged: %v", r.names[i], err)
 				}
 			})
@@ -190,7 +190,7 @@ func inTheirTurn(r *raceHarness, races []*race) {
 	r.gun(races, from(deciders/2, deciders), approve)
 }
 
-// twoOfEach checks that two of the first eight approved, then two of the second.
+// twoOfEach checks that two of the first eight people approved, and then two of the second eight.
 func twoOfEach(ra *race) (string, error) {
 	q := ra.requests[0]
 	if q.State != approvers.Consumed || len(q.Decisions) != 4 {
@@ -204,8 +204,8 @@ func twoOfEach(ra *race) (string, error) {
 	return string(q.State), nil
 }
 
-// takesBack lets the first of two approvers revoke their approval, in each race another person, while fifteen others
-// approve.
+// takesBack makes the first of two approvers, a different person in each race, revoke their approval while fifteen
+// others approve.
 func takesBack(r *raceHarness, races []*race) {
 	for i, ra := range races {
 		r.gun([]*race{ra}, []int{i}, func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) })
@@ -246,8 +246,8 @@ func allOrOne(r *raceHarness, races []*race) {
 	})
 }
 
-// eachOnce checks that each call was decided once, and several by one click only if it was on Approve all. If a call is
-// decided before the others, the card is rendered again and offers the rest.
+// eachOnce checks that each call was decided once, and that one click decided several calls only if it was on Approve
+// all. If one call is decided before the others, the card is rendered again and offers the remaining calls.
 func eachOnce(ra *race) (string, error) {
 	clicks := byAll(ra)
 	for _, q := range ra.requests {

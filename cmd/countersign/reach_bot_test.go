@@ -13,7 +13,7 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// While the model is down a new installation can't start, but waiting requests can be decided.
+// While the model is down, people can decide waiting requests, but a new installation can't start.
 func TestReachWithoutModel(t *testing.T) {
 	h := openDemoHarness(t, t.TempDir(), nil)
 	away := h.bot.parts

@@ -14,7 +14,7 @@ import (
 
 // TestRefreshedSockets lets people write messages and commands all the time while Slack replaces sockets, again and
 // again: one after the other, or all together after a warning. Nobody may be told that the app did not respond, because
-// a new socket is there before the old one goes. Then all sockets close together without a warning, or break. Every
+// a new socket is open before the old one closes. Then all sockets close together without a warning, or break. Every
 // message must be answered exactly once. The test runs in faked time.
 //
 // COUNTERSIGN_REFRESHES sets the number of replacements.

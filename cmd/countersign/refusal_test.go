@@ -112,9 +112,9 @@ func refusalsOf(long bool) (list []refusalRule) {
 	return list
 }
 
-// TestRefusals has Slack refuse one thing after another: kinds of blocks, changes, deletions, streams, files, statuses,
-// and for a while every post. Each time the bot has to show every kind of message. Each answer is there in the end, no
-// button is left on a settled card, and the log says what was refused.
+// TestRefusals makes Slack refuse one feature after the other: kinds of blocks, changes, deletions, streams, files,
+// statuses and, for a while, every post. Each time, the bot has to show every kind of message. In the end every answer
+// must be shown, no button may be left on a settled card, and the log must say what was refused.
 //
 // COUNTERSIGN_REFUSALS=2 tries every refusal, instead of a few of each sort.
 func TestRefusals(t *testing.T) {
@@ -124,7 +124,7 @@ func TestRefusals(t *testing.T) {
 	for _, r := range refusalsOf(long) {
 		t.Run(r.name, func(t *testing.T) {
 			var one refusalSum
-			defer func() { // even if the test has failed
+			defer func() { // also runs if the test has failed
 				sum.refusals += one.refusals
 				sum.lost += one.lost
 				sum.live += one.live
@@ -211,7 +211,7 @@ func (k *wantedKinds) kindOf(message string) store.OutboxKind {
 	return k.now[message]
 }
 
-// refusedWorld is a synctestHarness whose Slack refuses.
+// refusedWorld is a synctestHarness in which Slack refuses calls.
 type refusedWorld struct {
 	*synctestHarness
 	rule    refusalRule
@@ -301,7 +301,7 @@ func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *re
 	})
 }
 
-// TestRefusedKindsAreRemembered: a kind of block that Slack refuses is left out from then on, also after a restart, and
+// TestRefusedKindsAreRemembered: a kind of block that Slack refuses is left out from then on, even after a restart, and
 // tried again after a day. The log reports each refusal once, with Slack's reason.
 func TestRefusedKindsAreRemembered(t *testing.T) {
 	proxy := &refusingSlack{kindOf: func(string) store.OutboxKind { return "" }}
@@ -332,7 +332,7 @@ func TestRefusedKindsAreRemembered(t *testing.T) {
 		if lines := b.log.with("Slack refuses blocks"); !strings.Contains(lines[0], "kinds=[table]") || !strings.Contains(lines[0], "unsupported type: table [json-pointer:/blocks/") {
 			t.Errorf("the log says %s", lines[0])
 		}
-		aDay := func() { // while nothing runs, it passes fast
+		aDay := func() { // time passes fast while nothing runs
 			b.ok(b.bot.end())
 			b.pass(25 * time.Hour)
 			b.start()
@@ -380,7 +380,7 @@ func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scri
 	return w.synctestHarness.think(ctx, r)
 }
 
-// says posts a message of sam's in a thread of its own.
+// says posts a message of sam in a new thread.
 func (w *refusedWorld) says(text string) string {
 	thread := w.synctestHarness.says(text)
 	w.threads = append(w.threads, thread)
@@ -395,7 +395,8 @@ var (
 	sam, teo, ingrid, kenji = identityOf("U0100", "Sam"), identityOf("U0002", "Teo"), identityOf("U0003", "Ingrid"), identityOf("U0004", "Kenji")
 )
 
-// decides has somebody decide about a call, as on their Home tab or at the command line: the card may have no buttons.
+// decides makes somebody decide about a call, as on their Home tab or at the command line, because the card may have no
+// buttons.
 func (w *refusedWorld) decides(who approvers.Identity, n string, kind approvers.DecisionKind) {
 	w.Helper()
 	r := w.asked(n)
@@ -468,7 +469,7 @@ func (w *refusedWorld) play() {
 	w.pass(10 * time.Second)
 	w.restart()
 	w.pass(10 * time.Minute)
-	w.restart() // what was refused is tried again
+	w.restart() // after a restart, refused features are tried again
 	w.seals()
 	w.pass(time.Until(began.Add(25 * time.Minute)))
 	w.mustBeAsked("Which colour for doors?", "write your answer here")
@@ -540,20 +541,21 @@ func (w *refusedWorld) mustBeAsked(question, how string) {
 	}
 }
 
-// tries has sam, who may not approve, press Approve wherever there is such a button, and then ask what waits.
+// tries makes sam, who may not approve, press Approve wherever there is such a button, and then ask which requests
+// wait.
 func (w *refusedWorld) tries(n string) {
 	w.Helper()
 	messages, err := w.as("sam").Messages(w.ctx, "#support-approvals", "")
 	w.ok(err)
 	for _, m := range messages {
 		if e, ok := buttonFor(m, "Approve", w.request(n).ID); ok {
-			w.as("sam").Press(w.ctx, m, e) // it says why not, if Slack lets it
+			w.as("sam").Press(w.ctx, m, e) // the bot says why not, if Slack accepts that message
 		}
 	}
 	w.as("sam").Command(w.ctx, "#support", "/countersign", "pending")
 }
 
-// account counts what is lost, what can still be pressed, and what nobody was told.
+// account counts lost messages, buttons that can still be pressed, and facts that nobody was told.
 func (w *refusedWorld) account() (sum refusalSum) {
 	w.Helper()
 	all := w.everything()
@@ -565,7 +567,7 @@ func (w *refusedWorld) account() (sum refusalSum) {
 		}
 	}
 	wanted := []string{"You said hello", "A long story about long", "The end.", "cell2", "chart.txt", "You said afterwards", "You said away", "model"}
-	if w.rule.lasts == 0 { // what only informs is not shown later
+	if w.rule.lasts == 0 { // messages that only inform are not shown later
 		wanted = append(wanted, "stand in", "Audit head", "allowed", "It arrived broken", "I was away", "Which colour for walls?", "Where do you want to go?")
 	}
 	for _, want := range wanted {
@@ -630,7 +632,7 @@ func (w *refusedWorld) eachOnce(all []workspaceclient.Message) {
 	}
 }
 
-// everything is what people can read.
+// everything returns all messages that people can read.
 func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 	w.Helper()
 	read := func(who, channel, thread string) {
@@ -660,7 +662,7 @@ func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 	return all
 }
 
-// harmless are the buttons that may stay when their subject is settled.
+// harmless are the buttons that may stay after their subject is settled.
 var harmless = []string{render.ActArguments, render.ActPage, render.ActFeedback, render.ActAskAgain, render.ActTakeBack, render.ActTryAgain}
 
 // isOver reports whether the subject of a button is decided, answered or ended.
@@ -683,8 +685,8 @@ func isOver(r store.Reader, ref string) bool {
 	return false
 }
 
-// live counts buttons on settled cards and closed questions. A card that can neither be changed nor deleted keeps its
-// buttons, which do nothing; the decided card is then posted below it.
+// live counts buttons on settled cards and closed questions. A card that can be neither changed nor deleted keeps its
+// buttons, which have no effect; the decided card is then posted below it.
 func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
 	fixed := slices.Contains(w.rule.methods, "chat.delete")
 	for _, m := range all {
@@ -707,7 +709,7 @@ func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
 	return n
 }
 
-// pressed presses a button that could not be taken away, and checks that nothing runs.
+// pressed presses a button that could not be removed, and checks that nothing runs.
 func (w *refusedWorld) pressed(m workspaceclient.Message, e workspaceclient.Element) {
 	w.Helper()
 	runs := maps.Clone(w.runs)

@@ -19,16 +19,16 @@ import (
 // refusalRule is one way in which Slack refuses. It answers calls of some methods itself, and does not carry them out.
 type refusalRule struct {
 	name    string
-	methods []string // that are refused; a final * matches any ending
+	methods []string // methods that are refused; a final * matches any ending
 	kinds   []string // only calls with such a kind of block are refused; "any" is every block
 	named   bool     // only calls with metadata are refused
-	reason  bool     // Slack says which block it is
-	code    string   // with status 200; empty: see status and body
+	reason  bool     // Slack says which block it refuses
+	code    string   // error code, with status 200; empty: see status and body
 	status  int
 	body    string
 	lasts   time.Duration // 0: for good
-	bare    bool          // Slack drops the metadata of what it shows
-	unheard bool          // the calls are done, and their first answer is lost
+	bare    bool          // Slack drops the metadata of the messages that it shows
+	unheard bool          // Slack carries out the calls, but the first answer for each message is lost
 }
 
 // said returns the words that the log must contain if such a refusal changed what people see.
@@ -53,7 +53,7 @@ func (r refusalRule) fits(method string) bool {
 	})
 }
 
-// refusingSlack stands before the workspace and refuses what it is told to.
+// refusingSlack is a handler before the workspace that refuses calls according to a rule.
 type refusingSlack struct {
 	next   http.Handler
 	kindOf func(message string) store.OutboxKind
@@ -68,7 +68,7 @@ type refusingSlack struct {
 // refused is one refused call.
 type refused struct {
 	method string
-	kind   store.OutboxKind // of the outbox message; empty: it shows none
+	kind   store.OutboxKind // kind of the outbox message that the call shows; empty: it shows none
 }
 
 // kindShown returns the kind of the outbox message that a call shows.
@@ -160,7 +160,7 @@ func (p *refusingSlack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pass has the workspace answer.
+// pass passes a call to the workspace.
 func (p *refusingSlack) pass(w http.ResponseWriter, r *http.Request, bare bool) {
 	if !bare || !strings.HasPrefix(r.URL.Path, "/api/conversations.") {
 		p.next.ServeHTTP(w, r)
@@ -193,7 +193,7 @@ func withoutMetadata(v any) any {
 	return v
 }
 
-// argumentsOf are the arguments of a call, and the kinds of its blocks.
+// argumentsOf returns the arguments of a call, and the kinds of its blocks.
 func argumentsOf(r *http.Request, body []byte) (form url.Values, kinds []string) {
 	var raw []byte
 	form, _ = url.ParseQuery(string(body))

@@ -51,7 +51,7 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string) 
 	return errors.Join(r.sum(), left)
 }
 
-// fixturesFrom reads the calls. left names the damaged records of the history that were left out.
+// fixturesFrom reads the calls. left names damaged records of the history that were left out.
 func fixturesFrom(ctx context.Context, name string) (calls []config.Fixture, left, err error) {
 	if name != stored {
 		calls, err = config.ReadFixtures(name)
@@ -113,7 +113,7 @@ type alike struct {
 	examples    []string
 }
 
-// agents rejects fixtures with an unknown agent: with a misspelt name the call would merely appear refused.
+// agents rejects fixtures with an unknown agent. Otherwise a call with a misspelt agent would only appear as refused.
 func (r *replayed) agents(calls []config.Fixture) error {
 	for _, x := range calls {
 		has := func(p *approvers.Policy) bool {
@@ -130,7 +130,7 @@ func (r *replayed) agents(calls []config.Fixture) error {
 	return nil
 }
 
-// names lists the agents that a fixture can name.
+// names lists the agents that a fixture may name.
 func (r *replayed) names() string {
 	names := make([]string, len(r.policy.Agents))
 	for i, a := range r.policy.Agents {
@@ -156,7 +156,7 @@ func (r *replayed) try(x config.Fixture) {
 	case len(differences) > 0:
 		r.differs++
 		r.differ(x, differences, now.why)
-	case x.Line == 0: // of stored calls only differences are printed
+	case x.Line == 0: // for stored calls, only differences are printed
 	case r.other == nil && x.Expect.Empty():
 		r.free++
 		fmt.Fprintf(r.out, "planned  %s: %s\n", fixtureName(x), now)
@@ -235,9 +235,9 @@ var storedTask = task[none]{"check stored", true, func(ctx context.Context, w ta
 }}
 
 // storedFixtures returns a fixture for each call in the history, with the plan of that time. Calls with damaged rows
-// are left out: the error is then an *audit.Unread, returned with the fixtures of all others.
+// are left out; the fixtures of all other calls are then returned with an *audit.Unread as the error.
 func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
-	firsts := map[string]approvers.AuditRecord{} // by call: one over its automatic limit was proposed again, to people
+	firsts := map[string]approvers.AuditRecord{} // by call, because a call over its automatic limit has a second record: it was proposed again, to people
 	var left audit.Unread
 	err := left.Take(audit.EachChain(ctx, s, func(records []approvers.AuditRecord) error {
 		first := records[0]
@@ -313,8 +313,8 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 }
 
 // spoke returns the requesters of a call, the most recent one last, and the authors of the model's input. For a call
-// without a request the authors are not stored: everybody who had written in the conversation before the turn counts as
-// an author.
+// without a request, the authors are not stored; everybody who had written in the conversation before the turn then
+// counts as an author.
 func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, authors []string, err error) {
 	messages, err := r.Messages(call.Conversation, 0)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// remembered is how long deliveries are remembered, so that redeliveries have no effect. Slack's last retry comes after
-// about six minutes.
+// remembered is how long handled deliveries are kept, so that redeliveries have no effect. Slack's last retry comes
+// after about six minutes.
 const remembered = 2 * time.Hour
 
 // forget drops old deliveries from the inbox, and erases data beyond the policy's retention.
@@ -33,13 +33,14 @@ func forget(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Lo
 			log.Error("old records can't be deleted, because a part of the store can't be read", "error", err)
 			continue
 		}
-		if err != nil && !store.Refused(err) && ctx.Err() == nil { // with a full disk it is retried next time
+		if err != nil && !store.Refused(err) && ctx.Err() == nil { // with a full disk, the next round tries again
 			return fmt.Errorf("forget: %w", err)
 		}
 	}
 }
 
-// retainEvery is the number of rounds between searches for old data, which read all chains of the history.
+// retainEvery is the number of rounds from one search for old data to the next. Searches are rare because each reads
+// all chains of the history.
 const retainEvery = 36
 
 // retain erases data beyond the policy's retention, and counts it.

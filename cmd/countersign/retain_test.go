@@ -43,7 +43,7 @@ func TestMetricsOfRetention(t *testing.T) {
 	if last() != "0" {
 		t.Errorf("before the first time, the last one was %s", last())
 	}
-	for range 2 { // the second time there is nothing left
+	for range 2 { // the second round finds nothing left to erase
 		if err := retain(t.Context(), wf, m, log); err != nil {
 			t.Fatal(err)
 		}

@@ -29,11 +29,11 @@ import (
 
 // Retention erases finished requests of all kinds, several times, while other requests are made, decided and run, the
 // history is sealed, the store is copied, and one client writes all the time. After each time the history must verify,
-// in the store and against the heads. The waits of commits are measured with and without retention in turn, so that a
-// noisy machine shows in both.
+// in the store and against the heads. The waits for commits are measured alternately with and without retention, so
+// that a noisy machine affects both.
 //
-// It uses 30 requests, twice; COUNTERSIGN_RETAINED=1000 uses that many, and then compares the waits. Fewer requests give
-// too few waits for a 99th percentile.
+// It uses 30 requests, twice. COUNTERSIGN_RETAINED=1000 uses 1000 requests, and also compares the waits; with fewer
+// requests, there are too few waits for a 99th percentile.
 func TestRetentionUnderLoad(t *testing.T) {
 	requests, times := testkit.Size(t, "COUNTERSIGN_RETAINED", 30), 2
 	a := openArchive(t)
@@ -85,7 +85,7 @@ func quantiles(all []time.Duration) (p99, most time.Duration) {
 	return all[len(all)*99/100], all[len(all)-1]
 }
 
-// archive is a workflow on a real store, with a clock that can be put forward, and the heads of its history.
+// archive is a workflow on a real store, with a clock that can be set forward, and with the heads of its history.
 type archive struct {
 	*testing.T
 	db       *bolt.Store
@@ -275,7 +275,7 @@ func (a *archive) fill(n int) {
 	g.Go(func() error {
 		thread := fmt.Sprint("all ", a.n.Add(1))
 		for i := range n / 2 {
-			if _, err := a.one(a.Context(), thread, endings[i%(len(endings)-1)]); err != nil { // not the last ending: it waits, and would hold up the rest of the thread
+			if _, err := a.one(a.Context(), thread, endings[i%(len(endings)-1)]); err != nil { // without the last ending: that call waits, and would delay the rest of the thread
 				return err
 			}
 		}
@@ -312,7 +312,7 @@ func (a *archive) fill(n int) {
 	}
 }
 
-// while runs a function while everything else continues, and returns how long each write of the writing client waited
+// while runs a function while all other work continues, and returns how long each write of the writing client waited
 // for its commit.
 func (a *archive) while(work func()) (waits []time.Duration) {
 	a.Helper()

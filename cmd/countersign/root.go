@@ -32,7 +32,7 @@ countersign them. Try it on this machine with no account:
 	return cmd
 }
 
-// guided makes every command print what to do about wrong usage. Cobra's own messages only name the fault.
+// guided makes every command say what to do about wrong usage, because Cobra's own messages only name the mistake.
 func guided(cmd *cobra.Command) {
 	wrong := func(c *cobra.Command, err error) error {
 		return cli.Misused("%w; \"%s --help\" shows the usage", err, c.CommandPath())

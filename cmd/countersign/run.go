@@ -31,7 +31,7 @@ type setup struct {
 	stopWait                     time.Duration // wait for running tools at shutdown; default 15 s, negative: none
 	policies                     *policies
 	store                        store.Store
-	replica                      store.Replica // nil: this process is alone on the store
+	replica                      store.Replica // nil: this process is the only one on the store
 	tools                        *catalog.Catalog
 	admin                        net.Listener      // nil: no admin address
 	control                      *control.Listener // nil: no control socket
@@ -40,12 +40,12 @@ type setup struct {
 	seal                         sealing
 	log                          *slog.Logger
 	now                          func() time.Time                      // nil: time.Now
-	unlimited                    bool                                  // no rate limits: a workspace on this machine
-	http                         *http.Client                          // client for Slack; nil: the bot's own
-	listen                       func() (net.Listener, error)          // for Slack's HTTP requests; nil: Socket Mode
+	unlimited                    bool                                  // no rate limits, because the workspace is on this machine
+	http                         *http.Client                          // HTTP client for Slack; nil: the bot's own client
+	listen                       func() (net.Listener, error)          // opens the listener for Slack's HTTP requests; nil: Socket Mode
 	signingSecret                string                                // of those requests
 	crashes                      *crashes                              // nil: current work is not recorded
-	receive                      func(context.Context, *bot.Bot) error // receives until ctx ends; nil: the bot's own
+	receive                      func(context.Context, *bot.Bot) error // receives Slack's events until ctx ends; nil: the bot's own function
 }
 
 // Workers of the scheduler. Model calls and tools mostly wait for other services; cards wait for Slack.
@@ -55,7 +55,7 @@ const (
 	runWorkers     = 32
 	previewWorkers = 4 // concurrent preview calls of tools
 	showWorkers    = 8 // for each priority
-	lookWorkers    = 4 // they ask Slack about people's availability
+	lookWorkers    = 4 // handlers that ask Slack about people's availability
 )
 
 // parts are the two edges and the workflow between them.
@@ -164,7 +164,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		return couldNotStart(err)
 	}
 	letGo := s.tools.Begin(ctx)
-	unsure := false // the store's content is unknown: the process ends immediately
+	unsure := false // true if the store's content is unknown, so that the process must end immediately
 	defer func() {
 		if unsure {
 			go letGo()
@@ -181,7 +181,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
-	if s.crashes != nil { // from here on, the end of the process is not blamed on the work in progress
+	if s.crashes != nil { // from here on, an end of the process does not count as a crash of the work in progress
 		defer s.crashes.stop()
 		defer context.AfterFunc(ctx, s.crashes.stop)()
 	}
@@ -258,15 +258,15 @@ func (s setup) run(ctx context.Context, p parts) error {
 	return err
 }
 
-// Jobs that one replica at a time does, besides the shares of the timers.
+// Jobs that only one replica at a time does, in addition to its shares of the timers.
 const (
 	sealingJob = "sealing" // seals the history
-	upkeepJob  = "upkeep"  // drops old deliveries, and erases what is beyond the policy's retention
+	upkeepJob  = "upkeep"  // drops old deliveries, and erases data beyond the policy's retention
 )
 
 var oneReplicaJobs = []string{sealingJob, upkeepJob}
 
-// ownReplica returns this process among those that work on the store.
+// ownReplica returns this process as one of the replicas that work on the store.
 func (s setup) ownReplica() store.Replica {
 	if s.replica == nil {
 		return store.Alone{}
@@ -274,7 +274,8 @@ func (s setup) ownReplica() store.Replica {
 	return s.replica
 }
 
-// recover takes over what an earlier process left. Among several replicas, each does this for the shares that it gets.
+// recover takes over the work that an earlier process left. If there are several replicas, each takes over the work of
+// the shares that it gets.
 func (s setup) recover(ctx context.Context, p parts) error {
 	if !store.IsAlone(s.ownReplica()) {
 		return nil
@@ -285,7 +286,7 @@ func (s setup) recover(ctx context.Context, p parts) error {
 // claimAgain is the time between two attempts to get the claim on a job.
 const claimAgain = time.Second
 
-// inOneReplica does a job while this replica has the claim on it, until ctx ends or the job fails.
+// inOneReplica does a job whenever this replica has the claim on it. It returns when ctx ends or the job fails.
 func (s setup) inOneReplica(ctx context.Context, job string, work func(context.Context) error) error {
 	for {
 		if own, leave, ok := s.ownReplica().Enter(ctx, job); ok {

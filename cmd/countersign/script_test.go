@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, RequireExplicitExec: true})
 }
 
-// scriptCommands are the commands of scripts beside running the program.
+// scriptCommands are the commands of scripts, in addition to running the program.
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"exits": exits, "workspace": startWorkspace, "model": startModel, "taken": takePort, "hold": holdStore, "newer": makeNewer, "newstore": makeEmpty, "up": waitUp,
 	"grab": grab, "eventually": eventually, "fault": fault, "ask": askWorkspace, "address": freeAddress, "shop": nameShop, "destroy": destroyPages,

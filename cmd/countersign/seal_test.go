@@ -150,7 +150,7 @@ func TestHeadsInAChannel(t *testing.T) {
 		}
 		return all
 	}
-	wants := func(n int) { // it also waits until the head is recorded: the time until the next one runs from there
+	wants := func(n int) { // also waits until the head is recorded, because the time until the next head begins then
 		t.Helper()
 		var all []store.OutboxMessage
 		defer func() {

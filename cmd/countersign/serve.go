@@ -37,8 +37,9 @@ itself, and immediately on SIGHUP; a file that can't be used is refused, and the
 	}
 }
 
-// collectAt is the growth of the heap before a garbage collection, in percent of the live heap, unless GOGC is set. The
-// live heap is small, so this costs little memory, and it saves about a fifth of the CPU time under many decisions.
+// collectAt is the value of GOGC if the environment does not set it: the growth of the heap that starts a garbage
+// collection, in percent of the live heap. The live heap is small, so this costs little memory. With many decisions, it
+// saves about a fifth of the CPU time.
 const collectAt = 400
 
 func serve(cmd *cobra.Command) error {
@@ -82,7 +83,7 @@ func serve(cmd *cobra.Command) error {
 	return unlessHung(ctx, db, log, func() error { return serveStore(ctx, env, policies, db, listeners{admin, requests}, log) })
 }
 
-// openToServe opens the store of serve, which makes one if there is none.
+// openToServe opens the store for serve, and creates it if it does not exist.
 func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (openedStore, error) {
 	if env.Store.Backend == config.Postgres {
 		db, err := openDatabase(ctx, env.Store, postgres.Options{Create: true, Migrate: env.Store.Migrate}, true)
@@ -127,7 +128,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 		return err
 	}
 	if socket != nil {
-		defer func() { _ = socket.Close() }() // it is closed already, unless nothing was served
+		defer func() { _ = socket.Close() }() // needed only if nothing was served; otherwise the socket is already closed
 	}
 	seal, err := openSealing(ctx, env.Audit, db, log)
 	if err != nil {
@@ -165,7 +166,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 	return s.run(ctx, p)
 }
 
-// replicaName names this process for people: by its machine and its number there.
+// replicaName returns a readable name of this process: the machine's name and the process id.
 func replicaName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -174,7 +175,7 @@ func replicaName() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// gated lists the tools whose calls wait for approval whatever their arguments are.
+// gated lists the tools whose calls always wait for approval, whatever the arguments.
 func gated(p *approvers.Policy, tools *agent.Registry) []string {
 	var out []string
 	for _, tool := range tools.All() {
@@ -185,8 +186,8 @@ func gated(p *approvers.Policy, tools *agent.Registry) []string {
 	return out
 }
 
-// reach checks once whether Slack and the model can be used, so that a wrong token gives a clear error at the start. An
-// unreachable model does not prevent the start, because waiting decisions don't need it.
+// reach checks once whether Slack and the model can be used, so that a wrong token causes a clear error at the start.
+// An unreachable model does not prevent the start, because decisions don't need the model.
 func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if err := p.bot.Check(ctx); err != nil {
 		if errors.Is(err, bot.ErrToken) {

@@ -13,20 +13,20 @@ import (
 	"countersign/store"
 )
 
-// account is the simulation's own model: it does not trust what the product says, but only knows what went through the
-// gates.
+// account is the simulation's own model of what must be true. It does not trust what the product says; it knows only
+// what went through the gates.
 type account struct {
 	turns    []string                    // that were begun
-	rows     map[string]string           // inbox rows by what names the delivery: a message's channel and ts, an event's id, or a trigger
+	rows     map[string]string           // inbox rows, by the name of the delivery: a message's channel and ts, an event's id, or a trigger
 	heard    map[string]int              // how often a message was stored, by ts
 	heardIn  map[string]int              // in which step a message was stored first, by ts
-	storedIn map[string]int              // in which step an inbox row was stored first, by what names the delivery
+	storedIn map[string]int              // in which step an inbox row was stored first, by the name of the delivery
 	taken    map[string]bool             // messages that their author changed or deleted, by ts
 	acks     []acked                     // deliveries that Slack was told are safe
 	authors  map[string]string           // who wrote a message, by its number
 	asked    map[string]authors          // whose words led to a call, by its number
 	shown    map[string]string           // the text that was shown with a button, by its value
-	agreed   map[string][]consent        // who agreed to a call, by its number
+	agreed   map[string][]consent        // who approved a call, by its number
 	policyOf map[string]simulationPolicy // by the hash of its file
 	claims   map[string]simulationPolicy // the policy under which an execution was started
 	ran      map[string]int              // how often a tool acted, by execution
@@ -43,10 +43,10 @@ type authors struct{ all, since []string }
 type consent struct {
 	user   string
 	amount string
-	more   bool // and to more calls like it
+	more   bool // the approval is also for more calls like this one
 }
 
-// acked is a delivery that was acknowledged.
+// acked is an acknowledged delivery.
 type acked struct {
 	name string // in account.rows
 	step int
@@ -90,10 +90,10 @@ func (s *simulation) witness(p *life, w witnessed) {
 	}
 }
 
-// acknowledged records that Slack is told that a delivery is safe. The delivery must be in the store by then.
+// acknowledged records that the bot acknowledges a delivery to Slack. The delivery must be in the store by then.
 func (s *simulation) acknowledged(d *parcel, answer any) {
 	if said, ok := answer.(map[string]any); ok && (said["response_action"] != nil || said["response_type"] == "ephemeral") {
-		return // it was refused, and its sender is told so
+		return // the delivery was refused, and its sender is told so
 	}
 	a, counts := s.read(d)
 	if !counts {
@@ -137,7 +137,7 @@ func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	}
 	e, err := s.execution(in.Key)
 	if s.ran[in.Key] > 1 && err == nil && e.State == approvers.ExecutionSucceeded {
-		return // an attempt that ignored its cancellation acts after a later one has succeeded: the tool knows the key
+		return // an attempt that ignored its cancellation acts after a later attempt has succeeded; the tool recognises the key, so there is no second effect
 	}
 	if err != nil || string(e.Args) != string(in.Args) || !p.dead.Load() && e.State != approvers.ExecutionExecuting && e.State != approvers.ExecutionUnknown && e.ReportedBy == "" {
 		s.violate("%s %s acts, and in the store it is %s with %s: %v", tool, a.N, e.State, e.Args, err)
@@ -237,7 +237,7 @@ func mayRun(result string) bool {
 	return true
 }
 
-// modelGiven reads what the model is given: each call has one result, which never changes and is true.
+// modelGiven checks what the model is given: each call must have one result, which never changes and is true.
 func (s *simulation) modelGiven(r scriptedmodel.Request) {
 	byID := map[string]string{}
 	for _, m := range r.Messages {
@@ -283,7 +283,7 @@ func (s *simulation) proposed(r scriptedmodel.Request, calls []string) {
 
 // shownArg is the number or the amount of a call on a card or in a form: on a line of its own, or among all arguments on
 // one line.
-var shownArg = regexp.MustCompile(`(?m)(?:^|, )(n|amount): +(?:\S+ → )?([^\s,]+)`) // after the arrow: what it was changed to
+var shownArg = regexp.MustCompile(`(?m)(?:^|, )(n|amount): +(?:\S+ → )?([^\s,]+)`) // after the arrow comes the new value
 
 // agree records what a person approved: every call that was shown to them, with its amount.
 func (s *simulation) agree(user, text string, more bool) {

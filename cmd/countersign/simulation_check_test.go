@@ -30,8 +30,8 @@ func (s *simulation) checkBooks() {
 	}
 }
 
-// checkRest checks, when nothing is under way, that everything acknowledged had its effect, and that Slack shows the
-// state.
+// checkRest checks, when no work is in progress, that every acknowledged delivery had its effect, and that Slack shows
+// the current state.
 func (s *simulation) checkRest() {
 	if s.violation != "" {
 		return
@@ -49,7 +49,7 @@ func (s *simulation) checkRest() {
 	}
 }
 
-// nothingIsLost looks up everything that was acknowledged.
+// nothingIsLost checks that every acknowledged delivery is in the store.
 func (s *simulation) nothingIsLost(r store.Reader) error {
 	var faults []error
 	acts := map[clicked]int{}
@@ -104,7 +104,7 @@ func (s *simulation) early(a acked) bool {
 	return a.said.root != a.said.ts && s.storedIn[a.name] < s.heardIn[a.said.root]
 }
 
-// nothingHangs finds work that should have continued.
+// nothingHangs returns an error if there is work that should have continued.
 func (s *simulation) nothingHangs(r store.Reader) error {
 	var faults []error
 	for _, kind := range append([]store.TimerKind{store.TimerInbox, store.TimerThink}, store.ShowTimers...) {
@@ -151,7 +151,7 @@ func (s *simulation) historiesAreWhole(r store.Reader) error {
 		}
 		count := map[approvers.AuditKind]int{}
 		for _, a := range records {
-			if of := a.Facts["execution"]; of == "" || of == execution || a.Kind == approvers.AuditProposed { // an edit is another execution
+			if of := a.Facts["execution"]; of == "" || of == execution || a.Kind == approvers.AuditProposed { // after an edit, the call has another execution
 				count[a.Kind]++
 			}
 		}
@@ -175,7 +175,7 @@ func (s *simulation) historiesAreWhole(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// checkEnd checks what is left when all deadlines have passed.
+// checkEnd checks what is left after all deadlines have passed.
 func (s *simulation) checkEnd() {
 	if s.violation != "" {
 		return
@@ -349,10 +349,10 @@ func leftBehind(r store.Reader, m simulationPosted) bool {
 	return err == nil && json.Unmarshal(row.Value, &place) == nil && place.Lost && slices.Contains(place.Left, m.Metadata.Payload.OutboxID)
 }
 
-// deciding are the buttons that decide about a request.
+// deciding are the actions of buttons that decide a request.
 var deciding = []string{"approve", "approve_typed", "reject", "modify", "allow_more", "hand_on"}
 
-// buttonsAreAlive finds buttons that decide about decided requests.
+// buttonsAreAlive returns an error if a message has deciding buttons for a decided request.
 func (s *simulation) buttonsAreAlive(r store.Reader, m simulationPosted) error {
 	var faults []error
 	for _, e := range workspaceclient.Elements(m.Blocks) {

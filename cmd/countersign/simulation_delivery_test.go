@@ -23,7 +23,7 @@ type parcel struct {
 	payload json.RawMessage
 	attempt int       // of an event
 	due     time.Time // not before
-	tried   bool      // an interaction: its person's answer is decided by the first attempt
+	tried   bool      // for an interaction: the first attempt has decided what the person is told
 	reply   chan reply
 }
 
@@ -40,7 +40,7 @@ type network struct {
 	on []*parcel
 }
 
-// retries are the waits before Slack delivers an unacknowledged event again.
+// retries are the delays before Slack delivers an unacknowledged event again.
 var retries = []time.Duration{0, time.Minute, 5 * time.Minute}
 
 // ackWithin is how long Slack waits for an acknowledgement.
@@ -55,8 +55,8 @@ func (n *network) add(kind store.InboxKind, payload json.RawMessage) *parcel {
 	return d
 }
 
-// Event takes an event for delivery. Most events about the bot's own messages are left out, because most events are of
-// this kind.
+// Event accepts an event for delivery. It leaves out most events about the bot's own messages, because there are too
+// many of them.
 func (n *network) Event(payload json.RawMessage) {
 	if bytes.Contains(payload, []byte(`"bot_id":"B0001"`)) && crc32.ChecksumIEEE(payload)%8 > 0 {
 		return
@@ -64,7 +64,7 @@ func (n *network) Event(payload json.RawMessage) {
 	n.add(store.InboxEvent, payload)
 }
 
-// Ask takes an interaction or a command for delivery, and waits as long as a person would.
+// Ask accepts an interaction or a command for delivery, and waits for the answer as long as Slack does.
 func (n *network) Ask(kind string, payload json.RawMessage) (json.RawMessage, error) {
 	what := store.InboxInteraction
 	if kind == "slash_commands" {
@@ -79,7 +79,7 @@ func (n *network) Ask(kind string, payload json.RawMessage) (json.RawMessage, er
 	}
 }
 
-// due lists what can be delivered now, in order of time.
+// due lists the deliveries that can be made now, in order of time.
 func (n *network) due() (now []*parcel, next time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *simulation) deliver(d *parcel, fate string) {
 		return
 	case fate == "twice":
 		twin := *d
-		twin.tried = true // the waiting client is answered once
+		twin.tried = true // the waiting client gets only one answer
 		s.net.put(&twin)
 	}
 	s.consents(d)
@@ -158,7 +158,7 @@ func (s *simulation) deliver(d *parcel, fate string) {
 			return
 		}
 		s.acknowledged(d, answer)
-		if fate == "unheard" { // Slack does not learn of it
+		if fate == "unheard" { // Slack does not learn of the acknowledgement
 			s.net.again(d)
 			return
 		}

@@ -12,12 +12,12 @@ import (
 
 // The kinds of gates.
 const (
-	atLook   = "look"   // the scheduler reads what is due, and what it is about
+	atLook   = "look"   // the scheduler reads due timers and their subjects
 	atCommit = "commit" // a transaction, before it runs
 	atSlack  = "slack"  // a call to Slack
 	atModel  = "model"  // a call to the model
 	atTool   = "tool"   // a tool, before it acts
-	atBack   = "back"   // an answer on its way back: the operation is done, and its caller does not know yet
+	atBack   = "back"   // an answer on its way back: the operation is done, but its caller does not know yet
 )
 
 // errKilled is the error of every operation that continues in a killed process. Such an operation has no effect.
@@ -32,7 +32,7 @@ type gate struct {
 // waiter is one goroutine at the gate.
 type waiter struct {
 	kind string
-	what string // for the trace, and for an order that does not depend on who came first
+	what string // description, for the trace, and for an order that does not depend on which goroutine came first
 	by   *life
 	pass chan lot // with a buffer of one
 }
@@ -40,13 +40,13 @@ type waiter struct {
 // lot is the fate of a waiting goroutine. The zero lot lets it through.
 type lot struct {
 	fault string
-	more  any  // what the fault needs to know, or what the model says
-	hold  bool // the operation is done, and its answer waits at the gate too
+	more  any  // parameters of the fault, or the text that the model says
+	hold  bool // after the operation is done, its answer waits at the gate, too
 }
 
 func (w *waiter) key() string { return w.kind + " " + w.what }
 
-// wait lets the goroutine wait for its turn.
+// wait makes the goroutine wait for its turn.
 func (p *life) wait(ctx context.Context, kind, what string) (lot, error) {
 	if p.dead.Load() {
 		return lot{}, errKilled
@@ -92,7 +92,7 @@ func (g *gate) remove(w *waiter) {
 	g.waiting = slices.DeleteFunc(g.waiting, func(o *waiter) bool { return o == w })
 }
 
-// here lists who waits, in a reproducible order, with reads separate from everything else.
+// here lists the waiting goroutines in a reproducible order, with reads separate from all others.
 func (g *gate) here() (looks, others []*waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

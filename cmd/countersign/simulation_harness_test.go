@@ -17,7 +17,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// simulation is the world of one history: everything outside of the bot, and the bot's current process.
+// simulation is the state of one history: everything outside of the bot, and the bot's current process.
 type simulation struct {
 	*testing.T
 	simulationCounts
@@ -28,7 +28,7 @@ type simulation struct {
 	net  network
 
 	db         *bolt.Store
-	unlimited  bool // the bot does not pace its calls
+	unlimited  bool // the bot does not limit the rate of its calls
 	rehearse   bool // each closure of a transaction runs twice
 	ws         *workspace.Server
 	model      http.Handler
@@ -36,8 +36,8 @@ type simulation struct {
 	lives      int
 	upAt       time.Time // when it is started again
 	policyFile string
-	skew       atomic.Int64         // of the bot's clock against everybody else's
-	down       map[string]time.Time // until when slack, model or disk is out of order
+	skew       atomic.Int64         // difference between the bot's clock and all other clocks
+	down       map[string]time.Time // time until which slack, model or disk is out of order
 	calm       bool                 // nothing goes wrong
 
 	operator simulatedOperator
@@ -57,7 +57,7 @@ func newSimulation(t *testing.T, dir string, seed uint64) *simulation {
 	s := &simulation{T: t, account: newAccount(), rnd: testkit.Chance(seed, 0), dir: dir, policyFile: filepath.Join(dir, "policy.yaml"), down: map[string]time.Time{}, nextRest: restEvery}
 	s.rehearse, s.unlimited = s.chance(3), !s.chance(3)
 	people := workspace.DemoSeed()
-	people.App.Scopes = append(people.App.Scopes, "im:read") // with the app's token the simulation looks at direct messages, too
+	people.App.Scopes = append(people.App.Scopes, "im:read") // the simulation uses the app's token to read direct messages, too
 	ws, err := workspace.New(workspace.Config{Seed: people, BaseURL: simulationBase, App: &s.net, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func (s *simulation) now() time.Time { return time.Now().Add(time.Duration(s.ske
 // chance is true once in n times.
 func (s *simulation) chance(n int) bool { return s.rnd.IntN(n) == 0 }
 
-// out reports whether a fault lasts.
+// out reports whether slack, model or disk is still out of order.
 func (s *simulation) out(what string) bool { return !s.calm && time.Now().Before(s.down[what]) }
 
 // faulty is true once in n times, unless faults are turned off.
@@ -107,7 +107,7 @@ func (s *simulation) note(format string, args ...any) {
 	s.trace = append(s.trace, fmt.Sprintf("%d %s ", s.steps, time.Now().Format("15:04:05.000"))+fmt.Sprintf(format, args...))
 }
 
-// violate records that an invariant does not hold. The history ends there.
+// violate records that an invariant does not hold. The history then ends.
 func (s *simulation) violate(format string, args ...any) {
 	if s.violation == "" {
 		s.violation, s.broke, s.brokeAt = fmt.Sprintf(format, args...), s.steps, len(s.trace)
@@ -124,7 +124,7 @@ func (s *simulation) logged(line string) {
 	}
 }
 
-// live plays a number of steps, with rests at which everything is checked.
+// live plays a number of steps. From time to time it lets everything settle, and checks everything.
 func (s *simulation) live(n int) {
 	for s.steps < n && s.violation == "" {
 		s.choose()
@@ -148,7 +148,7 @@ const (
 	restEvery  = 1000
 )
 
-// settle lets the product run until all of it waits: for the gate, or for time to pass. Reads of the scheduler's
+// settle lets the product run until all its goroutines wait: at the gate, or for time to pass. Reads of the scheduler's
 // workers pass the gate immediately.
 func (s *simulation) settle() {
 	for {
@@ -160,7 +160,7 @@ func (s *simulation) settle() {
 		}
 		for _, w := range looks {
 			s.gate.let(w, lot{})
-			time.Sleep(time.Microsecond) // so that everything that starts has a start time and deadlines of its own
+			time.Sleep(time.Microsecond) // so that no two operations have the same start time and deadlines
 		}
 	}
 }

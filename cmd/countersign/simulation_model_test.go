@@ -11,7 +11,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 )
 
-// newModel is the model: its answer is drawn when its turn comes.
+// newModel returns the model's handler. An answer is drawn when the request's turn comes at the gate.
 func (s *simulation) newModel() http.Handler {
 	return scriptedmodel.New(scriptedmodel.Config{ContextTokens: 1 << 20, Now: time.Now, Responder: scriptedmodel.ResponderFunc(s.respond)})
 }

@@ -51,7 +51,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// answered is a response as a proxy in between would give it.
+// answered returns a response such as a proxy in between would give.
 func answered(status int, header, body string) *http.Response {
 	rec := httptest.NewRecorder()
 	if name, value, ok := strings.Cut(header, ": "); ok {
@@ -64,12 +64,12 @@ func answered(status int, header, body string) *http.Response {
 
 // Faults of a call to Slack.
 const (
-	faultBusy     = "429"     // answered with Retry-After, and not done
+	faultBusy     = "429"     // the call is answered with Retry-After, and not carried out
 	faultServer   = "503"     // not done
-	faultNoWay    = "no way"  // the connection breaks before anything is done
-	faultNoAnswer = "unheard" // done, and the answer does not arrive
-	faultRefused  = "refused" // Slack says no, with the code in more
-	faultHang     = "hang"    // nothing comes until the caller gives up
+	faultNoWay    = "no way"  // the connection breaks before the call is carried out
+	faultNoAnswer = "unheard" // the call is carried out, but the answer does not arrive
+	faultRefused  = "refused" // Slack refuses the call, with the code in more
+	faultHang     = "hang"    // no answer comes until the caller gives up
 )
 
 // slackWire is the network between one process and Slack.
@@ -85,7 +85,7 @@ func (w slackWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasPrefix(r.URL.Path, "/response/") {
 		method = "response_url"
 	}
-	if method == "auth.test" { // asked once, while holding a lock that everybody else needs, so it can't wait at the gate
+	if method == "auth.test" { // called once, while holding a lock that all other goroutines need, so it can't wait at the gate
 		return inProcess{s.ws.Handler()}.RoundTrip(r)
 	}
 	v, err := w.p.wait(r.Context(), atSlack, method+" "+sum(body))
@@ -154,7 +154,7 @@ func (w modelWire) RoundTrip(r *http.Request) (*http.Response, error) {
 // lotKey is the context key of the drawn fate of a request to the model.
 type lotKey struct{}
 
-// readAll reads a request's body and leaves it to be read again.
+// readAll reads a request's body, and replaces it so that it can be read again.
 func readAll(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil

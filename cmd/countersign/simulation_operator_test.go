@@ -13,8 +13,8 @@ import (
 
 // simulatedOperator is the operator who pauses everything at the command line, and ends the pause.
 type simulatedOperator struct {
-	busy   atomic.Bool // with a command that is under way
-	paused atomic.Bool // the operator was told that everything is paused: nothing may run, and no model be called
+	busy   atomic.Bool // true while a command of the operator is running
+	paused atomic.Bool // the operator was told that everything is paused: no tool may run, and no model may be called
 }
 
 // isPaused reads the pause from the store.

@@ -93,7 +93,7 @@ func (s *simulation) read(d *parcel) (a acked, counts bool) {
 	dm := e.Kind == "im"
 	mention := strings.Contains(e.Text, "<@U0BOT>")
 	if !dm && !mention && e.ThreadTS == "" {
-		return a, false // what people say to one another
+		return a, false // messages that people write to each other
 	}
 	root := e.ThreadTS
 	if root == "" && !dm {
@@ -177,7 +177,7 @@ func around(blocks []json.RawMessage, value string) (part []json.RawMessage) {
 	return part
 }
 
-// textOf is all text in blocks, one piece on each line.
+// textOf returns all text in blocks, with one piece on each line.
 func textOf(blocks []json.RawMessage) string {
 	var b strings.Builder
 	var walk func(v any)

@@ -24,7 +24,7 @@ type person struct {
 	talks []threadOf
 }
 
-// threadOf is where a person writes: a channel, and the thread there.
+// threadOf is the place where a person writes: a channel, and the thread there.
 type threadOf struct {
 	channel string // as people name it
 	root    string // ts of the thread's root; empty: none
@@ -75,7 +75,7 @@ func (s *simulation) busyWith(p *person, what string, do func(context.Context) e
 	s.clicks++
 	p.busy.Store(true)
 	go func() {
-		_ = do(context.Background()) // on an error the app did not get it
+		_ = do(context.Background()) // an error means that the app did not get the action
 		p.busy.Store(false)
 	}()
 }
@@ -162,7 +162,8 @@ func (s *simulation) looks(p *person) {
 	}
 }
 
-// honest reports whether the claim of a button about a run is true: people look before they report.
+// honest reports whether the statement on a button about a run is true. People click only such buttons, because they
+// look before they report.
 func (s *simulation) honest(b buttonSeen) bool {
 	ref, _, _ := strings.Cut(b.e.Value, " ")
 	switch b.e.ActionID {
@@ -244,7 +245,7 @@ func inputs(blocks json.RawMessage) (out []simulationInput) {
 	return out
 }
 
-// fill draws what a person fills in.
+// fill draws the value that a person fills in.
 func (s *simulation) fill(in simulationInput) (text string, fill bool) {
 	switch {
 	case in.block == "typed":
@@ -309,7 +310,7 @@ func (s *simulation) snoozes(p *person) {
 	}
 }
 
-// idle reports whether nobody waits for the app.
+// idle reports whether no person is waiting for the app.
 func (s *simulation) idle() bool {
 	return !slices.ContainsFunc(s.order, func(p *person) bool { return p.busy.Load() })
 }

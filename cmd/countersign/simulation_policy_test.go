@@ -12,12 +12,12 @@ import (
 // The tools of the simulation.
 const (
 	toolFind     = "find"     // reads only
-	toolNote     = "note"     // idempotent; a few run without asking
-	toolPing     = "ping"     // unprotected, and nobody is asked
-	toolDiscount = "discount" // idempotent, asked about; approvers may allow more
-	toolRefund   = "refund"   // unprotected, asked about; large ones by stages
+	toolNote     = "note"     // idempotent; a few calls run without approval
+	toolPing     = "ping"     // unprotected; runs without approval
+	toolDiscount = "discount" // idempotent; needs approval; approvers may allow more such calls
+	toolRefund   = "refund"   // unprotected; needs approval, in stages for large amounts
 	toolClose    = "close"    // unprotected and critical
-	toolExport   = "export"   // unprotected, and the policy does not know it
+	toolExport   = "export"   // unprotected; not named in the policy
 )
 
 var simulationEffects = map[string]approvers.Effect{
@@ -30,7 +30,7 @@ type simulationPolicy struct {
 	noteAsked     bool
 	discountAsked bool
 	refundAsked   bool
-	above         int // a refund of more takes stages
+	above         int // a refund of more than this needs stages
 	quorum        int // of the last stage
 	leads         []string
 	expires       time.Duration
@@ -93,8 +93,8 @@ agents:
 `, p.expires, p.escalates, p.silence, p.cap, waits[p.noteAsked], waits[p.discountAsked], waits[p.refundAsked], p.above, p.quorum, strings.Join(p.leads, ", "))
 }
 
-// need is what a call requires: how many people must approve, and up to which risk the last of them must be trusted. If
-// people is 0, nobody is asked.
+// need is what a call requires: how many people must approve, and the risk that the last of them must be allowed to
+// decide. If people is 0, the call needs no approval.
 type need struct {
 	people int
 	risk   approvers.Risk

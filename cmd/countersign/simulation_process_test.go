@@ -24,10 +24,10 @@ type life struct {
 	parts
 	simulation *simulation
 	n          int
-	dead       atomic.Bool // killed: nothing of it reaches anything any more
+	dead       atomic.Bool // the process was killed: nothing that it does has an effect any more
 	stopping   bool
 	receipts   transport.ReceiptClock
-	doubts     atomic.Bool // it does not know whether it wrote, and ends
+	doubts     atomic.Bool // the process does not know whether a commit succeeded, so it ends
 	ctx        context.Context
 	stop       context.CancelFunc
 	policies   *policies
@@ -60,7 +60,7 @@ func (s *simulation) start() {
 		policies: policies, store: gatedStore{Store: s.db, p: p}, tools: tools, log: log, now: s.now,
 		unlimited: s.unlimited, http: &http.Client{Transport: slackWire{p}, Timeout: 20 * time.Second},
 		receive: func(ctx context.Context, _ *bot.Bot) error {
-			<-ctx.Done() // deliveries are brought by the simulation
+			<-ctx.Done() // the simulation itself makes the deliveries
 			return nil
 		},
 	}
@@ -100,7 +100,7 @@ func (s *simulation) reopen() {
 	s.open()
 }
 
-// ended handles a process that ended by itself, or as it was asked to.
+// ended handles a process that ended by itself, or because it was asked to.
 func (s *simulation) ended() {
 	if s.bot == nil {
 		return

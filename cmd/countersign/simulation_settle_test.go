@@ -30,8 +30,8 @@ func (s *simulation) quieten() {
 	}
 }
 
-// comeToRest continues until nothing is under way, nothing is due within a second, and nothing is being retried. At the
-// end it continues until no deadline is left, either. Nobody acts meanwhile.
+// comeToRest lets the product work until nothing is in progress, nothing is due within a second, and nothing is being
+// retried. If atEnd is set, it also waits until no deadline is left. Nobody acts meanwhile.
 func (s *simulation) comeToRest(atEnd bool) {
 	for range 50_000 {
 		s.settle()
@@ -68,7 +68,7 @@ func (s *simulation) comeToRest(atEnd bool) {
 		if at.IsZero() {
 			return
 		}
-		time.Sleep(max(at.Sub(s.now()), 250*time.Millisecond)) // what is due already waits for its turn
+		time.Sleep(max(at.Sub(s.now()), 250*time.Millisecond)) // work that is due already waits for its turn at the gate
 	}
 	s.violate("it never comes to rest; what waits: %s", s.pending())
 }
@@ -125,7 +125,7 @@ func (s *simulation) end() {
 		}
 		bot.dead.Store(true)
 	}
-	for range 100 { // goroutines that still sleep wake up and find that all is over
+	for range 100 { // sleeping goroutines wake up and find that the process has ended
 		s.gate.clear(nil)
 		time.Sleep(time.Minute)
 	}
@@ -168,7 +168,7 @@ func (s *simulation) countKinds() {
 	}
 }
 
-// pending lists what is due, for a failure message.
+// pending lists due timers, for a failure message.
 func (s *simulation) pending() string {
 	out := ""
 	_ = s.db.View(context.Background(), func(r store.Reader) error {

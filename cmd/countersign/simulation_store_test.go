@@ -10,7 +10,7 @@ import (
 
 // Faults of a commit.
 const (
-	faultFull  = "full"  // the disk is full: nothing is written, and more may be later
+	faultFull  = "full"  // the disk is full: nothing is written, but later writes may succeed
 	faultLost  = "lost"  // the commit itself fails, and nothing was written
 	faultDoubt = "doubt" // the commit itself fails, and everything was written
 )
@@ -22,7 +22,7 @@ type gatedStore struct {
 }
 
 func (g gatedStore) View(ctx context.Context, fn func(store.Reader) error) error {
-	if _, scheduler := pprof.Label(ctx, "scheduler"); scheduler { // reads pass one after the other, so that their effects have a fixed order
+	if _, scheduler := pprof.Label(ctx, "scheduler"); scheduler { // reads pass the gate one after the other, so that their effects have a fixed order
 		if _, err := g.p.wait(ctx, atLook, ""); err != nil {
 			return err
 		}

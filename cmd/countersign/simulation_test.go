@@ -20,13 +20,13 @@ import (
 // Everything runs in a bubble of testing/synctest, where time passes when nothing else can happen. Every operation that
 // leaves the product waits at a gate: each commit, each call of Slack or the model, each tool. The scheduler lets one
 // of them through at a time, or lets something else happen: a delivery arrives, a person acts, time passes, the process
-// is killed. So one seed is one history, and it replays exactly.
+// is killed. Therefore a seed determines one history, which can be replayed exactly.
 //
 // The invariants (simulation_account_test.go, simulation_check_test.go and package approvers/workflow/invariants) are
 // checked against the simulation's own account of what people were shown and clicked, which deliveries were
 // acknowledged, how tools were called, and what the model was given.
 
-// episodeSteps is the length of one history. The next one begins with an empty store.
+// episodeSteps is the number of steps of one history. The next history begins with an empty store.
 const episodeSteps = 4000
 
 // TestSimulation plays one history after the other. COUNTERSIGN_STEPS sets the total number of steps, COUNTERSIGN_SEED
@@ -114,8 +114,8 @@ func traceTail() int {
 	return 60
 }
 
-// quickDir is a directory for a store, in memory if the machine has such a place: commits are as real as on a disk, but
-// nothing waits for a disk.
+// quickDir returns a directory for a store, in memory if the machine has a file system there: commits work as on a
+// disk, but need not wait for one.
 func quickDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "countersign-sim-")

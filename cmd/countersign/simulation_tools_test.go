@@ -14,15 +14,15 @@ const simulationSchema = `{"type":"object","additionalProperties":false,"require
 
 // Faults of a tool.
 const (
-	faultFails  = "fails"  // it says no, and did nothing
+	faultFails  = "fails"  // the tool returns an error, and has done nothing
 	faultTells  = "blind"  // it acted, and can't tell
-	faultIdle   = "idle"   // it did not act, and can't tell
+	faultIdle   = "idle"   // the tool did not act, but can't tell that
 	faultPanics = "panics" // it acted, and panics
-	faultStuck  = "stuck"  // it acts, and does not answer while anybody waits
-	faultDeaf   = "deaf"   // it does not hear that its time is up, and acts when nobody waits any more
+	faultStuck  = "stuck"  // the tool acts, but does not answer as long as anybody waits
+	faultDeaf   = "deaf"   // the tool ignores its timeout, and acts when nobody waits any more
 )
 
-// tools are the tools as one process has them.
+// tools returns the tools of one process.
 func (s *simulation) tools(p *life) *agent.Registry {
 	r := &agent.Registry{}
 	for _, t := range agent.BuiltIns() {
@@ -52,7 +52,7 @@ func (s *simulation) runTool(ctx context.Context, p *life, name string, in agent
 	if err != nil {
 		return "", err // nothing was done
 	}
-	if s.operator.paused.Load() && !deaf && !p.doubts.Load() { // a process with an unknown commit may not be paused
+	if s.operator.paused.Load() && !deaf && !p.doubts.Load() { // a process that does not know the outcome of a commit need not know of the pause
 		s.violate("%s runs while everything is paused", name)
 	}
 	switch v.fault {
@@ -79,7 +79,7 @@ func (s *simulation) runTool(ctx context.Context, p *life, name string, in agent
 	return toolResult(in), nil
 }
 
-// toolResult is what a tool answers.
+// toolResult returns a tool's answer.
 func toolResult(in agent.Invocation) string {
 	a, _ := readArgs(in.Args)
 	return `{"done":"` + a.N + `"}`

@@ -142,14 +142,14 @@ func openStore(path string) (*bolt.Store, error) {
 	if err != nil {
 		return nil, storeError(err)
 	}
-	for _, x := range db.Damage() { // reported by the first command that finds it
+	for _, x := range db.Damage() { // each damage is reported by the first command that finds it
 		fmt.Fprintln(stderr, "the store is damaged: "+visible.Line(x.String()))
 	}
 	return db, nil
 }
 
-// storeError adds exit codes to the errors of opening a store. A truncated or overwritten store can't be distinguished
-// from another kind of file, so neither counts as wrong configuration.
+// storeError adds exit codes to the errors of opening a store. A damaged store can't always be told from a file of
+// another kind, so neither counts as a wrong configuration.
 func storeError(err error) error {
 	for _, configured := range []error{store.ErrNewer, fs.ErrNotExist, syscall.ENOTDIR} {
 		if errors.Is(err, configured) {
@@ -159,8 +159,8 @@ func storeError(err error) error {
 	return cli.CouldNot("%w", err)
 }
 
-// mustExist prevents the creation of an empty store when an existing one is to be read. If there are signed heads, the
-// error says that there was a store.
+// mustExist returns an error if the store does not exist, so that a command that reads it does not create an empty one.
+// If there are signed heads, the error says that there was a store.
 func mustExist(path, heads string) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -178,22 +178,22 @@ func mustExist(path, heads string) error {
 // compaction has the conditions under which serve compacts the store at the start.
 type compaction struct {
 	file int64         // minimum size of the file in bytes
-	live int64         // maximum number of bytes in use: they are copied, which delays the start
+	live int64         // maximum number of bytes in use, because copying them delays the start
 	long time.Duration // time limit
 }
 
-// atStart requires that compaction frees at least as much as it writes, so that a file of constant size is not
-// rewritten at every start. A disk with 100 MB/s takes about ten seconds for the maximum.
+// atStart holds the limits that serve uses. Compaction must also free at least as much as it writes, so that a file of
+// constant size is not rewritten at every start. At 100 MB/s, a disk takes about ten seconds for the maximum.
 var atStart = compaction{file: 128 << 20, live: 1 << 30, long: 30 * time.Second}
 
-// errNotWorth means that a store is not compacted.
+// errNotWorth means that a store is not compacted, because too little would be saved.
 var errNotWorth = errors.New("it is not worth it")
 
 // compact compacts the store before it is opened, if that is worthwhile. Errors are logged and don't prevent the start.
 func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() < c.file {
-		return // opening it later reports the error
+		return // opening the store later reports the error
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.long)
 	defer cancel()
@@ -223,8 +223,8 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 	}
 }
 
-// movedTask reports whether the store's file is no longer where the bot opened it. Then commands ask the bot even if
-// they find no store, or another one, at the path, because the bot's data is what has to be saved.
+// movedTask reports whether the store's file is no longer where the bot opened it. If so, commands ask the bot even if
+// they find no store, or another one, at the path, because the bot has the data that must be saved.
 var movedTask = task[none]{"moved", false, func(_ context.Context, w taskEnv, _ none) error {
 	wf, err := w.bare()
 	if err != nil {

@@ -95,7 +95,7 @@ func (c *storeCopy) run(ctx context.Context) error {
 	return nil
 }
 
-// fill makes the new store. Nobody else uses it meanwhile.
+// fill makes the new store. No other process uses the new store while it is filled.
 func (c *storeCopy) fill(ctx context.Context, fill func(store.Filling) error) error {
 	if c.to.Backend == config.Bolt {
 		return bolt.Fill(ctx, c.to.Path, fill)
@@ -148,12 +148,12 @@ func (c *storeCopy) copyRows(ctx context.Context, db store.Store, to store.Filli
 	})
 }
 
-// carry copies the key and the file of signed heads to where a bot on the new store looks for them. This comes first:
-// with the heads, no bot begins on a new store that is still empty.
+// carry copies the key and the file of signed heads to the place where a bot on the new store looks for them. It runs
+// first: once the heads are there, no bot starts on a new store that is still empty.
 func (c *storeCopy) carry() error {
 	for _, file := range []struct {
 		what, from, to string
-		longer         bool // a file with the beginning of the other is an earlier version of it
+		longer         bool // true for a file that only grows: one that equals the beginning of the other is an earlier version
 	}{
 		{"the key that signs the history", c.fromAudit.Key, c.toAudit.Key, false},
 		{"the file of signed heads", c.fromAudit.Heads, c.toAudit.Heads, true},
@@ -197,7 +197,7 @@ func (c *storeCopy) where(what, from, to string) {
 	}
 }
 
-// failed adds an exit code to an error, and says what there is now.
+// failed adds an exit code to an error, and says in which state the stores are now.
 func (c *storeCopy) failed(ctx context.Context, err error) error {
 	var coded *cli.Error
 	switch {

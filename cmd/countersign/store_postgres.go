@@ -14,13 +14,13 @@ import (
 	"countersign/store/postgres"
 )
 
-// openedStore is what commands and serve need of an open store.
+// openedStore is the interface that commands and serve need of an open store.
 type openedStore interface {
 	store.Store
 	watchable
 }
 
-// openExisting opens the store of a command, which never makes one.
+// openExisting opens the store for a command. A command never creates a store.
 func openExisting(ctx context.Context, env config.Env) (openedStore, error) {
 	if env.Store.Backend == config.Postgres {
 		return opened(openDatabase(ctx, env.Store, postgres.Options{}, false))
@@ -31,7 +31,8 @@ func openExisting(ctx context.Context, env config.Env) (openedStore, error) {
 	return opened(openStore(env.Store.Path))
 }
 
-// opened returns an open store as an interface: nil after an error, not an interface with a nil pointer.
+// opened returns an open store as an interface. After an error it returns nil, rather than an interface that holds a
+// nil pointer.
 func opened[S openedStore](db S, err error) (openedStore, error) {
 	if err != nil {
 		return nil, err
@@ -51,7 +52,8 @@ func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, sh
 	return db, nil
 }
 
-// excessRights says what the role of the database's address may do beyond what the bot needs, and how to take it away.
+// excessRights says which rights the role in the database's address has that the bot does not need, and how to revoke
+// them.
 func excessRights(ctx context.Context, env config.Env) (what, do string, err error) {
 	r, err := postgres.ReadRights(ctx, env.Store.URL.Reveal())
 	if err := cmp.Or(err, r.Missing()); err != nil {
@@ -72,7 +74,7 @@ func databaseError(err error) error {
 	return cli.CouldNot("%w", err)
 }
 
-// storeID returns what a command and a running bot compare: they must have the same store.
+// storeID returns an id with which a command and a running bot check that they use the same store.
 func storeID(s config.Store, path string) string {
 	if s.Backend == config.Postgres {
 		return postgres.ID(s.URL.Reveal())

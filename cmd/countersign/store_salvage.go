@@ -101,7 +101,7 @@ func are(n int) string {
 	return " are"
 }
 
-// gather writes what can be read into a store of its own, in which lost records are marked.
+// gather writes what can be read into a separate store, in which lost records are marked.
 func (s *storeSalvage) gather(ctx context.Context, dir, path string) ([]store.Damage, error) {
 	if s.from.Backend == config.Bolt {
 		lost, err := bolt.Salvage(ctx, s.from.Path, path, nil)
@@ -128,7 +128,7 @@ func (s *storeSalvage) gather(ctx context.Context, dir, path string) ([]store.Da
 	return bolt.Salvage(ctx, rows, path, missing)
 }
 
-// finish closes what could act, and copies the result into the new store.
+// finish closes everything that could cause an action, and copies the result into the new store.
 func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, lost []store.Damage) (err error) {
 	db, err := bolt.Open(path, bolt.Options{AsIs: true})
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, 
 	}
 	heads := s.toAudit.Heads
 	if older != nil {
-		s.toAudit.Heads = "" // these heads would hold the bot
+		s.toAudit.Heads = "" // with these heads, the bot would refuse to start
 	}
 	if err := s.carry(); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, 
 	return nil
 }
 
-// close closes everything that could act, or belongs to what is lost.
+// close closes everything that could cause an action, or that belongs to lost records.
 func (s *storeSalvage) close(ctx context.Context, wf *workflow.Workflow, db *bolt.Store, lost []store.Damage) (unseen []approvers.Execution, err error) {
 	x := workflow.Restoration{Who: operator(os.Geteuid()), Backup: filepath.Base(s.from.String())}
 	err = audit.EachChain(ctx, db, func(chain []approvers.AuditRecord) error {
@@ -204,7 +204,7 @@ func (s *storeSalvage) close(ctx context.Context, wf *workflow.Workflow, db *bol
 	return wf.Views.Unseen(ctx)
 }
 
-// follows says what the loss of a row means.
+// follows says, by bucket, what the loss of a row means.
 var follows = map[string]string{
 	"requests": "it is voided, or was run: its history says which", "executions": "it does not run; if it had begun, its outcome is unknown",
 	"calls": "it has the result that it was voided",

@@ -168,7 +168,7 @@ func TestDamagedStore(t *testing.T) {
 			}
 			_, err := runCommand(t, strings.Fields(args)...)
 			ended[cli.Code(err)]++
-			if cli.Code(err) == cli.ExitUsage && !strings.Contains(fmt.Sprint(err), "req_none") { // the pages that it reads are whole
+			if cli.Code(err) == cli.ExitUsage && !strings.Contains(fmt.Sprint(err), "req_none") { // the pages that this command reads are undamaged
 				t.Errorf("%s, %s: %v", name, args, err)
 			}
 		}

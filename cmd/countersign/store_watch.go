@@ -23,9 +23,9 @@ type watchable interface {
 
 // Time limits for one transaction. The bot's transactions take milliseconds; a busy disk may need seconds.
 const (
-	stallShown = 5 * time.Second  // until /readyz reports that writes are blocked
-	stallEnds  = 10 * time.Second // until a stopping process no longer waits for it
-	closeEnds  = 10 * time.Second // until it no longer waits for the store to close
+	stallShown = 5 * time.Second  // time after which /readyz reports that writes are blocked
+	stallEnds  = 10 * time.Second // time after which a stopping process no longer waits for the transaction
+	closeEnds  = 10 * time.Second // time after which a stopping process no longer waits for the store to close
 )
 
 // stall returns an error if writes have been blocked for a while.
@@ -66,8 +66,8 @@ func storeBroken(s store.Store) <-chan struct{} {
 }
 
 // unlessHung runs a function with a store, and then closes the store. A stopping process does not wait for a
-// transaction that does not end, for a store that can't be closed, or for anything once the store has stopped:
-// acknowledged data is on the disk, and the next process finds everything else.
+// transaction that does not end, or for a store that can't be closed. Once the store has stopped, it waits for nothing.
+// This is safe: acknowledged data is on the disk, and the next process finds everything else.
 func unlessHung(ctx context.Context, db interface {
 	watchable
 	Close() error
@@ -95,7 +95,7 @@ func unlessHung(ctx context.Context, db interface {
 			closing = time.After(closeEnds)
 		case <-closing:
 			err := gaveUp("the store can't be closed, as somebody still reads or writes", closeEnds)
-			if db.Failure() != nil && ended != nil { // a read of a damaged file may leave a lock behind; what to do is in this error
+			if db.Failure() != nil && ended != nil { // reading a damaged file may leave a lock behind; this error says what to do
 				return ended
 			}
 			return err
@@ -127,7 +127,7 @@ func watchDamage(s store.Store, log *slog.Logger) {
 	})
 }
 
-// The time of the first inspection after the start, and the interval of further ones.
+// The time from the start to the first inspection, and the interval between later ones.
 const (
 	inspectFirst = time.Minute
 	inspectAgain = 6 * time.Hour
@@ -163,7 +163,7 @@ func undamaged(s store.Store) func(context.Context) error {
 }
 
 // unmended reports on /readyz which damage was repaired since the store was opened. The bot stays ready, because
-// nothing depends on repaired damage.
+// repaired damage has no effect.
 func unmended(s store.Store) func(context.Context) error {
 	return func(context.Context) error {
 		_, mended := store.DamageOf(s)

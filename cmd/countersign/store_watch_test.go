@@ -95,8 +95,8 @@ type failedClose struct{ slowClose }
 
 func (failedClose) Failure() error { return store.ErrDamaged }
 
-// The process does not wait for ever for a store that can't be closed. It waits for one that can, however long the work
-// takes.
+// The process does not wait for ever for a store that can't be closed. It does wait for a store that can be closed,
+// however long the work takes.
 func TestStoreThatCannotBeClosed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -250,7 +250,7 @@ func oneRequest(t *testing.T, change func(*approvers.Request)) (path string) {
 	return path
 }
 
-// toldOf opens a store and returns the reports of /readyz and audit verify about it.
+// toldOf opens a store, and returns what /readyz and audit verify report about it.
 func toldOf(t *testing.T, path string) (verified int, said string, ready error) {
 	t.Helper()
 	db, err := openStore(path)
@@ -281,7 +281,7 @@ func TestFlippedQuorum(t *testing.T) {
 	if err := os.WriteFile(path, flipped, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // when it is found, and after the next start
+	for range 2 { // once when the damage is found, and once after the next start
 		verified, said, ready := toldOf(t, path)
 		if ready == nil || !strings.Contains(ready.Error(), "requests, row req_WAITING") {
 			t.Errorf("/readyz: %v", ready)

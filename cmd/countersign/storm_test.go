@@ -19,7 +19,7 @@ import (
 // random times. All must be posted, once each; no call may be made before the time that Slack asked for; and no answer
 // may go before a critical card of its channel.
 //
-// COUNTERSIGN_POSTS sets the number of answers (40).
+// COUNTERSIGN_POSTS sets the number of answers (default 40).
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	posts, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(40)), testkit.Seed(t)
@@ -46,14 +46,14 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// storm is a Slack that gets more calls than it accepts.
+// storm is a test in which Slack gets more calls than it accepts.
 type storm struct {
 	*synctestHarness
 	random  *rand.Rand
-	closed  map[string]time.Time // until when calls are refused, by method and channel
+	closed  map[string]time.Time // time until which calls are refused, by method and channel
 	alarms  []string
 	refused int
-	early   int // calls before the time that Slack asked for
+	early   int // number of calls made before the time that Slack asked for
 }
 
 // refuse sets the fate of a call: from time to time it begins to refuse a kind of call for a while. The caller does not
@@ -69,7 +69,7 @@ func (s *storm) refuse(c apiCall) callFate {
 	if s.random.IntN(25) > 0 {
 		return callFine
 	}
-	if s.random.IntN(3) == 0 { // in the workspace, and not in that channel alone
+	if s.random.IntN(3) == 0 { // refuses calls for the whole workspace, not only for that channel
 		key = c.method
 	}
 	s.closed[key] = now.Add(time.Duration(1+s.random.IntN(90)) * time.Second)
@@ -118,7 +118,8 @@ func (s *storm) blow(posts int) {
 		took.Round(time.Second), asked.Round(time.Second), calls, s.refused, s.early, slices.Max(waits).Round(time.Millisecond))
 }
 
-// eachOnce checks that every answer and every card is there once, and that a reminder that came too late is not.
+// eachOnce checks that every answer and every card is posted once, and that a reminder that came too late is not
+// posted.
 func (s *storm) eachOnce(posts int) {
 	count := map[string]int{}
 	for _, c := range s.made(time.Time{}, isPost) {

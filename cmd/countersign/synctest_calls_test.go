@@ -20,7 +20,7 @@ type apiCall struct {
 	outboxID        string // that a message shows
 	part            int
 	at, answered    time.Time
-	ts              string // of the message, where Slack says so
+	ts              string // ts of the message, if Slack's answer has one
 	status          int
 	retryAfter      string
 	done            bool // Slack did it
@@ -32,14 +32,14 @@ type callFate int
 
 const (
 	callFine    callFate = iota
-	callFails            // Slack answers that it can't, and does nothing
-	callUnheard          // Slack does it, and the answer is lost
+	callFails            // Slack answers with an error, and does nothing
+	callUnheard          // Slack carries out the call, but the answer is lost
 	callRefused          // 429
-	callFatal            // Slack does it, and then the bot is killed
+	callFatal            // Slack carries out the call, and then the bot is killed
 	callUnknown          // there is no such method
 	callOver             // the message is not being streamed any more
 	callMissing          // HTTP 404
-	callHTML             // a page of a proxy, with status 200
+	callHTML             // the answer is a proxy's HTML page, with status 200
 	callEmpty            // nothing, with status 200
 )
 

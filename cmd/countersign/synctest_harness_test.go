@@ -20,30 +20,30 @@ import (
 	"countersign/store/bolt"
 )
 
-// synctestHarness is workspace, model, people and the bot in faked time, where hours pass in moments. It is the whole
-// product: its parts speak HTTP and WebSockets over pipes, and the store is a real one.
+// synctestHarness has the workspace, the model, people and the bot in faked time, in which hours pass in moments. The
+// bot is the whole product: its parts speak HTTP and WebSockets over pipes, and the store is real.
 type synctestHarness struct {
 	*testing.T
 	ws     *workspace.Server
 	db     *bolt.Store
 	setup  setup
 	client *http.Client // the people's
-	slack  *wire        // between the bot and Slack
-	model  *wire        // between the bot and the model
+	slack  *wire        // network between the bot and Slack
+	model  *wire        // network between the bot and the model
 	http   bool         // Slack delivers over HTTP, and not through sockets
 	log    *lineLog
 	ctx    context.Context
 	bot    *running
 	death  chan struct{} // a call killed the bot
 
-	instead func(http.Handler) http.Handler // stands before the model; nil: nothing does
-	front   func(http.Handler) http.Handler // stands before Slack; nil: nothing does
+	instead func(http.Handler) http.Handler // wraps the model's handler; nil: no wrapper
+	front   func(http.Handler) http.Handler // wraps Slack's handler; nil: no wrapper
 
 	mu     sync.Mutex
 	door   *wire                  // the bot's listener for Slack's requests over HTTP
 	decide func(apiCall) callFate // the fate of the bot's calls
 	calls  []apiCall
-	note   func(apiCall)                          // is told of each call instead of remembering it
+	note   func(apiCall)                          // called with each call, which is then not remembered; may be nil
 	fates  func(delivery.Attempt) delivery.Mishap // of deliveries
 	runs   map[string]int                         // by the argument n
 
@@ -122,7 +122,7 @@ func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestH
 			serving.Go(func() { srv.Serve(w) })
 		}
 		b.start()
-		defer func() { // also where fn ends the test: nothing may be left in the bubble
+		defer func() { // also runs if fn ends the test, because nothing may be left in the bubble
 			err := b.bot.end()
 			stop()
 			err = errors.Join(err, b.ws.Close())
@@ -200,7 +200,7 @@ func (b *synctestHarness) within(most time.Duration, what string, is func() bool
 	return time.Since(began)
 }
 
-// idle reports whether everything is done and shown.
+// idle reports whether all work is done, and everything is shown in Slack.
 func (b *synctestHarness) idle() bool {
 	_, all := b.ws.Delivered()
 	idle, err := b.bot.workflow.Idle(b.ctx)

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// wire is a network of pipes to one server, in faked time. It can be cut.
+// wire is a network to one server, made of pipes, in faked time. It can be cut.
 type wire struct {
 	calls chan net.Conn
 	over  chan struct{}
@@ -55,7 +55,7 @@ func (w *wire) Close() error {
 	return nil
 }
 
-// Addr is the address at which it seems to listen.
+// Addr returns the address at which the wire seems to listen.
 func (w *wire) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
 // dial opens a connection, as a transport's DialContext.

@@ -14,7 +14,7 @@ func (b *synctestHarness) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: "http://slack.test", User: name, HTTP: b.client}
 }
 
-// says lets sam write to the bot in a new thread in #support.
+// says makes sam write to the bot in a new thread in #support.
 func (b *synctestHarness) says(text string) (thread string) {
 	b.Helper()
 	return b.saysIn("#support", text)

@@ -12,7 +12,7 @@ import (
 	"countersign/approvers"
 )
 
-// put writes a row of the file, and remove deletes one.
+// put returns an edit that writes a row of the file; remove returns one that deletes a row.
 func put(bucket, key, value string) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte(bucket)).Put([]byte(key), summed(bucket, key, value))
@@ -22,8 +22,8 @@ func put(bucket, key, value string) func(tx *bbolt.Tx) error {
 // bucketNumbers are the numbers, in checksums, of the buckets with the history.
 var bucketNumbers = map[string]byte{"audit": 20, "audit_payloads": 21, "settings": 22, "audit_journal": 32, "audit_heads": 33}
 
-// summed adds the checksum that a tamperer would compute: over the bucket's number, the key's length, the key and the
-// value.
+// summed appends the checksum that a tamperer would compute: over the bucket's number, the key's length, the key and
+// the value.
 func summed(bucket, key, value string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{bucketNumbers[bucket]}, uint32(len(key)))
 	sum := crc32.Checksum(append(append(b, key...), value...), crc32.MakeTable(crc32.Castagnoli))
@@ -67,7 +67,7 @@ func chainsOf(rows map[string]map[string]string) map[string][]string {
 	return out
 }
 
-// dropLeaves removes leaves from the journal and closes the gaps, in the records too.
+// dropLeaves removes leaves from the journal and closes the gaps, also in the records that contain leaf numbers.
 func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	journal, records := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit"))
 	var keys, values [][]byte
@@ -99,8 +99,8 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	return nil
 }
 
-// relink replaces a record by a forged one and links the later records of its chain to it. With leaves, it also changes
-// their entries in the journal.
+// relink replaces a record by a forged one, and links the later records of the chain to it. If leaves is set, it also
+// changes the records' entries in the journal.
 func relink(rows map[string]map[string]string, key string, leaves bool) func(tx *bbolt.Tx) error {
 	var steps []func(tx *bbolt.Tx) error
 	parse := func(key string) approvers.AuditRecord {
@@ -134,7 +134,7 @@ func relink(rows map[string]map[string]string, key string, leaves bool) func(tx 
 	return all(steps...)
 }
 
-// resign signs the heads from a number on again, over the current journal.
+// resign signs the heads again, from a given number on, over the current journal.
 func resign(from uint64, change func(*approvers.Head), keys ...approvers.SealKey) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		journal, heads := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit_heads"))

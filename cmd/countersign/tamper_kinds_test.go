@@ -24,7 +24,7 @@ import (
 func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []tampering) {
 	type place struct {
 		bucket, key string
-		at          int // in the key, and then in the value
+		at          int // position of the bit: first in the key, then in the value
 	}
 	var places []place
 	for _, bucket := range auditBuckets {
@@ -41,14 +41,14 @@ func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []t
 		if p.at < len(key) {
 			key[p.at] ^= bit
 			if _, taken := rows[p.bucket][string(key)]; taken {
-				continue // a row is replaced by another: replacements are tried below
+				continue // the result is another valid row; replacements are tried below
 			}
 		} else {
 			before, err := unpacked(p.bucket, value)
 			value = bytes.Clone(value)
 			value[p.at-len(key)] ^= bit
 			if after, err2 := unpacked(p.bucket, value); p.bucket == "audit_payloads" && err == nil && err2 == nil && bytes.Equal(before, after) {
-				continue // compressed bytes end with bits that say nothing
+				continue // compressed data ends with unused bits
 			}
 		}
 		out = append(out, tampering{kind: "flip", what: fmt.Sprintf("%s %q, byte %d, bit %08b", p.bucket, p.key, p.at, bit),
@@ -200,7 +200,7 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 		}
 	}
 	for bucket, keys := range map[string][]string{"audit": rowsOf(rows, "audit"), "audit_payloads": rowsOf(rows, "audit_payloads")} {
-		for i, key := range keys { // by another row of its kind, far from it
+		for i, key := range keys { // replaces a row by another row of the same bucket, far from it
 			other := keys[(i+len(keys)/2)%len(keys)]
 			if rows[bucket][other] != rows[bucket][key] {
 				out = append(out, tampering{kind: "replace", what: fmt.Sprintf("%s %q by %q", bucket, key, other), do: put(bucket, key, rows[bucket][other])})
@@ -255,7 +255,7 @@ func forgedKey(t *testing.T, origin string) approvers.SealKey {
 	return key
 }
 
-// whole replaces the whole store.
+// whole tries replacements of the whole store.
 func (s *auditFixture) whole(count *tried) {
 	s.Helper()
 	kept := s.path + ".kept"

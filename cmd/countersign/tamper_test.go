@@ -72,7 +72,7 @@ func newAuditFixture(t *testing.T) *auditFixture {
 				approvers.Pruning{Chain: chains[1], Records: uint64(n), Head: head.Hash}.Facts()))
 		})
 	})
-	if err := os.Remove(filepath.Join(dir, "shop.json")); err != nil { // the same things happen again
+	if err := os.Remove(filepath.Join(dir, "shop.json")); err != nil { // so that the same scenario can be played again
 		t.Fatal(err)
 	}
 	play()
@@ -99,7 +99,7 @@ func appendRecord(tx store.Tx, chain string, kind approvers.AuditKind, facts map
 	return tx.AppendAudit(approvers.AuditRecord{Chain: chain, At: time.Unix(1, 0), Kind: kind, Facts: facts}.Link(head), nil)
 }
 
-// work changes a store as the program would, seals it, and ships the heads to its file.
+// work changes a store as the program would, seals it, and writes the heads to their file.
 func (s *auditFixture) work(path string, change func(*bolt.Store, *workflow.Workflow) error) {
 	s.Helper()
 	db, err := openStore(path)
@@ -186,7 +186,7 @@ func newTried() *tried {
 	return &tried{map[string]int{}, map[string]int{}, map[string]int{}}
 }
 
-// try does one tampering, verifies, and undoes it.
+// try does one tampering, verifies the store, and undoes the tampering.
 func (s *auditFixture) try(t tampering, count *tried) {
 	s.Helper()
 	raw, err := bbolt.Open(s.path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})

@@ -24,12 +24,12 @@ import (
 	"countersign/store/postgres"
 )
 
-// task is an operation of a command on the store. The command runs it itself if nobody holds the store; otherwise the
-// running bot runs it and sends the output (see control.go). Files belong to the command: a task reads and writes only
-// the given streams.
+// task is an operation of a command on the store. If nobody holds the store, the command runs the task itself;
+// otherwise the running bot runs the task and sends its output (see control.go). Only the command opens files: a task
+// reads and writes only the given streams.
 type task[O any] struct {
 	name string
-	long bool // may take long: the number of concurrent ones is limited
+	long bool // the task may take long; the number of concurrent long tasks is limited
 	run  func(ctx context.Context, w taskEnv, o O) error
 }
 
@@ -39,8 +39,8 @@ type none struct{}
 // taskEnv is the environment of a task.
 type taskEnv struct {
 	store    store.Store
-	workflow func() (*workflow.Workflow, error) // the running bot's; without a bot, created on demand
-	bare     func() (*workflow.Workflow, error) // the same without a policy, for a broken policy file
+	workflow func() (*workflow.Workflow, error) // returns the running bot's workflow; without a bot, one that is created on demand
+	bare     func() (*workflow.Workflow, error) // the same, but without a policy: for use when the policy file is invalid
 	who      approvers.PersonID                 // the operator, as identified by the system
 	in       io.Reader                          // the command's input, if the task takes any
 	out      io.Writer
@@ -59,7 +59,7 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 	for end := time.Now().Add(heldFor); ; {
 		db, err := openExisting(ctx, env)
 		if !errors.Is(err, store.ErrLocked) && isMoved(ctx, env) {
-			if db != nil { // it appeared in the meantime
+			if db != nil { // the store appeared in the meantime
 				if err := db.Close(); err != nil {
 					return err
 				}
@@ -177,9 +177,9 @@ func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, 
 	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
 }
 
-// localWorkflow returns a workflow of this process. If r is nil, nobody else may hold the store. In a database it uses the
-// policy in force there; if there is none, or with a file, it uses the policy file, which comes into force when the bot
-// starts.
+// localWorkflow returns a workflow of this process. If r is nil, no other process may hold the store. For a database,
+// the workflow uses the policy in force there. If none is in force, or the store is a file, it uses the policy file,
+// which comes into force when the bot starts.
 func localWorkflow(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
 	if env.Store.Backend == config.Postgres {

@@ -129,7 +129,7 @@ func (s toolReport) find(name string) (agent.Status, error) {
 	return agent.Status{}, cli.Misused("there is no tool %s; countersign tools lists them", visible.Line(name))
 }
 
-// downSentence names the unreachable sources.
+// downSentence returns a sentence that names the unreachable sources.
 func (s toolReport) downSentence() string {
 	var parts []string
 	for _, name := range s.downNames() {
@@ -231,8 +231,8 @@ func areCount(n int, noun string) string {
 	return cli.Count(n, noun) + " are"
 }
 
-// printLeft prints which definitions of a source are not offered or are changed; without a source, those of all
-// sources.
+// printLeft prints which definitions of a source are not offered, or are changed. If source is empty, it does so for
+// all sources.
 func (s toolReport) printLeft(out io.Writer, source string) {
 	for i, l := range s.LeftOutOf(source) {
 		if i == 0 {
@@ -242,7 +242,7 @@ func (s toolReport) printLeft(out io.Writer, source string) {
 	}
 }
 
-// gate describes in short how the policy handles a tool's calls if no rule matches: auto, or who approves them.
+// gate describes briefly how the policy handles a tool's calls if no rule matches: "auto", or the approvers.
 func (s toolReport) gate(t agent.Status) string {
 	if !t.Tool.Callable(s.Policy) {
 		return "blocked"
@@ -278,7 +278,8 @@ func (s toolReport) gate(t agent.Status) string {
 	return words
 }
 
-// pinWord describes the state of a tool relative to its pin, or is REFUSED if its current definition can't be used.
+// pinWord describes the state of a tool relative to its pin. It returns REFUSED if the tool's current definition can't
+// be used.
 func (s toolReport) pinWord(t agent.Status) string {
 	if s.Refusal(t) != "" {
 		return "REFUSED"
@@ -416,7 +417,7 @@ func indented(raw []byte) string {
 	}
 	lines := strings.Split(string(text), "\n")
 	for i, line := range lines {
-		rest := strings.TrimLeft(line, " ") // indentation is not a run of spaces that could hide something
+		rest := strings.TrimLeft(line, " ") // indentation is left as it is, because it can't hide anything
 		lines[i] = line[:len(line)-len(rest)] + visible.Text(rest)
 	}
 	return "  " + strings.Join(lines, "\n")

@@ -37,7 +37,7 @@ func openShifting(t *testing.T, tools map[string]string) *shifting {
 	}
 	s.Server = httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, nil))
 	t.Cleanup(func() {
-		s.CloseClientConnections() // a stream would never end by itself
+		s.CloseClientConnections() // needed because an event stream never ends by itself
 		s.Close()
 	})
 	return s
@@ -63,7 +63,7 @@ approvers: {boss: {title: Boss, members: [U0001], max_risk: critical, can_approv
 agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 `
 
-// bench is a policy with a server whose tools change, and the operator's commands about them.
+// bench is a policy with a server whose tools change, with helpers that run the operator's commands.
 type bench struct {
 	*testing.T
 	*shifting
@@ -77,7 +77,7 @@ func openBench(t *testing.T, policy string) *bench {
 	return b
 }
 
-// tools runs countersign tools, as without a terminal.
+// tools runs countersign tools as if without a terminal.
 func (b *bench) tools(args ...string) (said string, code int) {
 	b.Helper()
 	cmd := root()
@@ -231,7 +231,7 @@ func TestPruneForgetsSources(t *testing.T) {
 	}
 }
 
-// An unusable definition is not pinned, and changes that were made to the file meanwhile are not overwritten.
+// An unusable definition is not pinned. Changes that somebody else made to the lock file meanwhile are not overwritten.
 func TestPinThatCanNotBe(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
@@ -256,7 +256,7 @@ func TestPinThatCanNotBe(t *testing.T) {
 	}
 }
 
-// The operator is asked, and only one answer pins.
+// The operator is asked for confirmation, and only one answer pins the tools.
 func TestPinAsks(t *testing.T) {
 	for answer, code := range map[string]int{"pin\n": cli.ExitDone, " pin": cli.ExitDone, "yes\n": cli.ExitNo, "": cli.ExitNo} {
 		var out bytes.Buffer
@@ -272,7 +272,7 @@ func TestPinAsks(t *testing.T) {
 	}
 }
 
-// listing is an MCP server with any text as its list of tools.
+// listing is an MCP server whose list of tools a test can set to any text.
 func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	t.Helper()
 	list = new(atomic.Pointer[string])

@@ -16,12 +16,12 @@ import (
 
 // undelivered lists what Slack does not let the bot deliver or delete, other than cards.
 type undelivered struct {
-	Messages  []refusedMessage  `json:"messages,omitempty"`  // that Slack refuses wherever they could go
+	Messages  []refusedMessage  `json:"messages,omitempty"`  // messages that Slack refuses in every place where they could be posted
 	Leftovers []leftover        `json:"leftovers,omitempty"` // messages that Slack would not delete
 	Deferred  *deferredMessages `json:"deferred,omitempty"`  // nil: none
 }
 
-// refusedMessage is an answer or a question that Slack refuses wherever it could go.
+// refusedMessage is an answer or a question that Slack refuses in every place where it could be posted.
 type refusedMessage struct {
 	ID    string           `json:"id"` // of the outbox message
 	Kind  store.OutboxKind `json:"kind"`
@@ -39,7 +39,7 @@ type leftover struct {
 	store.Leftover
 }
 
-// deferredMessages are the messages of people that wait because Slack does not say who wrote them.
+// deferredMessages counts people's messages that wait because Slack does not say who wrote them.
 type deferredMessages struct {
 	Count int       `json:"count"`
 	Since time.Time `json:"since"`
@@ -83,7 +83,7 @@ var kindWords = map[store.OutboxKind]string{
 	store.OutboxUnknown: "the question whether a run took effect",
 }
 
-// what names a message, and where it should have gone.
+// what describes a message, and the place where it should have been posted.
 func (m refusedMessage) what() string {
 	what := kindWords[m.Kind]
 	if what == "" {
@@ -117,7 +117,8 @@ func (d deferredMessages) what() string {
 	return fmt.Sprintf("%s, since %s: %s", what, cli.Moment(d.Since), visible.Line(d.Cause))
 }
 
-// delivers reports on /readyz what Slack does not let the bot deliver or delete. The bot stays ready: it keeps trying.
+// delivers reports on /readyz the messages that Slack does not let the bot deliver or delete. The bot stays ready, and
+// keeps trying.
 func delivers(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		u, err := readUndelivered(ctx, wf)

@@ -17,11 +17,11 @@ import (
 	"countersign/store"
 )
 
-// refusingWhen stands before the workspace, and answers calls with a code in its place.
+// refusingWhen is a handler before the workspace that answers some calls with an error code.
 type refusingWhen struct {
 	next http.Handler
 	mu   sync.Mutex
-	code func(method string, form url.Values) string // empty: the workspace answers
+	code func(method string, form url.Values) string // returns the error code; empty: the workspace answers
 }
 
 func (p *refusingWhen) refuses(code func(method string, form url.Values) string) {
@@ -53,7 +53,7 @@ func (p *refusingWhen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"ok": false, "error": code, "needed": map[string]string{"missing_scope": "users:read"}[code]})
 }
 
-// inRefusingSlack runs a test in faked time, with a Slack that refuses what the test says.
+// inRefusingSlack runs a test in faked time, with a Slack that refuses the calls that the test chooses.
 func inRefusingSlack(t *testing.T, fn func(*synctestHarness, *refusingWhen)) {
 	t.Helper()
 	slack := &refusingWhen{}
@@ -62,7 +62,7 @@ func inRefusingSlack(t *testing.T, fn func(*synctestHarness, *refusingWhen)) {
 	}, func(b *synctestHarness) { fn(b, slack) })
 }
 
-// pendingText is what countersign pending prints.
+// pendingText returns the output of countersign pending.
 func (b *synctestHarness) pendingText() string {
 	b.Helper()
 	p := pending{Now: time.Now().UTC()}
@@ -93,7 +93,8 @@ func (b *synctestHarness) saysOf(ready string, lines ...string) {
 }
 
 // TestLeftoverCardsAreDeletedInTheEnd: a decided card that Slack neither changes nor deletes is deleted when Slack
-// allows it, also by another process. Until then its buttons do nothing, and the operator is told of it.
+// allows it, even if another process runs by then. Until then the card's buttons have no effect, and the operator is
+// told of the card.
 func TestLeftoverCardsAreDeletedInTheEnd(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		b.says("plain 1")
@@ -181,8 +182,8 @@ func TestRefusedMessagesAreTold(t *testing.T) {
 	})
 }
 
-// TestMessagesWaitForTheirWriter: while Slack does not say who somebody is, their messages are kept and handled later,
-// in their order, also by another process. The writer and the operator are told.
+// TestMessagesWaitForTheirWriter: while Slack does not say who wrote some messages, the messages are kept and handled
+// later, in their order, even if another process runs by then. The writer and the operator are told.
 func TestMessagesWaitForTheirWriter(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		slack.refuses(func(method string, _ url.Values) string {
@@ -193,7 +194,7 @@ func TestMessagesWaitForTheirWriter(t *testing.T) {
 		for _, text := range []string{"say two", "say three"} {
 			_, err := b.as("sam").Say(b.ctx, "#support", thread, "@Countersign "+text)
 			b.ok(err)
-			b.pass(time.Second) // Slack may send them on two sockets, which have no order between them
+			b.pass(time.Second) // a pause, because Slack may send the messages on two sockets, between which there is no order
 		}
 		b.pass(20 * time.Second)
 		if !b.isTold("", "I keep it and try again for an hour") {

@@ -53,13 +53,13 @@ func TestUnknownIsAskedOfApprovers(t *testing.T) {
 
 // A bot in its own process is killed in the middle of a tool that must not run twice: before it acts, or after. The
 // next process runs nothing by itself, asks the requesters and the approvers, and follows each answer. A repeated call
-// is approved again, and runs once more.
+// needs another approval, and runs once more.
 func TestKilledInTheMiddleOfATool(t *testing.T) {
 	t.Parallel()
 	const told = "The bot stopped while act was running"
 	for n, c := range []struct {
 		name   string
-		order  string // act runs by itself, ask waits for the team lead
+		order  string // act runs without approval, ask waits for the team lead
 		point  string
 		who    string // answers
 		button string
@@ -86,7 +86,7 @@ func TestKilledInTheMiddleOfATool(t *testing.T) {
 			if c.order == "ask" {
 				card := ingrid.sees("#support-approvals", "", "Waits for Team Lead")
 				approve, _ := workspaceclient.Button(card.Blocks, "Approve")
-				_ = ingrid.Press(t.Context(), card, approve) // the bot may be gone before it has said that it heard it
+				_ = ingrid.Press(t.Context(), card, approve) // the bot may be dead before it has acknowledged the click
 			}
 			select {
 			case <-bot.gone:

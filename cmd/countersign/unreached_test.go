@@ -12,8 +12,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// A request whose card nobody can see is on /readyz and in countersign pending, with Slack's reason and where it can be
-// decided all the same.
+// /readyz and countersign pending report a request whose card nobody can see, with Slack's reason and the place where
+// the request can still be decided.
 func TestUnreachedIsTold(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "s.db"), bolt.Options{})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Every command with arguments says what it needs, with an example of its own.
+// If arguments are wrong, every command says what it needs, with its own example.
 func TestWrongArguments(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

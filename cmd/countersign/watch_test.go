@@ -10,7 +10,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// patience limits how long one step of a test may take. Only a failure reaches it.
+// patience is the time limit for one step of a test, so long that only a failure reaches it.
 const patience = testkit.Patience
 
 // watcher is a person at the page who waits until things are shown.

@@ -37,7 +37,8 @@ func (c *checker) agents() {
 	}
 }
 
-// channels checks an agent's channels against those of the agents before it: the first in the file answers.
+// channels checks whether an earlier agent has the same channels: the first agent in the file that has a channel
+// answers there.
 func (c *checker) channels(a approvers.Agent, takes map[string]string) (reached bool) {
 	for i, ch := range a.Channels {
 		at := fmt.Sprintf("agents.%s.channels[%d]", a.Name, i)
@@ -148,8 +149,8 @@ func (c *checker) exists(tool string) bool {
 	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool)
 }
 
-// unknown reports a name that is not a tool. If the registered tools are not known, it may be one that the policy
-// leaves to unknown_tool.
+// unknown reports a name that is not a tool's name. If the registered tools are not known, the name may be that of a
+// tool to which unknown_tool applies.
 func (c *checker) unknown(path, tool string) {
 	severity, message := yamldoc.Error, yamldoc.Quote(tool)+" is not a tool"
 	if c.known == nil || len(c.silent()) > 0 {

@@ -9,20 +9,20 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Tool is a registered tool, as far as it matters to a policy.
+// Tool holds what a policy needs to know about a registered tool.
 type Tool struct {
 	Name string
-	// Schema is the JSON Schema of its arguments, as it was registered. Nil: it is not known.
+	// Schema is the JSON Schema of the arguments, as registered. Nil: the schema is not known.
 	Schema json.RawMessage
-	// Source is the server or the file that it comes from. Empty: it is compiled in.
+	// Source is the server or the file that the tool comes from. Empty: the tool is compiled in.
 	Source string
-	// Effect is what a second run would do. Empty: it is not known.
+	// Effect is what a second run would do. Empty: the effect is not known.
 	Effect approvers.Effect
 }
 
-// Run returns what can't work in a policy, in the order of the file. tools are the registered tools; nil: they are not
-// known. A problem of severity Error means that some call can never be allowed, that a name does not exist, or that a
-// condition does not fit its tool.
+// Run returns the problems of a policy that can't work as written, in the order of the file. tools are the registered
+// tools; nil: the registered tools are not known. A problem of severity Error means that some call can never be
+// allowed, that a name does not exist, or that a condition does not fit its tool.
 func Run(f *config.File, tools []Tool) yamldoc.Problems {
 	c := &checker{file: f, policy: f.Policy, registered: tools, known: namesOf(tools), used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
 	c.roles()
@@ -42,14 +42,14 @@ func Run(f *config.File, tools []Tool) yamldoc.Problems {
 	return c.problems.InOrder()
 }
 
-// checker collects problems. Later checks leave out what follows from earlier problems.
+// checker collects problems. Later checks leave out problems that follow from earlier ones.
 type checker struct {
 	file       *config.File
 	policy     *approvers.Policy
 	registered []Tool
 	known      []string            // their names; nil: not known
 	used       map[string]bool     // roles that some call can be routed to
-	broken     map[string]bool     // tool and stage: the stage has a problem of its own
+	broken     map[string]bool     // by tool and stage: true if a problem of the stage itself was reported
 	escalates  map[string][]string // by role: calls that none of its leads may decide
 	orphans    []outcome           // calls of unnamed tools that nobody can allow
 	problems   yamldoc.Problems
@@ -63,7 +63,7 @@ func (c *checker) warn(path, message, hint string) {
 	c.problems = append(c.problems, c.file.Document.Problem(yamldoc.Warning, path, message, hint))
 }
 
-// warnOnce adds a warning unless it has been added already, because several outcomes may cause the same one.
+// warnOnce adds a warning unless it was added before: several outcomes may cause the same warning.
 func (c *checker) warnOnce(path, message, hint string) {
 	if p := c.file.Document.Problem(yamldoc.Warning, path, message, hint); !slices.Contains(c.problems, p) {
 		c.problems = append(c.problems, p)
@@ -97,7 +97,7 @@ func (c *checker) allTools() []string {
 	return names
 }
 
-// namesOf returns nil if the registered tools are not known.
+// namesOf returns the names of the registered tools; nil if the tools are not known.
 func namesOf(tools []Tool) []string {
 	if tools == nil {
 		return nil

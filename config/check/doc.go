@@ -1,10 +1,11 @@
-// Package check finds what can't work in a policy that can be read ([Run]), and lists who approves what ([NewReport]).
+// Package check finds the parts of a readable policy that can't work ([Run]), and lists who approves which calls
+// ([NewReport]).
 //
-// Run tries the calls of each tool under each combination of its rules with [approvers.Policy.Plan], the same function
-// that decides at run time, so its findings can't differ from the decisions. It finds calls that nobody can approve,
-// leads who may not decide, names of tools and approvers that don't exist, settings without effect, and conditions that
-// don't fit the schema of their tool.
+// For each tool and each combination of its rules, Run plans a call with [approvers.Policy.Plan]. The same function
+// decides at run time, so Run's findings can't differ from the decisions. It finds calls that nobody can approve, leads
+// who may not decide, names of tools and approvers that don't exist, settings without effect, and conditions that don't
+// fit the schema of their tool.
 //
-// Problems that follow from another one are left out. The package makes no calls: the caller passes the tools, and the
-// members of user groups are not known.
+// Problems that follow from another problem are left out. The package makes no calls to servers or Slack: the caller
+// passes the tools, and the members of user groups are not known.
 package check

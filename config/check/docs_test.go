@@ -28,8 +28,8 @@ var (
 	codeSpan  = regexp.MustCompile("`([^`]+)`")
 )
 
-// TestExamples checks that no policy in the documentation has an error, with the sample shop's tools or with unknown
-// ones.
+// TestExamples checks that no policy in the documentation has an error: with the sample shop's tools, and with unknown
+// tools.
 func TestExamples(t *testing.T) {
 	for _, path := range []string{"../../docs/policy.md", "../../docs/http.md", "../../README.md"} {
 		blocks := yamlBlock.FindAllStringSubmatch(read(t, path), -1)
@@ -51,7 +51,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestTheExample checks that the first example has no findings, and routes as its comments say.
+// TestTheExample checks that the first example has no findings, and that calls are routed as its comments say.
 func TestTheExample(t *testing.T) {
 	f := parse(t, yamlBlock.FindStringSubmatch(read(t, "../../docs/policy.md"))[1])
 	if found := check.Run(f, shopTools); len(found) > 0 {

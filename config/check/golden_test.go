@@ -79,7 +79,7 @@ func files(t *testing.T, pattern string) []string {
 	return found
 }
 
-// reported formats a report as text, one call on a line.
+// reported formats a report as text, with one line per call.
 func reported(r check.Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "usually: %s (observed: %t)\n", r.Usually, r.Observe)

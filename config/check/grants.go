@@ -10,7 +10,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// grants warns about grants that can never be given, and about those that cover any arguments.
+// grants warns about grants that can never be given, and about grants that cover any arguments.
 func (c *checker) grants(t approvers.ToolPolicy) {
 	if !t.Grants.Allowed() {
 		return
@@ -39,7 +39,7 @@ func (c *checker) grants(t approvers.ToolPolicy) {
 	}
 }
 
-// ungrantable returns the reason why the outcome can't be granted, or "".
+// ungrantable returns the reason why calls of the outcome can't be covered by a grant, or "".
 func ungrantable(o outcome) string {
 	switch {
 	case o.plan.Verdict == approvers.Refuse:
@@ -54,7 +54,7 @@ func ungrantable(o outcome) string {
 	return ""
 }
 
-// grantArguments checks the arguments that grants bound against the tools' schemas.
+// grantArguments checks, against the tools' schemas, the arguments that grants set bounds for.
 func (c *checker) grantArguments() {
 	for _, tool := range c.registered {
 		t, named := c.policy.Tool(tool.Name, "")

@@ -6,14 +6,14 @@ import (
 	"countersign/approvers"
 )
 
-// warnUnknownTool warns if tools that the policy does not name run without asking.
+// warnUnknownTool warns if tools that the policy does not name run without approval.
 func (c *checker) warnUnknownTool() {
 	if !c.policy.Defaults.UnknownTool.Confirm {
 		c.warn("defaults.unknown_tool.confirm", "tools that the policy does not name run without anybody being asked", "remove confirm: false unless that is meant")
 	}
 }
 
-// warnIneffective warns about settings that loosen what is dangerous, and about those without effect.
+// warnIneffective warns about settings that let dangerous calls run too easily, and about settings without effect.
 func (c *checker) warnIneffective(t approvers.ToolPolicy) { //nolint:cyclop // one case for each key
 	path := "tools." + t.Name
 	if !t.Confirm && t.Risk >= approvers.High {
@@ -47,7 +47,7 @@ func (c *checker) warnIneffective(t approvers.ToolPolicy) { //nolint:cyclop // o
 	}
 }
 
-// blind warns about critical calls that people approve without having seen the masked values.
+// blind warns about critical calls whose approvers don't see the masked values.
 func (c *checker) blind(t approvers.ToolPolicy) {
 	path := "tools." + t.Name + ".blind"
 	risk := t.Risk

@@ -7,7 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// use records which approvers a call can be routed to, and which of them have no lead who may decide it.
+// use records which approvers a call can be routed to, and which of these approvers have no lead who may decide the
+// call.
 func (c *checker) use(o outcome) {
 	if o.plan.Verdict != approvers.Ask {
 		return
@@ -27,7 +28,7 @@ func (c *checker) use(o outcome) {
 	if !o.plan.Routed {
 		return
 	}
-	for _, r := range c.policy.Approvers { // others are routed to if the first is the requester
+	for _, r := range c.policy.Approvers { // if the first approver is the requester, the call is routed to the others
 		if r.Covers(o.tool) && r.MaxRisk >= o.plan.Risk {
 			c.used[r.Name] = true
 		}
@@ -76,7 +77,8 @@ func (c *checker) leadsOf(role approvers.Role, s approvers.Stage) []approvers.Ro
 	return out
 }
 
-// leadsAt returns the leads who are told in turn while a stage of the outcome is undecided: those who may decide it.
+// leadsAt returns the leads who may decide a stage of the outcome, in the order in which they are told while it is
+// undecided.
 func (c *checker) leadsAt(o outcome, stage int) []approvers.Role {
 	var out []approvers.Role
 	s := o.plan.Stages[stage]

@@ -12,18 +12,18 @@ import (
 // outcome is what the policy decides for a tool's calls if certain rules match.
 type outcome struct {
 	tool    string
-	agent   string // empty: for agents that override nothing
+	agent   string // empty: the outcome is for agents that override nothing
 	rules   []int  // indexes of the rules that match
-	limited bool   // it waits only because the automatic runs are used up
+	limited bool   // the call waits only because the automatic runs are used up
 	plan    approvers.Plan
 	policy  approvers.ToolPolicy
 }
 
-// maxRulesTogether is how many rules are tried in every combination. If there are more, each rule, each pair and all
-// together are tried.
+// maxRulesTogether is the largest number of rules of which every combination is tried. With more rules, only each rule,
+// each pair and all rules together are tried.
 const maxRulesTogether = 6
 
-// outcomes returns the outcomes of a tool's calls, those with the fewest rules first.
+// outcomes returns the outcomes of a tool's calls. Outcomes with fewer matching rules come first.
 func (c *checker) outcomes(tool, agent string) []outcome {
 	t, _ := c.policy.Tool(tool, agent)
 	var out []outcome
@@ -44,8 +44,8 @@ func asked(tool, agent string) approvers.Call {
 	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }
 
-// matching returns the policy with only this tool, which has only the given rules, changed so that they always match.
-// The code that decides at run time combines the rules.
+// matching returns the policy with only this tool, and with only the given rules, changed so that they always match.
+// The code that decides at run time then combines these rules.
 func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	p := *c.policy
 	p.Tools = nil
@@ -101,7 +101,7 @@ func includes(larger, smaller []int) bool {
 	return true
 }
 
-// path returns where in the file the outcome comes from.
+// path returns the path of the value in the file that causes the outcome.
 func (o outcome) path(f *config.File) string {
 	switch {
 	case o.agent != "":
@@ -142,7 +142,7 @@ func (o outcome) subject() string {
 	return o.tool
 }
 
-// named returns the stages that the policy names for the outcome.
+// named returns the stages that the policy lists for the outcome.
 func (o outcome) named() []approvers.Stage {
 	named := slices.Clone(o.policy.Stages)
 	for _, n := range o.rules {

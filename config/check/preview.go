@@ -43,7 +43,7 @@ func (c *checker) companion(path string, of approvers.ToolPolicy, name string) {
 	}
 	p, named := c.policy.Tool(name, "")
 	if !named && !known {
-		return // the policy does not name it, and the registered tools are not known
+		return // nothing is known about the tool: the policy does not name it, and the registered tools are not known
 	}
 	if p.Risk > approvers.Low || p.Confirm || asksByRule(p) {
 		hint := fmt.Sprintf("add %s: {risk: low} to tools", name)
@@ -129,7 +129,7 @@ func neededBy(schema json.RawMessage) []string {
 	return s.Required
 }
 
-// open reports whether a schema may take arguments that it does not name.
+// open reports whether a schema may accept arguments that it does not name.
 func open(schema json.RawMessage) bool {
 	var s map[string]any
 	if json.Unmarshal(schema, &s) != nil {

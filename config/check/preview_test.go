@@ -10,7 +10,7 @@ import (
 	"countersign/config/check"
 )
 
-// previewing are tools that can make previews.
+// previewing are the registered tools of these tests, some of which can make previews.
 var previewing = []check.Tool{
 	{Name: "refund", Effect: approvers.Unprotected, Schema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"},"amount":{"type":"number"},"dry_run":{"type":"boolean"},"mode":{"enum":["real","simulate"]},"force":{"type":"string"}},"additionalProperties":false}`)},
 	{Name: "pay", Effect: approvers.Idempotent, Schema: json.RawMessage(`{"type":"object","properties":{"dry_run":{"type":"boolean"}}}`)},
@@ -35,8 +35,8 @@ agents:
   support: {channels: ["#support"], tools: ["*"]}
 `
 
-// TestCheckPreviews checks that a tool that can't preview a call is an error, and that check warns if only the policy's
-// author says that a dry run does not act.
+// TestCheckPreviews checks that check reports an error for a preview tool that can't preview the call, and warns if
+// only the policy's author says that a dry run has no effect.
 func TestCheckPreviews(t *testing.T) {
 	for _, c := range []struct{ tool, preview, says, severity string }{
 		{"refund", "{tool: look}", "", ""},
@@ -72,7 +72,7 @@ func TestCheckPreviews(t *testing.T) {
 	}
 }
 
-// TestPreviewForms checks that each form of preview in a policy is read with its meaning.
+// TestPreviewForms checks that each form of preview in a policy is read correctly.
 func TestPreviewForms(t *testing.T) {
 	for _, c := range []struct {
 		written string

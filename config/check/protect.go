@@ -13,7 +13,8 @@ func (c *checker) protects(tool string) bool {
 	return slices.Contains(c.policy.NeverLoosen, tool) || slices.Contains(c.policy.NeverLoosen, "*")
 }
 
-// loosening reports overrides that would loosen what never_loosen protects. At run time those parts are ignored.
+// loosening reports overrides that would loosen the policy of a tool that never_loosen protects. At run time, the
+// loosening parts of an override are ignored.
 func (c *checker) loosening() {
 	for _, a := range c.policy.Agents {
 		for tool := range a.Overrides {
@@ -38,7 +39,7 @@ func (c *checker) protected(a approvers.Agent, tool string) {
 // loose is one key by which an override would loosen the policy.
 type loose struct{ key, what string }
 
-// loosened compares what an override asks for with what takes effect because the tool is protected.
+// loosened compares the settings in an override with the settings that take effect because the tool is protected.
 func loosened(wants, gets approvers.ToolPolicy) []loose {
 	var out []loose
 	if wants.Risk < gets.Risk {
@@ -68,7 +69,7 @@ func loosened(wants, gets approvers.ToolPolicy) []loose {
 	return out
 }
 
-// stageText is a stage with its quorum: 2 × finance-director.
+// stageText returns a stage with its quorum, such as "2 × finance-director".
 func stageText(s approvers.Stage) string {
 	if s.Quorum > 1 {
 		return fmt.Sprintf("%d × %s", s.Quorum, config.StageName(s))

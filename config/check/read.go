@@ -9,8 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Read reads a policy file as [config.ReadPolicy] does. If the file has errors, it also reports names that don't exist,
-// so that everything wrong is reported together.
+// Read reads a policy file as [config.ReadPolicy] does. If the file has errors, Read also reports names that don't
+// exist, so that all problems are reported together.
 func Read(path string) (*config.File, error) {
 	data, err := config.ReadFile(path)
 	if err != nil {
@@ -29,8 +29,8 @@ func Parse(name string, data []byte) (*config.File, error) {
 	return nil, append(problems, wrongNames(file)...).InOrder()
 }
 
-// wrongNames reports names that don't exist in a file with other errors. Other checks are left out, because they depend
-// on values that may be wrong.
+// wrongNames reports names that don't exist, in a file that has other errors. It makes no other checks, because they
+// depend on values that may be wrong.
 func wrongNames(f *config.File) yamldoc.Problems {
 	c := &checker{file: f, policy: f.Policy, broken: map[string]bool{}}
 	if len(c.policy.Approvers) > 0 {
@@ -46,7 +46,7 @@ func wrongNames(f *config.File) yamldoc.Problems {
 			}
 		})
 	}
-	if len(c.policy.Tools) > 0 && c.sourceless() { // the tools of a source are not known here
+	if len(c.policy.Tools) > 0 && c.sourceless() { // tools that come from servers or files are not known here
 		c.known = []string{}
 		c.names()
 	}

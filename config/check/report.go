@@ -7,12 +7,12 @@ import (
 	"countersign/config"
 )
 
-// Report says for each tool which calls run by themselves, which wait, and for whom.
+// Report says for each tool which calls run without approval, which calls wait, and for whom.
 type Report struct {
 	Observe   bool        // nothing with effects runs at all
-	Usually   string      // the default waiting times; the Notes of a gate name those that differ
+	Usually   string      // the default waiting times; the Notes of a gate name the times that differ
 	Gates     []Gate      // calls that wait or are refused
-	Automatic []Automatic // tools with calls that run by themselves
+	Automatic []Automatic // tools with calls that run without approval
 	Working   []Working   // approvers with working hours
 	Bounds    []string    // caps and budgets, who may pause, and retention
 }
@@ -25,7 +25,7 @@ type Gate struct {
 	When    string // empty: always
 	Risk    approvers.Risk
 	Stages  []GateStage
-	Refused string   // why nobody can allow it; empty: the stages can
+	Refused string   // the reason why nobody can allow the call; empty: the stages can allow it
 	Notes   []string // times that differ from Usually, grants, and whether the call is only observed
 }
 
@@ -33,10 +33,10 @@ type Gate struct {
 type GateStage struct {
 	approvers.Stage
 	Title   string
-	Members []string // of its roles, as the policy names them
+	Members []string // members of the stage's roles, as the policy names them
 	Cards   []string // channels, or dm
 	Leads   []string // titles of the leads who are told in turn while nobody decides
-	Terms   []string // what differs at this stage: how many rejections end it, its own times
+	Terms   []string // settings that differ at this stage: how many rejections end it, and its own times
 }
 
 // Working is an approver's working hours.
@@ -51,10 +51,11 @@ type Automatic struct {
 	Limit   approvers.Limit // zero: none
 	Preview bool
 	Rules   bool // some calls wait because of a rule
-	Observe bool // it is only observed: calls with effects are not run
+	Observe bool // the tool is only observed: calls with effects are not run
 }
 
-// NewReport reports the tools of the policy, then those that are only registered, and then, in one entry, all others.
+// NewReport lists the tools of the policy, then tools that are only registered, and finally one entry for all other
+// tools.
 func NewReport(f *config.File, tools []Tool) Report {
 	c := &checker{file: f, policy: f.Policy, known: namesOf(tools)}
 	out := Report{
@@ -89,7 +90,7 @@ func (c *checker) report(out *Report, tool, agent string) {
 			continue
 		}
 		g := c.gate(o)
-		// The outcome of several rules is listed only if it differs from that of each alone.
+		// The outcome of several rules together is listed only if it differs from the outcome of each rule alone.
 		if !slices.ContainsFunc(gates, func(h Gate) bool { return h.same(g) && len(o.rules) > 0 && (h.When == "" || len(o.rules) > 1) }) {
 			gates = append(gates, g)
 		}
@@ -97,7 +98,7 @@ func (c *checker) report(out *Report, tool, agent string) {
 	out.Gates = append(out.Gates, gates...)
 }
 
-// automatic notes that calls of the outcome run by themselves. The outcome without rules comes first.
+// automatic records that calls of the outcome run without approval. It is called with the outcome without rules first.
 func (r *Report) automatic(o outcome) {
 	if n := len(r.Automatic); n > 0 && r.Automatic[n-1].Tool == o.tool && r.Automatic[n-1].Agent == o.agent {
 		return
@@ -135,7 +136,7 @@ func (g Gate) same(h Gate) bool {
 	return g.Risk == h.Risk && g.Refused == h.Refused && slices.EqualFunc(g.Stages, h.Stages, func(a, b GateStage) bool { return a.Equal(b.Stage) })
 }
 
-// once returns the list with each item once, in order.
+// once returns the list without duplicates, in the same order.
 func once(list []string) []string {
 	var out []string
 	for _, s := range list {

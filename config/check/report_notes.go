@@ -12,8 +12,8 @@ import (
 // toldPart is the index of the part of waitingText about when leads are told.
 const toldPart = 1
 
-// waitingText describes how long a call waits and who is told meanwhile. The description has one part for each thing in
-// which a tool may differ from the defaults. A part may be empty.
+// waitingText describes how long a call waits, and who is told while it waits. It returns one part for each setting
+// that a tool may override. A part may be empty.
 func waitingText(t approvers.ToolPolicy) []string {
 	reminded := ""
 	if t.RemindAfter > 0 && t.Reminders > 0 {
@@ -58,7 +58,7 @@ func defaultTimes(d approvers.Defaults) approvers.ToolPolicy {
 	}
 }
 
-// notes lists the settings of an outcome, besides its stages, that differ from the defaults.
+// notes lists the settings of an outcome that differ from the defaults, without its stages.
 func (c *checker) notes(o outcome) []string {
 	if c.policy.Mode != approvers.Observe && o.policy.Mode == approvers.Observe {
 		return []string{"only observed: it is not run, and nobody is asked"}
@@ -119,7 +119,7 @@ func stageTitle(p *approvers.Policy, s approvers.Stage) string {
 	return config.GroupText(group)
 }
 
-// stageTerms lists what differs at a stage.
+// stageTerms lists the settings that differ at a stage.
 func stageTerms(s approvers.Stage) []string {
 	var out []string
 	if s.Rejects > 1 {
@@ -134,7 +134,7 @@ func stageTerms(s approvers.Stage) []string {
 	return out
 }
 
-// grantText describes what may be granted.
+// grantText describes which grants may be given.
 func grantText(g approvers.GrantTerms) string {
 	text := fmt.Sprintf("can be granted for up to %s within %s", yamldoc.Count(g.Uses, "call"), yamldoc.FormatDuration(g.Within))
 	if len(g.AtMost) > 0 {

@@ -78,7 +78,7 @@ func (c *checker) lead(r approvers.Role) {
 	}
 }
 
-// firstOf is the role among the names that comes first in the file.
+// firstOf returns the role, among the given names, that comes first in the file.
 func (c *checker) firstOf(names []string) string {
 	for _, r := range c.policy.Approvers {
 		if slices.Contains(names, r.Name) {
@@ -102,8 +102,8 @@ func (c *checker) leads() {
 	}
 }
 
-// idle warns about approvers that no call can reach: not by routing, not by a stage, and not as a lead. If there are
-// errors, one of them is the likelier cause, and nothing is reported.
+// idle warns about approvers that no call can reach, by routing, by a stage or as a lead. If the file has errors, idle
+// reports nothing, because one of the errors is the likelier cause.
 func (c *checker) idle() {
 	if len(c.problems.Errors()) > 0 {
 		return

@@ -28,7 +28,7 @@ func (c *checker) ruleConditions() {
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.file.Conditions)) {
 		if cond := c.file.Conditions[path]; !checked[path] && cond.Amplifies() {
-			c.problems = append(c.problems, cond.CostProblems(nil)...) // whatever the arguments are
+			c.problems = append(c.problems, cond.CostProblems(nil)...) // with a nil shape: for any arguments
 		}
 	}
 }

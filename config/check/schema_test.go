@@ -29,7 +29,8 @@ func policySchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// validate validates a policy file by the schema, as an editor does. errNotYAML: a parser refuses the file.
+// validate validates a policy file against the schema, as an editor does. It returns errNotYAML if the YAML parser
+// refuses the file.
 func validate(s *jsonschema.Schema, data []byte) error {
 	asJSON, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -59,7 +60,7 @@ func TestSchemaTakesPolicies(t *testing.T) {
 	taken := 0
 	for name, text := range policies {
 		if _, err := config.ParsePolicy("p.yaml", []byte(text)); err != nil {
-			continue // no policy: fixtures, a part of one
+			continue // not a policy: fixtures, or a part of a policy
 		}
 		taken++
 		if err := validate(s, []byte(text)); err != nil {
@@ -71,10 +72,10 @@ func TestSchemaTakesPolicies(t *testing.T) {
 	}
 }
 
-// onlyReader lists the broken policies that a schema accepts, because it sees one document only.
+// onlyReader lists the broken policies that the schema accepts, because a schema sees only one YAML document.
 var onlyReader = []string{"two_documents"}
 
-// TestSchemaRefusesBrokenPolicies checks that the schema refuses each broken file with an error that a schema can see.
+// TestSchemaRefusesBrokenPolicies checks that the schema refuses each broken file whose error a schema can detect.
 func TestSchemaRefusesBrokenPolicies(t *testing.T) {
 	s := policySchema(t)
 	var missed []string

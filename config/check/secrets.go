@@ -10,7 +10,7 @@ import (
 // secretNames are parts of the names of headers and parameters that hold secrets.
 var secretNames = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
 
-// writtenSecrets warns about secrets that are written in the policy file, where its readers see them.
+// writtenSecrets warns about secrets that are written in the policy file, where everybody who reads the file sees them.
 func (c *checker) writtenSecrets() {
 	for _, e := range c.file.HTTP {
 		c.writtenHeaders("http."+e.Name, e.Headers)

@@ -29,7 +29,7 @@ func (c *checker) eachStageList(visit func(path, tool string, stages []approvers
 	}
 }
 
-// unknownRoles reports the roles of a stage that don't exist. It reports whether all of them do.
+// unknownRoles adds a problem for each role of a stage that does not exist. known is true if all roles exist.
 func (c *checker) unknownRoles(at string, s approvers.Stage) (known bool) {
 	known = true
 	for i, name := range s.Roles() {
@@ -51,7 +51,8 @@ func (c *checker) stageList(path, tool string, stages []approvers.Stage) {
 	}
 }
 
-// stageRoles checks that the roles of a stage exist and may approve the tool. It reports whether one of them does.
+// stageRoles checks that the roles of a stage exist and may approve the tool. passable is true if at least one role
+// does both.
 func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool) {
 	if s.Approver == "" {
 		if tool != "" && !slices.ContainsFunc(c.policy.Approvers, func(r approvers.Role) bool { return r.Covers(tool) }) {
@@ -97,7 +98,7 @@ func (c *checker) ceilings(o outcome) {
 	}
 }
 
-// stageRolePath is where a stage's role is written.
+// stageRolePath returns the path of a stage's role in the file.
 func stageRolePath(f *config.File, at string, i int) string {
 	if path := fmt.Sprintf("%s.approvers[%d]", at, i); f.Document.Has(path) {
 		return path
@@ -128,8 +129,8 @@ func (c *checker) stagePeople(at string, s approvers.Stage) bool {
 	return true
 }
 
-// headcount counts the people of roles together. It is exact if all of them are named by their id: only Slack knows the
-// members of groups and the owners of addresses.
+// headcount counts the people of roles together. The count is exact if all members are named by user id: only Slack
+// knows the members of groups and the owners of e-mail addresses.
 func headcount(roles []approvers.Role) (n int, exact bool) {
 	people := map[string]bool{}
 	for _, r := range roles {

@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// times warns about times that are never reached, for each stage of an outcome.
+// times warns about times that are never reached, such as reminders after the deadline, for each stage of an outcome.
 func (c *checker) times(o outcome) {
 	goesUp := false
 	for i, s := range o.plan.Stages {
@@ -17,7 +17,7 @@ func (c *checker) times(o outcome) {
 		leads := len(c.leadsAt(o, i))
 		goesUp = goesUp || leads > 0
 		if t.OnExpiry == approvers.ExpiryEscalates && leads > 0 {
-			continue // at the deadline the lead is told, and the time to wait starts again
+			continue // at the deadline the lead is told, and the waiting time starts again
 		}
 		if leads > 0 && t.EscalateAfter >= t.ExpiresAfter {
 			c.warnOnce(c.timeAt(o, s, "escalate_after", "expires_after"),
@@ -25,7 +25,7 @@ func (c *checker) times(o outcome) {
 				"let escalate_after be shorter than expires_after")
 			continue
 		}
-		repeat := "tools." + o.tool + ".repeat" // a repeat in the defaults is meant for tools with a short chain of leads
+		repeat := "tools." + o.tool + ".repeat" // only the tool's own repeat is checked: one in the defaults is meant for tools with a short chain of leads
 		if again := time.Duration(leads+1) * t.EscalateAfter; t.Repeat > 0 && again >= t.ExpiresAfter && c.written(repeat) {
 			c.warnOnce(repeat,
 				fmt.Sprintf("nobody is ever told again: a request expires after %s, and %s would be told again after %s", yamldoc.FormatDuration(t.ExpiresAfter), s.Title(c.policy), yamldoc.FormatDuration(again)),
@@ -53,7 +53,8 @@ func stageTimes(t approvers.ToolPolicy, s approvers.Stage) approvers.ToolPolicy 
 	return t
 }
 
-// timeAt is where one of the keys is written for a stage of the outcome: at the stage, at the tool, or in the defaults.
+// timeAt returns the path at which one of the keys is written for a stage of the outcome: at the stage, at the tool, or
+// in the defaults.
 func (c *checker) timeAt(o outcome, s approvers.Stage, keys ...string) string {
 	for _, of := range []string{c.stagePath(o, s), "tools." + o.tool, "defaults"} {
 		for _, key := range keys {
@@ -65,13 +66,13 @@ func (c *checker) timeAt(o outcome, s approvers.Stage, keys ...string) string {
 	return o.path(c.file)
 }
 
-// written reports whether the policy has something at exactly this path.
+// written reports whether the policy file has a value at exactly this path.
 func (c *checker) written(path string) bool {
 	return c.file.Document.Has(path)
 }
 
-// stagePath returns the path of a stage of the outcome. It is empty if the policy does not name the stage, because the
-// call was routed to it.
+// stagePath returns the path of a stage of the outcome. It is empty if the stage comes from routing, because then the
+// policy does not name it.
 func (c *checker) stagePath(o outcome, s approvers.Stage) string {
 	at := func(path string, stages []approvers.Stage) string {
 		for i, named := range stages {
@@ -101,7 +102,7 @@ func (c *checker) stagePath(o outcome, s approvers.Stage) string {
 	return ""
 }
 
-// unused warns about counts of reminders where nobody is reminded.
+// unused warns about a number of reminders that is set although nobody is reminded.
 func (c *checker) unused() {
 	const hint = "add remind_after: 5m, or remove it"
 	reminded := c.policy.Defaults.RemindAfter > 0

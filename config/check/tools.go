@@ -9,7 +9,8 @@ import (
 	"countersign/config"
 )
 
-// tools checks the outcomes of each tool's calls, for agents in general and for each that overrides something.
+// tools checks the outcomes of each tool's calls: for agents without overrides, and for each agent that overrides
+// something.
 func (c *checker) tools() {
 	for _, name := range c.allTools() {
 		var said []string // what was reported about the tool, so that it is not reported again for an agent's override
@@ -35,7 +36,8 @@ func (c *checker) offered(tool string) bool {
 	return slices.ContainsFunc(c.policy.Agents, func(a approvers.Agent) bool { return a.Offers(tool) })
 }
 
-// outcomesOf reports the outcomes that nobody can allow. An outcome that only adds rules to a reported one is left out.
+// outcomesOf reports the outcomes that nobody can allow. It leaves out an outcome that only adds rules to one that was
+// reported.
 func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []string) {
 	var refused [][]int
 	for _, o := range c.outcomes(tool, agent) {
@@ -61,7 +63,7 @@ func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []strin
 	return reasons
 }
 
-// refused reports an outcome that is always refused, unless a stage of it was reported already.
+// refused reports an outcome that is always refused, unless one of its stages was already reported.
 func (c *checker) refused(o outcome, reason string) {
 	if slices.ContainsFunc(o.named(), func(s approvers.Stage) bool { return c.broken[o.tool+" "+config.StageName(s)] }) {
 		return
@@ -95,7 +97,7 @@ func (c *checker) reason(o outcome) string {
 	return fmt.Sprintf("no approver with a max_risk of %s or above has it in can_approve", o.plan.Risk)
 }
 
-// remedy returns a hint: which approver comes nearest, and what it lacks.
+// remedy returns a hint: the approver who comes nearest to being able to allow the call, and what that approver lacks.
 func (c *checker) remedy(o outcome) string {
 	if len(o.named()) > 0 {
 		return "change the stages, or the approvers that they name"

@@ -16,8 +16,8 @@ import (
 // maxCondition is the longest condition, in bytes.
 const maxCondition = 4 << 10
 
-// factNames lists the facts that a condition can read. Those of a conversation are declared one by one, so that a
-// misspelt one is an error.
+// factNames lists the facts that a condition can read. The facts of a conversation are declared one by one, so that a
+// misspelt name is an error.
 const factNames = "args, requester, agent, now, conversation.id, conversation.channel and conversation.dm"
 
 // previewConditions returns the CEL environment of conditions on a preview.
@@ -55,8 +55,8 @@ type Compiled struct {
 	marks    yamldoc.TextMarks
 }
 
-// Read reads and compiles a rule's condition. If it does not compile, that is reported, and there is no
-// condition to check.
+// Read reads and compiles a rule's condition. If the condition does not compile, Read reports that, and the Compiled is
+// nil.
 func Read(v yamldoc.Value) (approvers.Condition, *Compiled) {
 	if v.IsBool() {
 		return compile(v, v.Shown(), conditions)
@@ -117,7 +117,8 @@ func notReady(v yamldoc.Value, text string, compiled *cel.Ast, err error) {
 	v.WrongAt(v.TextMarks(text).At(text, at.Line(), at.Column()), err.Error(), `write a name such as "Europe/Berlin", or an offset such as "+02:00"`)
 }
 
-// isCondition reports whether the expression is true or false, and does no arithmetic that would fail at every call.
+// isCondition reports whether the expression has a boolean value, and contains no arithmetic that would fail at every
+// call.
 func isCondition(v yamldoc.Value, compiled *cel.Ast) bool {
 	if literal := wholeInArithmetic(compiled.NativeRep()); literal != "" {
 		v.Wrong("computes with the whole number "+literal+" and an argument, which is a decimal number, and so would fail at every call",
@@ -144,14 +145,14 @@ func typeName(t *cel.Type) string {
 	return "of type " + t.String()
 }
 
-// compileProblems reports what the compiler found, each at its place in the file where that is known.
+// compileProblems reports the compiler's errors, each at its place in the file if the place is known.
 func compileProblems(v yamldoc.Value, text string, issues *cel.Issues) {
 	marks, syntax := v.TextMarks(text), false
 	for _, e := range issues.Errors() {
 		message, hint := explainCondition(text, e.Message)
 		if strings.HasPrefix(e.Message, "Syntax error") {
 			if syntax {
-				continue // the first one causes the others
+				continue // the first error causes the others
 			}
 			syntax = true
 		}

@@ -34,12 +34,12 @@ func TestConditions(t *testing.T) {
 		fails bool // and so counts as matched
 	}{
 		{text: "args.amount > 500", want: true},
-		{text: "args.amount == 501", want: true}, // a decimal number that is a whole one
+		{text: "args.amount == 501", want: true}, // a decimal number with a whole value
 		{text: "args.amount * 2.0 > 1002.0"},
 		{text: "has(args.soft) && args.soft == true", want: true},
 		{text: "has(args.reason) && args.reason != ''"},
 		{text: "args.reason == ''", fails: true},
-		{text: "args.amount > 500 || args.reason == ''", want: true}, // decided before the missing one matters
+		{text: "args.amount > 500 || args.reason == ''", want: true}, // decided before the missing argument matters
 		{text: "args.to > 5", fails: true},
 		{text: "args.to.lowerAscii().endsWith('@example.com')", want: true},
 		{text: "!args.to.matches('(?i)@example\\\\.com$')"},

@@ -13,8 +13,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// CostProblems warns if the largest arguments that the schema allows take the condition over the cost limit, so that it
-// counts as matched.
+// CostProblems warns if evaluating the condition with the largest arguments that the schema allows would exceed the
+// cost limit: the condition then counts as matched.
 func (c *Compiled) CostProblems(arguments Shape) yamldoc.Problems {
 	if !countsWork(c.env, c.compiled) {
 		return nil
@@ -33,8 +33,8 @@ func (c *Compiled) CostProblems(arguments Shape) yamldoc.Problems {
 		"limit what the condition reads, with maxLength or maxItems in the tool's schema, or keep it if it should match then")}
 }
 
-// heaviest returns the part of a condition that a cost warning points at: the first that iterates over a list or can
-// make a large value from small ones.
+// heaviest returns the part of a condition that a cost warning points at: the first part that iterates over a list, or
+// that can make a large value from small ones.
 func heaviest(root ast.Expr) ast.Expr {
 	var found ast.Expr
 	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
@@ -57,7 +57,7 @@ func (c *Compiled) Amplifies() bool {
 	return found
 }
 
-// shapeSizes bounds the sizes of what a condition reads by the tool's schema.
+// shapeSizes derives bounds on the sizes of the values that a condition reads from the tool's schema.
 type shapeSizes struct{ arguments Shape }
 
 func (s shapeSizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
@@ -136,8 +136,8 @@ func (v variant) longest() uint64 {
 	return most
 }
 
-// mostItems returns how many items a list can have: as many as the schema allows, and no more than fit into
-// the arguments.
+// mostItems returns how many items a list can have: as many as the schema allows, but no more than fit into the
+// arguments.
 func (v variant) mostItems() uint64 {
 	most := approvers.MaxArgs / (Shape{v}.items().least() + 1) // with a comma
 	for _, s := range v {
@@ -148,7 +148,7 @@ func (v variant) mostItems() uint64 {
 	return most
 }
 
-// least returns how many bytes a value takes at least, as JSON.
+// least returns the minimum size of a value as JSON, in bytes.
 func (s Shape) least() uint64 {
 	if len(s) == 0 {
 		return 1

@@ -11,12 +11,13 @@ import (
 	"countersign/approvers"
 )
 
-// conditionCost bounds one evaluation, in steps as CEL counts them. A comparison costs a few; a long text costs a tenth
-// of its bytes. Above the limit the condition fails, and so counts as matched. conditionWork bounds the sizes.
+// conditionCost bounds one evaluation, in steps as CEL counts them. A comparison costs a few steps; a long text costs
+// one step per ten bytes. Above the limit, the evaluation fails and the condition counts as matched. conditionWork
+// bounds the sizes of values.
 const conditionCost = 100_000
 
-// program prepares a condition for evaluation. Counting takes longer than most conditions do, so a condition that can't
-// reach the limits, whatever the arguments, is evaluated without counting.
+// program prepares a condition for evaluation. Counting takes longer than evaluating most conditions. Therefore a
+// condition that can't reach the limits, whatever the arguments, is evaluated without counting.
 func program(env *cel.Env, compiled *cel.Ast) (cel.Program, error) {
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), zones}
 	if countsWork(env, compiled) {
@@ -35,13 +36,13 @@ func countsWork(env *cel.Env, compiled *cel.Ast) bool {
 	return err != nil || estimate.Max > conditionCost || mayGrow(compiled.NativeRep().Expr())
 }
 
-// sizes bounds what a condition reads: the arguments of a call have at most approvers.MaxArgs bytes, and the other
-// facts are names and ids.
+// sizes bounds the sizes of the values that a condition reads: the arguments of a call have at most approvers.MaxArgs
+// bytes, and the other facts are names and ids.
 type sizes struct{}
 
 func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
 	if len(n.Path()) == 0 {
-		return nil // computed: known to the estimator, or unbounded
+		return nil // a computed value: the estimator knows its size, or treats it as unbounded
 	}
 	return &cost.SizeEstimate{Max: approvers.MaxArgs}
 }
@@ -56,10 +57,10 @@ type facts struct {
 	work budget
 }
 
-// reused holds the facts of finished evaluations for the next ones.
+// reused holds facts values of finished evaluations, for reuse by later ones.
 var reused = sync.Pool{New: func() any { return new(facts) }}
 
-// Parent is nil: there are no other names.
+// Parent returns nil, because there are no names other than the facts.
 func (*facts) Parent() cel.Activation { return nil }
 
 // ResolveName finds a fact.
@@ -87,7 +88,8 @@ func (f *facts) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// evaluate computes a condition. A missing argument, a wrong type and too much work are errors, which count as matched.
+// evaluate computes a condition. A missing argument, a wrong type and too much work are errors; with an error, the
+// condition counts as matched.
 func evaluate(p cel.Program, given approvers.Facts) (bool, error) {
 	f, ok := reused.Get().(*facts)
 	if !ok {

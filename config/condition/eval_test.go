@@ -64,7 +64,8 @@ func largest() []map[string]any {
 	}
 }
 
-// TestUntracked checks that steps are left uncounted only if the largest arguments can't reach the limit.
+// TestUntracked checks that a condition is evaluated without counting only if the largest arguments can't reach the
+// limit.
 func TestUntracked(t *testing.T) {
 	env, err := conditions()
 	if err != nil {
@@ -117,8 +118,8 @@ func TestUntracked(t *testing.T) {
 	}
 }
 
-// TestCostMatches checks that a rule whose condition takes too many steps counts as matched, so that the call waits,
-// and that the call does not wait with smaller arguments.
+// TestCostMatches checks that a rule whose condition takes too many steps counts as matched, so that the call waits.
+// With smaller arguments, the call does not wait.
 func TestCostMatches(t *testing.T) {
 	p := parsed(t, "args.l.exists(x, args.l.exists(y, x + y < 0.0))")
 	many := make([]any, 2000)
@@ -134,7 +135,7 @@ func TestCostMatches(t *testing.T) {
 	}
 }
 
-// TestFactsAreNotShared checks that concurrent evaluations each see their own call.
+// TestFactsAreNotShared checks that each of several concurrent evaluations sees its own call.
 func TestFactsAreNotShared(t *testing.T) {
 	eval := parsed(t, "args.amount == 1 && requester == 'U1' || args.amount == 2 && requester == 'U2'").Tools[0].Rules[0].When.Eval
 	done := make(chan error)

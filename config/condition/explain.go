@@ -16,7 +16,7 @@ var undeclared = regexp.MustCompile(`undeclared reference to '([^']*)'`)
 
 var mixedNumbers = regexp.MustCompile(`applied to '\((int, double|double, int)\)'`)
 
-// explainCondition translates the compiler's message into one that says what to write.
+// explainCondition translates the compiler's message into one that tells the author of the policy what to write.
 func explainCondition(text, said string) (message, hint string) {
 	if m := undeclared.FindStringSubmatch(said); m != nil {
 		return explainName(m[1], text)
@@ -55,11 +55,12 @@ func explainName(name, text string) (message, hint string) {
 	return message, fmt.Sprintf("write args.%s if the argument is meant, or %q if it is text", name, name)
 }
 
-// arithmetic are the operators that CEL defines for two numbers of one type only, unlike its comparisons.
+// arithmetic holds the operators that CEL defines only for two numbers of the same type. Comparisons accept mixed
+// types.
 var arithmetic = map[string]bool{operators.Add: true, operators.Subtract: true, operators.Multiply: true, operators.Divide: true}
 
-// wholeInArithmetic finds a whole number in arithmetic with an argument. The numbers of arguments are decimal, and CEL
-// does not mix the two.
+// wholeInArithmetic finds a whole number in arithmetic with an argument. Numbers in arguments are decimal, and CEL
+// arithmetic does not mix whole and decimal numbers.
 func wholeInArithmetic(checked *ast.AST) string {
 	found := ""
 	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

@@ -19,13 +19,13 @@ import (
 	"countersign/approvers"
 )
 
-// doubled is a value that contains another value twice, n levels deep: as text it is 2^n times as long.
+// doubled returns an expression that contains a value twice, n levels deep: as text, its value is 2^n times as long.
 func doubled(value, by string, n int) string {
 	return "[" + value + "]" + strings.Repeat(".map(x, "+by+")", n)
 }
 
-// hostileRules are conditions that took gigabytes, or minutes, over arguments of 60 KB. Nobody writes such a condition
-// on purpose, but a hostile model can exploit one that was written carelessly.
+// hostileRules are conditions that took gigabytes or minutes with arguments of 60 KB before their work was counted.
+// Nobody writes such a condition on purpose, but a hostile model can exploit one that was written carelessly.
 var hostileRules = []string{
 	// work that was counted only after the steps
 	`args.note.split("").join(args.note) != ""`,
@@ -122,7 +122,7 @@ func hostileArgs() []map[string]any {
 	}
 }
 
-// most limits how much one evaluation may allocate in total, which is more than it ever holds at once.
+// most limits the total number of bytes that one evaluation may allocate. That is more than it holds at any one time.
 const most = 64 << 20
 
 // TestHostileRules checks that every rule ends and allocates at most 64 MiB with the largest arguments. A separate

@@ -10,8 +10,8 @@ import (
 // Kinds are the kinds of value that an expression can have, as a set.
 type Kinds uint16
 
-// The kinds. Every number in a call's arguments has the kind decimal, even 5. The kind whole is only for literals in a
-// condition and for results of functions such as size.
+// The kinds. Every number in a call's arguments has the kind decimal, even 5. Only literals in a condition and results
+// of functions such as size have the kind whole.
 const (
 	kindText Kinds = 1 << iota
 	kindDecimal
@@ -31,7 +31,7 @@ const (
 	kindOrdered = kindText | KindNumber | kindBool | kindTime | kindSpan | kindBytes
 )
 
-// schemaKinds maps the types of JSON Schema.
+// schemaKinds maps the types of JSON Schema to kinds.
 var schemaKinds = map[string]Kinds{
 	"string": kindText, "number": kindDecimal, "integer": kindDecimal, "boolean": kindBool, "null": kindNull, "array": kindList, "object": kindObject,
 }

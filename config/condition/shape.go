@@ -9,11 +9,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Shape is what a schema says about a value: the ways in which it can be valid. A nil Shape knows nothing. Each method
-// allows what might be valid, so a schema that is not fully understood never leads to a false problem.
+// Shape is what a schema says about a value: the ways in which the value can be valid. A nil Shape says nothing about
+// the value. Each method allows everything that might be valid, so a schema that is not fully understood never causes a
+// false problem.
 type Shape []variant
 
-// variant is one way in which a value can be valid: the schemas that all hold for it.
+// variant is one way in which a value can be valid: the list of schemas that the value must all fulfil.
 type variant []*jsonschema.Schema
 
 // maxVariants limits the variants of a shape. A schema with more of them is treated as unknown.
@@ -43,7 +44,7 @@ type noLoader struct{}
 
 func (noLoader) Load(string) (any, error) { return nil, errors.New("a reference leaves the schema") }
 
-// shapeOf returns the ways in which all of the schemas can hold.
+// shapeOf returns the ways in which a value can fulfil all of the schemas.
 func shapeOf(schemas []*jsonschema.Schema) Shape {
 	s := &splitter{}
 	s.split(nil, schemas)
@@ -56,10 +57,10 @@ func shapeOf(schemas []*jsonschema.Schema) Shape {
 type splitter struct {
 	out   Shape
 	steps int
-	lost  bool // something is not understood, or there are too many ways
+	lost  bool // part of the schema is not understood, or there are too many variants
 }
 
-// split adds the open schemas to the settled ones, one way for each choice among their alternatives.
+// split adds the open schemas to the settled ones. It makes one variant for each choice among their alternatives.
 func (s *splitter) split(settled variant, open []*jsonschema.Schema) {
 	s.steps++
 	if s.lost = s.lost || s.steps > 10*maxVariants || len(s.out) > maxVariants; s.lost {

@@ -106,7 +106,8 @@ func (s sample) object(t *rapid.T, m map[string]any, depth int) map[string]any {
 	return out
 }
 
-// args are a call's arguments that are valid except for lengths and bounds, which conditions don't know.
+// args returns arguments of a call. They are valid except for lengths and bounds, which the check of conditions does
+// not use.
 func (s sample) args(t *rapid.T) map[string]any {
 	out := s.object(t, s.root, 0)
 	if when, ok := out["when"].(map[string]any); ok && when["b"] == nil {
@@ -115,7 +116,7 @@ func (s sample) args(t *rapid.T) map[string]any {
 	return out
 }
 
-// path is some field below a name, sometimes misspelt.
+// path returns a field below a name, sometimes misspelt.
 func (s sample) path(t *rapid.T, from string, schema map[string]any) string {
 	properties, _ := schema["properties"].(map[string]any)
 	for schema["$ref"] != nil {
@@ -217,7 +218,7 @@ func (s sample) condition(t *rapid.T, depth int) string {
 	p := s.path(t, "args", s.root)
 	text, _ := s.about(t, p, "args", s.root, 1)
 	guard := ""
-	for i := range p { // args.address.zip is there where has(args.address) && has(args.address.zip)
+	for i := range p { // args.address.zip is present if has(args.address) && has(args.address.zip)
 		if i > len("args") && p[i] == '.' {
 			guard += "has(" + p[:i] + ") && "
 		}
@@ -242,7 +243,7 @@ func (s sample) judge(text string) (eval func(approvers.Facts) (bool, error), fi
 	return f.Policy.Tools[0].Rules[0].When.Eval, findings, true
 }
 
-// many runs more cases than rapid's default, because most conditions show nothing.
+// many runs more cases than rapid's default, because most random conditions reveal nothing.
 func many(t *testing.T, check func(t *rapid.T)) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range 5 {
@@ -260,8 +261,8 @@ func samples(t *testing.T) []sample {
 	return out
 }
 
-// TestNoFalseAlarm checks that a condition with an error fails at every valid call, or has the same answer at every
-// valid call.
+// TestNoFalseAlarm checks that a condition for which check reports an error fails for every valid call, or has the same
+// result for every valid call.
 func TestNoFalseAlarm(t *testing.T) {
 	all, alarms := samples(t), 0
 	many(t, func(t *rapid.T) {
@@ -286,7 +287,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// plainSchema has no alternatives, because check reports nothing about those.
+// plainSchema has no alternatives, because check reports nothing about schemas with alternatives.
 var plainSchema = json.RawMessage(`{
 	"type": "object", "required": ["amount", "to", "currency", "items", "address", "urgent"], "additionalProperties": false,
 	"properties": {
@@ -302,8 +303,8 @@ var plainSchema = json.RawMessage(`{
 	}
 }`)
 
-// TestSilenceMeansItWorks checks that if a tool's schema is complete, a condition without a finding can be evaluated at
-// every valid call.
+// TestSilenceMeansItWorks checks that if a tool's schema is complete, a condition without a finding can be evaluated
+// for every valid call.
 func TestSilenceMeansItWorks(t *testing.T) {
 	all := []sample{newSample(t, "plain", plainSchema)}
 	for _, tool := range shop.New(time.Now).Tools() {

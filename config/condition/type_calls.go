@@ -40,7 +40,7 @@ func (t *typing) call(e ast.Expr, given certain) term {
 	return t.function(e, operands...)
 }
 
-// operandsOf returns a call's arguments. The first is what comes before the dot, if there is one.
+// operandsOf returns a call's arguments. If the call is written with a dot, the value before the dot comes first.
 func operandsOf(c ast.CallExpr) []ast.Expr {
 	if c.IsMemberFunction() {
 		return append([]ast.Expr{c.Target()}, c.Args()...)
@@ -56,7 +56,7 @@ func (t *typing) conditional(e ast.Expr, given certain) term {
 	a, b := t.visit(args[1], given.and(ifTrue)), t.visit(args[2], given.and(ifFalse))
 	t.function(e, condition, unknownTerm, unknownTerm)
 	out := term{kinds: a.kinds | b.kinds}
-	if isAccumulator(args[2]) { // filter(i, has(i.price)) gives items that have a price
+	if isAccumulator(args[2]) { // the items in the result of filter(i, has(i.price)) have a price
 		for _, item := range a.items {
 			for _, name := range ifTrue {
 				if field, ok := strings.CutPrefix(name, item.name); ok && strings.IndexAny(field, ".[") == 0 {
@@ -114,7 +114,7 @@ func (t *typing) function(e ast.Expr, operands ...term) term {
 	return out
 }
 
-// isAccumulator reports whether a list is the one that a macro builds, not one that the condition names.
+// isAccumulator reports whether a list is the result that a macro builds, rather than a list that the condition names.
 func isAccumulator(e ast.Expr) bool { return len(e.AsIdent()) > 0 && e.AsIdent()[0] == '@' }
 
 // forms returns the overloads of a function that the compiler left open.

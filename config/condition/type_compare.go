@@ -28,7 +28,7 @@ func (t *typing) comparison(e ast.Expr, given certain) term {
 	return term{kinds: kindBool}
 }
 
-// limited reports a literal that is none of the values that the schema lists.
+// limited reports a literal that is not among the values that the schema lists.
 func (t *typing) limited(at ast.Expr, of, literal term) {
 	values := of.shape.values(literal.kinds)
 	if literal.literal == nil || values == nil {
@@ -50,7 +50,7 @@ func (t *typing) limited(at ast.Expr, of, literal term) {
 	}
 }
 
-// in checks a value in a list, or a name in an object.
+// in checks the operator in: a value in a list, or a name in an object.
 func (t *typing) in(e ast.Expr, given certain) term {
 	args := e.AsCall().Args()
 	left, in := t.visit(args[0], given), t.visit(args[1], given)

@@ -15,7 +15,7 @@ import (
 type access struct {
 	of    term
 	field string
-	asked bool // only has() is applied to it
+	asked bool // the condition only tests it with has()
 	at    yamldoc.Mark
 }
 
@@ -95,7 +95,7 @@ func (t *typing) neverNull(at yamldoc.Mark, of term) {
 	t.say(yamldoc.Warning, at, of.called()+" is "+of.kinds.String()+", and never null", hint)
 }
 
-// unlike reports a comparison of two different kinds.
+// unlike reports a comparison of two values of different kinds.
 func (t *typing) unlike(at yamldoc.Mark, a, b term) {
 	if !a.named() && b.named() {
 		a, b = b, a
@@ -129,7 +129,7 @@ func unlikeHint(a, b term) string {
 	return "compare it with " + a.kinds.String()
 }
 
-// neverThat reports a literal that is none of the possible values.
+// neverThat reports a literal that is not among the possible values.
 func (t *typing) neverThat(at yamldoc.Mark, of term, value any, values []any) {
 	var shown, texts []string
 	for _, v := range values {
@@ -145,7 +145,7 @@ func (t *typing) neverThat(at yamldoc.Mark, of term, value any, values []any) {
 	t.say(yamldoc.Error, at, fmt.Sprintf("%s is never %s", of.called(), plainLiteral(value)), hint)
 }
 
-// SuggestionOr returns a hint: a list of what exists, after a suggestion if there is one.
+// SuggestionOr returns a hint: the suggestion, if there is one, followed by a list of the names that exist.
 func SuggestionOr(meant, list string) string {
 	if meant == "" {
 		return list
@@ -169,7 +169,7 @@ func plainLiteral(v any) string {
 	return string(written)
 }
 
-// FieldName writes the name of a field in a message. One that is not an identifier is quoted.
+// FieldName writes the name of a field in a message. A name that is not an identifier is quoted.
 func FieldName(field string) string {
 	if identifier.MatchString(field) {
 		return field

@@ -10,7 +10,7 @@ import (
 )
 
 // Field returns the shape of an object's field. ok is false if no valid value has a field of this name: the schema does
-// not describe it and allows no additional ones. Package agent refuses such arguments.
+// not describe it, and does not allow additional fields. Package agent refuses such arguments.
 func (s Shape) Field(name string) (field Shape, ok bool) {
 	if s == nil {
 		return nil, true
@@ -161,7 +161,7 @@ func (v variant) kinds() Kinds {
 	return out
 }
 
-// values returns all values of some kinds that the schema lists. Nil: it does not list them.
+// values returns all values of the given kinds, if the schema lists them; nil if it does not.
 func (s Shape) values(of Kinds) []any {
 	var out []any
 	for _, v := range s {
@@ -191,7 +191,7 @@ func listedValues(s *jsonschema.Schema) []any {
 	return nil
 }
 
-// plainValue returns a value from a schema in the form in which arguments have it.
+// plainValue converts a value from a schema to the form that it has in arguments.
 func plainValue(v any) any {
 	if n, ok := v.(json.Number); ok {
 		f, err := n.Float64()

@@ -27,7 +27,7 @@ func (g certain) and(more []string) certain {
 	return out
 }
 
-// without removes a name that a macro binds to something else.
+// without returns the set without a name that a macro binds to another value.
 func (g certain) without(name string) certain {
 	out := maps.Clone(g)
 	maps.DeleteFunc(out, func(known string, _ bool) bool {

@@ -11,7 +11,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// say reports a finding, once.
+// say reports a finding unless it was reported before.
 func (t *typing) say(s yamldoc.Severity, at yamldoc.Mark, message, hint string) {
 	if !t.said[message] {
 		t.said[message] = true
@@ -44,7 +44,7 @@ func (t *typing) start(e ast.Expr) yamldoc.Mark {
 	}
 }
 
-// fieldPlace returns where a field's name is: after the dot. In has(), the dot comes after the bracket.
+// fieldPlace returns the position of a field's name, which follows the dot. For has(), it searches from the operand on.
 func (t *typing) fieldPlace(e ast.Expr) yamldoc.Mark {
 	text, field := []rune(t.text), []rune(e.AsSelect().FieldName())
 	from := t.offset(e)
@@ -64,7 +64,7 @@ func (t *typing) fieldPlace(e ast.Expr) yamldoc.Mark {
 	return t.place(e)
 }
 
-// called names a term in a message.
+// called returns the name of a term for a message.
 func (t term) called() string {
 	switch {
 	case t.about != "":

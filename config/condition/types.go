@@ -10,9 +10,9 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// TypeProblems checks the condition against the arguments of a tool. It returns the parts that fail, or have the same
-// value, whatever valid arguments the tool is called with. It never guesses: what the schema leaves open is not
-// reported.
+// TypeProblems checks the condition against the arguments of a tool. It reports each part that always fails, or always
+// has the same value, for all valid arguments of the tool. It never guesses: where the schema leaves a type open,
+// nothing is reported.
 func (c *Compiled) TypeProblems(tool string, arguments Shape) (found yamldoc.Problems) {
 	t := &typing{
 		Compiled: c, tool: tool, functions: c.env.Functions(), said: map[string]bool{},
@@ -30,18 +30,18 @@ type typing struct {
 	*Compiled
 	tool      string
 	functions map[string]*decls.FunctionDecl
-	names     map[string]term // args, and what macros such as exists bind
+	names     map[string]term // args, and the names that macros such as exists bind
 	said      map[string]bool // messages that were reported; each is reported once
 	report    func(s yamldoc.Severity, m yamldoc.Mark, message, hint string)
 }
 
 // term is what is known about a part of a condition.
 type term struct {
-	name    string   // as the condition writes it, such as args.amount; empty: it is computed
+	name    string   // as the condition writes it, such as args.amount; empty: the term is computed
 	about   string   // what a bound name refers to, such as an item of args.items
 	kinds   Kinds    // what it can be
-	shape   Shape    // what its schema says; nil: nothing
-	items   []term   // what is in a list that the condition writes or computes; nil: not known
+	shape   Shape    // what the schema says about it; nil: nothing
+	items   []term   // items of a list that the condition writes or computes; nil: not known
 	literal ref.Val  // nil: it is not a literal
 	has     []string // fields that are always present, such as .price
 }

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// richSchema is the schema of a tool that takes more than plain fields.
+// richSchema is the schema of a tool whose arguments include lists, nested objects and alternatives.
 //
 //go:embed testdata/typed/schema.json
 var richSchema []byte
@@ -42,7 +42,7 @@ func said(t *testing.T, condition string, schema json.RawMessage) (out []string)
 	if err != nil {
 		t.Fatalf("%s: %v", condition, err)
 	}
-	start := len(before) - strings.LastIndex(before, "\n") // of the text in its quotation marks
+	start := len(before) - strings.LastIndex(before, "\n") // position of the text within its quotation marks
 	for _, p := range check.Run(f, []check.Tool{{Name: "pay", Schema: schema}}) {
 		about, found := strings.CutPrefix(p.Message, "tools.pay.rules[0].when: ")
 		if !found {
@@ -153,13 +153,13 @@ func TestOlderDrafts(t *testing.T) {
 	}
 }
 
-// TestCostlyConditions checks that check warns, with the position, of conditions that the largest arguments allowed by
-// the schema take over the limit. If the schema is not known, it only warns of conditions that make a long text from
-// short ones.
+// TestCostlyConditions checks that check warns, with the position, about conditions that exceed the cost limit with the
+// largest arguments that the schema allows. If the schema is not known, check warns only about conditions that make a
+// long text from short ones.
 func TestCostlyConditions(t *testing.T) {
 	const note, bounded = `{"type":"object","properties":{"note":{"type":"string"}}}`, `{"type":"object","properties":{"note":{"type":"string","maxLength":20}}}`
 	for _, c := range []struct {
-		condition, schema, place string // no place: nothing is said
+		condition, schema, place string // empty place: no warning
 	}{
 		{`args.note.split("").join(args.note) != ""`, note, "3:75"},
 		{`size(args.note.replace("a", args.note)) > 5`, note, "3:73"},

@@ -17,11 +17,11 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// CEL counts the steps of an evaluation after each function, when the result already exists: a text of 60 KB, split
-// into characters and joined with itself as the separator, is 3.6 GB before anything is counted. So each function whose
-// work is not fixed is paid for before the call, by the size of its input and its result. The content of a list or
-// object is paid for when it is made. So no value is larger than the whole budget, and traversing a value, even for an
-// error's text, takes bounded time.
+// CEL counts the steps of an evaluation after each function, when the result already exists. A text of 60 KB, split
+// into characters and joined with itself as the separator, would become 3.6 GB before anything is counted. Therefore
+// each function whose work is not fixed is paid for before the call: the price depends on the size of its input and its
+// result. The content of a list or object is paid for when the list or object is made. As a result, no value is larger
+// than the whole budget, and traversing a value, even for an error's text, takes bounded time.
 
 // conditionWork limits the bytes that one evaluation may read and create: 64 times the largest arguments.
 const conditionWork = 4 << 20
@@ -32,7 +32,8 @@ const (
 	regexStep = 2    // steps of a regular expression per byte of cost
 	scanStep  = 16   // comparisons of single characters per byte of cost
 	zoneWork  = 1024 // cost of a time zone lookup
-	// maxPattern is the maximum length of a computed regular expression: x{1000} makes 1000 steps of 7 bytes.
+	// maxPattern is the maximum length of a computed regular expression, in bytes. Even a short one can be expensive:
+	// the 7 bytes x{1000} make 1000 steps.
 	maxPattern = 256
 )
 
@@ -42,8 +43,8 @@ const workName = "@work"
 // budget is the remaining work of one evaluation.
 type budget struct{ left int }
 
-// spend deducts n bytes of work, or ends the evaluation if fewer are left. The condition can't catch this error, as it
-// can't catch that of CEL's own limit.
+// spend deducts n bytes of work, or ends the evaluation with an error if fewer are left. As with CEL's own limit, the
+// condition can't catch this error.
 func (b *budget) spend(n int) {
 	if b == nil {
 		return // a constant part, computed when the policy is read
@@ -61,7 +62,7 @@ func budgetOf(f *interpreter.ExecutionFrame) *budget {
 	return b
 }
 
-// deep spends the size of a value with its content, and stops at the end of the budget.
+// deep spends the size of a value including its content. It stops when the budget is used up.
 func (b *budget) deep(v ref.Val) {
 	if b == nil {
 		return
@@ -83,7 +84,7 @@ func (b *budget) deep(v ref.Val) {
 	}
 }
 
-// length returns the length of a text. Other values have none.
+// length returns the length of a text; 0 for other values.
 func length(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String:
@@ -145,7 +146,8 @@ var modest = []string{
 	"charAt", "lowerAscii", "upperAscii", "reverse", "strings.quote", "substring", "trim",
 }
 
-// priceOf returns the price of a function, or nil if it has none and so can't be called.
+// priceOf returns the price of a function, or nil if the function has no price. A function without a price can't be
+// called.
 func priceOf(function string) price {
 	switch {
 	case prices[function] != nil:
@@ -200,7 +202,7 @@ func comparePrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// inPrice is the price of comparing a value with each item of a list. In an object it is a lookup.
+// inPrice is the price of comparing a value with each item of a list. For an object, it is the price of a lookup.
 func inPrice(b *budget, args []ref.Val) error {
 	b.deep(args[0])
 	if l, ok := args[1].(traits.Lister); ok {
@@ -274,8 +276,8 @@ func joinPrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// formatPrice is the price of the text with each value formatted: a number has at most about 400 digits, a text at most
-// 4 bytes for each byte.
+// formatPrice is the price of the text with all values formatted: a number takes at most about 400 digits, and a text
+// at most 4 bytes for each of its bytes.
 func formatPrice(b *budget, args []ref.Val) error {
 	b.spend(itemWork + length(args[0]))
 	l, ok := args[1].(traits.Lister)
@@ -362,7 +364,7 @@ func paidCall(c interpreter.InterpretableCall, bound map[string]*functions.Overl
 	switch {
 	case slices.Contains(timeParts, name):
 		if fixed != nil || len(out.args) < 2 {
-			return c, nil // the zone is looked up when the condition is compiled
+			return c, nil // not counted, because the zone is looked up when the condition is compiled
 		}
 		out.price = func(b *budget, _ []ref.Val) error { b.spend(zoneWork); return nil }
 	case name == overloads.Matches && fixed != nil:
@@ -459,8 +461,8 @@ func paidMatch(c interpreter.InterpretableCall, pattern string) (interpreter.Int
 	}}, nil
 }
 
-// mayGrow reports whether the work of a condition can exceed a few times the size of its arguments: it iterates over a
-// list, builds a value from others, or calls a function with a large result for small inputs.
+// mayGrow reports whether the work of a condition can exceed a few times the size of its arguments: the condition
+// iterates over a list, builds a value from others, or calls a function that can make a large result from small inputs.
 func mayGrow(e ast.Expr) bool {
 	found := false
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
@@ -503,5 +505,5 @@ func fixedText(args []ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// smallPattern is the largest regular expression, in steps for each character, that is matched without counting.
+// smallPattern is the size, in steps per character, of the largest regular expression that is matched without counting.
 const smallPattern = 30

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // conditions name time zones, on machines without a database of them, too
+	_ "time/tzdata" // conditions name time zones, even on machines without a time zone database
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -24,14 +24,14 @@ func (e errZone) Error() string {
 	return fmt.Sprintf("there is no time zone %s", yamldoc.Quote(e.name))
 }
 
-// zones looks up the time zones that a condition names when it is compiled. CEL would read a zone's file at each
+// zones looks up a condition's time zones when the condition is compiled. CEL would read a zone's file at each
 // evaluation.
 var zones = func() cel.ProgramOption {
 	var out []*interpreter.RegexOptimization
 	for _, function := range timeParts {
 		out = append(out, &interpreter.RegexOptimization{Function: function, RegexIndex: 1, Factory: inZone})
 	}
-	return cel.OptimizeRegex(out...) // cel-go names it after patterns, but it works for any literal text in a condition
+	return cel.OptimizeRegex(out...) // despite its name, OptimizeRegex works for any literal text in a condition
 }()
 
 // inZone returns a call such as now.getHours("Europe/Berlin") with the zone looked up in advance. Offsets such as
@@ -41,7 +41,7 @@ func inZone(call interpreter.InterpretableCall, name string) (interpreter.Interp
 		return call, nil
 	}
 	zone, err := time.LoadLocation(name)
-	if err != nil || zone == time.Local { // "Local" differs between machines
+	if err != nil || zone == time.Local { // rejected: "Local" differs between machines
 		return nil, errZone{name, call.Args()[1].ID()}
 	}
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(values ...ref.Val) ref.Val {

@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// percent writes a number of percent, or a part of a whole: 15%, 12.5%, about 33.3%.
+// percent writes a percentage, or a part of a whole as a percentage: 15%, 12.5%, about 33.3%.
 func percent(v any, of ...any) (string, error) {
 	n, err := numeral(v)
 	if err != nil || len(of) == 0 {
@@ -50,8 +50,8 @@ func amounts(v, currency any) (string, error) {
 	return strings.Join(parts, ", "), nil
 }
 
-// total adds up a list of numbers, exactly, and writes the sum as money. With a name, it adds up that field of each
-// object in the list.
+// total adds up a list of numbers, exactly, and writes the sum as money. If rest has a field's name, it adds up that
+// field of each object in the list.
 func total(v any, rest ...any) (string, error) {
 	items, ok := v.(list)
 	switch {

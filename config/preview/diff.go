@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a difference, in characters and in changes. The card shows the exact arguments below the preview.
+// Limits on the text that describes a difference. The card shows the exact arguments below the preview.
 const (
 	maxDiff     = 300
 	maxDiffWord = 60 // one changed piece
-	maxDiffs    = 4  // changed pieces; the others are counted
-	// maxDiffSize bounds the table of a comparison, in cells: some 2 ms.
+	maxDiffs    = 4  // number of changes that are shown; the others are only counted
+	// maxDiffSize limits the table of a comparison, in cells. Filling a table of this size takes about 2 ms.
 	maxDiffSize = 250_000
 )
 
@@ -64,10 +64,10 @@ func blank(v any) bool {
 	return null || fmt.Sprint(v) == ""
 }
 
-// piece is one value in a sentence: on one line, and cut where it is long.
+// piece writes one value for a sentence: on one line, and cut if it is long.
 func piece(v any) string { return cut(fmt.Sprint(v), maxDiffWord) }
 
-// cut writes a text on one line of at most that many characters.
+// cut writes a text on one line, limited to the given number of characters.
 func cut(text string, most int) string {
 	if len(text) > most*utf8.UTFMax*4 { // the rest is cut off anyway
 		text = text[:most*utf8.UTFMax*4]
@@ -81,7 +81,7 @@ func cut(text string, most int) string {
 
 func arrow(was, is any) string { return piece(was) + " → " + piece(is) }
 
-// numbers describes by how much a number changes, exactly.
+// numbers describes the exact amount by which a number changes.
 func numbers(was, is decimal) string {
 	w, ok := new(big.Rat).SetString(was.String())
 	i, ok2 := new(big.Rat).SetString(is.String())
@@ -130,7 +130,7 @@ func texts(was, is string) string {
 	return theFirst(said, len(said))
 }
 
-// theFirst joins the first changes, and counts the others.
+// theFirst joins the first changes, and adds the number of the others.
 func theFirst(said []string, all int) string {
 	said = said[:min(len(said), maxDiffs)]
 	if more := all - len(said); more > 0 {
@@ -139,7 +139,7 @@ func theFirst(said []string, all int) string {
 	return strings.Join(said, ", ")
 }
 
-// lines counts the added and the removed lines, and shows the first of them.
+// lines counts the added and the removed lines, and shows the first lines of each.
 func lines(was, is string) string {
 	var gone, come []string
 	for _, c := range edits(splitLines(was), splitLines(is)) {
@@ -179,7 +179,7 @@ func many(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// items compares two lists as sets: what is added, what is removed, or another order.
+// items compares two lists as sets: it describes added items, removed items, or a changed order.
 func items(was, is list) string {
 	count := map[string]int{}
 	for _, item := range was {
@@ -205,7 +205,7 @@ func items(was, is list) string {
 	return theFirst(said, len(said))
 }
 
-// members compares two objects, name by name.
+// members compares two objects field by field.
 func members(was, is object) string {
 	names := slices.Sorted(maps.Keys(was))
 	for _, name := range slices.Sorted(maps.Keys(is)) {
@@ -232,8 +232,8 @@ func members(was, is object) string {
 // edit is a run of pieces that were replaced by others.
 type edit struct{ gone, come []string }
 
-// edits finds the smallest changes between two lists of pieces. If both are long, all that lies between their common
-// beginning and end is one change.
+// edits finds the smallest changes between two lists of pieces. If both lists are long, everything between their common
+// beginning and their common end is one change.
 func edits(was, is []string) []edit {
 	for len(was) > 0 && len(is) > 0 && was[0] == is[0] {
 		was, is = was[1:], is[1:]
@@ -250,7 +250,7 @@ func edits(was, is []string) []edit {
 	return walk(was, is, alike(was, is))
 }
 
-// alike returns, for each pair of positions, the length of the longest common subsequence of what follows.
+// alike returns, for each pair of positions, the length of the longest common subsequence of the pieces from there on.
 func alike(was, is []string) [][]int32 {
 	table := make([][]int32, len(was)+1)
 	for i := range table {

@@ -42,7 +42,7 @@ func previewFuncNames() []string {
 	return names
 }
 
-// numeral writes a number in plain decimals. A text that is nothing but a number is taken as it is.
+// numeral writes a number in plain decimal digits. A text that consists only of a number stays unchanged.
 func numeral(v any) (string, error) {
 	switch n := v.(type) {
 	case decimal:
@@ -95,7 +95,8 @@ var dateFormats = []struct{ read, write string }{
 	{"2006-01-02", "2 January 2006"},
 }
 
-// date writes a date as people do. It accepts only dates that begin with the year, because 3/4/2026 is ambiguous.
+// date writes a date the way people write it. It accepts only dates that begin with the year, because 3/4/2026 is
+// ambiguous.
 func date(v any) (string, error) {
 	t, write, err := readDate(v)
 	if err != nil {
@@ -104,7 +105,7 @@ func date(v any) (string, error) {
 	return strings.Replace(t.Format(write), "+00:00", "UTC", 1), nil
 }
 
-// readDate reads a date, and returns the layout in which people write one of that precision.
+// readDate reads a date, and returns the layout in which people write a date of the same precision.
 func readDate(v any) (t time.Time, write string, err error) {
 	text, ok := v.(string)
 	if ok {
@@ -117,8 +118,8 @@ func readDate(v any) (t time.Time, write string, err error) {
 	return t, "", fmt.Errorf("%s is not a date such as 2026-03-31", describe(v))
 }
 
-// between writes how long it is from one date to another: 14 days, 3 hours. There is no function that counts from now,
-// because a card is read hours after it was made.
+// between writes the time between two dates: 14 days, 3 hours. No function counts from now, because a card may be read
+// hours after it was made.
 func between(from, to any) (string, error) {
 	a, _, err := readDate(from)
 	if err != nil {
@@ -143,7 +144,7 @@ func between(from, to any) (string, error) {
 	return before + d.String(), nil
 }
 
-// joined writes a list's items with something between them.
+// joined writes a list's items with the given text between them.
 func joined(v any, between string) (string, error) {
 	items, ok := v.(list)
 	if !ok {
@@ -183,7 +184,7 @@ func some(v any, most int) (string, error) {
 	return strings.Join(parts[:last], ", ") + " and " + parts[last], nil
 }
 
-// get returns an argument, or another value if the call does not have it.
+// get returns an argument, or otherwise if the call does not have the argument.
 func get(args object, name string, otherwise any) (any, error) {
 	if hasArg(args, name) {
 		return args[name], nil
@@ -191,7 +192,8 @@ func get(args object, name string, otherwise any) (any, error) {
 	return otherwise, nil
 }
 
-// short cuts a text after n characters and says how many were cut, because a silent cut would hide something.
+// short cuts a text after n characters. It says how many characters were cut, because a silent cut would hide
+// something.
 func short(v any, n int) (string, error) {
 	if n < 1 {
 		return "", errors.New("the length must be 1 or more")

@@ -13,17 +13,18 @@ var (
 	currencyCode = regexp.MustCompile(`^[A-Za-z]{3}$`)
 )
 
-// symbols are the currencies with an unambiguous sign. Any other dollar, peso or krona is written with its code.
+// symbols holds the signs of currencies whose sign is unambiguous. Any other dollar, peso or krona is written with its
+// code.
 var symbols = map[string]string{"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩", "ILS": "₪", "UAH": "₴", "VND": "₫", "NGN": "₦"}
 
-// decimals are the currencies whose smallest unit is not a hundredth (ISO 4217).
+// decimals holds the number of decimal places of currencies whose smallest unit is not a hundredth (ISO 4217).
 var decimals = map[string]int{
 	"BIF": 0, "CLP": 0, "DJF": 0, "GNF": 0, "ISK": 0, "JPY": 0, "KMF": 0, "KRW": 0, "PYG": 0, "RWF": 0, "UGX": 0, "VND": 0, "VUV": 0, "XAF": 0, "XOF": 0, "XPF": 0,
 	"BHD": 3, "IQD": 3, "JOD": 3, "KWD": 3, "LYD": 3, "OMR": 3, "TND": 3,
 }
 
-// money writes an amount with its currency: $49.99, €1,234.50, ¥500, 12.50 SEK. It adds zeros and never rounds:
-// 49.999 stays 49.999, because that is what would be sent.
+// money writes an amount with its currency: $49.99, €1,234.50, ¥500, 12.50 SEK. It adds zeros and never rounds: 49.999
+// stays 49.999, because the call would send that amount.
 func money(amount, currency any) (string, error) {
 	n, err := numeral(amount)
 	if err != nil {
@@ -48,7 +49,7 @@ func money(amount, currency any) (string, error) {
 	return sign + yamldoc.GroupDigits(n) + " " + code, nil
 }
 
-// padded adds zeros until a number has that many decimal places.
+// padded adds zeros until a number has the given number of decimal places.
 func padded(n string, places int) string {
 	_, fraction, hasPoint := strings.Cut(n, ".")
 	missing := places - len(fraction)

@@ -12,7 +12,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// maxPreview is the length of the longest preview, in characters. It is one sentence on a card, above the exact
+// maxPreview is the maximum length of a preview, in characters. A preview is one sentence on a card, above the exact
 // arguments.
 const maxPreview = 600
 
@@ -23,12 +23,12 @@ var (
 	errPreviewNothing = errors.New("the preview asks for something that the call does not have")
 )
 
-// noValue is what text/template writes if index finds nothing.
+// noValue is the text that text/template writes if index finds nothing.
 const noValue = "<no value>"
 
-// Compile compiles a template. render writes the preview of a call with these arguments; its errors say why there is
-// none, for the approver who reads the arguments instead. If the template is wrong, message says what is wrong and hint
-// what to write instead.
+// Compile compiles a template. render writes the preview of a call with these arguments. An error of render tells the
+// approver, who reads the arguments instead, why there is no preview. If the template is wrong, message says what is
+// wrong and hint what to write instead.
 func Compile(text string) (render func(args map[string]any) (string, error), message, hint string) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -49,7 +49,7 @@ func Compile(text string) (render func(args map[string]any) (string, error), mes
 }
 
 func renderPreview(t *template.Template, args map[string]any) (string, error) {
-	run, err := t.Clone() // its functions count the work of this run alone
+	run, err := t.Clone() // a copy, because its functions count the work of this run alone
 	if err != nil {
 		return "", err
 	}
@@ -110,7 +110,7 @@ func previewFault(err error) error {
 	return errors.New(cut(location.ReplaceAllString(said, ""), 200))
 }
 
-// explainTemplate translates the error of a template into a message that says what to write.
+// explainTemplate translates the error of a template into a message that tells the author what to write.
 func explainTemplate(err error) (message, hint string) {
 	said := location.ReplaceAllString(err.Error(), "")
 	if errors.Is(err, errOneTemplate) {

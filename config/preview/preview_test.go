@@ -84,12 +84,12 @@ func TestMoney(t *testing.T) {
 		{1234.5, "EUR", "€1,234.50"},
 		{500.0, "JPY", "¥500"},
 		{12.5, "SEK", "12.50 SEK"},
-		{0.30000000000000004, "USD", "$0.30000000000000004"}, // what the number is, not what was hoped for
-		{49.999, "USD", "$49.999"},                           // never rounded: 49.999 is what would be sent
+		{0.30000000000000004, "USD", "$0.30000000000000004"}, // the exact number, not a rounded one
+		{49.999, "USD", "$49.999"},                           // never rounded, because the call would send 49.999
 		{500.5, "JPY", "¥500.5"},
 		{1.0, "KWD", "1.000 KWD"},
 		{-5.0, "USD", "-$5.00"},
-		{-1234567.0, "CAD", "-1,234,567.00 CAD"}, // another dollar is not a $
+		{-1234567.0, "CAD", "-1,234,567.00 CAD"}, // dollars other than US dollars are not written with a $
 		{"1234.5", "gbp", "£1,234.50"},           // amounts as text are exact
 		{1e21, "USD", "$1,000,000,000,000,000,000,000.00"},
 		{999.0, "USD", "$999.00"},
@@ -112,7 +112,7 @@ func TestMoney(t *testing.T) {
 // TestMoneyKeepsCents: every amount in cents up to a million is shown with exactly its cents.
 func TestMoneyKeepsCents(t *testing.T) {
 	p := compiled(t, "{{money .a .c}}")
-	for cents := 0; cents < 100_000_000; cents += 9973 { // a prime: every ending occurs
+	for cents := 0; cents < 100_000_000; cents += 9973 { // 9973 is a prime, so every ending occurs
 		text := fmt.Sprintf("%d.%02d", cents/100, cents%100)
 		amount, err := strconv.ParseFloat(text, 64)
 		if err != nil {

@@ -12,17 +12,17 @@ import (
 	"unicode/utf8"
 )
 
-// A running template can't be interrupted, and a model chose the arguments that it iterates over. So its work is
-// counted while it runs: each part of a loop's body for each iteration, and each byte that a function takes or returns.
-// Above the limit it ends with an error, after some 20 ms.
+// A running template can't be interrupted, and the model chose the arguments that the template iterates over. Therefore
+// the template's work is counted while it runs: each part of a loop's body in each iteration, and each byte that a
+// function takes or returns. Above the limit, which is reached after about 20 ms, the run ends with an error.
 
-// maxWork bounds the work of one run. A unit is four parts of a template or 64 bytes of text, and takes about a
-// microsecond.
+// maxWork limits the work of one run, in units. A unit is four parts of a template or 64 bytes of text; it takes about
+// a microsecond.
 const maxWork = 30_000
 
 const (
 	bytesPerWork = 64
-	perItem      = 48 // bytes that an item of a list or an object counts for in addition to its text
+	perItem      = 48 // size in bytes that is added for each item of a list or an object, besides its text
 )
 
 // heavy maps functions that do more than read each byte once to the factor by which their work is larger.
@@ -43,7 +43,7 @@ var makes = map[string]func(args []reflect.Value, size int) int{
 // maxEscape is the maximum number of bytes that escaping makes of one byte, as in \u003c.
 const maxEscape = 6
 
-// itemCount is how many items a list has.
+// itemCount returns the number of items in a list.
 func itemCount(v reflect.Value) int {
 	for v.Kind() == reflect.Interface && !v.IsNil() {
 		v = v.Elem()
@@ -69,7 +69,7 @@ func (w *work) spend(n int) error {
 // spendName is the function that loops call in each iteration. No template can call it itself.
 const spendName = "spend_work"
 
-// functions are the functions of a template, as this run counts them.
+// functions returns the functions of a template. Their work is counted for this run.
 func (w *work) functions() template.FuncMap {
 	all := template.FuncMap{spendName: func(n int) (string, error) { return "", w.spend(n) }}
 	for name, f := range previewFuncs {
@@ -137,7 +137,7 @@ func sizeOf(v reflect.Value) int {
 		return n
 	case reflect.Float64:
 		if f := math.Abs(v.Float()); f >= 1e21 || (f != 0 && f < 1e-6) {
-			return 340 // it is written out in full
+			return 340 // the number is written out in full
 		}
 	}
 	return 8
@@ -153,7 +153,7 @@ var plainFuncs = template.FuncMap{
 	"urlquery": func(v ...any) (string, error) { return template.URLQueryEscaper(v...), nil },
 }
 
-// wide finds a width or precision that makes a long text.
+// wide matches a format verb whose width or precision could make a long text.
 var wide = regexp.MustCompile(`%[^a-zA-Z%]*([0-9]{3}|\*)`)
 
 func printf(format string, v ...any) (string, error) {
@@ -189,7 +189,7 @@ func (l *loops) begin(list *parse.ListNode) {
 	list.Nodes = append([]parse.Node{spend.Root.Nodes[0]}, list.Nodes...)
 }
 
-// weigh counts the parts that run once when a node runs. Inner loops count their own.
+// weigh counts the parts that run once each time a node runs. The parts of an inner loop are counted by that loop.
 func (l *loops) weigh(n parse.Node) int {
 	switch n := n.(type) {
 	case nil:

@@ -23,7 +23,7 @@ func largestArgs() map[string]any {
 	}
 	nested := any("x")
 	for range 31 {
-		nested = []any{nested, nested} // shared: its text would be 2^31 long; such a call does not exist, so the loop stops at a size that StrictArgs allows
+		nested = []any{nested, nested} // one value shared many times: its text would be 2^31 long. Such a call can't exist, so the loop stops at a size that StrictArgs allows
 		if len(fmt.Sprint(nested)) > approvers.MaxArgs/2 {
 			break
 		}
@@ -71,7 +71,7 @@ var hostile = []string{
 	"{{range .items}}{{else}}{{end}}{{range .items}}{{range $.items}}{{else}}{{end}}{{end}}",
 }
 
-// allocated is the total that the process has allocated so far.
+// allocated returns the total number of bytes that the process has allocated so far.
 func allocated() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)
@@ -118,8 +118,8 @@ func TestPreviewEnds(t *testing.T) {
 	}
 }
 
-// TestPreviewWorkIsEnough checks that ordinary templates stay far below the limit: every item of a long list is read, a
-// long text is compared.
+// TestPreviewWorkIsEnough checks that ordinary templates stay far below the limit, even if they read every item of a
+// long list or compare a long text.
 func TestPreviewWorkIsEnough(t *testing.T) {
 	args := map[string]any{"text": strings.Repeat("word ", 4000) + "a", "other": strings.Repeat("word ", 4000) + "b"}
 	var items []any

@@ -7,10 +7,10 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// maxHops is how long a chain of aliases and merges may be. One that refers to itself has no end.
+// maxHops is the maximum length of a chain of aliases and merges. A chain that refers to itself would have no end.
 const maxHops = 10
 
-// collectAnchors finds the values that have names (&name), for the aliases (*name) that repeat them.
+// collectAnchors finds the values that have names (&name). Aliases (*name) repeat these values.
 func (d *Document) collectAnchors(root ast.Node) {
 	d.anchors = map[string]ast.Node{}
 	for _, n := range ast.Filter(ast.AnchorType, root) {
@@ -26,7 +26,7 @@ func (d *Document) collectAnchors(root ast.Node) {
 	}
 }
 
-// resolve follows aliases to the value that they refer to. It returns nil if there is none, which it reports.
+// resolve follows aliases to the value that they refer to. If there is no such value, it reports that and returns nil.
 func (d *Document) resolve(n ast.Node, hops int) ast.Node {
 	if hops > maxHops {
 		d.wrongAt(markOf(n.GetToken()), "the alias leads back to itself", "write the value itself")
@@ -57,7 +57,8 @@ func (d *Document) resolve(n ast.Node, hops int) ast.Node {
 	return n
 }
 
-// merge adds the entries that << refers to. The keys of the mapping itself win, then those of earlier sources.
+// merge adds the entries that << refers to. If a key is given several times, the mapping's own entry wins over a merged
+// one, and an earlier source wins over a later one.
 func (v Value) merge(own []*ast.MappingValueNode, out []Entry) []Entry {
 	for _, pair := range own {
 		if !pair.Key.IsMergeKey() {

@@ -6,7 +6,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Document is a YAML file as it was written: its lines, where each value is, and the problems found so far.
+// Document is a YAML file as it was written: its lines, the position of each value, and the problems found so far.
 type Document struct {
 	name     string
 	lines    []string
@@ -29,8 +29,8 @@ func Parse(name string, data []byte) (d *Document, root Value, ok bool) {
 // Problems returns the problems found so far, in the order of the file.
 func (d *Document) Problems() Problems { return d.problems.InOrder() }
 
-// At returns where the value at a path begins. If the path is not in the file, it is the place of the nearest value
-// that would contain it.
+// At returns the position at which the value at a path begins. If the file does not have the path, it returns the
+// position of the nearest value that would contain it.
 func (d *Document) At(path string) Mark {
 	for path != "" {
 		if m, ok := d.marks[path]; ok {
@@ -47,12 +47,12 @@ func (d *Document) Has(path string) bool {
 	return ok
 }
 
-// Problem returns a problem with the value at a path, without reporting it.
+// Problem returns a problem about the value at a path, without adding it to the document.
 func (d *Document) Problem(s Severity, path, message, hint string) Problem {
 	return d.ProblemAt(d.At(path), s, orFile(path)+": "+message, hint)
 }
 
-// ProblemAt returns a problem with a place in the file, without reporting it.
+// ProblemAt returns a problem at a position in the file, without adding it to the document.
 func (d *Document) ProblemAt(m Mark, s Severity, message, hint string) Problem {
 	p := Problem{File: d.name, Line: m.line, Column: m.column, Severity: s, Message: message, Hint: hint}
 	if m.line >= 1 && m.line <= len(d.lines) {

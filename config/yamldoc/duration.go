@@ -10,12 +10,13 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// maxDuration is the longest time that a policy may name. A longer one is probably a mistake: nobody waits a year.
+// maxDuration is the longest duration that a policy may contain. A longer one is probably a mistake: nobody waits for a
+// year.
 const maxDuration = 365 * 24 * time.Hour
 
 func (v Value) duration() (time.Duration, bool) { return v.DurationOr("") }
 
-// DurationOr reads a time. If the value is not a time, otherwise is added to the hint.
+// DurationOr reads a duration. If the value is not a duration, it adds otherwise to the hint.
 func (v Value) DurationOr(otherwise string) (time.Duration, bool) {
 	hint := "write a time such as 90s, 30m, 1h30m or 2d" + otherwise
 	if n, ok := v.node.(*ast.IntegerNode); ok {
@@ -40,7 +41,7 @@ func (v Value) DurationOr(otherwise string) (time.Duration, bool) {
 	return 0, false
 }
 
-// ParseDuration reads Go's durations with days in front.
+// ParseDuration reads a duration in Go's syntax, which may start with a number of days.
 func ParseDuration(text string) (time.Duration, error) {
 	days, rest, found := strings.Cut(text, "d")
 	if !found {

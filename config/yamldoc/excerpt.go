@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// excerptWidth is how much of a long line is shown.
+// excerptWidth is the number of characters that are shown of a long line.
 const excerptWidth = 100
 
-// Excerpt returns the problem, the line that it is about, and a mark below the place.
+// Excerpt returns the problem's text, the line of the file that it is about, and a mark below the exact place.
 func (p Problem) Excerpt() string {
 	if p.Line == 0 || p.Source == "" {
 		return p.Error()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Fields are the values of a mapping with fixed keys. A method reads the value of one key into a variable that holds
-// the default, which stays if the key is absent or its value is wrong. It reports whether the value was read.
+// Fields holds the values of a mapping with fixed keys. Each method reads the value of one key into a variable, and
+// reports whether it did. If the key is absent or its value is wrong, the variable keeps its default.
 type Fields map[string]Value
 
 // Has reports whether the mapping has the key.
@@ -16,7 +16,8 @@ func (f Fields) Has(key string) bool {
 	return ok
 }
 
-// Readable reports whether all values could be parsed. A value that could not may have swallowed the keys after it.
+// Readable reports whether all values could be parsed. A value that could not be parsed may have swallowed the keys
+// after it.
 func (f Fields) Readable() bool {
 	for _, v := range f {
 		if v.node == nil {
@@ -72,7 +73,7 @@ func (f Fields) Within(key string, to *time.Duration, longest time.Duration) {
 	}
 }
 
-// Free reads a text if the key is there.
+// Free reads any text if the key is present.
 func (f Fields) Free(key, like string) (string, bool) {
 	v, ok := f[key]
 	if !ok {

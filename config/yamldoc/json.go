@@ -38,20 +38,20 @@ func (v Value) ScalarJSON() json.RawMessage {
 	return nil
 }
 
-// exponent is a number of JSON that the YAML parser takes for text, although it is not in quotes.
+// exponent matches a JSON number that the YAML parser takes for text, although it is not in quotes.
 var exponent = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?[eE][+-]?[0-9]+$`)
 
 // maxJSONDepth limits nesting. It is higher than the limit for the arguments of a call, so that a fixture can test
 // that limit.
 const maxJSONDepth = 50
 
-// jsonWriter writes YAML as JSON. It bounds depth and length, because aliases can repeat a value in itself or multiply
-// what is written.
+// jsonWriter writes YAML as JSON. It limits depth and length, because with aliases a value can contain itself, or a
+// small file can become a large value.
 type jsonWriter struct {
 	of   Value // the whole, for problems
 	most int   // bytes
 	b    strings.Builder
-	over bool // it is too large, which was reported
+	over bool // the value is too large, which was reported
 }
 
 func (w *jsonWriter) write(v Value, depth int) {
@@ -81,7 +81,7 @@ func (w *jsonWriter) write(v Value, depth int) {
 		w.b.WriteString(text)
 	case *ast.NullNode:
 		w.b.WriteString("null")
-	case nil: // it could not be read, which was reported
+	case nil: // the value could not be parsed, which was reported
 	default:
 		v.Wrongf("write text, a number, true, false, a list or a mapping", "%s can't be an argument", kindOf(n))
 	}

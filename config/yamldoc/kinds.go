@@ -2,10 +2,10 @@ package yamldoc
 
 import "github.com/goccy/go-yaml/ast"
 
-// Readable reports whether the value could be parsed. If not, that was reported.
+// Readable reports whether the value could be parsed. If it could not, a problem was reported.
 func (v Value) Readable() bool { return v.node != nil }
 
-// Empty reports whether nothing follows the key.
+// Empty reports whether the key has no value.
 func (v Value) Empty() bool {
 	_, null := v.node.(*ast.NullNode)
 	return null

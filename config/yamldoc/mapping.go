@@ -18,8 +18,8 @@ func (e Entry) Wrong(message, hint string) {
 	e.Value.doc.wrongAt(e.at, e.Value.Path+": "+message, hint)
 }
 
-// Entries reads a mapping, in the order of the file. what describes its keys in a hint. A key that is given twice is
-// reported, and its second value left out.
+// Entries reads a mapping, in the order of the file. what describes the keys in a hint. A key that is given twice is
+// reported, and its second value is left out.
 func (v Value) Entries(what string) []Entry {
 	var own []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -52,7 +52,7 @@ func (v Value) Entries(what string) []Entry {
 		}
 		e := Entry{Key: key, at: at, Value: v.doc.value(join(v.Path, key), pair.Value)}
 		if e.Value.Empty() || isMapping(pair.Value) {
-			v.doc.marks[e.Value.Path] = at // a problem with the whole value is reported at its key
+			v.doc.marks[e.Value.Path] = at // a problem with the value as a whole is reported at the position of its key
 		}
 		out = append(out, e)
 	}
@@ -72,7 +72,7 @@ func (v Value) key(pair *ast.MappingValueNode) (string, bool) {
 	return "", false
 }
 
-// List reads a list. like is an example for hints. A single value instead of a list is reported.
+// List reads a list. like is an example for hints. A value that is not a list is reported.
 func (v Value) List(like string) ([]Value, bool) {
 	switch n := v.node.(type) {
 	case nil:
@@ -91,7 +91,7 @@ func (v Value) List(like string) ([]Value, bool) {
 	return nil, false
 }
 
-// Texts reads a list of texts. like is an example of the list for hints, item one of its items.
+// Texts reads a list of texts. For hints, like is an example of the list, and item is an example of one item.
 func (v Value) Texts(like, item string) []string {
 	items, _ := v.List(like)
 	var out []string

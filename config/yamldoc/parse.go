@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxNesting is how deep brackets may be nested. A policy needs five levels; the parser's time grows with the cube of
-// the depth.
+// maxNesting is the maximum nesting depth of brackets. A policy needs five levels. The limit exists because the
+// parser's time grows with the cube of the depth.
 const maxNesting = 20
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -44,14 +44,14 @@ func (d *Document) read(data []byte) (Value, bool) {
 	return d.root(tree)
 }
 
-// parseTokens runs the parser. The parser panics on some malformed files; these are problems like others.
+// parseTokens runs the parser. The parser panics on some malformed files; such a panic becomes an error.
 func parseTokens(tokens token.Tokens) (tree *ast.File, err error) {
 	defer func() {
 		if recover() != nil {
 			tree, err = nil, errUnreadable
 		}
 	}()
-	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Entries reports duplicates, with the first one's place
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Entries reports duplicate keys, with the place of the first
 }
 
 // readable reports whether the bytes are text. If not, it adds a problem at the first invalid byte.
@@ -74,7 +74,7 @@ func (d *Document) readable(data []byte) bool {
 	return true
 }
 
-// tooDeep finds the first bracket that is nested too deep, or the first of too many dashes on a line.
+// tooDeep finds the first bracket that is nested too deep, or the first dash on a line with too many dashes.
 func tooDeep(tokens token.Tokens) *token.Token {
 	depth, dashes, line := 0, 0, 0
 	for _, t := range tokens {
@@ -124,7 +124,8 @@ func markOf(t *token.Token) Mark {
 	return Mark{max(t.Position.Line, 1), max(t.Position.Column, 1)}
 }
 
-// nodeMark returns where a value begins. The token of a block mapping is its first colon, so its first key is used.
+// nodeMark returns the position at which a value begins. For a block mapping, it returns the position of the first key,
+// because the parser gives that of the first colon.
 func nodeMark(n ast.Node) Mark {
 	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
 		return markOf(m.Values[0].Key.GetToken())

@@ -12,13 +12,13 @@ import (
 // Severity says how bad a problem is.
 type Severity int
 
-// The severities. The zero value is the worse one.
+// The severities. The zero value is the more severe one.
 const (
 	Error   Severity = iota
-	Warning          // it works as written, but is hardly what was meant
+	Warning          // the policy works as written, but the author probably meant something else
 )
 
-// String is the word for it.
+// String returns the severity as a word.
 func (s Severity) String() string {
 	if s == Warning {
 		return "warning"
@@ -26,19 +26,19 @@ func (s Severity) String() string {
 	return "error"
 }
 
-// Problem is one mistake in what the operator wrote.
+// Problem is one mistake in the operator's configuration.
 type Problem struct {
-	Variable string // the environment variable that it is about; empty: it is about a file
-	File     string // the policy file that it is about
+	Variable string // the environment variable with the mistake; empty: the mistake is in a file
+	File     string // the policy file with the mistake
 	Line     int    // from 1; zero: the file as a whole
 	Column   int    // in characters, from 1
 	Message  string // what is wrong
 	Hint     string // what to write instead
 	Severity Severity
-	Source   string // the line of the file that it is about
+	Source   string // text of the line with the mistake
 }
 
-// Error is the problem on one line: countersign.yaml:12:9: what is wrong; what to write.
+// Error returns the problem on one line, in the form "countersign.yaml:12:9: what is wrong; what to write".
 func (p Problem) Error() string {
 	var b strings.Builder
 	switch {
@@ -72,10 +72,11 @@ func onOneLine(s string) string {
 	return b.String()
 }
 
-// Problems are the problems of a file, in its order. As an error, it has at least one of severity Error.
+// Problems lists the problems of a file, in the order of the file. If it is returned as an error, at least one problem
+// has the severity Error.
 type Problems []Problem
 
-// Error is one line for each problem.
+// Error returns one line for each problem.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
@@ -84,10 +85,10 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Errors are those of severity Error.
+// Errors returns the problems of severity Error.
 func (ps Problems) Errors() Problems { return ps.of(Error) }
 
-// Warnings are those of severity Warning.
+// Warnings returns the problems of severity Warning.
 func (ps Problems) Warnings() Problems { return ps.of(Warning) }
 
 func (ps Problems) of(s Severity) Problems {

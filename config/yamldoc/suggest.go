@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// DidYouMean suggests the candidate that was probably meant. It returns "" if none is near.
+// DidYouMean suggests the candidate that was probably meant. It returns "" if no candidate is similar.
 func DidYouMean(written string, candidates []string) string {
 	best, bestAt := "", max(1, len([]rune(written))/3)+1
 	for _, c := range candidates {
@@ -19,7 +19,7 @@ func DidYouMean(written string, candidates []string) string {
 	return fmt.Sprintf("did you mean %s?", best)
 }
 
-// FoldName removes from a name what people confuse: case, and - for _.
+// FoldName removes the differences between names that people confuse: it makes letters lower-case, and replaces - by _.
 func FoldName(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
 
 // EditDistance returns how many letters must be changed, added, removed or swapped with a neighbour to turn a into b.

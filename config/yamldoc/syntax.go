@@ -9,8 +9,8 @@ import (
 
 var errUnreadable = errors.New("is not YAML that can be read")
 
-// syntax reports a syntax error with what to write instead. The parser stops at the first one, so this is the only kind
-// of problem that hides others.
+// syntax reports a syntax error, and says what to write instead. The parser stops at the first syntax error, so a
+// syntax error is the only kind of problem that hides others.
 func (d *Document) syntax(err error) {
 	if d.tabs() {
 		return
@@ -71,7 +71,7 @@ func (d *Document) explain(said string, m Mark) (message, hint string) {
 	return "is not valid YAML: " + said, ""
 }
 
-// begin moves a place back by one character if the parser points behind the wrong character.
+// begin moves a position back by one character if the parser points to the character after the wrong one.
 func (d *Document) begin(m Mark) Mark {
 	before := Mark{m.line, max(m.column-1, 1)}
 	if s := d.rest(before); strings.HasPrefix(s, "{{") || strings.HasPrefix(s, "*") || strings.HasPrefix(s, "&") {
@@ -80,7 +80,7 @@ func (d *Document) begin(m Mark) Mark {
 	return m
 }
 
-// rest is the line from a place on.
+// rest returns the line from a position on.
 func (d *Document) rest(m Mark) string {
 	if m.line > len(d.lines) {
 		return ""
@@ -89,7 +89,7 @@ func (d *Document) rest(m Mark) string {
 	return string(line[min(m.column-1, len(line)):])
 }
 
-// upTo is the line before a place.
+// upTo returns the part of the line before a position.
 func (d *Document) upTo(m Mark) string {
 	line := d.rest(Mark{m.line, 1})
 	return strings.TrimSuffix(line, d.rest(m))

@@ -7,7 +7,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// TextMarks is where in the file each character of a text is. The last mark is where the text ends.
+// TextMarks holds the position in the file of each character of a text. The last mark is the position of the text's
+// end.
 type TextMarks []Mark
 
 // At returns the place of a line (from 1) and column (from 0) of the text.
@@ -22,8 +23,8 @@ func (p TextMarks) At(text string, line, column int) Mark {
 // Offset returns the place of a character, counted from 0.
 func (p TextMarks) Offset(n int) Mark { return p[min(max(n, 0), len(p)-1)] }
 
-// TextMarks follows the value's text through the file: through quotation marks, escapes and line breaks. If it meets
-// anything else, every character is at the place where the text begins.
+// TextMarks follows the value's text through the file, including quotation marks, escapes and line breaks. If it meets
+// anything else, it gives every character the position at which the text begins.
 func (v Value) TextMarks(text string) TextMarks {
 	whole := v.doc.At(v.Path)
 	f := follower{doc: v.doc, Mark: whole}
@@ -39,12 +40,12 @@ func (v Value) TextMarks(text string) TextMarks {
 	return append(out, f.Mark)
 }
 
-// follower goes through a text in the file as a YAML parser does.
+// follower reads through a text in the file in the same way as a YAML parser.
 type follower struct {
 	doc *Document
 	Mark
 	quote  rune // 0: there are no quotation marks
-	indent int  // of a block's lines; 0: not a block
+	indent int  // indentation of a block's lines; 0: not a block
 }
 
 // begin goes to the text's first character.
@@ -77,7 +78,7 @@ func (f *follower) next(c rune) (Mark, bool) {
 	return here, rest[0] == c
 }
 
-// newline goes to the next line that has something on it.
+// newline goes to the next line that is not blank.
 func (f *follower) newline() {
 	for more := true; more; more = f.line <= len(f.doc.lines) && strings.TrimSpace(f.doc.lines[f.line-1]) == "" {
 		f.line++

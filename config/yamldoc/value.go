@@ -9,9 +9,9 @@ import (
 
 // Value is one value of the file.
 type Value struct {
-	Path string // of the keys that lead to it, such as tools.issue_refund.rules[0]
+	Path string // the keys that lead to the value, such as tools.issue_refund.rules[0]
 	doc  *Document
-	node ast.Node // never an alias, an anchor or a tag; nil: it could not be parsed, which was reported
+	node ast.Node // never an alias, an anchor or a tag; nil: the value could not be parsed, which was reported
 }
 
 // value returns the value of a node and records its place.
@@ -24,18 +24,18 @@ func (d *Document) value(path string, n ast.Node) Value {
 	return v
 }
 
-// Wrong reports a problem with the value.
+// Wrong adds an error about the value to the document.
 func (v Value) Wrong(message, hint string) {
 	v.doc.problems = append(v.doc.problems, v.doc.Problem(Error, v.Path, message, hint))
 }
 
-// Wrongf reports a problem with the value.
+// Wrongf is like Wrong, with a formatted message.
 func (v Value) Wrongf(hint, format string, args ...any) { v.Wrong(fmt.Sprintf(format, args...), hint) }
 
-// WrongAt reports a problem with a part of the value.
+// WrongAt adds an error about a part of the value to the document.
 func (v Value) WrongAt(m Mark, message, hint string) { v.doc.wrongAt(m, v.Path+": "+message, hint) }
 
-// ProblemAt returns a problem with a part of the value, without reporting it.
+// ProblemAt returns a problem with a part of the value, without adding it to the document.
 func (v Value) ProblemAt(m Mark, s Severity, message, hint string) Problem {
 	return v.doc.ProblemAt(m, s, v.Path+": "+message, hint)
 }
@@ -82,7 +82,7 @@ func (v Value) filled(text, hint string) (string, bool) {
 	return text, text != ""
 }
 
-// Free reads a text that can look like anything: the hint for a number is to put it in quotes.
+// Free reads any text. If the value is a number, the hint is to put it in quotes.
 func (v Value) Free(like string) (string, bool) {
 	switch n := v.node.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
@@ -143,7 +143,7 @@ func (v Value) Whole(least, most int) (int, bool) {
 	return 0, false
 }
 
-// Shown writes the value in a message.
+// Shown returns the value in the form in which messages show it.
 func (v Value) Shown() string {
 	switch n := v.node.(type) {
 	case *ast.StringNode:

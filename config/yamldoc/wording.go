@@ -32,7 +32,7 @@ func OrHint(suggestion, otherwise string) string {
 	return otherwise
 }
 
-// SortedUnique returns the names in order, each once.
+// SortedUnique returns the names sorted and without duplicates.
 func SortedUnique(names []string) []string {
 	out := slices.Clone(names)
 	slices.Sort(out)

@@ -112,7 +112,7 @@ func TestBrokenGraphs(t *testing.T) {
 	}
 }
 
-// forbidden are the names by which a pure package could read the clock, wait, or do I/O.
+// forbidden lists, by package, the names with which a pure package could read the clock, wait, or do I/O.
 var forbidden = map[string][]string{
 	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
 	"fmt":  {"Print", "Println", "Printf", "Scan", "Scanln", "Scanf"},
@@ -123,7 +123,7 @@ func impure(set *token.FileSet, file *ast.File) []string {
 	var found []string
 	say := func(n ast.Node, what string) { found = append(found, set.Position(n.Pos()).String()+": "+what) }
 	for _, i := range file.Imports {
-		if i.Name != nil { // forbidden lists the default names
+		if i.Name != nil { // forbidden lists only the default names of imports
 			say(i, "imports "+i.Path.Value+" under another name")
 		}
 	}
@@ -151,7 +151,7 @@ func impure(set *token.FileSet, file *ast.File) []string {
 }
 
 func identOr(id *ast.Ident, ok bool) string {
-	if !ok || id.Obj != nil { // a local variable of that name
+	if !ok || id.Obj != nil { // a local variable with the name of a package
 		return ""
 	}
 	return id.Name
@@ -204,7 +204,7 @@ func TestImpureFiles(t *testing.T) {
 	}
 }
 
-// root is the module's root.
+// root returns the module's root directory.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(".")

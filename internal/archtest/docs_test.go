@@ -60,7 +60,8 @@ func anchors(text string) []string {
 	return all
 }
 
-// TestLinks checks that every relative link of the documentation leads to a file, and its anchor to a heading.
+// TestLinks checks that every relative link of the documentation leads to an existing file, and its anchor to a heading
+// of that file.
 func TestLinks(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {

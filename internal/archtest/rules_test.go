@@ -16,11 +16,11 @@ type source struct {
 	imports []string
 }
 
-// layers maps each package, including the packages below it, to its height. A package may import packages with a lower
-// height.
+// layers maps each package, including the packages below it, to its height. A package may import only packages with a
+// lower height.
 var layers = map[string]int{
 	"approvers":                   0,
-	"agent/egress":                5, // low, because config parses the entries of the policy key allow with it
+	"agent/egress":                5, // low, because config uses it to parse the policy key allow
 	"store":                       10,
 	"store/record":                11, // the JSON of records, for every backend
 	"config/yamldoc":              10,
@@ -31,9 +31,9 @@ var layers = map[string]int{
 	"store/bolt":                  12,
 	"store/postgres":              12,
 	"store/storetest":             13,
-	"bot/transport":               12, // under the workflow: it passes deliveries on without interpreting them
+	"bot/transport":               12, // below the workflow, because it passes deliveries on without interpreting them
 	"store/jobs":                  15, // uses the contract, and imports no backend
-	"approvers/workflow/settings": 18, // what the workflow and its views read of the settings
+	"approvers/workflow/settings": 18, // the settings that the workflow and its views read
 	"approvers/workflow/view":     19,
 	"approvers/workflow":          20,
 	"approvers/audit":             21,
@@ -48,8 +48,8 @@ var layers = map[string]int{
 	"cmd":                         40,
 }
 
-// edges lists foreign modules whose types stay in one package. tests are the packages whose tests may import the
-// module too.
+// edges lists third-party modules whose types stay in one package. tests are further packages whose tests may import
+// the module.
 var edges = []struct {
 	module string
 	at     string
@@ -115,7 +115,7 @@ func (s source) fault(imported string) string {
 	case within(target, "approvers/workflow/invariants"):
 		return "the invariants between transactions are for tests"
 	case (target == "internal/redact" || target == "internal/visible") && (within(s.pkg, "bot") || within(s.pkg, "agent") || within(s.pkg, "approvers/audit")):
-		return "" // logs and other people's texts pass through these packages
+		return "" // every package may import these: logs and untrusted texts pass through them
 	case within(target, "internal") && !within(s.pkg, "cmd") && !within(s.pkg, "internal"):
 		return "the demo's parts are for cmd and tests"
 	case within(s.pkg, "internal") && !within(target, "internal"):
@@ -131,7 +131,7 @@ func (s source) fault(imported string) string {
 	return ""
 }
 
-// foreignFault returns why a file may not import a foreign package, or "".
+// foreignFault returns why a file may not import a package of another module, or "".
 func (s source) foreignFault(imported string) string {
 	for _, e := range edges {
 		if !within(imported, e.module) || within(s.pkg, e.at) || e.also != "" && within(s.pkg, e.also) {
@@ -148,8 +148,8 @@ func (s source) foreignFault(imported string) string {
 	return ""
 }
 
-// pureImports lists the packages that approvers may import. From io it uses only errors and readers that a caller
-// passes in, and from time only values: forbidden lists the rest.
+// pureImports lists the packages that approvers may import. Of io, it may use only errors and readers that a caller
+// passes in; of time, only values. forbidden lists the names that it may not use.
 var pureImports = []string{
 	"bytes", "cmp", "crypto/ed25519", "crypto/sha256", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "io",
 	"maps", "math", "math/big", "regexp", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8", "github.com/go-json-experiment/json/jsontext",

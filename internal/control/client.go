@@ -25,7 +25,7 @@ type Client struct {
 // dialTime is the time limit for a server to accept a connection.
 const dialTime = 5 * time.Second
 
-// Do requests a task and copies its output to c.Out until the outcome. A task that failed returns a *Failure.
+// Do requests a task, copies its output to c.Out, and returns its outcome. If the task failed, the error is a *Failure.
 func (c Client) Do(ctx context.Context, call Call) error {
 	if len(c.Path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d", ErrPath, c.Path, len(c.Path), maxPath)

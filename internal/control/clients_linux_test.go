@@ -32,7 +32,7 @@ func TestManyClients(t *testing.T) {
 	wg.Wait()
 }
 
-// A task ends with its client, and with its server.
+// A task is cancelled when its client disconnects, and when the server stops.
 func TestCancel(t *testing.T) {
 	path := socketPath(t)
 	begun, ended := make(chan struct{}), make(chan error)
@@ -106,7 +106,7 @@ func TestBadClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		io.WriteString(conn, c.sends) // it may be cut off meanwhile
+		io.WriteString(conn, c.sends) // an error is fine, because the server may disconnect the client meanwhile
 		if c.wants == "" {
 			defer conn.Close() // it stays connected while the others are served
 			continue
@@ -160,8 +160,8 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// Clients that connect and send nothing delay nobody. However many there are, a command is served immediately, and the
-// connections that have been silent for longest are dropped.
+// Clients that connect and send nothing delay nobody. However many such clients there are, a command is served
+// immediately, and the connections that have been silent for longest are dropped.
 func TestIdleClients(t *testing.T) {
 	const idle = 2000
 	path := socketPath(t)
@@ -189,7 +189,7 @@ func TestIdleClients(t *testing.T) {
 		}
 		conns = append(conns, conn)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), headerTime/2) // none of them has reached its own time limit yet
+	ctx, cancel := context.WithTimeout(t.Context(), headerTime/2) // so that none of the silent connections has reached its own time limit yet
 	defer cancel()
 	began := time.Now()
 	if err := (Client{Path: path}).Do(ctx, Call{Task: "good", Out: io.Discard}); err != nil {

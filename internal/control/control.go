@@ -1,12 +1,12 @@
-// Package control runs tasks over a Unix socket, from a command to the process that can do them.
+// Package control lets a command run tasks in another process, over a Unix socket.
 //
-//   - Only root and the user that runs the server are served. The socket is created with mode 0600, and the server asks
-//     the kernel who connected. The client also asks the kernel who answers, and sends nothing to a user it does not
-//     trust.
-//   - A dead socket is replaced. A socket in use never is.
+//   - The server serves only root and the user that runs the server. The socket is created with mode 0600, and the
+//     server asks the kernel which user connected. The client, too, asks the kernel which user answers, and sends
+//     nothing to a user that it does not trust.
+//   - A socket that nobody listens on is replaced. A socket in use is never replaced.
 //   - A task's output is streamed, followed by its outcome. If the connection ends without an outcome, the client gets
 //     ErrLost: the task may or may not have been done.
-//   - A task's context ends with its client.
+//   - When the client disconnects, the task's context ends.
 //   - A client that sends nothing, too much, or invalid data is disconnected, and does not delay others.
 //
 // The protocol is HTTP: the task's name is in the path, its options in a header, its input in the body. The body of
@@ -40,7 +40,7 @@ var (
 	ErrLive = errors.New("control: somebody listens already")
 	// ErrPath means that the path can't be used for a socket.
 	ErrPath = errors.New("control: this path can't be used for a socket")
-	// ErrUnsupported means that this system does not tell who connects to a socket.
+	// ErrUnsupported means that this system can't say which user connects to a socket.
 	ErrUnsupported = errors.New("control: this system does not say who connects to a Unix socket")
 )
 
@@ -52,7 +52,7 @@ type Call struct {
 	Version string    // of the client
 	In      io.Reader // nil: none
 	Out     io.Writer
-	Hurry   func(time.Duration) // set by the server: limits the time in which the client must take each piece of output
+	Hurry   func(time.Duration) // set by the server: limits the time that the client has to take each piece of output
 }
 
 // Failure is the outcome of a task that failed.

@@ -50,7 +50,7 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// serving does tasks at a socket until the test ends.
+// serving starts a server at a socket, which runs until the test ends.
 func serving(t *testing.T, path string, do func(context.Context, int, Call) *Failure) *http.Server {
 	t.Helper()
 	l, err := Listen(path)
@@ -166,7 +166,8 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 	}
 }
 
-// If many processes want to replace a dead socket, exactly one listens, and the others do not remove its socket.
+// If many processes try to replace a dead socket, exactly one of them listens afterwards, and the others do not remove
+// its socket.
 func TestOneListens(t *testing.T) {
 	path := socketPath(t)
 	for range 20 {

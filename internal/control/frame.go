@@ -25,7 +25,7 @@ func writeFrame(w io.Writer, kind byte, body []byte) error {
 	return err
 }
 
-// framed writes output as frames.
+// framed is a writer that turns output into frames.
 type framed struct{ w io.Writer }
 
 func (f framed) Write(p []byte) (n int, err error) {
@@ -39,12 +39,12 @@ func (f framed) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// outcome writes how the task ended.
+// outcome writes the frame that says how the task ended.
 func outcome(w io.Writer, f *Failure) error {
 	if f == nil {
 		return writeFrame(w, frameOutcome, nil)
 	}
-	if len(f.Text) > maxFrame/8 { // JSON needs up to six bytes for each byte
+	if len(f.Text) > maxFrame/8 { // JSON needs up to six bytes for each byte of text
 		f = &Failure{f.Code, f.Text[:maxFrame/8] + "…"}
 	}
 	body, err := json.Marshal(f)

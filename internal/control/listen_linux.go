@@ -41,8 +41,8 @@ func Listen(path string) (*Listener, error) {
 	if err := removeDead(path); err != nil {
 		return nil, err
 	}
-	// bind creates the file with the mode of the socket, so others can never connect, and the process's umask need
-	// not change.
+	// bind creates the file with the mode of the socket. So other users can't connect at any time, and the process's
+	// umask need not change.
 	conf := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }), err)
 	}}
@@ -64,8 +64,8 @@ func Listen(path string) (*Listener, error) {
 	return out, nil
 }
 
-// checkPath checks the length of the path, and that others can't replace files in the directory: they could listen in
-// place of the socket.
+// checkPath checks the length of the path, and that other users can't replace files in the directory: they could put
+// their own socket at the path.
 func checkPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d; choose a shorter one", ErrPath, path, len(path), maxPath)
@@ -88,8 +88,8 @@ func checkPath(path string) error {
 // lockWait is how long to wait while another process opens or closes a socket in the same directory.
 const lockWait = 2 * time.Second
 
-// lockDir locks the directory against other processes that open or close a socket in it. Otherwise, of two processes
-// that find a dead socket, one could remove the other's new socket.
+// lockDir locks the directory against other processes that open or close a socket in it. Without the lock, two
+// processes could find the same dead socket, and one could remove the other's new socket.
 func lockDir(dir string) (unlock func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -151,7 +151,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// idlest returns the oldest connection that has sent nothing, or the oldest if all have sent something.
+// idlest returns the oldest connection that has sent nothing. If all have sent something, it returns the oldest
+// connection.
 func (l *Listener) idlest() *conn {
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
 		if c := e.Value.(*conn); c.silent() {
@@ -212,7 +213,7 @@ func (l *Listener) Close() error { return l.close() }
 func (l *Listener) release() error {
 	if unlock, err := lockDir(filepath.Dir(l.path)); err == nil {
 		defer unlock()
-	} // without the lock, remove it anyway: removal checks the file
+	} // the socket is removed even without the lock, because the removal checks the file
 	if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.file) {
 		os.Remove(l.path)
 	}

@@ -7,7 +7,7 @@ import "net"
 // Listener is an open socket.
 type Listener struct{ net.Listener }
 
-// Listen returns ErrUnsupported: only Linux tells who connects.
+// Listen returns ErrUnsupported, because only Linux says which user connects.
 func Listen(string) (*Listener, error) { return nil, ErrUnsupported }
 
 func checkPath(string) error { return ErrUnsupported }

@@ -24,8 +24,8 @@ type Server struct {
 }
 
 const (
-	headerTime = 5 * time.Second  // for a client to send its request
-	stallTime  = 10 * time.Minute // for a client to take the next output, or to send the next input
+	headerTime = 5 * time.Second  // time that a client has to send its request
+	stallTime  = 10 * time.Minute // time that a client has to take the next output, or to send the next input
 )
 
 // HTTP returns the HTTP server for the listener.
@@ -111,7 +111,7 @@ func (s Server) do(r *http.Request, rc *http.ResponseController, out io.Writer, 
 	})
 }
 
-// steady writes to a client as long as it keeps reading.
+// steady writes to a client as long as the client keeps reading.
 type steady struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
@@ -129,8 +129,8 @@ func (s *steady) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// patient reads from a client as long as it keeps sending. There is no deadline between two reads: if one passed, the
-// client would seem to have disconnected.
+// patient reads from a client as long as the client keeps sending. Between two reads no deadline is set: if it passed,
+// the client would seem to have disconnected.
 type patient struct {
 	r  io.Reader
 	rc *http.ResponseController

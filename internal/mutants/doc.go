@@ -1,5 +1,5 @@
-// Package mutants breaks the product on purpose, in ways that would lose something, or do something twice, and makes
-// sure that the campaigns notice; it consists of tests only.
+// Package mutants consists of tests only. They break the product on purpose, so that it loses something or does
+// something twice, and make sure that the test campaigns notice.
 //
 // Each mutant replaces texts in source files. The changed files are written to a temporary directory, and go test
 // -overlay builds the product with them. Each replaced text must be in its file exactly once. If a change of the code

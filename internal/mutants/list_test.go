@@ -4,7 +4,7 @@ package mutants
 
 import "slices"
 
-// The campaigns that most mutants are tried with.
+// The campaigns with which most mutants are tried.
 var (
 	crashPoints = inWorkflow("^TestCrashPoints$")
 	crashImages = inWorkflow("^TestCrashImages$")

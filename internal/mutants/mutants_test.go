@@ -16,23 +16,23 @@ import (
 	"time"
 )
 
-// The mutants are built without the race detector: trying them again with it would show nothing new.
+// The mutants are built only without the race detector, because trying them again with it would show nothing new.
 
 // mutant is one way to break the product.
 type mutant struct {
 	name  string
 	edits []edit
-	by    []campaign // at least one of them must notice; they are tried in this order
+	by    []campaign // campaigns, tried in this order; at least one must notice the mutant
 	first bool       // CI tries it
 }
 
 // edit replaces a text that is in a file exactly once.
 type edit struct{ file, old, new string }
 
-// campaign is a test that should notice.
+// campaign is a test that should notice a mutant.
 type campaign struct {
 	pkg, run string
-	env      []string // the size, if the short version is too small to notice
+	env      []string // variables that set the size, if the short version is too small to notice
 	rapid    bool     // the package's tests use rapid, which must leave no files behind
 }
 
@@ -69,7 +69,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestMutantsFit makes sure that each variant can still be made of the product as it is.
+// TestMutantsFit makes sure that each variant can still be made from the current code.
 func TestMutantsFit(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) { m.overlay(t) })
@@ -87,7 +87,7 @@ func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 		}
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = top
-		cmd.Env = append(append(plainEnv(), "TMPDIR="+t.TempDir()), c.env...) // a test that never ends is killed, and leaves its files
+		cmd.Env = append(append(plainEnv(), "TMPDIR="+t.TempDir()), c.env...) // a temporary directory, because a test that never ends is killed and leaves its files behind
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		switch {

@@ -1,8 +1,8 @@
 // Package redact removes tokens, keys and passwords from text before it is written: to the log, to a stored or
-// displayed error, or to the last output of a process. Libraries quote their input in errors, such as a form, an
-// address or a header, so all text passes through this package last.
+// displayed error, or to the last output of a process. The errors of libraries quote input, such as a form, an address
+// or a header. Therefore all text passes through this package last.
 //
-// It removes text in the format of a known kind of secret, and the secrets that this process registered.
+// It removes secrets that this process registered, and text that has the format of a known kind of secret.
 package redact
 
 import (
@@ -24,7 +24,7 @@ var patterns = []struct {
 	left   string
 }{
 	{regexp.MustCompile(`\b(xox[a-z]|xapp|xwfp)[-.][0-9A-Za-z.-]{4,}`), Removed},            // Slack's tokens
-	{regexp.MustCompile(`(hooks\.slack\.com/)[0-9A-Za-z_/%-]+`), "${1}" + Removed},          // Slack's addresses for answers: anybody who knows one can write there
+	{regexp.MustCompile(`(hooks\.slack\.com/)[0-9A-Za-z_/%-]+`), "${1}" + Removed},          // Slack's response URLs: anybody who knows one can post there
 	{regexp.MustCompile(`\b(sk|pk|rk)-[0-9A-Za-z_-]{8,}`), Removed},                         // keys of model endpoints
 	{regexp.MustCompile(`\bgh[a-z]_[0-9A-Za-z]{16,}`), Removed},                             //
 	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*`), Removed}, // JSON web tokens
@@ -50,13 +50,13 @@ func withoutBasic(s string) string {
 	})
 }
 
-// known are the registered secrets, in every way in which they may be written, longest first.
+// known holds the registered secrets in every form in which they may be written, longest first.
 var known atomic.Pointer[[]string]
 
-// shortest is the minimum length of a secret. Removing shorter values would remove words from texts.
+// shortest is the minimum length of a registered secret, because removing shorter values would remove ordinary words.
 const shortest = 6
 
-// Secrets registers secrets, which are removed from all text from now on.
+// Secrets registers secrets. From then on, they are removed from all text.
 func Secrets(values ...string) {
 	for {
 		before := known.Load()

@@ -55,7 +55,7 @@ func TestKnownSecrets(t *testing.T) {
 	}
 }
 
-// A logger writes no secrets, whether they are in a message, text, error, group or struct; this includes an error of
+// A logger writes no secrets, whether they are in a message, text, error, group or struct. This includes an error of
 // net/http that quotes an address.
 func TestLog(t *testing.T) {
 	var out bytes.Buffer

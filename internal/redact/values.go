@@ -14,11 +14,11 @@ import (
 	"unicode/utf16"
 )
 
-// Values are secrets that are sent to one server and must not come back from it, in any way in which the server may
-// write them as text. Encodings of a whole text, such as base64, are not recognized.
+// Values are secrets that are sent to one server, and that must not appear in its answers, in whatever form the server
+// writes them as text. Encodings of a whole text, such as base64, are not recognized.
 type Values struct {
 	written []string         // the longest first
-	escaped []*regexp.Regexp // with the escapes of JSON and URLs
+	escaped []*regexp.Regexp // patterns that also match the values escaped as in JSON and URLs
 }
 
 // NewValues returns Values, and also registers them as secrets for the log.
@@ -122,7 +122,8 @@ func (v Values) In(text string) bool {
 		strings.ContainsAny(text, `\%`) && slices.ContainsFunc(v.escaped, func(secret *regexp.Regexp) bool { return secret.MatchString(text) })
 }
 
-// Longest returns how many bytes to read beyond a limit, so that truncation does not split a secret.
+// Longest returns how many bytes a reader must read beyond a limit, so that truncation at the limit does not split a
+// secret.
 func (v Values) Longest() int {
 	if len(v.written) == 0 {
 		return 0

@@ -48,7 +48,7 @@ func (d SmallDisk) guard() {
 	}
 }
 
-// Fill fills the disk to its last byte. free empties it again.
+// Fill fills the disk to its last byte. The returned function frees the space again.
 func (d SmallDisk) Fill() (free func()) {
 	d.t.Helper()
 	d.guard()

@@ -10,22 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The place for temporary files in memory, and how much room it must have for the tests of a package.
+// The directory for temporary files in memory, and the free space that it must have for the tests of a package.
 const (
 	memory     = "/dev/shm"
 	memoryRoom = 1 << 30
 )
 
-// TempInMemory makes t.TempDir return directories in memory. Stores commit there as on a disk, but need not wait for
-// one. TestMain calls it, and remove at the end. It does nothing if memory has too little room, if TMPDIR is set, or if
-// a COUNTERSIGN_ variable selects a long campaign, whose figures must include the disk.
+// TempInMemory makes t.TempDir return directories in memory. Stores commit there in the same way as on a disk, but
+// faster. TestMain calls TempInMemory, and calls remove at the end. TempInMemory does nothing if memory has too little
+// space, if TMPDIR is set, or if a COUNTERSIGN_ variable selects a long campaign, because its figures must include the
+// disk.
 func TempInMemory() (remove func()) {
 	long := slices.ContainsFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "COUNTERSIGN_") })
 	var room unix.Statfs_t
 	if long || os.Getenv("TMPDIR") != "" || unix.Statfs(memory, &room) != nil || room.Bavail*uint64(room.Bsize) < memoryRoom {
 		return func() {}
 	}
-	const prefix = "cs-"                                        // short: the path of a Unix socket has at most 107 bytes
+	const prefix = "cs-"                                        // short, because the path of a Unix socket has at most 107 bytes
 	left, _ := filepath.Glob(filepath.Join(memory, prefix+"*")) // the pattern is valid
 	for _, dir := range left {
 		if f, err := lockDir(dir); err == nil { // its process was killed
@@ -39,7 +40,7 @@ func TempInMemory() (remove func()) {
 	}
 	held, err := lockDir(dir)
 	if err == nil {
-		err = os.Chmod(dir, 0o711) // a server that runs as another user finds its own directory in it
+		err = os.Chmod(dir, 0o711) // so that a server that runs as another user can reach its own directory below it
 	}
 	if err == nil {
 		err = os.Setenv("TMPDIR", dir)

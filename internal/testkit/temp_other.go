@@ -2,5 +2,5 @@
 
 package testkit
 
-// TempInMemory does nothing here: there is no place for temporary files in memory.
+// TempInMemory does nothing, because this system has no directory for temporary files in memory.
 func TempInMemory() (remove func()) { return func() {} }

@@ -1,6 +1,6 @@
-// Package testkit holds helpers of the long tests: their size and their source of randomness. go test runs a short
-// version of each. Environment variables select the long version, and repeat a failed run. docs/campaigns.md lists
-// them.
+// Package testkit holds helpers of the long tests, for their size and their source of randomness. Plain go test runs a
+// short version of each. Environment variables select the long version, or repeat a failed run; docs/campaigns.md lists
+// the variables.
 package testkit
 
 import (
@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Tests allocate memory as serve does, and collect it as rarely.
+// Tests use the same garbage collection setting as serve.
 func init() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
@@ -59,8 +59,8 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Stride returns the distance between the points at which a crash test stops. The long form, selected by
-// COUNTERSIGN_CRASHES, stops at every point.
+// Stride returns the distance between the points at which a crash test stops the process. The long form, selected by
+// COUNTERSIGN_CRASHES, stops it at every point.
 func Stride() int {
 	switch {
 	case os.Getenv("COUNTERSIGN_CRASHES") != "":

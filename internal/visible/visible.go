@@ -1,5 +1,5 @@
-// Package visible makes hidden characters in other people's text visible before a person reads it: on a card, in a
-// terminal, in a log.
+// Package visible makes hidden characters in untrusted text visible before a person reads the text on a card, in a
+// terminal or in a log.
 package visible
 
 import (
@@ -26,7 +26,7 @@ func Line(s string) string {
 type Escapes struct {
 	Unseen   int // invisible, or changes how other characters are shown
 	Runs     int // runs of spaces that could push text out of sight
-	Brackets int // visible, but used to write escapes
+	Brackets int // visible characters that the escapes themselves use
 	Piled    int // accents upon accents
 }
 
@@ -90,7 +90,7 @@ func Hidden(r, prev, next rune) bool {
 	switch {
 	case r == '\n':
 		return false
-	case r == 0x200D: // joins emoji, as in a family; elsewhere it hides
+	case r == 0x200D: // joins emoji, such as those of a family; elsewhere it is invisible
 		return !pictograph(prev) || !pictograph(next)
 	case r == 0xFE0F || r == 0xFE0E: // selects the emoji or text form of the character before it
 		return !pictograph(prev) && !keycap(prev)

@@ -14,7 +14,7 @@ func TestText(t *testing.T) {
 		"turn\u202eed":              "turn⟨U+202E⟩ed",
 		"byte\xff":                  "byte⟨byte FF⟩",
 		"far                 off":   "far⟨17 spaces⟩off",
-		"⟨U+200B⟩":                  "⟨U+27E8⟩U+200B⟨U+27E9⟩", // a text can't pretend to hold an escape
+		"⟨U+200B⟩":                  "⟨U+27E8⟩U+200B⟨U+27E9⟩", // a text can't contain a fake escape
 		"e\u0301\u0301\u0301\u0301": "e\u0301\u0301\u0301⟨U+0301⟩",
 		"👩\u200d💻 ☎\ufe0f":          "👩\u200d💻 ☎\ufe0f",
 	}

@@ -57,7 +57,7 @@ func (t *tx) setAside(in bucket, id []byte) (of []string, done bool, err error) 
 	return of, true, nil
 }
 
-// undecodable reports whether a record can't be decoded although its checksum is right.
+// undecodable reports whether a record has a valid checksum but can't be decoded.
 func (t *tx) undecodable(in bucket, id string) bool {
 	read := reads[in]
 	return read != nil && errors.Is(read(t.rows, id), store.ErrDamaged)
@@ -83,13 +83,13 @@ func (t *tx) leaveIndex(index bucket, id []byte) (names []string, err error) {
 	return names, nil
 }
 
-// belongs maps a bucket of records to the index whose keys begin with the owner of a record.
+// belongs maps a record bucket to the index whose keys begin with the id of the record's owner.
 var belongs = map[bucket]bucket{
 	conversations: conversationPlace, turns: turnConversation, calls: callTurn, requests: requestConversation, executions: executionConversation,
 	elicitations: elicitationExecution, outboxMessages: outboxRef,
 }
 
-// indexesOf holds the index buckets of each record bucket. The map reads holds a function that reads a record of it.
+// indexesOf maps each record bucket to its index buckets. reads maps it to a function that reads one of its records.
 var indexesOf, reads = map[bucket][]bucket{}, map[bucket]func(*rows, string) error{}
 
 func registerTable[T any](t *table[T]) {

@@ -62,8 +62,8 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	return head, nil
 }
 
-// headOfJournal returns the part of a chain's damaged last record that the journal holds, which is enough to append
-// the next record. Verification reports the damage.
+// headOfJournal returns what the journal holds of a chain's damaged last record. That is enough to append the next
+// record. Verification reports the damage.
 func (t reader) headOfJournal(key []byte, damaged error) (approvers.AuditRecord, error) {
 	chain, seq, _ := auditKey(key)
 	for _, v := range t.rows.asStored(auditJournal, nil) {
@@ -126,7 +126,7 @@ func (t reader) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, 
 	return p, nil
 }
 
-// AppendAudit refuses a record that would fail verification later: an append can't be corrected.
+// AppendAudit refuses a record that would fail verification later, because an appended record can't be corrected.
 func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayload) error {
 	if err := keyable("audit chain's id", a.Chain); err != nil {
 		return err

@@ -17,10 +17,11 @@ import (
 	"countersign/store"
 )
 
-// The benchmarks run the store and raw bbolt, which writes exactly the same bytes, in turns within one run, so that a
-// noisy machine slows both. They report the decisions a second of each, their ratio, and the ratio of processor time
-// (raw's to the store's), which a busy machine hardly changes. A decision is the transaction of a click: the request is
-// put, a timer is cleared or set, an audit record with its payload is appended, and the card's outbox message is put.
+// The benchmarks compare the store with raw bbolt, which writes exactly the same bytes. They run both alternately
+// within one run, so that a noisy machine slows both. They report the decisions per second of each, the ratio of the
+// two, and the ratio of processor time (raw bbolt's to the store's), which a busy machine hardly changes. A decision is
+// the transaction of a click: the request is put, a timer is cleared or set, an audit record with its payload is
+// appended, and the card's outbox message is put.
 
 const benchRequests = 1024
 
@@ -43,7 +44,7 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 	loops := 0
 	for b.Loop() {
 		if loops++; loops%round != 1 {
-			continue // only every round-th loop works: it makes a whole round of decisions on each side
+			continue // only every round-th iteration works: it makes a whole round of decisions on each side
 		}
 		for side, work := range [2]func(writer, i int) error{
 			func(writer, i int) error { return ours.click(b.Context(), writer+writers*i) },
@@ -70,14 +71,14 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 		}
 	}
 	perSecond := func(side int) float64 { return float64(done[side]) / spent[side].Seconds() }
-	b.ReportMetric(0, "ns/op") // not reported: a loop counts as one decision on each side
+	b.ReportMetric(0, "ns/op") // not reported, because one iteration stands for one decision on each side
 	b.ReportMetric(perSecond(0), "decisions/s")
 	b.ReportMetric(perSecond(1), "raw/s")
 	b.ReportMetric(perSecond(0)/perSecond(1), "ratio")
 	b.ReportMetric(worked[1].Seconds()/worked[0].Seconds(), "cpu-ratio")
 }
 
-// processorTime is the time that the process has used on all processors.
+// processorTime returns the processor time that the process has used so far, on all processors.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -152,7 +153,7 @@ type clicks struct {
 	last []decided // by request
 }
 
-// decided is the last written state of a request.
+// decided is the state of a request as last written.
 type decided struct {
 	request approvers.Request
 	message store.OutboxMessage
@@ -186,7 +187,8 @@ func readDecided(r store.Reader, n int) (d decided, err error) {
 	return d, err
 }
 
-// click decides on a request. The next click resets a decided request first, so that every click is the same work.
+// click decides on a request. If the request is already decided, click resets it first, so that every click does the
+// same work.
 func (c *clicks) click(ctx context.Context, n int) error {
 	n %= benchRequests
 	var next decided
@@ -230,7 +232,7 @@ func (d decided) decide(tx store.Tx) (decided, error) {
 	return d, errors.Join(tx.PutRequest(d.request), timer(), tx.AppendAudit(d.head, &p), tx.PutOutboxMessage(d.message))
 }
 
-// record makes clicks and records the bytes that each wrote.
+// record makes clicks, and records the rows that each click wrote.
 func (c *clicks) record(b *testing.B) [][]rawPut {
 	var all [][]rawPut
 	for n := range 2 * benchRequests {
@@ -256,7 +258,7 @@ func (c *clicks) record(b *testing.B) [][]rawPut {
 	return all
 }
 
-// again returns what a repeated click writes: the audit grows with every click.
+// again returns the rows that a repeated click writes. They differ, because the audit grows with every click.
 func again(puts []rawPut, round int) []rawPut {
 	puts = slices.Clone(puts)
 	for i, p := range puts {

@@ -15,7 +15,7 @@ const (
 	requests
 	requestOpen
 	executions
-	_ // was runs, replaced by counters in version 2
+	_ // formerly the bucket runs; counters replaced it in version 2
 	timers
 	timerRef
 	inbox

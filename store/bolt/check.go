@@ -16,7 +16,7 @@ import (
 // maxFaults limits the number of faults that one check reports.
 const maxFaults = 20
 
-// Check verifies bbolt's pages, that records and index rows agree, and every audit chain with its payloads. Writers
+// Check verifies bbolt's pages, every audit chain with its payloads, and that records and index rows agree. Writers
 // wait only while the pages are verified.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.checkPages(ctx); err != nil {
@@ -56,9 +56,9 @@ func (s *Store) Check(ctx context.Context) error {
 	})
 }
 
-// checkPages makes sure that every page can be read, and then runs bbolt's own check. At an unreadable page, that check
-// would panic, in a goroutine of its own where the panic can't be recovered. It also needs the list of free pages,
-// which writers change, so checkPages holds the write lock.
+// checkPages makes sure that every page can be read, and then runs bbolt's own check. bbolt's check panics at an
+// unreadable page, in its own goroutine, where nobody can recover the panic. It also needs the list of free pages.
+// Writers change that list, so checkPages holds the write lock.
 func (s *Store) checkPages(ctx context.Context) error {
 	if err := s.readable(); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (c *checker) fault(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Errorf(format, args...))
 }
 
-// get reads a row; nil: there is none, or it is damaged, which is reported separately.
+// get reads a row. nil: the row does not exist, or it is damaged; damage is reported separately.
 func (c *checker) get(in bucket, key []byte) []byte {
 	v, _ := c.rows.fetch(in, key)
 	return v
@@ -121,11 +121,11 @@ func (c *checker) outcome() error {
 	return fmt.Errorf("store: the check found faults: %w", errors.Join(c.faults...))
 }
 
-// policy verifies that the policy in force can be read, and has a content.
+// policy verifies that the policy in force can be read and is not empty.
 func (c *checker) policy() {
 	s, err := settingTable.read(c.rows, policyKey)
 	if err != nil {
-		return // there is none, or it is damaged, which is reported separately
+		return // no such row, or it is damaged; damage is reported separately
 	}
 	var p store.Policy
 	if err := record.Decode(s.Value, &p); err != nil || p.Version != s.Version {

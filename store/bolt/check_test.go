@@ -56,8 +56,8 @@ func wellFilled(t *testing.T) *Store {
 	return s
 }
 
-// tampered passes each bucket's first row to fn, which may change the bucket, in a separate store, and returns the
-// findings of the check.
+// tampered passes the first row of a bucket to fn, which may change the bucket. It does so in a separate store, and
+// returns the findings of the check.
 func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) error) error {
 	t.Helper()
 	s := wellFilled(t)
@@ -72,7 +72,7 @@ func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) err
 	return s.Check(t.Context())
 }
 
-// holdsNothingElse lists the buckets whose rows no other row depends on: a missing row can't be noticed.
+// holdsNothingElse lists the buckets whose rows no other row depends on, so that the check can't notice a missing row.
 var holdsNothingElse = map[bucket]bool{messages: true, renderings: true, settings: true, auditPayloads: true, absences: true}
 
 // The check finds a missing row, a superfluous row and a changed row in every bucket in which they can be noticed.
@@ -141,7 +141,7 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 	}
 }
 
-// The policy in force is at the version of its setting, and has a content.
+// The check reports a policy in force whose version differs from that of its setting, or that has no content.
 func TestCheckOfPolicy(t *testing.T) {
 	for says, settings := range map[string][]store.Setting{
 		"at version 7, its setting at 1": {{Key: policyKey, Value: []byte(`{"load":"x","version":7}`)}, {Key: contentKey}},
@@ -170,7 +170,7 @@ func TestCheckOfPolicy(t *testing.T) {
 	}
 }
 
-// The end of an audit chain is missing. Its payload and the journal reveal this.
+// If the end of an audit chain is missing, its payload and the journal reveal that.
 func TestCheckFindsTruncatedChain(t *testing.T) {
 	err := tampered(t, audit, func(b *bbolt.Bucket, _, _ []byte) error {
 		return b.Delete(number(text(nil, "0"), 3))

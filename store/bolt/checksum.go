@@ -42,7 +42,7 @@ func cutChecksum(in bucket, key, stored []byte) (value []byte, ok bool) {
 	return stored[:n:n], binary.BigEndian.Uint32(stored[n:]) == checksum(in, key, stored[:n])
 }
 
-// schemaSum returns the checksum stored with the schema version once rows have checksums. It detects a damaged
+// schemaSum returns the checksum of the schema version. It is stored once rows have checksums, and detects a damaged
 // version number.
 func schemaSum(version int) []byte {
 	return withChecksum(0, schemaKey, []byte(strconv.Itoa(version)))

@@ -29,10 +29,10 @@ const compactSuffix = ".compacted-"
 // memory.
 const compactRoom = 16 << 20
 
-// Compact rewrites a store without the free space of its file, and replaces the file. No process may have it open.
-// The new file has the same rows, which is verified, and the same mode and owner. The old file stays until the new one
-// is complete and durable, even if the process is killed. If the new file would not be smaller, nothing changes. worth,
-// if not nil, is called first; its error cancels the operation.
+// Compact rewrites a store without the free space of its file, and replaces the file. No process may have it open. The
+// new file has the same mode, owner and rows; Compact compares all rows. The old file stays until the new one is
+// complete and durable, even if the process is killed. If the new file would not be smaller, nothing changes. If worth
+// is not nil, Compact calls it first; an error from worth cancels the operation.
 func Compact(ctx context.Context, path string, worth func(Usage) error) (before, after int64, err error) {
 	path, err = filepath.EvalSymlinks(path) // keep a symbolic link
 	if err != nil {

@@ -73,8 +73,8 @@ func contents(t *testing.T, path string) string {
 	return out.String()
 }
 
-// A compacted store is smaller, and otherwise the same: its rows, its mode, its place behind a symbolic link. A second
-// compaction gains nothing.
+// A compacted store is smaller, but has the same rows and mode, and stays behind its symbolic link. A second compaction
+// saves nothing.
 func TestCompact(t *testing.T) {
 	path, _ := hollow(t)
 	was := contents(t, path)

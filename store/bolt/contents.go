@@ -17,7 +17,7 @@ import (
 // partBuckets says how a part of a store is copied: see store.Contents.
 type partBuckets struct {
 	part store.Part
-	in   []bucket // that have the part's rows; indexes follow from them
+	in   []bucket // the buckets with the part's rows; index rows are made again from these
 	each func(r *rows, fn func(store.Row) error) error
 	put  func(t *tx, row store.Row) error
 }
@@ -152,7 +152,7 @@ func recordPart[T any](part store.Part, in bucket, key func(*T) []byte) partBuck
 
 var settingPart = tablePart(store.PartSettings, settingTable, false)
 
-// eachSetting leaves out the settings that hold the policy in force, which is a part of its own.
+// eachSetting calls fn with every setting, except those that hold the policy in force: the policy is a separate part.
 func eachSetting(r *rows, fn func(store.Row) error) error {
 	return settingPart.each(r, func(row store.Row) error {
 		var s store.Setting
@@ -222,7 +222,7 @@ func eachTimer(r *rows, fn func(store.Row) error) error {
 		if err := record.Decode(js, &timer); err != nil {
 			return err
 		}
-		js, err := record.Append(nil, &timer) // not every backend keeps a timer's JSON
+		js, err := record.Append(nil, &timer) // encoded again, because not every backend stores a timer's JSON
 		if err == nil {
 			err = fn(store.Row{Record: js})
 		}
@@ -312,7 +312,7 @@ type filling struct {
 // fillRoom is the number of bytes of rows that one transaction writes.
 const fillRoom = 4 << 20
 
-// Put writes a row, with others in one transaction.
+// Put writes a row. One transaction writes many rows.
 func (f *filling) Put(ctx context.Context, row store.Row) error {
 	f.batch = append(f.batch, row.Clone())
 	if f.room -= row.Size(); f.room > 0 {
@@ -342,7 +342,7 @@ func (f *filling) flush(ctx context.Context) error {
 	return err
 }
 
-// EachRow reads everything that was put.
+// EachRow calls fn with every row that Put wrote.
 func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	if err := f.flush(ctx); err != nil {
 		return err
@@ -353,9 +353,9 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 // fillSuffix is the end of the name of a store that is being filled.
 const fillSuffix = ".copying"
 
-// Fill makes a new store at a path, which fill fills. The path has a file only when the store is complete, checked and
-// durable. If the process is killed, the next Fill of the path begins again. An existing file is never replaced: the
-// error is fs.ErrExist.
+// Fill makes a new store at a path and calls fill to write its rows. The file appears at the path only when the store
+// is complete, checked and durable. If the process is killed, the next Fill of the path begins again. Fill never
+// replaces an existing file; it returns fs.ErrExist.
 func Fill(ctx context.Context, path string, fill func(store.Filling) error) (err error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// Each bucket is copied, follows from others, or has what nothing reads.
+// Each bucket is copied, is derived from other buckets, or is never read.
 func TestEveryBucketIsCopied(t *testing.T) {
 	known := map[bucket]bool{setAside: true}
 	for _, p := range parts {
@@ -27,7 +27,7 @@ func TestEveryBucketIsCopied(t *testing.T) {
 	}
 }
 
-// What a killed process has left is removed. A copy under way is not disturbed.
+// A file left by a killed process is removed. A copy in progress is not disturbed.
 func TestFillAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "store.db")

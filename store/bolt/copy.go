@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// Copy writes the store as it is at one moment, as a file that Open can open. Views and transactions continue. Until
-// Copy returns, freed space is not reused, and the file can't be mapped again, so w must not block.
+// Copy writes a snapshot of the store, as a file that Open can open. Views and transactions continue. w must not block:
+// until Copy returns, freed space is not reused, and the file can't be mapped again.
 func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	if err := s.readable(); err != nil {
 		return 0, err

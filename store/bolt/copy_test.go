@@ -61,7 +61,7 @@ func number(t *testing.T, s store.Store, key string) (n string) {
 	return n
 }
 
-// slowly receives a copy, and calls between before each piece, so that the store can be written to meanwhile.
+// slowly receives a copy. It calls between before each piece, so that a test can write to the store during the copy.
 type slowly struct {
 	bytes.Buffer
 	between func()
@@ -72,7 +72,7 @@ func (s *slowly) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// A copy is the store at one moment, however much is written meanwhile, and passes the check.
+// A copy is a snapshot of the store, however much is written during the copy, and it passes the check.
 func TestCopy(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, filepath.Join(dir, "store.db"))
@@ -127,7 +127,7 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// backup is a store's bytes, with one setting.
+// backup returns the bytes of a store with one setting.
 func backup(t *testing.T, n int) []byte {
 	t.Helper()
 	s := opened(t, filepath.Join(t.TempDir(), "store.db"))
@@ -159,7 +159,7 @@ func TestReplace(t *testing.T) {
 		}
 	}
 	wantFiles(t, path, "store.db")
-	old, young := path+".restored-1", path+".restored-2" // left by killed processes, or still being written
+	old, young := path+".restored-1", path+".restored-2" // files left by a killed process, or still being written
 	for _, name := range []string{old, young} {
 		if err := os.WriteFile(name, now, 0o600); err != nil {
 			t.Fatal(err)
@@ -233,7 +233,7 @@ func TestReplaceWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// At every moment the path contains a store that opens: the old or the new one.
+// At every moment, the store at the path can be opened: it is the old one or the new one.
 func TestReplaceUnderEyes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()

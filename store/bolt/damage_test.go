@@ -167,8 +167,8 @@ func lastPage(t *testing.T, path string) uint64 {
 	return m.pages
 }
 
-// However a file is damaged, opening it ends without a panic, every changed row is reported, and a repaired store is
-// complete and opens again without further repairs. COUNTERSIGN_DAMAGE="1000 200" is the long form.
+// However a file is damaged: opening it does not panic, every changed row is reported, and a repaired store is complete
+// and opens again without further repairs. COUNTERSIGN_DAMAGE="1000 200" is the long form.
 func TestDamagedFile(t *testing.T) {
 	flips, pages, seed := damageCampaign(t)
 	whole := wreckable(t)

@@ -5,31 +5,32 @@
 //   - Closures run one at a time, on the store's goroutine. If a closure fails, panics or ends the goroutine, its
 //     writes are undone before the next one runs, and the other closures of the commit are not affected. The panic, or
 //     runtime.Goexit, is repeated in its caller.
-//   - A closure that fails, or writes nothing, waits for the commit of the closures whose writes it saw.
+//   - A closure that fails, or writes nothing, still returns only after the commit of the closures whose writes it saw.
 //   - A full disk fails only the closures that did not fit, with ErrFull. Any other error of a commit stops the store:
 //     every later call fails with ErrCommitUnknown until the file is opened again.
-//   - A file that was removed, renamed or replaced is not written to: ErrMoved, until that same file is back. Reads and
-//     copies continue. A file that another program wrote to stops the store (ErrDamaged). The store checks for all this
-//     before every commit; call InPlace to check at any other time.
+//   - A file that was removed, renamed or replaced is not written to: writes fail with ErrMoved until the same file is
+//     back at its path. Reads and copies continue. A file that another program wrote to stops the store (ErrDamaged).
+//     The store checks for all this before every commit; call InPlace to check at any other time.
 //   - After Open, everything that is read is durable, even if the previous process was killed during a commit.
 //   - Open upgrades a store of an older version, in transactions that each fit in memory. An interrupted upgrade
 //     continues at the next start. Older programs don't open the upgraded store.
 //   - Only one process uses the store at a time. Open never waits for another process, and never leaves a partial file.
-//   - A row that changed since it was written is detected by its checksum and never read as valid. A reader that needs
-//     it gets a *store.DamagedError that names it; lists of independent rows skip and report it. A page that can't be
-//     read fails only the closures that touch it.
-//   - Open examines a file of up to 256 MiB before anything is written to it: the position of every element on its
-//     page, the order of the keys, that every page is either used once or free, and every checksum. If the file is
+//   - A row that changed since it was written is detected by its checksum and never read as valid. A read of such a row
+//     returns a *store.DamagedError that names the row. Lists of independent rows skip the row and report it. A page
+//     that can't be read fails only the closures that touch it.
+//   - Before anything is written to a file of up to 256 MiB, Open examines it: the position of every element on its
+//     page, the order of the keys, every checksum, and whether every page is either used once or free. If the file is
 //     damaged, Open builds a new one from what can be read, and keeps the damaged one as STORE.damaged-TIME. Indexes,
-//     timers and the journal are rebuilt from other rows with the same data; a lost row is marked in its place, so that
-//     reading it fails. A larger file is examined while it is in use, and at the next start if damage was found.
+//     timers and the journal are rebuilt from other rows that hold the same data. A row that is lost leaves a mark
+//     under its key, so that reading it fails. A larger file is examined while it is in use, and at the next start if
+//     damage was found.
 //
-// A View may see a commit slightly before Update returns for it.
+// A View may see the writes of a commit slightly before Update returns to the caller who made them.
 //
 // # The file
 //
-// Keys consist of parts. Text ends with the bytes 00 01, and a byte 00 within it is written 00 ff, so that keys sort
-// like their parts and no text can extend into the next part. Numbers are eight bytes, big-endian. Times are
+// Keys consist of parts. Text ends with the bytes 00 01, and a byte 00 within it is written 00 ff. Therefore keys sort
+// like their parts, and no text can extend into the next part. Numbers are eight bytes, big-endian. Times are
 // microseconds since 1970, with the sign bit flipped so that they sort.
 //
 // Values of record buckets are a header and the record as JSON. The header holds the record's version, its birth number
@@ -86,8 +87,8 @@
 //	absences            person                              header, approvers.Absence
 //	set_aside           bucket, and the row's key           the damaged value
 //
-// Values of the audit are the exact bytes that its hashes cover. Longer values of renderings and audit_payloads are
-// compressed: see pack.
+// Values in the audit buckets are the exact bytes that the hashes cover. Longer values of renderings and audit_payloads
+// are compressed; see pack.
 //
 // Version 1 had a bucket runs instead of tallies, its renderings had "digest" and "whole" instead of "shows", and it
 // had no grants and absences. Version 2 had the audit as JSON, no journal and no heads, and no indexes by conversation

@@ -35,7 +35,7 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	return true, conversationTable.erase(t.rows, id)
 }
 
-// eraser deletes records up to a limit.
+// eraser deletes at most a given number of records.
 type eraser struct {
 	rows  *rows
 	kinds []store.TimerKind
@@ -59,7 +59,7 @@ func (t reader) timerKinds() (kinds []store.TimerKind) {
 	}
 }
 
-// some returns rows that start with a prefix, as many as may still be deleted.
+// some returns rows that start with a prefix, at most as many as may still be deleted.
 func (e *eraser) some(in bucket, prefix []byte) (keys, values [][]byte) {
 	for k, v := range e.rows.scan(in, prefix, nil) {
 		if len(keys) >= e.left {
@@ -77,7 +77,8 @@ func (e *eraser) scanned(in bucket, prefix []byte) error {
 	return e.rows.removeAll(in, keys, values)
 }
 
-// eraseIndexed deletes the records that an index lists under a prefix, each after the records that belong to it.
+// eraseIndexed deletes the records that an index lists under a prefix. The records that belong to one of them are
+// deleted before it.
 func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte) error {
 	_, ids := e.some(index, prefix)
 	for _, id := range ids {

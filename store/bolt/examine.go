@@ -17,9 +17,9 @@ import (
 	"countersign/store"
 )
 
-// examination checks a file's pages without bbolt, which does not validate them. It verifies the position of each
-// element on its page, the order of the keys, that every page is either used once or free, and the checksum of every
-// row. It detects any changed bit that matters.
+// examination checks a file's pages without bbolt, because bbolt does not validate them. It verifies the position of
+// each element on its page, the order of the keys, the checksum of every row, and that every page is either used once
+// or free. It detects every changed bit that has an effect.
 type examination struct {
 	ctx  context.Context
 	file io.ReaderAt
@@ -34,7 +34,7 @@ type examination struct {
 	faults    []pageFault
 	unknown   int // number of damaged rows that are not marked
 
-	row func(in bucket, k, v []byte, state rowState) // called with every row; must copy what it keeps
+	row func(in bucket, k, v []byte, state rowState) // called with every row; it must copy what it keeps
 }
 
 // meta is a meta page.
@@ -142,7 +142,8 @@ func (x *examination) fault(in bucket, format string, args ...any) {
 	x.faults = append(x.faults, pageFault{in, fmt.Sprintf(format, args...)})
 }
 
-// all examines everything. It returns an error if a page that names the buckets is damaged: that can't be repaired.
+// all examines everything. It returns an error if a page that lists the buckets is damaged, because that can't be
+// repaired.
 func (x *examination) all() error {
 	if x.meta.pages > math.MaxInt32*8 {
 		return fmt.Errorf("%w: it says that it has %d pages. Put a backup in its place", store.ErrDamaged, x.meta.pages)
@@ -162,7 +163,7 @@ func (x *examination) all() error {
 	return x.ctx.Err()
 }
 
-// tree examines the pages that can be reached.
+// tree examines the pages that can be reached from the root page.
 func (x *examination) tree() error {
 	x.use, x.root = make([]pageUse, x.meta.pages), map[string][]byte{}
 	top := tree{x: x, element: x.bucketElement, nested: true}
@@ -242,7 +243,8 @@ type tree struct {
 	last    []byte // the previous key
 }
 
-// page examines a page and the pages below it. All keys must be at or above low and below high; nil: no such bound.
+// page examines a page and the pages below it. All keys must be at or above low, and below high. A bound that is nil
+// does not apply.
 func (t *tree) page(id uint64, low, high []byte, depth int) error {
 	x := t.x
 	if err := x.ctx.Err(); err != nil {
@@ -303,7 +305,8 @@ func (x *examination) read(id, pages uint64, memory *[]byte) ([]byte, error) {
 	return b, nil
 }
 
-// elements examines the contents of a page. size is the expected length; 0: as many whole pages as needed.
+// elements examines the contents of a page. size is the expected length in bytes; 0 means as many whole pages as
+// needed.
 func (t *tree) elements(name string, page []byte, size uint64, low, high []byte, depth int) error { //nolint:cyclop // one check for each way in which a page can be damaged
 	flags, count := binary.LittleEndian.Uint16(page[8:]), uint64(binary.LittleEndian.Uint16(page[10:]))
 	if flags != pageBranch && flags != pageLeaf || count == 0 && size == 0 && depth > 0 || flags == pageBranch && size > 0 {
@@ -367,7 +370,8 @@ func (t *tree) elements(name string, page []byte, size uint64, low, high []byte,
 	return nil
 }
 
-// faultOnce records a fault of a page, unless there are already more faults than the given count.
+// faultOnce records a fault of a page, unless a fault was already recorded since. since is the earlier number of
+// faults.
 func (x *examination) faultOnce(since int, in bucket, format string, args ...any) {
 	if len(x.faults) == since {
 		x.fault(in, format, args...)
@@ -380,7 +384,7 @@ const (
 	manyFreePages = 0xFFFF
 )
 
-// free checks the list of free pages against the used pages: a used page in that list would be overwritten.
+// free verifies that no used page is in the list of free pages: such a page would be overwritten.
 func (x *examination) free() {
 	if x.meta.freelist == math.MaxUint64 {
 		return // the file has no such list
@@ -432,7 +436,7 @@ func (x *examination) free() {
 		x.use[n] = pageFree
 	}
 	if len(x.faults) > 0 {
-		return // pages that were not reached are below a damaged page
+		return // unreached pages may be in use, below the damaged page
 	}
 	for n := uint64(2); n < x.meta.pages; n++ {
 		if x.use[n] == pageUnseen {
@@ -448,8 +452,8 @@ const (
 	inspectStep  = 1 << 20
 )
 
-// Inspect examines the whole file while it is in use, and records damage. Space that is freed meanwhile is reused
-// only afterwards. The next start repairs damaged pages.
+// Inspect examines the whole file while it is in use, and records damage. Until Inspect returns, freed space is not
+// reused. The next start repairs damaged pages.
 func (s *Store) Inspect(ctx context.Context) error {
 	if err := s.writer.broken(); err != nil {
 		return err

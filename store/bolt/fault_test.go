@@ -55,8 +55,8 @@ func openOnDisk(t *testing.T) (*bolt.Store, *disk, string) {
 	return s, d, path
 }
 
-// become puts a device in place of the disk: every write to /dev/full fails because it is full; /dev/null accepts
-// writes and fails to sync.
+// become replaces the disk by a device. With /dev/full, every write fails because the disk is full. With /dev/null,
+// writes succeed, but a sync fails.
 func (d *disk) become(device string) {
 	d.t.Helper()
 	f, err := os.OpenFile(device, os.O_RDWR, 0)
@@ -203,12 +203,12 @@ func TestUnderStrace(t *testing.T) {
 	s.Close()
 }
 
-// A sync of data, or of the meta page, fails with EIO. In the second case bbolt returns an error although the
-// transaction is there when the file is opened again; this is why such an error says that the outcome is unknown. In
-// both cases everything acknowledged is there, and nothing was written later.
+// A sync of data, or of the meta page, fails with EIO. If the meta page's sync fails, bbolt returns an error, although
+// the transaction is there when the file is opened again. That is why such an error says that the outcome is unknown.
+// In both cases, all acknowledged writes are in the file, and nothing is written after the failure.
 func TestFailingSyncs(t *testing.T) {
 	strace := testkit.RequireProgram(t, "strace", "failing syncs", testkit.InstallStrace)
-	for _, when := range []string{"1", "2", "3", "4"} { // strace counts for each thread; the process has several
+	for _, when := range []string{"1", "2", "3", "4"} { // strace counts the syncs of each thread separately, and the process has several threads
 		path := made(t)
 		cmd := exec.CommandContext(t.Context(), strace, "-f", "-qq", "-o", os.DevNull, "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when="+when,
 			os.Args[0], "-test.run=^TestUnderStrace$")

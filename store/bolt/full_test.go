@@ -71,7 +71,7 @@ func TestOwnErrorBesideFailedCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0) // it takes writes and fails to sync
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0) // /dev/null accepts writes, but a sync fails
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func Guard(work func() error) (err error) {
 	return work()
 }
 
-// errPageOrder is the value of a panic about rows out of order: pages of the file form a cycle.
+// errPageOrder is the panic value for rows that are out of order, which means that pages of the file form a cycle.
 type errPageOrder struct{ in bucket }
 
 func (d errPageOrder) Error() string { return "the rows of " + d.in.String() + " are out of order" }

@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// If a page of the file is overwritten with arbitrary bytes, reading the file neither panics nor runs forever. A page
-// that can't be read causes an error.
+// If a page of the file is overwritten with arbitrary bytes, reading the file neither panics nor runs forever. An
+// unreadable page causes an error.
 func TestDamagedPages(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole.db")
 	fillPages(t, whole)
@@ -98,7 +98,8 @@ func TestGuardIsForTheFileOnly(t *testing.T) {
 	t.Error("the panic was taken for a damaged file")
 }
 
-// If the file is emptied under the store, asking which transaction it holds does not end the process.
+// If the file is emptied while the store is open, reading the number of its last transaction does not crash the
+// process.
 func TestStandsOfEmptiedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s, err := Open(path, Options{})
@@ -114,5 +115,5 @@ func TestStandsOfEmptiedFile(t *testing.T) {
 	if n := s.writer.stands(); n != math.MaxInt {
 		t.Errorf("the emptied file holds transaction %d", n)
 	}
-	_ = s.Close() // it can't be closed cleanly
+	_ = s.Close() // a clean close is not possible
 }

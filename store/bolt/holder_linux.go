@@ -26,7 +26,7 @@ func holder(path string) string {
 		return unknown
 	}
 	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev), stat.Ino)
-	for line := range strings.Lines(string(locks)) { // 1: FLOCK ADVISORY WRITE 4711 fe:01:1234 0 EOF
+	for line := range strings.Lines(string(locks)) { // example: "1: FLOCK ADVISORY WRITE 4711 fe:01:1234 0 EOF"
 		f := strings.Fields(line)
 		if len(f) < 6 || f[1] != "FLOCK" || f[5] != file {
 			continue
@@ -36,7 +36,7 @@ func holder(path string) string {
 		}
 		name, err := os.ReadFile("/proc/" + f[4] + "/comm")
 		if err != nil {
-			return unknown // it runs in another container
+			return unknown // the process runs in another container
 		}
 		return fmt.Sprintf("process %s (%s)", f[4], strings.TrimSpace(string(name)))
 	}

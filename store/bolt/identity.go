@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// identity identifies the file that a store was opened from. It detects that the file is no longer at its path, and
-// that another program wrote to it. The check takes about five microseconds, so it runs before every commit.
+// identity identifies the file that a store was opened from. It detects when the file is no longer at its path, and
+// when another program has written to it. The check takes about five microseconds and runs before every commit.
 type identity struct {
 	path   string
 	opened fs.FileInfo
@@ -28,8 +28,8 @@ type identity struct {
 
 	size atomic.Int64 // the minimum size of the file
 
-	away     atomic.Bool                  // the file was not at its path, and is not accepted again yet
-	returned atomic.Pointer[func() error] // called when the file is back: see OnReturn
+	away     atomic.Bool                  // the file was not at its path, and may not be written to again yet
+	returned atomic.Pointer[func() error] // called when the file is back at its path: see OnReturn
 
 	mu    sync.Mutex // held during a commit
 	metas [2]metaPage
@@ -73,7 +73,7 @@ func (id *identity) read() (metas [2]metaPage, err error) {
 }
 
 // inPlace returns ErrMoved if the file is not at its path, or ErrDamaged if another program has written to it. The
-// caller makes sure that there is no commit meanwhile.
+// caller makes sure that no commit runs meanwhile.
 func (id *identity) inPlace() error {
 	if err := id.atPath(); err != nil {
 		return err
@@ -123,8 +123,8 @@ func (id *identity) moved(how string) error {
 		"countersign backup FILE%s. Then stop this process, move FILE to %s, and start the bot again", store.ErrMoved, id.path, how, from, id.path)
 }
 
-// whole returns an error if the file was truncated. Each transaction calls it first, because reading a missing part of
-// the mapped file would cause a fault while bbolt holds locks that every other transaction needs.
+// whole returns an error if the file was truncated. Each transaction calls whole first: reading a missing part of the
+// mapped file would cause a fault, while bbolt holds locks that every other transaction needs.
 func (id *identity) whole() error {
 	least := id.size.Load() // read before Stat: a commit may grow the file meanwhile
 	info, err := id.stat()
@@ -137,8 +137,8 @@ func (id *identity) whole() error {
 	return nil
 }
 
-// untouched returns an error if another program has written to the file, that is, if the first two pages are not as
-// this process left them.
+// untouched returns an error if another program has written to the file: the first two pages are then not as this
+// process left them.
 func (id *identity) untouched() error {
 	if err := id.whole(); err != nil {
 		return err
@@ -169,7 +169,8 @@ func (id *identity) overwritten(how string) error {
 		"Put a backup in its place", store.ErrDamaged, id.path, how)
 }
 
-// committed records the pages after a commit. It returns an error if another program wrote meanwhile.
+// committed records the first two pages after a commit. It returns an error if another program wrote to the file during
+// the commit.
 func (id *identity) committed(tx int) error {
 	now, err := id.read()
 	if err != nil {
@@ -190,20 +191,20 @@ func (id *identity) committed(tx int) error {
 
 func (id *identity) close() error { return id.file.Close() }
 
-// InPlace checks that the file at the store's path is the open one, and is as this process left it. ErrMoved: the
-// path has no file, or another one. ErrDamaged: another program has written to the file.
+// InPlace checks that the file at the store's path is the open one, and that only this process has written to it. It
+// returns ErrMoved if the path has no file or another file, and ErrDamaged if another program has written to the file.
 func (s *Store) InPlace() error {
 	if err := s.writer.broken(); err != nil {
 		return err
 	}
-	if !s.identity.mu.TryLock() { // a commit is running: it checked the pages before it began to change them
+	if !s.identity.mu.TryLock() { // a commit is running; it has checked the pages already
 		return s.identity.atPath()
 	}
 	defer s.identity.mu.Unlock()
 	return s.writer.inPlace()
 }
 
-// Holds reports whether the file at a path is the one that the store has open, even if that was moved.
+// Holds reports whether the file at a path is the file that the store has open, even if that file was moved there.
 func (s *Store) Holds(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && os.SameFile(info, s.identity.opened)

@@ -14,7 +14,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// openIn opens a store in a directory of its own, with one turn in it.
+// openIn opens a store with one turn in it, in its own directory.
 func openIn(t *testing.T) (s *bolt.Store, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "data", "store.db")
@@ -32,7 +32,7 @@ func openIn(t *testing.T) (s *bolt.Store, path string) {
 	return s, path
 }
 
-// move shortens the steps of a test.
+// move renames a file, and fails the test if that is not possible.
 func move(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {
@@ -52,7 +52,8 @@ func copyOver(t *testing.T, from, to string) {
 	}
 }
 
-// A relative path names the file in the directory where the process opened it, even if the directory is renamed later.
+// A relative path stays relative to the directory in which the process opened the file, even if that directory is
+// renamed later.
 func TestMovedFromARelativePath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -74,7 +75,7 @@ func TestMovedFromARelativePath(t *testing.T) {
 	}
 }
 
-// A file that was away is written to again only after the owner of the store agrees.
+// A file that was moved away and is back is written to only after the function given to OnReturn agrees.
 func TestMovedAndNotLetBack(t *testing.T) {
 	s, path := openIn(t)
 	refused := errors.New("somebody else has continued")
@@ -200,8 +201,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// Another program writes into the file itself: at the next commit, or the next check, the store stops and writes
-// nothing more.
+// If another program writes into the file itself, the store stops at the next commit or check, and writes nothing more.
 func TestOverwritten(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path, old string){
 		"an old copy over it": func(t *testing.T, path, old string) { copyOver(t, old, path) },
@@ -275,7 +275,7 @@ func truncate(t *testing.T, path string, size int64) {
 	}
 }
 
-// BenchmarkInPlace measures the check before a commit. The two syncs of a commit take some hundred times as long.
+// BenchmarkInPlace measures the check before a commit. The two syncs of a commit take about a hundred times as long.
 func BenchmarkInPlace(b *testing.B) {
 	s, err := bolt.Open(filepath.Join(b.TempDir(), "store.db"), bolt.Options{})
 	if err != nil {

@@ -30,7 +30,7 @@ func (t reader) Unhandled(kind store.InboxKind, received time.Time) (bool, error
 		}
 		row, err := t.Inbox(string(id))
 		if errors.Is(err, store.ErrDamaged) {
-			continue // its content is lost, so nothing can wait for it
+			continue // the row's content is lost, so nothing can wait for it
 		}
 		if err != nil || row.Kind == kind {
 			return err == nil, err

@@ -21,12 +21,13 @@ import (
 	"countersign/store"
 )
 
-// The benchmarks do the whole job: a gated call is parked, decided and run, and its result is recorded and read. Each
-// step is done by a new workflow that knows only an id. In alternating rounds of the same run, the same is done by hand
-// over bbolt (ledger_test.go), and bbolt alone writes the rows that the workflow wrote (replay_test.go), so that a
-// noisy machine slows all three. docs/figures.md describes each.
+// The benchmarks do a whole job: a gated call is parked, decided and run, and its result is recorded and read. Each
+// step is done by a new workflow that knows only an id. For comparison, hand-written code over bbolt does the same job
+// (ledger_test.go), and bbolt alone writes the rows that the workflow wrote (replay_test.go). All three alternate
+// within one run, so that a noisy machine slows all of them. docs/figures.md describes each benchmark.
 
-// The rates of the best peer (see ADR 8) on this job, in jobs a second: one at a time, and 64 concurrently.
+// The rates of the best comparable system (see ADR 8) on this job, in jobs per second: one job at a time, and 64
+// concurrently.
 const (
 	peerAlone = 371
 	peer64    = 943
@@ -43,7 +44,7 @@ func BenchmarkJobReopened(b *testing.B) {
 
 type jobs struct {
 	workers int
-	round   int // jobs between two looks at the clock
+	round   int // number of jobs between two readings of the clock
 	peer    float64
 	reopen  bool
 }
@@ -75,7 +76,7 @@ func benchJobs(b *testing.B, j jobs) {
 	}
 	perSecond := func(side int) float64 { return float64(done) / spent[side].Seconds() }
 	cpu := func(side int) float64 { return float64(worked[side].Microseconds()) / float64(done) }
-	b.ReportMetric(0, "ns/op") // not reported: a loop does a round of each
+	b.ReportMetric(0, "ns/op") // not reported, because one iteration does a round of each kind
 	for side, name := range []string{"", "byhand-", "rows-"} {
 		b.ReportMetric(perSecond(side), name+"jobs/s")
 		b.ReportMetric(cpu(side), name+"cpu-µs/job")
@@ -140,7 +141,7 @@ type benchFixture struct {
 	path   string
 	reopen bool
 	shared *Store      // nil: each part opens the file for itself
-	over   store.Store // wraps shared for the workflows; nil: they use shared itself
+	over   store.Store // a wrapper around shared for the workflows; nil: they use shared itself
 	policy *approvers.Policy
 	tools  *agent.Registry
 	told   int
@@ -190,7 +191,8 @@ func (o *benchFixture) part(do func(*workflow.Workflow) error) error {
 	})
 }
 
-// asked lets people ask for n things, each in its own thread, and the model think about them. It returns the turns.
+// asked makes people ask for n things, each in its own thread, and begins the model's work on each. It returns the
+// turns.
 func (o *benchFixture) asked(n int) []string {
 	turns := make([]string, n)
 	from := o.told
@@ -217,7 +219,7 @@ func (o *benchFixture) asked(n int) []string {
 	return turns
 }
 
-// job does a whole job. Its steps only share the turn's id.
+// job does a whole job. Its steps share only the turn's id.
 func (o *benchFixture) job(turn string) error {
 	return errors.Join(
 		o.part(func(wf *workflow.Workflow) error { return o.park(wf, turn) }),

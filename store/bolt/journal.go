@@ -52,7 +52,7 @@ func (t reader) AuditRow(chain string, seq uint64) (approvers.AuditRow, error) {
 	return x, nil
 }
 
-// EachAuditRow walks the buckets of records and of payloads in parallel, because their keys are the same.
+// EachAuditRow reads the buckets of records and payloads side by side, because both have the same keys.
 func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 	next, stop := iter.Pull2(t.rows.asStored(auditPayloads, nil))
 	defer stop()

@@ -65,10 +65,10 @@ func readMoment(k []byte) time.Time {
 	return time.UnixMicro(int64(binary.BigEndian.Uint64(k) ^ 1<<63)).UTC()
 }
 
-// beyond returns the smallest key above all keys that start with the prefix. The prefix ends with a text part.
+// beyond returns the smallest key above all keys that start with the prefix. The prefix must end with a text part.
 func beyond(prefix []byte) []byte {
 	k := append([]byte(nil), prefix...)
-	k[len(k)-1]++ // from the 01 that ends the text
+	k[len(k)-1]++ // changes the byte 01 that ends the text to 02
 	return k
 }
 

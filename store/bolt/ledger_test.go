@@ -13,7 +13,7 @@ import (
 )
 
 // ledger does the minimum for a gated call, by hand over bbolt: one row for each call, in one bucket, as JSON. It makes
-// three commits: the call is parked, its decision and its run are recorded, its result is recorded.
+// three commits: for parking the call, for its decision and the start of its run, and for its result.
 type ledger struct {
 	*testing.B
 	path   string
@@ -128,7 +128,7 @@ func (l *ledger) check(w *rawWriter, id string) error {
 	})
 }
 
-// getEntry reads a row that must be in a state.
+// getEntry reads a row, which must be in the given state.
 func getEntry(tx *bbolt.Tx, id, state string) (e entry, err error) {
 	raw := tx.Bucket(ledgerBucket).Get([]byte(id))
 	if raw == nil {

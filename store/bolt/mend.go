@@ -20,7 +20,7 @@ import (
 	"countersign/store/record"
 )
 
-// mostAtOpen is the largest file that is examined before use. The examination takes about a second for each GiB, if the
+// mostAtOpen is the largest file that is examined before use. Examining a file takes about one second per GiB if the
 // file is in the page cache. A larger file is examined while it is in use, and at the next start if damage was found.
 const mostAtOpen = 256 << 20
 
@@ -30,7 +30,7 @@ type looked struct {
 	kept   string // path of the damaged file, if it was rebuilt
 }
 
-// look examines the file of an open store, and rebuilds it if something is damaged.
+// look examines the file of an open store, and rebuilds the file if it is damaged.
 func look(db *bbolt.DB, path string, opts Options) (found looked, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -97,9 +97,9 @@ type salvaged struct {
 	state  rowState
 }
 
-// salvage builds a valid store from what can be read of a damaged one. Indexes, the times of timers and the journal
-// are rebuilt from other buckets with the same data. A record that is lost or damaged is marked in its place, so that
-// reading it fails.
+// salvage builds a valid store from what can be read of a damaged one. Indexes, the times of timers and the journal are
+// rebuilt from other buckets with the same data. A lost or damaged record leaves a mark under its key, so that reading
+// it fails.
 type salvage struct {
 	rows   map[bucket]map[string]salvaged
 	set    map[bucket]map[string][]byte // rows of the new file, with checksums
@@ -124,9 +124,10 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 	s.rows[in][string(k)] = salvaged{bytes.Clone(v), state}
 }
 
-// strays adds the rows of used pages that can't be reached because a page above them is damaged. The checksum of a
-// row tells which bucket it belongs to. Without the list of free pages, pages that are not used any more can't be told
-// from used ones: then a bucket without damaged pages gets no rows, and of a record's versions the highest is taken.
+// strays adds the rows of used pages that can't be reached because a page above them is damaged. The checksum of a row
+// tells which bucket it belongs to. Without the list of free pages, used pages can't be told from pages that are no
+// longer used. In that case a bucket without damaged pages gets no rows from here, and of several versions of a record
+// the highest is taken.
 func (s *salvage) strays(x *examination) {
 	torn, all := map[bucket]bool{}, false
 	for _, f := range x.faults {
@@ -179,7 +180,7 @@ func (s *salvage) strays(x *examination) {
 	}
 }
 
-// value returns a sound row's value without its checksum; nil: there is none.
+// value returns the value of a sound row, without its checksum; nil if there is no such row.
 func (s *salvage) value(in bucket, k string) []byte {
 	row, there := s.rows[in][k]
 	if !there || row.state != rowSound {
@@ -215,7 +216,7 @@ func (s *salvage) stored(in bucket, k string, stored []byte) {
 	s.set[in][k] = stored
 }
 
-// lost marks a missing or damaged row under the key that other rows refer to.
+// lost writes a mark for a missing or damaged row, under the key that other rows refer to.
 func (s *salvage) lost(in bucket, k string) {
 	if _, there := s.set[in][k]; there {
 		return
@@ -229,7 +230,7 @@ func (s *salvage) lost(in bucket, k string) {
 	s.damage = append(s.damage, damagedRow(in, []byte(k), why).Damage)
 }
 
-// mended records that something was rebuilt.
+// mended records that rows of a bucket were rebuilt.
 func (s *salvage) mended(in bucket, why string) {
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Why: why, Mended: true})
 }
@@ -267,11 +268,11 @@ func (s *salvage) put(faults []pageFault) {
 		}
 	}
 	if torn[settings] && s.set[settings][string(store.SettingPause)] == nil {
-		s.lost(settings, string(store.SettingPause)) // unknown whether everything is paused: nothing runs
+		s.lost(settings, string(store.SettingPause)) // whether everything is paused is unknown, so nothing may run
 	}
 }
 
-// derived are the buckets whose rows can all be rebuilt from other buckets, or whose keys are named by others.
+// derived are the buckets whose rows can all be rebuilt from other buckets, or whose keys are named in other buckets.
 var derived = map[bucket]bool{
 	conversations: true, turns: true, calls: true, requests: true, executions: true, elicitations: true, inbox: true, outboxMessages: true,
 	timers: true, timerRef: true, counterTime: true, counters: true, auditJournal: true, files: true, fileData: true,
@@ -331,7 +332,7 @@ func (s *salvage) records(in bucket, indexes []bucket) {
 	}
 }
 
-// aside moves a row with a damaged key to a place that nothing reads.
+// aside moves a row with a damaged key to the bucket set_aside, which nothing reads.
 func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
 	s.keep(setAside, string(append(text(nil, in.String()), k...)), row.stored)
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Key: shownKey([]byte(k)), Why: why + ", so it was set aside", Mended: derived[in] || isIndex[in]})
@@ -400,7 +401,7 @@ func (s *salvage) files() {
 	}
 }
 
-// messages marks missing messages: a conversation numbers them without gaps.
+// messages marks missing messages: a gap in a conversation's numbers shows that one is missing.
 func (s *salvage) messages() {
 	s.sound(conversations, func(id string, v []byte) {
 		var c store.Conversation
@@ -459,8 +460,8 @@ func (s *salvage) history() {
 	})
 }
 
-// misplaced restores intact records with damaged keys: the record contains its own position, and the journal confirms
-// it.
+// misplaced restores intact audit records whose keys are damaged. A record contains its own position, and the journal
+// confirms it.
 func (s *salvage) misplaced() {
 	for k, row := range s.rows[audit] {
 		if row.state != rowDamaged || len(row.stored) < checksumSize {
@@ -497,7 +498,7 @@ func (s *salvage) firstSeq(chain string) (first uint64) {
 	return first
 }
 
-// rest keeps a remaining damaged row in its place if its key can be right, and sets it aside otherwise.
+// rest deals with the remaining damaged rows. A row whose key can be right stays in its place; any other is set aside.
 func (s *salvage) rest() {
 	for _, in := range []bucket{messages, renderings, audit, auditPayloads, auditJournal, auditHeads, counters, files, fileData} {
 		known := s.names(in)

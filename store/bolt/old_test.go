@@ -140,7 +140,7 @@ func aged(o old) {
 	agedAudit(o)
 }
 
-// agedRecords puts records that version 3 lists in additional indexes, and some that it does not list there.
+// agedRecords puts records that version 3 lists in additional indexes, and records that it does not list there.
 func agedRecords(o old) {
 	o.record("requests", "req_1", `{"id":"req_1","version":1,"state":"pending","conversation":"c1","tool":"issue_refund","args":"e30=","digest":"d30","facts":{"requesters":["T1/U1"]},`+
 		`"plan":{"verdict":"ask","risk":"high","stages":[{"approver":"leads","quorum":1}],"known":true,"why":null,"requesters":null,"policy_hash":""},"stage":0,`+

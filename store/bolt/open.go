@@ -21,7 +21,8 @@ import (
 // schema is the version of the file layout that this package reads and writes. Open upgrades older ones.
 const schema = 7
 
-// checksummed is the first version whose rows have checksums. Later versions need no rewriting.
+// checksummed is the first version whose rows have checksums. Upgrading from it, or from a later version, rewrites no
+// rows.
 const checksummed = 6
 
 // The bucket and key that name the layout.
@@ -31,7 +32,7 @@ var (
 	sumKey     = []byte("schema_sum")
 )
 
-// Options are for tests, except AsIs. The zero value is the normal configuration.
+// Options configure Open. The zero value is the normal configuration. All options except AsIs are for tests.
 type Options struct {
 	// AsIs leaves a damaged file unchanged, for read-only use. Damage lists the faults.
 	AsIs bool
@@ -43,8 +44,8 @@ type Options struct {
 	statistics bool // lets bbolt count the free pages
 }
 
-// The initial size of the mapping, and the step by which it grows. A mapping costs only address space, while mapping
-// again waits for every view.
+// The initial size of the file's mapping in memory, and the step by which it grows. A large mapping costs only address
+// space, but growing it waits for every view.
 const (
 	initialMap = 1 << 30
 	growBy     = 1 << 20
@@ -53,8 +54,8 @@ const (
 // smallest is the minimum size of a new bbolt file: four pages of 4 KiB.
 const smallest = 16 << 10
 
-// Open opens the store in a file. It creates a missing file, readable only by its owner. It first upgrades a store of
-// an older version of the program; the older version can't open the upgraded store.
+// Open opens the store in a file. It creates a missing file, readable only by its owner. A store of an older version of
+// the program is upgraded first; the older version can't open the upgraded store.
 func Open(path string, opts Options) (*Store, error) {
 	if opts.OpenFile == nil {
 		opts.OpenFile = os.OpenFile
@@ -136,7 +137,7 @@ func replacedMeanwhile(path string) error {
 func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	defer func() {
 		if err != nil && file != nil {
-			unlock(file) // needed if bbolt panicked; otherwise it already unlocked and closed the file
+			unlock(file) // needed if bbolt panicked; otherwise bbolt has already unlocked and closed the file
 			file.Close()
 		}
 	}()
@@ -172,7 +173,8 @@ func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	return db, file, err
 }
 
-// cutOff returns an error if a file has fewer pages than its last commit says, and nil if that can't be determined.
+// cutOff returns an error if a file has fewer pages than its last commit says. It returns nil if the number of pages
+// can't be determined.
 func cutOff(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -65,7 +65,8 @@ func TestNewFileIsPrivateAndAlone(t *testing.T) {
 	}
 }
 
-// Each row is a file, or a missing file, that can't be opened, with the error and its text. The file stays unchanged.
+// Each row is a file, or a missing file, that can't be opened. Opening it returns the given error and text, and leaves
+// the file unchanged.
 func TestRefusedFiles(t *testing.T) {
 	rows := []struct {
 		name string
@@ -215,7 +216,7 @@ func overwrite(t *testing.T, path string, from, n int) {
 	}
 }
 
-// A refusal by the operating system says what to do.
+// If the operating system refuses to open the file, the error says what to do.
 func TestRefusalsOfTheSystem(t *testing.T) {
 	for errno, says := range map[syscall.Errno]string{
 		syscall.EACCES: "the owner of the file and its directory",
@@ -244,7 +245,7 @@ func TestSecondOpenInOneProcess(t *testing.T) {
 	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Fatalf("got error %v, want ErrLocked with the path", err)
 	}
-	// The loser must not have released the winner's lock.
+	// The process that failed must not have released the other's lock.
 	if _, err := bolt.Open(path, bolt.Options{}); !errors.Is(err, store.ErrLocked) {
 		t.Fatalf("the third: got error %v, want ErrLocked", err)
 	}

@@ -10,12 +10,13 @@ import (
 	"sync"
 )
 
-// What people were shown is kept as long as the history, and one card looks much like another. Rows with such texts are
-// therefore compressed, with a dictionary of what all cards have in common. Such a row never changes, so each is
+// The texts of cards are kept as long as the history, and cards are much alike. Rows with such texts are therefore
+// compressed, with a dictionary of the text that all cards have in common. These rows never change, so each is
 // compressed once.
 var packedBuckets = [bucketEnd]bool{renderings: true, auditPayloads: true}
 
-// dictionary is what stored rows were compressed with, so it must never change. A better one needs other first bytes.
+// dictionary must never change, because stored rows were compressed with it. A better dictionary needs new values for a
+// value's first byte.
 //
 //go:embed dictionary.txt
 var dictionary []byte
@@ -23,10 +24,10 @@ var dictionary []byte
 // The first byte of a compressed value. Other values begin with '{' (a record) or 0 (a payload).
 const (
 	packed     = 1
-	packedBody = 2 // the bytes of the text follow the record: in base64, as the record has them, they compress badly
+	packedBody = 2 // the bytes of the text follow the record, because base64, the form in the record, compresses badly
 )
 
-// packFrom is the length in bytes from which values are compressed: shorter ones gain too little.
+// packFrom is the minimum length in bytes of a value that is compressed: with shorter values too little is saved.
 const packFrom = 256
 
 var packers = sync.Pool{New: func() any {
@@ -53,7 +54,7 @@ func pack(in bucket, value []byte) []byte {
 	defer packers.Put(w)
 	w.Reset(out)
 	if _, err := w.Write(value); err != nil {
-		panic(err) // a buffer takes everything
+		panic(err) // writing to a bytes.Buffer can't fail
 	}
 	if err := w.Close(); err != nil {
 		panic(err)
@@ -80,8 +81,8 @@ func unpack(in bucket, stored []byte) ([]byte, error) {
 
 var bodyField = []byte(`"body":"`)
 
-// splitBody returns a rendering's record without its text, a line break, and the bytes of the text; nil: joinBody would
-// not give back the record.
+// splitBody returns a rendering's record without its text, then a line break and the bytes of the text. It returns nil
+// if joinBody could not restore the record exactly.
 func splitBody(js []byte) []byte {
 	head, rest, _ := bytes.Cut(js, bodyField)
 	text, tail, _ := bytes.Cut(rest, []byte(`"`))

@@ -38,7 +38,8 @@ func TestPack(t *testing.T) {
 	})
 }
 
-// A card takes less than a fifth of its bytes in the file, and a damaged or foreign compressed row is reported.
+// A card takes less than a fifth of its size in the file. A compressed row that is damaged, or that another program
+// wrote, is reported.
 func TestCardIsPacked(t *testing.T) {
 	s := opened(t)
 	golden, err := os.ReadFile("../../bot/render/testdata/card_pending.json")

@@ -46,7 +46,7 @@ func (q *queue) ring() {
 	}
 }
 
-// withdraw removes a job that was not taken yet. It reports whether it did.
+// withdraw removes a job that was not taken yet, and reports whether it was removed.
 func (q *queue) withdraw(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,7 +58,7 @@ func (q *queue) withdraw(j *job) bool {
 	return true
 }
 
-// take removes the first job; nil: there is none. It returns false once the queue was closed.
+// take removes and returns the first job; nil if no job waits. It returns false once the queue is closed.
 func (q *queue) take() (*job, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,7 +71,7 @@ func (q *queue) take() (*job, bool) {
 	return j, true
 }
 
-// wait waits for a job and removes it; nil: the queue was closed.
+// wait waits for a job and removes it; nil if the queue was closed.
 func (q *queue) wait() *job {
 	for {
 		if j, open := q.take(); j != nil || !open {
@@ -94,8 +94,8 @@ func (q *queue) close() {
 	q.ring()
 }
 
-// finish sets the outcome for the caller. An error of the commit replaces the closure's own, because the closure may
-// have read writes that were not committed.
+// finish sets the outcome for the caller. An error of the commit replaces the closure's own error, because the closure
+// may have read writes that were not committed.
 func (j *job) finish(commit error) {
 	if commit != nil {
 		j.err = commit

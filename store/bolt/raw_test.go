@@ -63,7 +63,7 @@ func startRawWriter(db *bbolt.DB) *rawWriter {
 	return w
 }
 
-// share commits a job together with all that wait at that moment.
+// share commits a job together with all jobs that are waiting at that moment.
 func (w *rawWriter) share(j rawJob) {
 	batch := []rawJob{j}
 	err := w.db.Update(func(tx *bbolt.Tx) error {
@@ -82,7 +82,7 @@ func (w *rawWriter) share(j rawJob) {
 	}
 }
 
-// waiting takes a job from the queue if there is one.
+// waiting takes a job from the queue, if one is waiting.
 func (w *rawWriter) waiting() []rawJob {
 	for range 2 {
 		select {

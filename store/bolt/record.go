@@ -26,7 +26,7 @@ type row struct {
 	key []byte
 }
 
-// header precedes the JSON of a guarded record, so that overwriting a record does not need to decode its JSON.
+// header precedes the JSON of a guarded record. With the header, a record can be overwritten without decoding its JSON.
 type header struct {
 	version uint64
 	birth   uint64
@@ -115,7 +115,7 @@ func (t *table[T]) read(r *rows, id string) (rec T, err error) {
 	return *k.record.(*T), nil
 }
 
-// find looks up a record that may not exist. Its error is a *store.DamagedError.
+// find looks up a record that may not exist. If it returns an error, the error is a *store.DamagedError.
 func (t *table[T]) find(r *rows, id string) (k known, err error) {
 	k, ok := r.known[recordID{t.in, id}]
 	if !ok {
@@ -124,8 +124,8 @@ func (t *table[T]) find(r *rows, id string) (k known, err error) {
 	return k, err
 }
 
-// write puts a record and updates its index rows. The record's version must be the stored one, or zero if there is
-// none.
+// write puts a record and updates its index rows. The record's version must be the stored version, or zero if the
+// record is new.
 func (t *table[T]) write(r *rows, rec T) error {
 	id, version := t.id(&rec)
 	if err := keyable(t.name+"'s id", id); err != nil {

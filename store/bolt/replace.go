@@ -16,9 +16,9 @@ import (
 )
 
 // Replace replaces the store at a path with a copy of another store. No process may have the store at the path open.
-// prepare gets the copy first, as an open store; if it fails, nothing is replaced. The old store is kept in the same
-// directory under the returned name; empty: there was none. On file systems with hard links, the path always has one
-// complete store, the old or the new one.
+// Replace first passes the copy, as an open store, to prepare; if prepare fails, nothing is replaced. The old store is
+// kept in the same directory under the returned name, which is empty if there was no old store. On file systems with
+// hard links, the path always has a complete store, the old one or the new one.
 func Replace(path string, from io.Reader, prepare func(*Store) error) (kept string, err error) {
 	release, err := hold(path)
 	if err != nil {
@@ -78,7 +78,8 @@ func removeLeft(path string) error {
 	return nil
 }
 
-// hold prevents other processes from opening the store at a path. A store that nobody can open needs no lock.
+// hold prevents other processes from opening the store at a path. If the path has no store that can be opened, no lock
+// is needed.
 func hold(path string) (release func() error, err error) {
 	free := func() error { return nil }
 	info, err := os.Stat(path)
@@ -113,7 +114,8 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// exchange renames a file to the name of another, which is kept under a name with a suffix and the time.
+// exchange renames the file temp to path. The file that was at path is kept under a name that ends with the suffix and
+// the time.
 func exchange(temp, path, suffix string) (kept string, err error) {
 	stamp := path + suffix + time.Now().UTC().Format("20060102T150405Z")
 	kept = stamp

@@ -49,7 +49,7 @@ func (r *recorder) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// replay is a list of what jobs wrote, for bbolt alone to write again.
+// replay lists the rows that jobs wrote, so that bbolt alone can write them again.
 type replay struct {
 	asked [][]rawPut   // the rows from before the jobs
 	jobs  [][][]rawPut // the transactions of each job
@@ -107,7 +107,7 @@ func (r replay) begin(b *testing.B) *rawWriter {
 	return w
 }
 
-// job writes what a job wrote.
+// job writes the rows that a job wrote.
 func (r replay) job(w *rawWriter, n int) error {
 	for _, puts := range r.jobs[n] {
 		if err := w.update(putRows(puts)); err != nil {

@@ -13,9 +13,9 @@ import (
 // rows is one bbolt transaction as seen by the record code: buckets of keys and values, and the undo log of the
 // running closure. Returned slices are valid until the transaction ends and are never written to.
 //
-// A removed row stays in bbolt until just before the commit, and reads skip it, because bbolt's cursors fail on pages
-// that the same transaction has emptied: Prev and Seek stop there or skip rows, and Last may never return. Only the
-// commit splits and merges pages, so before it no page has fewer rows than at the start.
+// A removed row stays in bbolt until just before the commit, and reads skip it. The reason is that bbolt's cursors fail
+// on pages that the same transaction has emptied: Prev and Seek stop there or skip rows, and Last may never return.
+// Only the commit splits and merges pages, so until the commit no page has fewer rows than at the start.
 type rows struct {
 	tx      *bbolt.Tx
 	open    [bucketEnd]*bbolt.Bucket
@@ -25,7 +25,7 @@ type rows struct {
 	changes []change           // by the running closure
 	known   map[recordID]known // records that the running closure has read or written
 	written bool               // whether completed closures have written
-	plain   bool               // rows have no checksums: an older store during an upgrade
+	plain   bool               // rows have no checksums, because an older store is being upgraded
 	dealt   []recordID         // damaged records that the running closure set aside
 	damage  *damages           // collects damaged rows that lists skip; nil: none
 	leaves  uint64             // number of journal entries; 0: not read yet
@@ -37,8 +37,7 @@ type recordID struct {
 	id string
 }
 
-// known is the current state of a record, kept so that a closure that reads it again need not look it up and decode
-// it again.
+// known is the current state of a record. It saves looking up and decoding the record when a closure reads it again.
 type known struct {
 	row    []byte
 	record any // a pointer to the record, which must not be changed; nil: not decoded yet
@@ -105,7 +104,8 @@ func (r *rows) fetch(in bucket, key []byte) ([]byte, error) {
 	return v, nil
 }
 
-// lookUp returns a row's value as stored in the file. It returns nil and true if the row is flagged as a bucket.
+// lookUp returns a row's value as stored in the file. It returns nil and true if damage has flagged the row as a
+// bucket.
 func (r *rows) lookUp(in bucket, key []byte) (stored []byte, there bool) {
 	c := r.seeker(in)
 	if c.gone(key) {
@@ -118,7 +118,7 @@ func (r *rows) lookUp(in bucket, key []byte) (stored []byte, there bool) {
 	return stored, true
 }
 
-// value verifies a row's checksum and returns the value without it, and no longer compressed.
+// value verifies a row's checksum, and returns the value without the checksum and decompressed.
 func (r *rows) value(in bucket, k, stored []byte) ([]byte, *store.DamagedError) {
 	if r.plain {
 		return stored, nil
@@ -150,7 +150,7 @@ func (r *rows) stored(in bucket, key, value []byte) []byte {
 	return r.scratch.extend(value, checksum(in, key, value))
 }
 
-// set writes a row. old is the current value, which every caller has already read.
+// set writes a row. old is the row's current value; every caller has already read it.
 func (r *rows) set(in bucket, key, old, value []byte) error {
 	if err := r.put(in, key, r.stored(in, key, value)); err != nil {
 		return fmt.Errorf("store: write to %s: %w", in, err)
@@ -175,7 +175,7 @@ func (r *rows) remove(in bucket, key, old []byte) error {
 	return nil
 }
 
-// discard deletes a row, even if damaged, and returns its stored value; nil: there is none.
+// discard deletes a row, even a damaged one, and returns its stored value; nil if the row does not exist.
 func (r *rows) discard(in bucket, key []byte) (stored []byte, err error) {
 	stored, there := r.lookUp(in, key)
 	switch {
@@ -190,7 +190,7 @@ func (r *rows) discard(in bucket, key []byte) (stored []byte, err error) {
 	return stored, nil
 }
 
-// hide makes reads skip a row, and the commit delete it.
+// hide makes reads skip a row until the commit deletes it.
 func (r *rows) hide(in bucket, key []byte) {
 	if r.removed[in] == nil {
 		r.removed[in] = map[string]bool{}
@@ -198,7 +198,7 @@ func (r *rows) hide(in bucket, key []byte) {
 	r.removed[in][string(key)] = true
 }
 
-// sweep deletes removed rows from bbolt. Nothing is read from the transaction afterwards.
+// sweep deletes removed rows from bbolt. After sweep, nothing may be read from the transaction.
 func (r *rows) sweep() error {
 	for in, keys := range r.removed {
 		for key := range keys {
@@ -227,7 +227,7 @@ func (r *rows) reset(btx *bbolt.Tx) {
 	*r = rows{tx: btx, scratch: r.scratch, changes: r.changes, known: r.known, removed: r.removed, damage: r.damage}
 }
 
-// maxRemoved limits the number of removed rows of a bucket whose memory is reused by the next transaction.
+// maxRemoved is the number of removed rows in a bucket up to which the next transaction reuses their map.
 const maxRemoved = 1000
 
 // know remembers the current state of a record.
@@ -287,7 +287,7 @@ func (r *rows) birth(in bucket) (uint64, error) {
 }
 
 // scan iterates over the rows that start with prefix, in ascending order from the first key at or above from (nil:
-// all). It panics about a damaged row, as get does. The bucket must not be written to meanwhile.
+// all). Like get, it panics if a row is damaged. The bucket must not be written to during the iteration.
 func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) {
 		r.note(damaged)
@@ -295,22 +295,24 @@ func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	})
 }
 
-// sound is scan for lists of independent rows: it reports and skips damaged rows.
+// sound is like scan, but reports and skips damaged rows. It is for lists of independent rows.
 func (r *rows) sound(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
 
 // back iterates over the rows that start with prefix in descending order, from the last key below from (nil: all).
-// prefix ends with a text part. It reports and skips damaged rows. The bucket must not be written to meanwhile.
+// prefix ends with a text part. It reports and skips damaged rows. The bucket must not be written to during the
+// iteration.
 func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, true, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
 
-// mostStrays limits how many damaged or unordered rows one scan skips. More of them mean that pages form a cycle.
+// mostStrays limits how many damaged or unordered rows one scan skips. More such rows than that mean that pages form a
+// cycle.
 const mostStrays = 1 << 16
 
-// each iterates over rows in one direction. It calls damaged for rows whose checksum does not match, and skips them
-// unless damaged panics. Their keys are unreliable: a damaged key without the prefix does not end the iteration.
+// each iterates over rows in one direction. For a row whose checksum does not match, it calls damaged and, unless that
+// panics, skips the row. The key of such a row may be wrong, so it does not end the iteration if it lacks the prefix.
 func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k []byte, d *store.DamagedError)) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		c := r.cursor(in)
@@ -341,7 +343,7 @@ func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k
 }
 
 // asStored iterates over the rows of a bucket as stored, from the first key at or above from (nil: all). It reports
-// damaged rows and yields them as not sound. It is for verification.
+// damaged rows, but yields them too, marked as not sound. It is for verification.
 func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
 	return func(yield func(k []byte, v storedValue) bool) {
 		c := r.cursor(in)
@@ -385,8 +387,8 @@ func start(c *cursor, prefix, from []byte, falling bool) (k, v []byte, step func
 	return k, v, c.prev
 }
 
-// last returns the highest row that starts with prefix, which ends with a text part; a nil key: there is none. It
-// panics about a damaged row, as get does.
+// last returns the highest row that starts with prefix; a nil key: there is none. prefix ends with a text part. Like
+// get, last panics if the row is damaged.
 func (r *rows) last(in bucket, prefix []byte) (key, value []byte) {
 	key, value, damaged := r.highest(in, prefix)
 	if damaged != nil {

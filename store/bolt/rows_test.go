@@ -30,8 +30,8 @@ func appended(tx store.Tx, chain string, n int) error {
 	return nil
 }
 
-// Chains that fill whole pages are removed. After each removal, the head of a chain between them is read and appended
-// to: in one closure, in many closures that share a commit, and with some closures failing.
+// The test removes chains that fill whole pages. After each removal, it reads the head of a chain between them, and
+// appends to that chain: in one closure, in many closures that share a commit, and with some closures failing.
 func TestHeadsAfterRemovedChains(t *testing.T) {
 	const chains, records = 40, 9
 	mine := errors.New("mine")
@@ -87,7 +87,7 @@ func TestHeadsAfterRemovedChains(t *testing.T) {
 		}
 		err = s.Update(t.Context(), func(tx store.Tx) error {
 			_, err := tx.PruneChain("x")
-			return errors.Join(err, appended(tx, "installation", 1)) // in an earlier version this never returned
+			return errors.Join(err, appended(tx, "installation", 1)) // in an earlier version, this call never returned
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestHeadsAfterRemovedChains(t *testing.T) {
 	})
 }
 
-// A removed row is restored when its closure fails, whatever the closure put in its place.
+// If a closure fails, a row that it removed is restored, whatever the closure put in the row's place.
 func TestRemovedAndWrittenAnew(t *testing.T) {
 	s := opened(t)
 	mine := errors.New("mine")
@@ -177,7 +177,8 @@ func TestRemovedAndWrittenAnew(t *testing.T) {
 	}
 }
 
-// A commit makes the file grow while a new reader checks the file's size: the reader must not take it for truncated.
+// If a commit makes the file grow while a new reader checks the file's size, the reader must not take the file for
+// truncated.
 func TestGrowsDuringALook(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "store.db"), Options{})
 	if err != nil {
@@ -187,7 +188,7 @@ func TestGrowsDuringALook(t *testing.T) {
 	id := s.identity
 	id.stat = func() (fs.FileInfo, error) {
 		info, err := id.file.Stat()
-		id.size.Store(info.Size() + 1) // what committed does once the file is larger
+		id.size.Store(info.Size() + 1) // what committed does after the file has grown
 		return info, err
 	}
 	if err := id.whole(); err != nil {

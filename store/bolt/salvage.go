@@ -23,12 +23,12 @@ import (
 )
 
 // Salvage writes everything that can be read of a damaged file into a new store, and lists what is missing. The damaged
-// file is only read; no process may have it open. Unlike Open, which repairs a file of which little is damaged, Salvage
-// needs neither of the pages that name the last commit, nor the list of buckets, nor a file that is whole.
+// file is only read; no process may have it open. Open repairs a file with little damage. Salvage can read more: a file
+// that is cut short, or that has lost its list of buckets, or both pages that name the last commit.
 //
-// In the new store, each missing record that another one names is marked, so that the workflow closes what depends on
-// it (see store.SetAside). A record of the history that is missing keeps its place: see approvers.AuditRow.Lost. also
-// are rows that count as damaged, with their owner.
+// In the new store, each missing record that another record names is marked, so that the workflow closes the records
+// that depend on it (see store.SetAside). A missing audit record keeps its place: see approvers.AuditRow.Lost. The rows
+// in also count as damaged.
 func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store.Damage, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -71,14 +71,14 @@ func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store
 	return lost, nil
 }
 
-// Missing is a record that could not be read, and the record that it belongs to, as SetAside returns it.
+// Missing is a record that could not be read, with the id of the record that it belongs to, as returned by SetAside.
 type Missing struct {
 	store.Damage
 	Owner string
 }
 
-// Gather makes a store at a path from rows of another backend. Unlike Fill, it does not check the store: rows may be
-// missing, and Salvage is the next step.
+// Gather makes a store at a path from rows of another backend. Unlike Fill, it does not check the store, because rows
+// may be missing: the caller runs Salvage next.
 func Gather(ctx context.Context, path string, fill func(store.Filling) error) error {
 	s, err := Open(path, Options{})
 	if err != nil {
@@ -91,7 +91,7 @@ func Gather(ctx context.Context, path string, fill func(store.Filling) error) er
 	return errors.Join(err, s.Close())
 }
 
-// holes reads a file in which pages may be missing or unreadable: they are zero.
+// holes reads a file in which pages may be missing or unreadable. It returns zeros for such pages.
 type holes struct{ file io.ReaderAt }
 
 func (h holes) ReadAt(b []byte, at int64) (int, error) {
@@ -105,7 +105,7 @@ func (h holes) ReadAt(b []byte, at int64) (int, error) {
 	return len(b), nil
 }
 
-// read takes every row that is on a page of the last commit, as far as that commit can be found.
+// read takes every row on the pages of the last commit, as far as these pages can be found.
 func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*examination, error) {
 	in := holes{file}
 	valid, pageSize := validMetas(in, size)
@@ -124,7 +124,8 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 		}
 		x.free()
 	}
-	// With both meta pages, the list of free pages tells which pages are used, even if nothing else can be read.
+	// If both meta pages are readable, the list of free pages tells which pages are used, even if nothing else can be
+	// read.
 	freelist := !slices.ContainsFunc(x.faults, func(f pageFault) bool { return f.in == bucketEnd })
 	root := !slices.ContainsFunc(x.faults, func(f pageFault) bool { return f.in == 0 })
 	if len(valid) < 2 || !root && !freelist {
@@ -152,7 +153,7 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 		return nil, errors.New("no row of a store can be read in it")
 	}
 	for _, f := range again.faults {
-		if f.in == 0 { // the rows of all buckets were looked for on every page
+		if f.in == 0 { // every page was searched for rows of all buckets
 			s.damage = append(s.damage, store.Damage{Bucket: "file", Why: "the list of buckets is damaged (" + f.why + "). Rows of small buckets, which are on the same page, may be lost"})
 			again.faults = append(again.faults, pageFault{settings, f.why})
 			break
@@ -162,7 +163,7 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 	return again, nil
 }
 
-// validMetas returns the readable meta pages, the newest first, and the size of the file's pages.
+// validMetas returns the readable meta pages, newest first, and the size of the file's pages in bytes.
 func validMetas(file io.ReaderAt, size int64) (valid []meta, pageSize int64) {
 	page := make([]byte, metaEnd)
 	read := func(at int64) (m meta, says int64, ok bool) {
@@ -194,10 +195,11 @@ func validMetas(file io.ReaderAt, size int64) (valid []meta, pageSize int64) {
 	return valid, pageSize
 }
 
-// lastRoot finds the root page of the newest commit whose pages can be read: numbers of records and versions only rise.
+// lastRoot finds the root page of the newest commit whose pages can be read. The newest has the highest numbers:
+// numbers of records and versions only rise.
 func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, valid []meta) (best meta, err error) {
 	type rank struct {
-		sequences uint64 // of all buckets: they are on the page itself
+		sequences uint64 // sum over all buckets; the numbers are on the root page itself
 		faults    int
 		versions  uint64 // of all records
 	}
@@ -313,13 +315,13 @@ func (s *salvage) sounds(in bucket, yield func(k string, v []byte)) {
 	}
 }
 
-// unlist removes the entries about single rows of a bucket from the list of damage.
+// unlist removes a bucket's entries about single rows from the list of damage.
 func (s *salvage) unlist(in bucket) {
 	s.damage = slices.DeleteFunc(s.damage, func(d store.Damage) bool { return d.Bucket == in.String() && d.Key != "" && !d.Mended })
 }
 
-// closeHistory makes the journal whole and gives every lost record its place. What the journal does not name any more is
-// numbered anew, and heads that signed it are left out: they would not verify.
+// closeHistory closes the gaps of the journal and gives every lost record its place. Records that the journal no longer
+// names get new numbers. Heads that signed the old numbers are left out, because they would not verify.
 func (s *salvage) closeHistory() {
 	for _, in := range []bucket{audit, auditPayloads, auditJournal, auditHeads} {
 		s.unlist(in)
@@ -360,7 +362,7 @@ func (s *salvage) closeHistory() {
 		}
 	}
 	for chain, end := range last {
-		prev := "" // the hash that the record after names
+		prev := "" // the hash that the following record names
 		for seq := end; seq > 0; seq-- {
 			k := number(text(nil, chain), seq)
 			if v, there := s.set[audit][string(k)]; there {
@@ -390,7 +392,7 @@ func (s *salvage) closeHistory() {
 	s.closeHeads(cut)
 }
 
-// sumNamed reads a hash in hex; zero: it is none.
+// sumNamed reads a hash in hex; zero if the text is not a hash.
 func sumNamed(name string) (sum approvers.Sum) {
 	b, err := hex.DecodeString(name)
 	if err == nil && len(b) == len(sum) {
@@ -439,7 +441,8 @@ func (s *salvage) closeJournal() (cut uint64) {
 	return cut
 }
 
-// closeHeads keeps the heads up to the first that is missing or covers more of the journal than is whole.
+// closeHeads keeps the heads before the first one that is missing, or that covers more entries than the journal has
+// before its first gap.
 func (s *salvage) closeHeads(cut uint64) {
 	next, size, left := uint64(1), uint64(0), 0
 	for k := range s.set[auditHeads] {
@@ -462,7 +465,7 @@ func (s *salvage) closeHeads(cut uint64) {
 	}
 }
 
-// drop leaves out the rows of which nothing is left but their key, and nobody needs it.
+// drop leaves out rows of which only the key is left, if nothing needs the key.
 func (s *salvage) drop() {
 	for _, pair := range [][2]bucket{{files, fileData}, {fileData, files}} {
 		for k := range s.set[pair[0]] {
@@ -494,7 +497,7 @@ func (s *salvage) drop() {
 	delete(s.set, setAside)
 }
 
-// refer marks a record that another one names, if it is missing.
+// refer marks a missing record that another record names.
 func (s *salvage) refer(in bucket, id, owner, why string) {
 	if id == "" {
 		return
@@ -516,7 +519,7 @@ func (s *salvage) refer(in bucket, id, owner, why string) {
 	s.keep(index, string(text(text(nil, owner), id)), []byte(id))
 }
 
-// relations marks the records that others name, so that what depends on them is closed.
+// relations marks missing records that others name, so that the workflow closes the records that depend on them.
 func (s *salvage) relations() {
 	const why = "it is missing, and other records name it"
 	eachRecord(s, executions, func(e *approvers.Execution) {
@@ -545,7 +548,7 @@ func (s *salvage) relations() {
 			s.refer(conversations, conversation, "", why)
 		}
 	}
-	for k := range s.set[conversations] { // an address of its own, if that is lost, too
+	for k := range s.set[conversations] { // a made-up place, if the conversation's place is lost too
 		if s.marked(conversations, k) {
 			s.refer(conversations, k, "//"+k, why)
 		}
@@ -562,7 +565,7 @@ func eachRecord[T any](s *salvage, in bucket, fn func(*T)) {
 	})
 }
 
-// wanted removes the timers of records that are not there, and sets those without which something would wait for ever.
+// wanted removes the timers of missing records, and sets missing timers without which a record would wait for ever.
 func (s *salvage) wanted() {
 	has := map[string]bool{}
 	var gone []store.Timer

@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// spoilt returns a file of which a page is destroyed in one of several ways.
+// spoilt returns a file in which one page is destroyed in one of several ways.
 func spoilt(whole []byte, random *rand.Rand, page, way int) (broken []byte, what string) {
 	broken = bytes.Clone(whole)
 	p := broken[page*4096 : (page+1)*4096]
@@ -40,12 +40,12 @@ func spoilt(whole []byte, random *rand.Rand, page, way int) (broken []byte, what
 	return broken, fmt.Sprintf("page %d: %s", page, what)
 }
 
-// rebuilt reports whether all rows of a bucket follow from others.
+// rebuilt reports whether all rows of a bucket can be rebuilt from other buckets.
 func rebuilt(in bucket) bool {
 	return isIndex[in] || in == timers || in == timerRef || in == counterTime || in == setAside
 }
 
-// pagesOf returns the pages of each row of a whole file.
+// pagesOf returns the pages of each row of an undamaged file.
 func pagesOf(t *testing.T, path string) map[string][]int {
 	t.Helper()
 	f, err := os.Open(path)
@@ -95,9 +95,9 @@ func pagesOf(t *testing.T, path string) map[string][]int {
 	return on
 }
 
-// However pages of a file are destroyed, everything that was on other pages is in the salvaged store, everything that is
-// missing is in the list, and the damaged file is not changed. COUNTERSIGN_DAMAGE="1 1" is the long form: every page in
-// every way.
+// However pages of a file are destroyed: every row that was on other pages is in the salvaged store, every missing row
+// is in the list, and the damaged file is not changed. COUNTERSIGN_DAMAGE="1 1" is the long form: every page in every
+// way.
 func TestSalvagedFile(t *testing.T) {
 	whole := wreckable(t)
 	pages := len(whole) / 4096

@@ -2,8 +2,8 @@ package bolt
 
 import "encoding/binary"
 
-// scratch is memory for the rows of one transaction. bbolt holds a row's value until the commit and then copies it,
-// so one scratch serves all transactions of the writer and causes no garbage.
+// scratch is memory for the rows of one transaction. bbolt holds a row's value only until the commit and then copies
+// it. Therefore one scratch serves all transactions of the writer, without garbage.
 type scratch struct {
 	block []byte
 }
@@ -15,7 +15,7 @@ const maxScratch = 4 << 20
 // call.
 func (s *scratch) space(room int) []byte {
 	if cap(s.block)-len(s.block) < room {
-		s.block = make([]byte, 0, max(room, min(2*cap(s.block), maxScratch), 64<<10)) // rows keep the old block alive
+		s.block = make([]byte, 0, max(room, min(2*cap(s.block), maxScratch), 64<<10)) // rows that use the old block keep it alive
 	}
 	return s.block[len(s.block):]
 }
@@ -28,8 +28,7 @@ func (s *scratch) done(b []byte) []byte {
 	return b[:len(b):len(b)]
 }
 
-// extend appends the checksum to a value. It works in place if the value was the last one claimed, which is the usual
-// case.
+// extend appends the checksum to a value. Usually the value was the last one claimed; then no copy is made.
 func (s *scratch) extend(value []byte, sum uint32) []byte {
 	n := len(s.block)
 	if len(value) == 0 || len(value) > n || &value[0] != &s.block[n-len(value)] || n+checksumSize > cap(s.block) {

@@ -32,7 +32,7 @@ func newStore(db *bbolt.DB, file *os.File, id *identity, rehearse bool) *Store {
 		s.writer.stop()
 		release := db.Close // waits for views
 		if s.writer.cut {
-			release = file.Close // a cut transaction never releases bbolt's locks
+			release = file.Close // a transaction that was cut off never releases bbolt's locks
 		}
 		if err := errors.Join(release(), id.close()); err != nil {
 			return fmt.Errorf("store: close: %w", within{err})
@@ -42,13 +42,13 @@ func newStore(db *bbolt.DB, file *os.File, id *identity, rehearse bool) *Store {
 	return s
 }
 
-// Update runs fn when its turn comes, and returns when its writes are durable. If the context ends before fn starts,
-// fn does not run; once started, it runs to its end.
+// Update queues fn, runs it, and returns when fn's writes are durable. If the context ends before fn starts, fn does
+// not run; once started, it runs to its end.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.writer.update(ctx, fn)
 }
 
-// View runs fn over committed data. Writers continue; Close waits.
+// View runs fn over committed data. Meanwhile writers continue, and Close waits.
 func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -30,7 +30,7 @@ func put[T any](r *rows, in bucket, key []byte, rec *T) error {
 	}
 	value = r.scratch.done(value)
 	old, damaged := r.fetch(in, key)
-	if damaged != nil { // the record is overwritten
+	if damaged != nil { // the damage is resolved, because the record is overwritten
 		if _, err := r.discard(in, key); err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func put[T any](r *rows, in bucket, key []byte, rec *T) error {
 	return r.set(in, key, old, value)
 }
 
-// list reads the records that a scan yields.
+// list reads the records of the rows that a scan yields.
 func list[T any](found iter.Seq2[[]byte, []byte]) ([]T, error) { return listTo[T](found, noLimit) }
 
 func listTo[T any](found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {

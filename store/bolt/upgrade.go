@@ -28,7 +28,7 @@ var checksumsKey = []byte("checksums")
 
 // bucketsOf returns the names of the buckets of a version.
 func bucketsOf(version int) (names []string) {
-	first := bucketEnd // the first bucket that the version lacks
+	first := bucketEnd // the first bucket that did not exist in that version
 	switch version {
 	case 1:
 		first = counters
@@ -62,12 +62,12 @@ const upgradeMargin = 8 << 20
 //   - From versions 1 to 3, requests get rows in the index by person.
 //   - Version 4 lacks only buckets.
 //   - From versions 1 to 5, every row gets its checksum, as the last part.
-//   - From version 6, nothing is rewritten: rows from before are not compressed.
+//   - From version 6, nothing is rewritten: older rows stay uncompressed.
 //
-// A store that is not large is upgraded in one transaction. For a larger one, the first transaction raises the
-// version, so that no older program opens a partly upgraded store, and a mark stays until the last transaction. After
-// a crash the upgrade starts over, which does not change rows that are done. Only the last part continues where it
-// stopped, because a row must not get two checksums.
+// A small store is upgraded in one transaction. For a larger one, the first transaction raises the version, so that no
+// older program opens a partly upgraded store, and writes a mark that stays until the last transaction. After a crash
+// the upgrade starts over; rows that are already converted do not change. Only adding checksums continues where it
+// stopped, because a row must not get two of them.
 type upgrade struct {
 	freeBytes int    // bytes that one transaction rewrites
 	phase     int    // the current part
@@ -148,7 +148,7 @@ func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 }
 
 // checksums adds checksums to rows, starting at a bucket and a key. It returns where the next transaction continues;
-// nil: every row has one.
+// nil if every row has a checksum.
 func checksums(r *rows, next []byte, room *int) ([]byte, error) {
 	for b := bucket(next[0]); b < bucketEnd; b++ {
 		if bucketNames[b] == "" {
@@ -187,7 +187,7 @@ func begin(tx *bbolt.Tx, root *bbolt.Bucket) error {
 			return fmt.Errorf("make the bucket %s: %w", b, err)
 		}
 	}
-	if root.Get(upgradingKey) == nil { // otherwise an older program has begun
+	if root.Get(upgradingKey) == nil { // if the key exists, an older program has begun the upgrade
 		if err := root.Put(upgradingKey, bytes.Clone(root.Get(schemaKey))); err != nil {
 			return err
 		}
@@ -226,13 +226,13 @@ type oldRendering struct {
 	OutboxMessage string    `json:"surface"`
 	Post          uint64    `json:"post"`
 	Hash          string    `json:"hash"`
-	Digest        string    `json:"digest"` // of the one execution that it showed
+	Digest        string    `json:"digest"` // digest of the one execution that the rendering showed
 	Whole         bool      `json:"whole"`
 	Body          []byte    `json:"body"`
 	At            time.Time `json:"at"`
 }
 
-// rewrite replaces each row of a bucket by the result of now; nil: the row stays.
+// rewrite replaces the value of each row in a bucket with the result of now; if that is nil, the row stays unchanged.
 func (u *upgrade) rewrite(r *rows, room *int, in bucket, now func(k, v []byte) ([]byte, error)) (done bool, err error) {
 	type row struct{ key, value []byte }
 	var found []row
@@ -264,8 +264,8 @@ func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, renderings, func(_, v []byte) ([]byte, error) { return shows(r, v) })
 }
 
-// shows returns the new form of an old rendering; nil: it stays unchanged. That is so if nothing could be decided
-// from it, if it was already converted, or if it can't be read, which the check reports.
+// shows returns the new form of an old rendering. It returns nil if the rendering stays unchanged: because nobody could
+// decide from it, because it was already converted, or because it can't be read (the check reports that).
 func shows(r *rows, v []byte) ([]byte, error) {
 	old, request := asOld(r, v)
 	if request == "" {
@@ -277,8 +277,8 @@ func shows(r *rows, v []byte) ([]byte, error) {
 	})
 }
 
-// asOld reads an old rendering, with the request that could be decided from it; "" if there is none, or it can't be
-// read.
+// asOld reads an old rendering and the id of the request that could be decided from it. The id is empty if there was no
+// such request, or the rendering can't be read.
 func asOld(r *rows, v []byte) (old oldRendering, request string) {
 	if err := record.Decode(v, &old); err != nil || old.Digest == "" {
 		return old, ""
@@ -318,12 +318,12 @@ func indexed[T any](t *table[T]) func(u *upgrade, r *rows, room *int) (done bool
 	}
 }
 
-// isJSON reports whether a value of audit or audit_payloads is still in the form of version 2. New values start with
-// a number that is never large enough for its first byte to be a brace.
+// isJSON reports whether a value of audit or audit_payloads is still in the form of version 2. New values start with an
+// eight-byte number that is too small for its first byte to be a brace.
 func isJSON(v []byte) bool { return len(v) > 0 && v[0] == '{' }
 
 // audit converts old audit records to the bytes that are hashed, and adds their journal entries. Invalid records stay
-// invalid: each keeps the hash that was written for it.
+// invalid: each record keeps its stored hash.
 func (u *upgrade) audit(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, audit, func(k, v []byte) ([]byte, error) {
 		if !isJSON(v) {

@@ -71,7 +71,7 @@ func young(t *testing.T, s *Store, from int) {
 	}
 }
 
-// youngAudit compares the audit with the one that the program of that time wrote: the hashes are the same.
+// youngAudit requires that the audit has the same hashes as the one that the older program wrote.
 func youngAudit(r store.Reader, same func(what string, got, want any)) error {
 	head, err := r.AuditHead("req_1")
 	same("the head of the request's chain", head.Hash, oldHead)
@@ -129,7 +129,8 @@ func mustOpen(t *testing.T, path string) *Store {
 	return s
 }
 
-// An older store is upgraded when it is opened, in one transaction unless it is large, and is then like any other.
+// An older store is upgraded when it is opened, in one transaction unless it is large. Afterwards it is like any other
+// store.
 func TestUpgrade(t *testing.T) {
 	for from := 1; from < checksummed; from++ {
 		path := oldStore(t, from, aged)
@@ -182,8 +183,8 @@ func lastTransaction(t *testing.T, path string) (id int) {
 	return id
 }
 
-// An upgrade that takes several transactions is interrupted after each of them: an older program finds a newer store,
-// and the next start of this one continues.
+// An upgrade that takes several transactions is interrupted after each of them. Each time, an older program refuses the
+// store because it is newer, and the next start of this program continues the upgrade.
 func TestUpgradeThatIsInterrupted(t *testing.T) {
 	for from := 1; from < checksummed; from++ {
 		interrupted(t, from)
@@ -264,7 +265,7 @@ func TestUpgradeIsBounded(t *testing.T) {
 	}
 }
 
-// A file that can't be upgraded stays unchanged, and an unreadable row only stops what needs it.
+// A file that can't be upgraded stays unchanged. An unreadable row affects only the operations that need it.
 func TestUpgradeOfDamagedStore(t *testing.T) {
 	path := oldStore(t, 1, func(o old) {
 		aged(o)
@@ -291,7 +292,8 @@ func TestUpgradeOfDamagedStore(t *testing.T) {
 	}
 }
 
-// An upgrade hides nothing: a record or a payload that was tampered with before it is still wrong after it.
+// An upgrade hides no tampering: a record or payload that was tampered with before the upgrade is still found
+// afterwards.
 func TestUpgradeHidesNothing(t *testing.T) {
 	for what, change := range map[string]func(o old){
 		"a record":             func(o old) { o.replace("audit", "decided", "denied") },

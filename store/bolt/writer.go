@@ -28,9 +28,9 @@ type writer struct {
 	wg       sync.WaitGroup
 	failure  atomic.Pointer[error] // why the store stopped
 	stopped  chan struct{}         // closed when the store stopped
-	made     time.Time             // when the writer was started
+	made     time.Time             // time at which the writer started
 	busy     atomic.Int64          // start of the current transaction, relative to made; 0: none
-	cut      bool                  // a fault of the file left a transaction that can't be ended
+	cut      bool                  // a fault in the file left a transaction that can't be ended
 
 	// State of the writer's goroutine. If a closure ends the goroutine, a new one takes over.
 	rows      rows   // the current transaction, if any
@@ -128,8 +128,8 @@ func (w *writer) first() *job {
 	return j
 }
 
-// next takes a job for the current transaction, if one waits. Callers that just got the outcome of the last commit
-// get one chance to queue their next job; without such callers this costs nothing.
+// next takes a waiting job for the current transaction, if there is one. Callers that just got the outcome of the last
+// commit get one chance to queue their next job; if there are no such callers, this costs nothing.
 func (w *writer) next() *job {
 	for range 2 {
 		if w.rows.tx == nil || w.diskSpace == 0 || w.broken() != nil {
@@ -207,7 +207,7 @@ func (w *writer) run(j *job) {
 			_ = w.fail(err) // end tells the callers
 		}
 		if j.gone {
-			close(j.done) // the outcome is not awaited
+			close(j.done) // the caller does not wait for a commit
 		} else {
 			w.batch = append(w.batch, j)
 		}
@@ -265,8 +265,8 @@ func (w *writer) end() {
 	w.rows.reset(nil)
 	w.busy.Store(0)
 	if len(w.batch) > 1 && (isFull(err) || isTorn(err)) && w.broken() == nil {
-		// A closure may be too large for the free space, or touch a page that can't be read: each runs again on its
-		// own.
+		// One closure may be too large for the free space, or touch an unreadable page, so each runs again in its own
+		// transaction.
 		w.apart, w.batch = w.batch, nil
 		return
 	}
@@ -309,7 +309,7 @@ func (w *writer) commit() error {
 	if err := w.guard(btx.Commit); err != nil {
 		if isTorn(err) && w.stands() < id {
 			w.damage.failed(err)
-			w.cut = false // a commit that met a damaged page can still be rolled back
+			w.cut = false // a commit that failed at a damaged page can still be rolled back
 			w.rollback()
 			return err
 		}

@@ -52,12 +52,12 @@ func busy(t *testing.T, s *Store, n int, fn func(i int) (context.Context, func(s
 	for i := range n {
 		ctx, do := fn(i)
 		wg.Go(func() { errs[i] = s.Update(ctx, do) })
-		synctest.Wait() // so that they are queued in this order
+		synctest.Wait() // waits, so that the closures are queued in this order
 	}
 	return errs, func() { close(gate); wg.Wait() }
 }
 
-// All closures that wait while another runs share a commit, and run in the order in which they came.
+// All closures that wait while another one runs share a commit, and run in the order in which they were queued.
 func TestSharedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
@@ -104,7 +104,7 @@ func TestNothingWritten(t *testing.T) {
 	}
 }
 
-// A caller who gives up while waiting is removed from the queue immediately, and the closure never runs.
+// If a caller gives up while its closure waits, the closure is removed from the queue immediately and never runs.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
@@ -188,7 +188,7 @@ func TestLargeCrowd(t *testing.T) {
 	})
 }
 
-// A closure that keeps its transaction after it ended can do no harm with it.
+// A closure that uses its transaction after the closure has ended does no harm.
 func TestTransactionUsedAfterItsEnd(t *testing.T) {
 	s := opened(t)
 	var kept store.Tx

@@ -9,15 +9,16 @@ import (
 	"countersign/store"
 )
 
-// diskSpace tracks whether the store's disk is full. While it is, the scheduler starts nothing: results could not be
-// stored, so model calls and posts would be repeated in vain. Slack's deliveries are still stored if they fit.
+// diskSpace tracks whether the store's disk is full. While the disk is full, the scheduler starts nothing, because
+// results could not be stored: model calls and posts would be repeated in vain. Slack's deliveries are still stored if
+// they fit.
 type diskSpace struct {
 	mu      sync.Mutex
 	since   time.Time     // when a write first failed; zero: there is space
 	logged  time.Time     // when it was last logged
 	next    time.Time     // when the next probe is due
 	backoff time.Duration // delay of the probe after that
-	freed   time.Time     // when there was space again
+	freed   time.Time     // when the disk last had space again
 }
 
 const (
@@ -26,8 +27,8 @@ const (
 	probeBytes = 64 << 10 // bytes needed to continue
 )
 
-// Full returns the time at which a write first found the disk full; zero: the disk has space, as far as the runner
-// knows.
+// Full returns the time at which a write first found the disk full. Zero means that the disk has space, as far as the
+// runner knows.
 func (r *Runner) Full() time.Time {
 	r.diskSpace.mu.Lock()
 	defer r.diskSpace.mu.Unlock()
@@ -75,9 +76,9 @@ func (r *Runner) probeDisk(ctx context.Context) error {
 	if !look {
 		return nil
 	}
-	for _, size := range []int{probeBytes, 0} { // the second write frees the space within the file
+	for _, size := range []int{probeBytes, 0} { // the second write, of no bytes, frees the space within the file
 		if err := r.writeProbe(ctx, size); err != nil {
-			if store.Refused(err) { // full as before, or the file is moved to another disk
+			if store.Refused(err) { // the disk is still full, or the file is being moved to another disk
 				return nil
 			}
 			return err

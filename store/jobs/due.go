@@ -7,9 +7,9 @@ import (
 	"countersign/store"
 )
 
-// due reads the timers of a kind to handle now. If there are none, it returns the time of the next one; zero: there
-// is none. It skips timers that may not be handled now, and reads at most limit. If it skips all of them, the time of
-// the next one is in the past.
+// due reads the timers of a kind that are to be handled now, at most limit. It skips timers that may not be handled
+// now. If no timer is left, it returns the due time of the next one; zero if no timer is set. That time is in the past
+// if due skipped all due timers.
 func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int) (due []store.Timer, next time.Time, err error) {
 	if due, next, err = r.fallen(reader, shares, kind, w, limit); err != nil || len(due) == 0 {
 		return due, next, err
@@ -19,7 +19,7 @@ func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerK
 	return due, next, err
 }
 
-// mostDue is how many due timers one read returns, besides those that wait in held lanes.
+// mostDue is how many due timers one read returns, in addition to the timers that wait in held lanes.
 const mostDue = 1024
 
 // fallen is like due, but skips no timers. Each kind is read often, so a kind without due timers costs only one read of
@@ -51,8 +51,8 @@ func (r *Runner) fallen(
 }
 
 // watch finds timers that should run soon but are far ahead because the clock was set back. It looks once a second for
-// a minute after that, because a transaction may still use the old time. While it finds such timers, it looks at every
-// read.
+// a minute after the clock was set, because a transaction may still use the old time. While it finds such timers, it
+// looks at every read.
 type watch struct {
 	searched time.Time
 	found    bool
@@ -62,10 +62,10 @@ func (w *watch) search() bool { return w.found || time.Since(w.searched) >= poll
 
 const (
 	mostStranded = 1024        // timers that one search reads
-	inOrder      = time.Second // the timers of one burst of deliveries are set within this time
+	inOrder      = time.Second // maximum time between the first and last timer of one burst of deliveries
 )
 
-// stranded reads the timers that lie ahead only because the clock was set back.
+// stranded reads the timers that are not due yet only because the clock was set back.
 func (w *watch) stranded(r store.Reader, shares store.Shares, kind store.TimerKind, now time.Time) ([]store.Timer, error) {
 	w.searched = time.Now()
 	timers, err := r.TimersIn(shares, kind, time.Time{}, mostStranded)

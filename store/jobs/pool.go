@@ -25,18 +25,18 @@ type workerPool struct {
 	mu     sync.Mutex
 	refs   map[string]bool
 	lanes  map[string]bool
-	held   map[string]store.Timer // by lane: its first timer, if that failed; the lane's other timers wait for it
+	held   map[string]store.Timer // by lane: the lane's first timer, if it failed; the lane's other timers wait for it
 
-	blocked int          // due timers that wait in held lanes; as many more are read, so that other lanes are not left out
-	shares  store.Shares // those for which takeUp has held the lanes
+	blocked int          // number of due timers that wait in held lanes; a read returns that many more timers, so that other lanes get their turn
+	shares  store.Shares // the shares whose lanes takeUp has held where necessary
 }
 
-// holds is how often a lane's first timer may fail before the lane's other timers overtake it. For about ten seconds
-// order matters more than speed; after that, one failing timer must not block the lane.
+// holds is how often a lane's first timer may fail before the lane's other timers overtake it. That takes about ten
+// seconds. Up to then order matters more than speed; later, one failing timer must not block the lane.
 const holds = 7
 
-// takeUp reads the timers of the shares that this process got since the last call. It holds each lane whose first timer
-// another process put off, so that the lane's other timers do not overtake it.
+// takeUp reads the timers of the shares that this process got since the last call. If another process put off the first
+// timer of a lane, takeUp holds the lane, so that the lane's other timers do not overtake the first.
 func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.TimerKind) error {
 	gained := shares &^ p.shares
 	if p.shares &= shares; gained == 0 || p.worker.Yields {
@@ -76,7 +76,7 @@ func (p *workerPool) letGo(r store.Reader) error {
 	return nil
 }
 
-// behind counts the timers that wait for the first one of their lane.
+// behind counts the timers that wait for the first timer of their lane.
 func (p *workerPool) behind(due []store.Timer) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,18 +112,17 @@ func (p *workerPool) full() bool {
 	return len(p.refs) >= p.worker.Concurrency
 }
 
-// takeAll starts the handlers of the timers that may be handled now, and returns the others. No handler ends meanwhile
-// as far as the pool is concerned: otherwise a lane could become free between two of its timers, and the second one
-// would be first.
+// takeAll starts the handlers of the timers that may be handled now, and returns the other timers. It holds p.mu
+// throughout, so that no lane becomes free between two of its timers: the second timer would then be handled first.
 func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []store.Timer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(due, func(t store.Timer) bool { return p.take(ctx, t) })
 }
 
-// take starts a timer's handler and reports whether it did. It does not if the timer or its lane is being handled,
-// its lane is held for another timer, the pool is full, the disk is full, the store is not ready, Worth is false, or
-// another replica has its share. p.mu is held.
+// take starts a timer's handler and reports whether it did. It does not start the handler if the timer or its lane is
+// being handled, the lane is held for another timer, the pool is full, the disk is full, the store is not ready, Worth
+// is false, or another replica has the timer's share. The caller holds p.mu.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || (t.Lane != "" && p.lanes[t.Lane]) || !p.worker.isWorth() {
 		return false
@@ -163,7 +162,7 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) {
 		unhurried(ctx)
 	}
 	if stale || err != nil {
-		return // it was handled or put off since it was read; after an error it is read again soon
+		return // the timer was handled or put off since it was read; after an error it is read again soon
 	}
 	cause := p.runner.Around(ctx, t, p.guarded)
 	if errors.Is(cause, ErrKeep) || store.Refused(cause) || errors.Is(cause, store.ErrFenced) {
@@ -211,8 +210,8 @@ func (p *workerPool) guarded(ctx context.Context, t store.Timer) (err error) {
 	return p.worker.Handle(ctx, t)
 }
 
-// The number of tries after which a timer is given up: tries that panicked, or met a damaged record that could not be
-// closed.
+// The number of failed tries after which a timer is given up. One limit is for tries that panicked, the other for tries
+// that met a damaged record that could not be closed.
 const (
 	mostPanics = 3
 	mostTorn   = 8
@@ -225,15 +224,15 @@ func hopeless(t store.Timer, cause error) bool {
 	return errors.As(cause, &p) && t.Tries+1 >= mostPanics || errors.As(cause, &row) && t.Tries+1 >= mostTorn
 }
 
-// giveUp removes a timer that can't be handled, and logs it. Its subject waits for a person and does not continue by
-// itself.
+// giveUp removes a timer that can't be handled, and logs that. The timer's subject then waits for a person; it does not
+// continue by itself.
 func (p *workerPool) giveUp(ctx context.Context, t store.Timer, cause error) error {
 	p.runner.Log.Error("a timer can't be handled, and was set aside", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
 	p.hold(t, false)
 	return p.runner.GiveUp(ctx, t)
 }
 
-// mend rewrites a timer. One of the timer's two rows in the store is damaged.
+// mend rewrites a timer, because one of the timer's two rows in the store is damaged.
 func (p *workerPool) mend(ctx context.Context, t store.Timer) {
 	err := p.runner.Update(ctx, "mend a timer", func(tx store.Tx, _ time.Time) error { return tx.SetTimer(t) })
 	if err != nil && ctx.Err() == nil {
@@ -263,7 +262,7 @@ func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) err
 	}
 	wait, told := waits(cause)
 	level := slog.LevelWarn
-	if told { // a requested delay, not worth a warning
+	if told { // the handler requested the delay, so no warning is needed
 		level = slog.LevelDebug
 	}
 	p.runner.Log.Log(ctx, level, "a timer will be tried again", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
@@ -298,7 +297,7 @@ func (p *workerPool) hold(t store.Timer, keep bool) {
 	}
 }
 
-// waits returns the delay that a cause asks for, if any.
+// waits returns the delay that an error asks for, if any.
 func waits(cause error) (wait time.Duration, told bool) {
 	var says interface{ After() time.Duration }
 	if errors.As(cause, &says) {
@@ -307,7 +306,7 @@ func waits(cause error) (wait time.Duration, told bool) {
 	return 0, false
 }
 
-// backoff doubles from 100 ms to 30 s.
+// backoff returns the delay before the next try: it doubles with each try, from 100 ms to 30 s.
 func backoff(tries int) time.Duration {
 	return min(100*time.Millisecond<<min(tries-1, 20), 30*time.Second)
 }

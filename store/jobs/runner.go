@@ -26,15 +26,15 @@ type Worker struct {
 	Handle      Handler
 	Concurrency int
 	Yields      bool // a timer with a requested delay does not hold its lane
-	// Worth reports whether handling due timers can succeed. While it returns false, they stay due. Nil: always true.
-	// When its result changes to true, call Wake.
+	// Worth reports whether handling due timers can succeed. While Worth returns false, the timers stay due. Nil means
+	// always true. When the result changes to true, call Wake.
 	Worth func() bool
 }
 
 func (w Worker) isWorth() bool { return w.Worth == nil || w.Worth() }
 
-// ErrKeep leaves a timer unchanged: the handler was interrupted, or may not run now. The timer is handled when it is
-// next read as due.
+// ErrKeep is returned by a handler that leaves its timer unchanged, because it was interrupted or may not run now. The
+// timer is handled when it is next read as due.
 var ErrKeep = errors.New("jobs: the timer stays as it is")
 
 // Options configures a Runner. Awake, Ready, Around, Replica, Gained and Hear may be nil.
@@ -43,25 +43,27 @@ type Options struct {
 	Log   *slog.Logger
 	Now   func() time.Time // in the store's precision
 	Kinds []store.TimerKind
-	// Soon has the kinds whose timers are set for now, or put off after a failure or during an operation. They run soon
-	// even if the clock is set back.
+	// Soon has the kinds whose timers are always due soon: set for now, or put off after a failure or during an
+	// operation. They run soon even if the clock is set back.
 	Soon map[store.TimerKind]bool
-	// Update runs a named transaction at the current time. Its SetTimer wakes the kind's worker after the commit.
+	// Update runs a named transaction and passes it the current time. If the transaction calls SetTimer, the kind's
+	// worker is woken after the commit.
 	Update func(ctx context.Context, what string, fn func(tx store.Tx, now time.Time) error) error
-	// Awake filters out the timers of a kind that may not be handled now. Nil: all may.
+	// Awake returns the timers that may be handled now, without the others. Nil: all timers may be handled.
 	Awake func(r store.Reader, timers []store.Timer) ([]store.Timer, error)
-	// Ready reports whether the store can be used at all. Nil: it can.
+	// Ready reports whether the store can be used at all. Nil: it is always usable.
 	Ready func() bool
 	// Around wraps the call of a handler. Nil: no wrapper.
 	Around func(ctx context.Context, t store.Timer, handle Handler) error
-	// Replica determines the shares whose timers this process handles. Nil: all of them, because the process is alone.
+	// Replica determines the shares whose timers this process handles. Nil: the process is the only one and handles all
+	// shares.
 	Replica store.Replica
-	// Gained is called with the shares that this process took over from another one, or has again after it may have
-	// lost them. It makes unfinished work in these shares due now. Nil: there is nothing to do.
+	// Gained is called with the shares that this process took over from another one, or got back after it may have lost
+	// them. It makes unfinished work in these shares due now. Nil: nothing is called.
 	Gained func(ctx context.Context, shares store.Shares) error
-	// Hear is called with the news of other replicas. Nil: there is nothing to do.
+	// Hear is called with the news of other replicas. Nil: nothing is called.
 	Hear func(news []string)
-	// GiveUp records that a timer can't be handled, and clears it. Its subject waits for a person.
+	// GiveUp records that a timer can't be handled, and clears the timer. The timer's subject then waits for a person.
 	GiveUp func(ctx context.Context, t store.Timer) error
 }
 
@@ -72,7 +74,7 @@ type Runner struct {
 	handling  atomic.Int64 // number of running handlers
 	diskSpace diskSpace
 	torn      torn
-	clockSet  atomic.Pointer[time.Time] // when the clock was last seen to be set; nil: never
+	clockSet  atomic.Pointer[time.Time] // when a change of the system clock was last noticed; nil: never
 }
 
 // New makes a runner.
@@ -98,17 +100,17 @@ func New(o Options) *Runner {
 	return &Runner{Options: o, wakeups: newWakeups(o.Kinds)}
 }
 
-// A worker is woken when a timer of its kind is set, and sleeps until the next one is due. It sleeps at most this long:
+// A worker sleeps until the next timer of its kind is due, and is woken when one is set. These are the longest sleeps:
 const (
 	poll = time.Second      // while timers can become ready without a wake-up: see quiet
-	idle = 10 * time.Second // otherwise; it would repair a wake-up that was lost
+	idle = 10 * time.Second // otherwise; limits the delay if a wake-up is lost
 )
 
-// readWithin is how long reading due timers may take. It takes milliseconds, unless the database does not answer.
+// readWithin is the timeout for reading due timers. A read takes milliseconds, unless the database does not answer.
 const readWithin = 10 * time.Second
 
 // Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry, and only kinds
-// of Options.Kinds: nothing would wake a worker of another kind. The functions of beside run alongside. Each
+// that are in Options.Kinds: nothing would wake a worker of another kind. The functions of beside run alongside. Each
 // goroutine has the labels scheduler (the kind) and ref (the timer's Ref), so that profiles and goroutine dumps show
 // what is running.
 func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, beside ...func(context.Context) error) error {
@@ -144,7 +146,7 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 	return err
 }
 
-// attend handles one kind of timer. stop ends all work with an error after which the process must stop.
+// attend handles one kind of timer. It calls stop with an error after which the whole process must stop.
 func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker, stop context.CancelCauseFunc) error {
 	pool := workerPool{
 		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]store.Timer{},
@@ -180,7 +182,7 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 			r.cantRead(kind, err)
 			due, worth, err = nil, false, nil
 		}
-		if errors.Is(err, store.ErrUnavailable) { // the timers are read again soon
+		if errors.Is(err, store.ErrUnavailable) { // the loop reads the timers again soon
 			r.cantReach(err)
 			due, worth, err = nil, false, nil
 		} else {
@@ -202,8 +204,8 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 	}
 }
 
-// quiet reports whether nothing but a wake-up and the passing of time makes timers ready: no other replica sets timers
-// of this one, and the clock was not set recently.
+// quiet reports whether timers become ready only by a wake-up or as time passes. That holds if no other replica sets
+// timers for this one, and the clock was not set recently.
 func (r *Runner) quiet() bool {
 	set := r.clockSet.Load()
 	return store.IsAlone(r.Replica) && (set == nil || time.Since(*set) > time.Minute)
@@ -212,8 +214,8 @@ func (r *Runner) quiet() bool {
 // sayAgain is the minimum time between repeated log messages.
 const sayAgain = 5 * time.Minute
 
-// cantRead logs that due timers can't be read, once every few minutes. The next start repairs a damaged page of the
-// store.
+// cantRead logs, at most once every few minutes, that due timers can't be read. The next start repairs a damaged page
+// of the store.
 func (r *Runner) cantRead(kind store.TimerKind, err error) {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()
@@ -226,7 +228,7 @@ func (r *Runner) cantRead(kind store.TimerKind, err error) {
 	}
 }
 
-// cantReach logs that the database does not answer, when that begins and every few minutes.
+// cantReach logs that the database does not answer: the first time, and then every few minutes.
 func (r *Runner) cantReach(err error) {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()
@@ -246,15 +248,15 @@ func (r *Runner) reached() {
 	}
 }
 
-// torn records when it was last logged that due timers can't be read.
+// torn holds the times of the last log messages about reads that failed.
 type torn struct {
 	mu   sync.Mutex
 	said map[store.TimerKind]time.Time
-	away time.Time // when it was last logged that the database does not answer; zero: it answers
+	away time.Time // time of the last log message that the database does not answer; zero: it answers
 }
 
-// workOff handles the timers that were read. It returns when there may be new ones to read and a worker is free for
-// them, or when sleep is over.
+// workOff handles the timers that were read. It returns when sleep is over, or when there may be new timers to read and
+// a worker is free to handle them.
 func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *workerPool, due []store.Timer, sleep time.Duration) error {
 	alarm := time.NewTimer(min(sleep, pool.rest()))
 	defer alarm.Stop()

@@ -114,12 +114,12 @@ func at(ref, lane string, after time.Duration) store.Timer {
 
 func succeeds(store.Timer) error { return nil }
 
-// TestRun handles each timer once, when it is due.
+// TestRun: each timer is handled once, when it is due.
 func TestRun(t *testing.T) {
 	run(t, jobs.Options{}, succeeds, time.Minute, at("later", "", 5*time.Second), at("now", "", 0)).want("now@0.0", "later@5.0")
 }
 
-// TestRetries tries a failed handler again, with a back-off. The rest of its lane waits.
+// TestRetries: a failed handler is tried again, with back-off. The other timers of its lane wait.
 func TestRetries(t *testing.T) {
 	fails := func(timer store.Timer) error {
 		if timer.Ref == "a" && timer.Tries < 2 {
@@ -136,8 +136,8 @@ type later time.Duration
 func (l later) Error() string        { return "later" }
 func (l later) After() time.Duration { return time.Duration(l) }
 
-// TestRequestedDelay holds a lane while the handler of its first timer asks for delays, also after a change of the
-// process. Other lanes continue.
+// TestRequestedDelay: a lane is held as long as the handler of its first timer asks for delays, even if another process
+// takes over. Other lanes continue.
 func TestRequestedDelay(t *testing.T) {
 	waits := func(timer store.Timer) error {
 		if timer.Ref == "a" && timer.Tries < 10 {
@@ -146,7 +146,7 @@ func TestRequestedDelay(t *testing.T) {
 		return nil
 	}
 	began := time.Time{}.Add(-time.Minute)
-	put := at("a", "lane", 3*time.Second) // an earlier process put it off
+	put := at("a", "lane", 3*time.Second) // a timer that an earlier process put off
 	put.Tries, put.PutOff = 8, began
 	run(t, jobs.Options{}, waits, time.Minute, put, at("b", "lane", 0), at("c", "other", time.Second)).want("c@1.0", "a@3.0", "a@4.0", "a@5.0", "b@5.0")
 }
@@ -189,7 +189,7 @@ func TestHeldTimersLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestKeep leaves a timer unchanged; this does not count as a failure.
+// TestKeep: ErrKeep leaves a timer unchanged, and does not count as a failure.
 func TestKeep(t *testing.T) {
 	kept := 0
 	f := run(t, jobs.Options{Around: func(ctx context.Context, timer store.Timer, handle jobs.Handler) error {
@@ -206,7 +206,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestAwake handles only what may be handled now.
+// TestAwake: only timers that may be handled now are handled.
 func TestAwake(t *testing.T) {
 	f := run(t, jobs.Options{Awake: func(_ store.Reader, timers []store.Timer) ([]store.Timer, error) {
 		return slices.DeleteFunc(timers, func(timer store.Timer) bool { return timer.Ref == "rests" }), nil
@@ -214,7 +214,7 @@ func TestAwake(t *testing.T) {
 	f.want("a@0.0")
 }
 
-// TestGiveUp gives up a timer whose handler panics each time. Other timers continue.
+// TestGiveUp: a timer whose handler panics each time is given up. Other timers are still handled.
 func TestGiveUp(t *testing.T) {
 	var given []string
 	o := jobs.Options{}
@@ -235,7 +235,7 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// TestNotReady starts nothing.
+// TestNotReady: no handler starts while the store is not ready.
 func TestNotReady(t *testing.T) {
 	run(t, jobs.Options{Ready: func() bool { return false }}, succeeds, time.Minute, at("a", "", 0)).want()
 }
@@ -249,7 +249,7 @@ func TestUnknownKind(t *testing.T) {
 	}
 }
 
-// away is a store whose database does not answer until a time.
+// away is a store whose database does not answer before a given time.
 type away struct {
 	store.Store
 	until time.Time

@@ -7,11 +7,11 @@ import (
 	"countersign/store"
 )
 
-// watchShares continues unfinished work in the shares that this process gets while it runs.
+// watchShares continues the unfinished work of shares that this process gets while it runs.
 func (r *Runner) watchShares(ctx context.Context) error {
 	var has store.Shares
 	if store.IsAlone(r.Replica) {
-		has = store.AllShares // the work that an earlier process left was taken over at the start
+		has = store.AllShares // work left by an earlier process was already taken over at the start
 	}
 	for {
 		changed := r.Replica.Changed()

@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// wakeups holds a channel for each kind. A caller that sets a timer sends after the commit; only the kind's worker
-// receives.
+// wakeups holds a channel for each kind. After the commit, a caller that has set a timer sends on the kind's channel.
+// Only the kind's worker receives from it.
 type wakeups map[store.TimerKind]chan struct{}
 
 func newWakeups(kinds []store.TimerKind) wakeups {
@@ -19,8 +19,8 @@ func newWakeups(kinds []store.TimerKind) wakeups {
 	return w
 }
 
-// Notify wakes the workers of the kinds that got a timer, here and in the replicas that have its share. news goes to
-// Options.Hear of the other replicas.
+// Notify wakes the workers of the kinds for which timers were set, here and in the replicas that have the timers'
+// shares. The other replicas pass news to their Options.Hear.
 func (r *Runner) Notify(timers map[store.TimerKind]store.Shares, news ...string) {
 	own := r.Replica.Shares()
 	told := store.Notice{News: news}
@@ -59,7 +59,7 @@ func (r *Runner) hear(ctx context.Context) error {
 func (r *Runner) wake(kind store.TimerKind) {
 	select {
 	case r.wakeups[kind] <- struct{}{}:
-	default: // already signaled, or there is no such worker
+	default: // a wake-up is already pending, or the kind has no worker
 	}
 }
 
@@ -71,10 +71,10 @@ func (r *Runner) Wake() {
 	}
 }
 
-// setBy is by how much a clock must have been set to wake the workers.
+// setBy is the smallest change of the system clock that wakes the workers.
 const setBy = 100 * time.Millisecond
 
-// watchClock wakes all workers when the clock was set, and probes a full disk.
+// watchClock wakes all workers when the clock was set. It also probes a full disk.
 func (r *Runner) watchClock(ctx context.Context) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -98,7 +98,8 @@ func (r *Runner) watchClock(ctx context.Context) error {
 	}
 }
 
-// pendingTries limits how many timers of a kind are read to find one that is being retried, or that may be handled.
+// pendingTries limits how many timers of a kind are read in search of one that is being retried, or that may be
+// handled.
 const pendingTries = 1000
 
 // ahead lists a kind's timers that may be handled, due or not.
@@ -128,8 +129,8 @@ func (r *Runner) NextDue(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// Idle reports whether all due work is done: no timer that may be handled is due or being retried, and no handler
-// runs. Scenarios and tests wait for this, because then nothing happens without input or the passing of time.
+// Idle reports whether all due work is done: no timer that may be handled is due or being retried, and no handler runs.
+// Scenarios and tests wait until Idle reports true: from then on, nothing happens until there is input or time passes.
 func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 	err = r.Store.View(ctx, func(reader store.Reader) error {
 		idle = true
@@ -144,7 +145,8 @@ func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 		}
 		return nil
 	})
-	// A handler may still report its result after its last transaction, so running handlers are checked second.
+	// Running handlers are counted after the timers are read, because a handler may still report its result after its
+	// last transaction.
 	return idle && r.handling.Load() == 0, err
 }
 

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// codec converts values of one type to JSON and back. It is built once for each record type from the type's fields
-// and their json tags. It supports only what records need, which makes it several times faster than a general codec.
-// That matters, because most of the time of a decision is spent here. Building a codec for an unsupported type panics,
-// which every test would show.
+// codec converts values of one type to JSON and back. It is built once for each record type from the type's fields and
+// their json tags. It supports only what records need, so it is several times faster than a general codec. Speed
+// matters because most of the time of storing a decision is spent here. Building a codec for an unsupported type
+// panics, so every test would fail.
 type codec struct {
 	encode func(b []byte, v reflect.Value) ([]byte, error)
 	decode func(p *parser, v reflect.Value) error

@@ -20,7 +20,7 @@ import (
 // someTime is any time.
 var someTime = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// draw fills a record with random values of everything that a record may hold.
+// draw returns a record with random values in all fields.
 func draw[T any](t *rapid.T) (rec T) {
 	drawValue(t, reflect.ValueOf(&rec).Elem())
 	return rec
@@ -86,8 +86,8 @@ var reference = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFu
 	return json.UnmarshalDecode(d, (*int64)(duration))
 })))
 
-// same checks that the codec reads back what it wrote, that the independent codec reads the same record, and that the
-// codec refuses every truncated part of it.
+// same checks that the codec reads back what it wrote, that the independent codec reads the same record from it, and
+// that the codec refuses the text if it is truncated anywhere.
 func same[T any](t *testing.T) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -233,7 +233,7 @@ func stable[T any](t *testing.T, b []byte) {
 	if err := Decode(written, &again); err != nil {
 		t.Fatalf("%s was read and written as %s, which was not read: %v", b, written, err)
 	}
-	if rewritten, err := Append(nil, &again); err != nil || len(rewritten) != len(written) { // only the lengths: the facts, a map, are written in any order
+	if rewritten, err := Append(nil, &again); err != nil || len(rewritten) != len(written) { // compares only the lengths, because the facts are a map and are written in random order
 		t.Fatalf("%s was read and written as %s, and then as %s (%v)", b, written, rewritten, err)
 	}
 }

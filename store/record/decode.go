@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// Decode reads a record from JSON. The record shares no memory with b; its strings share one copy of it.
+// Decode reads a record from JSON. The record shares no memory with b: its strings share one copy of b.
 func Decode[T any](b []byte, rec *T) error {
 	p := parser{s: string(b)}
 	err := codecOf(reflect.TypeFor[T]()).decode(&p, reflect.ValueOf(rec).Elem())

@@ -119,7 +119,7 @@ func seed(tx store.Tx) error {
 	)
 }
 
-// picture returns everything that scribble can change.
+// picture returns all data that scribble can change.
 func picture(h *harness) (p []any) {
 	h.Helper()
 	h.view(func(r store.Reader) error { p = look(r); return nil })
@@ -204,7 +204,7 @@ func panicked(h *harness) {
 	h.update(scribble)
 }
 
-// goneExit: t.FailNow within a closure ends its goroutine, but must not end the store.
+// goneExit: t.FailNow within a closure ends the closure's goroutine, but must not stop the store.
 func goneExit(h *harness) {
 	h.update(seed)
 	before := picture(h)
@@ -281,7 +281,7 @@ func contexts(h *harness) {
 	ctx, cancel := context.WithCancel(h.Context())
 	h.update(seed)
 	err := h.store.Update(ctx, func(tx store.Tx) error {
-		cancel() // too late: the closure is running
+		cancel() // the cancellation comes too late, because the closure is running
 		return scribble(tx)
 	})
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"countersign/store"
 )
 
-// Joining says how a replica of a test joins.
+// Joining holds the parameters with which a test's replica joins.
 type Joining struct {
 	Name  string
 	Lease time.Duration // how long after its last sign of life others may take over
-	Drain time.Duration // how long a claim that is given up waits for the work under it
+	Drain time.Duration // how long a replica that gives up a claim waits for the work under the claim
 }
 
-// Member is a replica with a store of its own.
+// Member is a replica with its own handle on the store.
 type Member struct {
 	store.Store
 	store.Replica
@@ -27,8 +27,8 @@ type Member struct {
 	Leave  func()
 }
 
-// RunClaims runs the suite of stores on which several replicas work at the same time. fresh returns a function by which
-// replicas join an empty store.
+// RunClaims runs the suite for stores on which several replicas work at the same time. fresh makes an empty store, and
+// returns a function with which replicas join it.
 func RunClaims(t *testing.T, fresh func(t *testing.T) func(Joining) Member) {
 	for name, test := range map[string]func(*claimsHarness){
 		"one owner each, and fair portions":         oneOwner,
@@ -131,7 +131,7 @@ func (h *claimsHarness) begin(m Member, share int) (inner context.Context, leave
 	return inner, leave
 }
 
-// owned returns the claim on a share, as a replica has it.
+// owned returns a replica's claim on a share.
 func (h *claimsHarness) owned(m Member, share int) store.Claim {
 	h.Helper()
 	inner, leave := h.begin(m, share)
@@ -139,7 +139,7 @@ func (h *claimsHarness) owned(m Member, share int) store.Claim {
 	return store.ClaimsOf(inner)[0]
 }
 
-// watch checks all the time that no two replicas have the same share, until the returned function is called.
+// watch checks continuously that no two replicas have the same share, until the returned function is called.
 func (h *claimsHarness) watch(members ...Member) (end func()) {
 	ctx, stop := context.WithCancel(h.Context())
 	var wg sync.WaitGroup
@@ -151,7 +151,8 @@ func (h *claimsHarness) watch(members ...Member) (end func()) {
 					if i == j {
 						continue
 					}
-					// If replica a has a share before and after b is seen with it, the share was not handed over.
+					// If replica a has a share both before and after b is seen with it, the share was not handed over:
+					// both had it.
 					before, between := a.Shares(), b.Shares()
 					if both := before & between & a.Shares(); both != 0 {
 						h.Errorf("the replicas %d and %d both have the shares %064b", i, j, both)
@@ -172,8 +173,8 @@ func (h *claimsHarness) watch(members ...Member) (end func()) {
 	}
 }
 
-// oneOwner: each share has at most one owner at any time, also while replicas join and leave, and each replica has a
-// fair portion.
+// oneOwner: each share has at most one owner at any time, even while replicas join and leave. Each replica has a fair
+// portion of the shares.
 func oneOwner(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 64)
@@ -199,8 +200,8 @@ func oneOwner(h *claimsHarness) {
 	}
 }
 
-// takenOver: others take over from a replica that gives no signs of life, when its lease has passed and not before.
-// When it comes back it gets its portion again.
+// takenOver: when a replica gives no signs of life, others take over its shares after its lease has ended, not before.
+// When the replica comes back, it gets its portion again.
 func takenOver(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	b := h.add(Joining{Lease: shortLease})
@@ -295,7 +296,8 @@ func fencedOut(h *claimsHarness) {
 	}
 }
 
-// fencedMidway: a transaction that has begun when its claim is taken over does not change what the new owner has read.
+// fencedMidway: if a claim is taken over while a transaction under it runs, the transaction can't change what the new
+// owner has read.
 func fencedMidway(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: shortLease}), h.add(Joining{Lease: shortLease})
 	h.awaitPortions(h.members, 32, 32)
@@ -345,8 +347,8 @@ func fencedMidway(h *claimsHarness) {
 	}
 }
 
-// drained: a replica gives a share up only when the work that it began is over. Until then no replica begins work on
-// the share.
+// drained: a replica gives up a share only when the work that it began on the share is over. Until then no replica
+// begins work on the share.
 func drained(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 64)
@@ -395,8 +397,8 @@ func cutOff(h *claimsHarness) {
 	}
 }
 
-// lapsed: without signs of life, work ends with the lease although nobody takes over, and begins again with the next
-// sign of life, under the same claim.
+// lapsed: when a replica's lease ends without a sign of life, its work ends, even if nobody takes over. Work begins
+// again with the next sign of life, under the same claim.
 func lapsed(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	h.awaitPortions(h.members, 64)

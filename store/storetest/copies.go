@@ -13,17 +13,17 @@ import (
 	"countersign/store"
 )
 
-// Filler fills a new store with what fill puts there, and returns its opener. If fill fails, there is no new store, and
-// the next call begins again.
+// Filler makes a new store with the rows that fill puts, and returns the store's opener. If fill fails, no store is
+// made, and the next call begins again.
 type Filler func(ctx context.Context, fill func(store.Filling) error) (Opener, error)
 
 // Backend is a backend whose stores can be copied.
 type Backend struct {
 	Fresh func(t *testing.T) Opener // of an empty store
-	New   func(t *testing.T) Filler // of a store that does not exist yet
+	New   func(t *testing.T) Filler // returns the Filler of a store that does not exist yet
 }
 
-// RunCopies tests that a copy from one backend to the other, and from there back, has everything that the original has.
+// RunCopies tests that a store that is copied to another backend and back has everything that the original has.
 func RunCopies(t *testing.T, from, to Backend) {
 	runAll(t, from.Fresh, map[string]func(*harness){
 		"copies of random stores":    func(h *harness) { copiesOfModels(h, from, to) },
@@ -33,7 +33,7 @@ func RunCopies(t *testing.T, from, to Backend) {
 	})
 }
 
-// copied returns a copy of a store, which has everything that a list or a single read returns.
+// copied copies a store, requires that lists and single reads return the same from the copy, and returns the copy.
 func copied(h *harness, s store.Store, to Backend, see func(store.Reader) []string) *harness {
 	h.Helper()
 	open, err := to.New(h.T)(h.Context(), func(f store.Filling) error {
@@ -70,7 +70,7 @@ func allRows(h *harness, s store.Store) (rows []store.Row) {
 	return rows
 }
 
-// copiesOfModels copies stores that random transactions have filled, and goes on with the copy of the copy.
+// copiesOfModels copies stores that random transactions have filled, and continues with the copy of the copy.
 func copiesOfModels(h *harness, from, to Backend) {
 	rapid.Check(h.T, func(t *rapid.T) {
 		h := newHarness(h.T, from.Fresh(h.T), false)
@@ -98,7 +98,8 @@ func copiesOfModels(h *harness, from, to Backend) {
 	})
 }
 
-// copiesOfWhole copies records with every field set, and several of those that are listed in the order of creation.
+// copiesOfWhole copies records with every field set. Of the kinds that are listed in the order of creation, it copies
+// several records.
 func copiesOfWhole(h *harness, from, to Backend) {
 	h.update(func(tx store.Tx) error {
 		file, data := fill[store.File](false), []byte{0, 255, 1}
@@ -111,7 +112,7 @@ func copiesOfWhole(h *harness, from, to Backend) {
 			tx.PutPolicy(fill[store.Policy](false), data),
 			tx.AddCounter(fill[store.Counter](false)), tx.PutGrant(fill[approvers.Grant](false)), tx.PutAbsence(fill[approvers.Absence](false)),
 		}
-		for i := range 30 { // ids fall, so that the order of creation is not that of ids
+		for i := range 30 { // ids fall, so that the order of creation differs from the order of ids
 			id := fmt.Sprintf("%02d\x00\x01 ü", 30-i)
 			errs = append(errs,
 				tx.PutConversation(store.Conversation{ID: id, Place: "place", LastAt: at(i)}),
@@ -160,8 +161,8 @@ func copiesOfWhole(h *harness, from, to Backend) {
 
 var errStopped = errors.New("stopped")
 
-// interrupted: a copy that does not end leaves nothing, and the next one begins again. A store that has something is
-// never filled.
+// interrupted: a copy that does not end leaves nothing behind, and the next copy begins again. A store that is not
+// empty is never filled.
 func interrupted(h *harness, to Backend) {
 	h.update(func(tx store.Tx) error {
 		for i := range 50 {
@@ -196,7 +197,7 @@ func interrupted(h *harness, to Backend) {
 	}
 }
 
-// stopping is a store whose rows end with an error in the middle.
+// stopping is a store that returns an error after some of its rows.
 type stopping struct {
 	store.Contents
 	err error // nil: they don't
@@ -212,7 +213,7 @@ func (s stopping) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	})
 }
 
-// differing: CopyRows notices a copy that lacks a row or has another one.
+// differing: CopyRows detects a copy in which a row is missing or different.
 func differing(h *harness, to Backend) {
 	h.update(func(tx store.Tx) error {
 		return errors.Join(tx.PutTurn(approvers.Turn{ID: "a"}), tx.PutTurn(approvers.Turn{ID: "b"}), tx.PutMessage(store.Message{Conversation: "c", Seq: 1}),
@@ -237,7 +238,7 @@ func differing(h *harness, to Backend) {
 	}
 }
 
-// changing puts other rows than it is given.
+// changing changes rows before it puts them.
 type changing struct {
 	store.Filling
 	change func(store.Row) (changed store.Row, keep bool)

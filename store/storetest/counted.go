@@ -24,7 +24,7 @@ func counterSums(h *harness) {
 	counted(h, "t/", time.Time{}, 0)
 	h.write(add("t/c", "4", 9, 1)) // the same event at another time is counted separately
 	counted(h, "t/c", time.Time{}, 4322)
-	h.write(add("big", "1", 0, math.MaxInt)) // as many tokens as there may be
+	h.write(add("big", "1", 0, math.MaxInt)) // the largest number of tokens
 	counted(h, "big", time.Time{}, math.MaxInt)
 	for _, n := range []int{0, -1, math.MinInt} {
 		if err := h.try(add("t/c", "none", 0, n)); err == nil {
@@ -73,7 +73,7 @@ func forgotten(h *harness) {
 	left(101, 10000)
 	forget(at(5), 10, 1)
 	left(1, 10000)
-	forget(at(5).Add(time.Nanosecond), 10, 0) // times are stored to the microsecond, so this one is not before it
+	forget(at(5).Add(time.Nanosecond), 10, 0) // times are stored to the microsecond, so the counter is not before this time
 	h.write(add("b", 3, 7))                   // counted again
 	left(1, 10007)
 	h.update(func(tx store.Tx) error { // a counter written twice in the same transaction is deleted once

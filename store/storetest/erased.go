@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// silent: the conversations that were silent for longest come first.
+// silent: the conversations whose last message is oldest come first.
 func silent(h *harness) {
 	put := func(id string, version uint64, last int) func(store.Tx) error {
 		return func(tx store.Tx) error {
@@ -51,8 +51,8 @@ func silent(h *harness) {
 	before(6, 10, "c")
 }
 
-// talk puts a conversation with records of each kind that belongs to it. The neighbor of "a" is "a/": their keys differ
-// only by a slash.
+// talk writes a conversation with records of each kind that belongs to a conversation. The neighbor of "a" is "a/":
+// their keys differ only by a slash.
 func talk(id string) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		err := errors.Join(

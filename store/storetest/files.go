@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// elicitations: those of an execution are listed in the order in which they were asked.
+// elicitations: the elicitations of an execution are listed in the order in which they were asked.
 func elicitations(h *harness) {
 	put := func(id, execution string, version uint64) func(store.Tx) error {
 		return func(tx store.Tx) error {
@@ -27,7 +27,7 @@ func elicitations(h *harness) {
 	}
 }
 
-// files: each keeps its exact bytes, and is never replaced.
+// files: each file keeps its exact bytes, and is never replaced.
 func files(h *harness) {
 	large := bytes.Repeat([]byte{0, 0xFF, 1}, 1<<20)
 	put := func(execution string, index int, data []byte) func(store.Tx) error {
@@ -71,7 +71,7 @@ func files(h *harness) {
 }
 
 // policyInForce: a transaction that expects another policy than the one in force writes nothing, whatever it does. The
-// content keeps its exact bytes, and always belongs to the record.
+// policy's content keeps its exact bytes, and always belongs to the Policy that is read.
 func policyInForce(h *harness) {
 	large := bytes.Repeat([]byte{0, 0xFF, 1}, 1<<20)
 	put := func(load string, version uint64, content []byte) func(store.Tx) error {

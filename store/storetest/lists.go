@@ -37,7 +37,7 @@ func messages(h *harness) {
 	}
 }
 
-// places: the conversation that was created last is current, whatever its time says.
+// places: the conversation that was created last at a place is the current one, whatever its time.
 func places(h *harness) {
 	put := func(id, place string, version uint64, created int) func(store.Tx) error {
 		return func(tx store.Tx) error {
@@ -59,7 +59,7 @@ func places(h *harness) {
 	current("p", "b")
 	h.write(put("a", "p", 0, 6)) // in the same microsecond
 	current("p", "a")
-	h.write(put("z", "p", 1, 5)) // a change of the old one does not make it current
+	h.write(put("z", "p", 1, 5)) // changing the old conversation does not make it current
 	current("p", "a")
 	current("p2", "other")
 	h.view(func(r store.Reader) error { _, err := r.Conversation("b"); return err })

@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// memory is the contract in its simplest form: maps, and lists that are sorted on each read. The model test compares
-// backends to it.
+// memory implements the contract in its simplest form: with maps, and lists that are sorted on each read. The model
+// test compares backends to it.
 type memory struct {
 	conversations  map[string]store.Conversation
 	places         []string // ids of conversations, in order of creation
@@ -111,7 +111,7 @@ func find[K comparable, T any](in map[K]T, key K) (T, error) {
 	return v, nil
 }
 
-// sorted lists the values that pass, in the given order.
+// sorted lists the values for which pass returns true, in the given order.
 func sorted[K comparable, T any](in map[K]T, pass func(T) bool, order func(a, b T) int, limit int) []T {
 	var out []T
 	for _, v := range in {

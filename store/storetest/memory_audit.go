@@ -185,7 +185,7 @@ func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	return true, nil
 }
 
-// eraseOutboxMessages deletes the outbox messages with a ref, the timers of each message, and those with the same ref.
+// eraseOutboxMessages deletes the outbox messages with a ref, the timers of each message, and the timers with that ref.
 func (m *memory) eraseOutboxMessages(ref string) {
 	unset := func(ref string) {
 		maps.DeleteFunc(m.timers, func(k timerKey, _ store.Timer) bool { return k.ref == ref })

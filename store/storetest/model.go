@@ -85,7 +85,7 @@ func differ(t *rapid.T, got, want []string) {
 	}
 }
 
-// told formats the result of a call. Of an error, it shows only the kind.
+// told formats the result of a call. For an error, it shows only the kind of error.
 func told(name string, v any, err error) string {
 	switch {
 	case errors.Is(err, store.ErrNotFound):

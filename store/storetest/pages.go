@@ -11,9 +11,9 @@ import (
 	"countersign/store"
 )
 
-// manyRows deletes, reads and writes at random among enough rows to fill several pages of a backend. It compares
-// every read in a transaction, after deletions in the same transaction, to the model. Several workers run concurrently:
-// each knows only its own rows, which lie between those of the others, and they may share commits.
+// manyRows deletes, reads and writes at random among enough rows to fill several pages of a backend. It compares every
+// read in a transaction, after deletions in the same transaction, to the model. Several workers run concurrently, and
+// may share commits. Each uses only its own rows, which lie between the rows of the others.
 func manyRows(h *harness) {
 	for _, workers := range []int{1, 6} {
 		seed := uint64(time.Now().UnixNano())
@@ -108,7 +108,7 @@ func (w *worker) append(chain string, n int) step {
 	}}
 }
 
-// talk adds a conversation at a place of the same name, with messages and timers.
+// talk writes a conversation at a place, with messages and timers.
 func (w *worker) talk(place string, n int) step {
 	id := fmt.Sprintf("%s conversation %d", place, w.random.IntN(3))
 	return step{fmt.Sprintf("put %s with %d messages", id, n), func(tx store.Tx) (any, error) {

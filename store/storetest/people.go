@@ -23,14 +23,14 @@ func openGrants(h *harness) {
 		})
 	}
 	open("")
-	// Lists are in order of creation, whatever the ids and times, also within one transaction.
+	// Lists are in order of creation, whatever the ids and times, even within one transaction.
 	h.write(put("z", "t", approvers.GrantLive, 0, 9), put("m", "u", approvers.GrantOffered, 0, 5), put("b", "t", approvers.GrantOffered, 0, 9))
 	h.write(put("never", "t", approvers.GrantDeclined, 0, 0), put("a", "t", approvers.GrantLive, 0, 1), put("bare", "", approvers.GrantLive, 0, 0))
 	open("t", "z", "b", "a")
 	open("u", "m")
 	open("", "z", "m", "b", "a", "bare")
 	open("t/")
-	h.write(put("z", "t", approvers.GrantLive, 1, 9), put("b", "t", approvers.GrantLive, 1, 20)) // one is used, the other accepted
+	h.write(put("z", "t", approvers.GrantLive, 1, 9), put("b", "t", approvers.GrantLive, 1, 20)) // one grant is used, the other accepted
 	open("t", "z", "b", "a")
 	// All ways in which a grant ends, two of them after being accepted in the same transaction.
 	for i, state := range []approvers.GrantState{approvers.GrantUsed, approvers.GrantExpired, approvers.GrantRevoked, approvers.GrantDeclined} {

@@ -99,7 +99,7 @@ func neighbours(h *harness) {
 						return err
 					}
 					switch i % 4 {
-					case 1: // adds an existing counter again, without effect
+					case 1: // adds an existing counter again, which has no effect
 						return errors.Join(count(tx), errMine)
 					case 2:
 						panic(errMine)
@@ -141,7 +141,7 @@ func neighbours(h *harness) {
 	})
 }
 
-// counters: reading, changing and writing in one transaction loses no change.
+// counters: no change is lost if each transaction reads a value, changes it and writes it back.
 func counters(h *harness) {
 	const crew, each = 16, 25
 	crowd(crew, func(i int) {

@@ -2,7 +2,7 @@
 // contract.
 //
 // A backend that passes keeps every record complete, orders every list as the contract says, guards versions, and
-// undoes failed closures and nothing else. It still does so if the store is closed and reopened after each
+// undoes only the writes of failed closures. All of this also holds if the store is closed and reopened after each
 // transaction. The store's own check runs after every test.
 package storetest
 
@@ -18,7 +18,7 @@ import (
 	"countersign/store"
 )
 
-// Opener opens one store. It is called again only after the store was closed, and then opens the same data.
+// Opener opens one store. After the store is closed, it may be called again, and opens the same data.
 type Opener func() (store.Store, error)
 
 // Run runs the suite. fresh returns an opener of an empty store.
@@ -106,13 +106,13 @@ func runAll(t *testing.T, fresh func(t *testing.T) Opener, tests map[string]func
 	}
 }
 
-// harness is a store under test. A restless one is closed and reopened after each transaction.
+// harness is a store under test. If restless is set, the store is closed and reopened after each transaction.
 type harness struct {
 	*testing.T
 	store    store.Store
 	open     Opener
 	restless bool
-	fresh    func(t *testing.T) Opener // for a test that needs more than one store
+	fresh    func(t *testing.T) Opener // makes another store, for a test that needs more than one
 }
 
 func newHarness(t *testing.T, open Opener, restless bool) *harness {
@@ -195,7 +195,7 @@ func (h *harness) view(fn func(store.Reader) error) {
 	}
 }
 
-// same compares a value read to the expected one.
+// same requires that a value that was read equals the expected value.
 func (h *harness) same(what string, got, want any) {
 	h.Helper()
 	if !reflect.DeepEqual(got, want) {

@@ -55,7 +55,7 @@ func timers(h *harness) {
 		h.same("all of a kind whose name another one begins with", timerRefs(shows), []string{"other"})
 		return errors.Join(err, err2, err3, err4, err5, err6)
 	})
-	// The timers of some shares, also with a limit below the number of those of other shares.
+	// Lists the timers of some shares, even if the limit is below the number of timers in other shares.
 	own := store.Timer{Ref: "late"}.Share()
 	h.view(func(r store.Reader) error {
 		var want []string
@@ -193,7 +193,7 @@ func outboxMessages(h *harness) {
 	shown("C2", "1.1", "m")
 	h.write(put(store.OutboxMessage{ID: "z", Version: 1, Ref: "r", CreatedAt: at(0), Channel: "C2"})) // no message yet
 	shown("C2", "", "")
-	h.write(put(store.OutboxMessage{ID: "q", Version: 1, Ref: "r", CreatedAt: at(0)})) // it shows something else now
+	h.write(put(store.OutboxMessage{ID: "q", Version: 1, Ref: "r", CreatedAt: at(0)})) // the message shows something else now
 	of("r", "z", "m", "q", "a")
 	of("r2")
 }
@@ -319,11 +319,11 @@ func auditRefusals(h *harness) {
 			h.Errorf("a %s was stored", what)
 		}
 	}
-	h.write(add(third, nil)) // a copied record whose payload was erased before
+	h.write(add(third, nil)) // a copy of a record whose payload was erased earlier
 }
 
-// nothingBroken requires that the check finds nothing in a store with all kinds of data. That the check finds faults is
-// tested by each backend.
+// nothingBroken requires that the check finds no faults in a store with all kinds of data. Each backend tests that the
+// check finds faults.
 func nothingBroken(h *harness) {
 	h.update(seed)
 	h.update(scribble)

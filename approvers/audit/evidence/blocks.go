@@ -43,8 +43,8 @@ func readMessages(body []byte) ([]message, error) {
 	return []message{one}, nil
 }
 
-// look returns the visible content of a rendering. Two renderings with the same look differ at most in the ids of their
-// buttons.
+// look returns the visible content of a rendering. Two renderings with the same look can differ only in the ids of
+// their buttons.
 func look(messages []message) string {
 	raw, err := json.Marshal(messages) // block has only the visible parts
 	if err != nil {
@@ -69,7 +69,7 @@ func draw(messages []message, user func(string) string) template.HTML {
 			d.put("<p>", m.Text, "</p>")
 		}
 	}
-	return template.HTML(d.String()) //nolint:gosec // put escapes all foreign text
+	return template.HTML(d.String()) //nolint:gosec // put escapes all text from outside
 }
 
 // put writes a start tag, escaped text, and the end tag.

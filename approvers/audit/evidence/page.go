@@ -29,7 +29,7 @@ type step struct {
 	Sentence string
 	Facts    [][2]string
 	Text     string // the payload, if it is not a card
-	Note     string // in place of a missing payload
+	Note     string // shown in place of a missing payload
 	Card     *card
 	Key      bool // a record that is central to the story; the others are drawn smaller
 }
@@ -134,7 +134,7 @@ func (s Story) outcome() (words, at string) {
 	return visible.Text(words), at
 }
 
-// summary returns who asked for what, who approved it, and when.
+// summary returns the request, who asked for it, who approved it, and when.
 func (s Story) summary(proposed Entry, ended string) [][2]string {
 	var allowed, fallen, refused []string
 	for _, e := range s.Entries {
@@ -226,8 +226,8 @@ func (s Story) arguments() string {
 	return strings.Join(lines, "\n")
 }
 
-// words returns what the asker wrote. The chain has it only as a part of the cards, so a text that no card shows is
-// marked.
+// words returns what the asker wrote. The chain contains this message only as part of the cards, so the page marks a
+// text that no card shows.
 func (s Story) words() string {
 	if s.Words == "" {
 		return ""

@@ -39,13 +39,13 @@ const (
 // Seal is the signed head that covers the chain's records, and the result of its verification.
 type Seal struct {
 	Sealed int       // how many of the chain's records are proved to be covered by the head
-	Head   uint64    // number of the first head that covers the records, or of the newest if none does yet; 0: the store has no heads
+	Head   uint64    // number of the first head that covers the records; if none does yet, of the newest; 0: the store has no heads
 	Size   uint64    // how many records of the whole history the head covers
 	At     time.Time // when it was signed, to the second
 	Root   string    // root of the tree over those records
-	Key    string    // the public key that signed it; empty: it was compared with no key
-	Named  bool      // the operator named that key, and it does not come from the bot's key file
-	Note   string    // the signed note, as it is also kept elsewhere
+	Key    string    // the public key that signed it; empty: the signature was compared with no key
+	Named  bool      // the operator named that key; otherwise it comes from the bot's key file
+	Note   string    // the signed note, which heads kept elsewhere also contain
 	Faults []string  // faults of the head or of the proofs, in sentences
 }
 

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// CardQueue is a card queue as the store holds it: the open cards at an address, and those that wait behind them.
+// CardQueue is a card queue as the store holds it: the open cards at an address, and the requests that wait there.
 type CardQueue struct {
 	Open, Held []struct {
 		Bundle   string
@@ -19,7 +19,7 @@ type CardQueue struct {
 	Round int
 }
 
-// IDs lists the requests of the open and of the held cards.
+// IDs lists the requests with open cards, and the requests that wait.
 func (l CardQueue) IDs() (open, held []string) {
 	for _, c := range l.Open {
 		open = append(open, c.Requests...)
@@ -30,7 +30,7 @@ func (l CardQueue) IDs() (open, held []string) {
 	return open, held
 }
 
-// CardQueueAt reads the card queue of an address. One that does not exist is empty.
+// CardQueueAt reads the card queue of an address. If there is none, the result is empty.
 func CardQueueAt(r store.Reader, address string) (l CardQueue, err error) {
 	s, err := r.Setting(store.SettingCardQueue + address)
 	if errors.Is(err, store.ErrNotFound) {
@@ -42,8 +42,8 @@ func CardQueueAt(r store.Reader, address string) (l CardQueue, err error) {
 	return l, json.Unmarshal(s.Value, &l)
 }
 
-// CardQueues finds pending requests that are shown nowhere and wait in no card queue, and requests whose card queues
-// disagree with them.
+// CardQueues returns an error if a pending request is shown nowhere and waits in no card queue, or if a request and a
+// card queue contradict each other.
 func CardQueues(r store.Reader) error {
 	open, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {

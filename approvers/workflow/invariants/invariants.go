@@ -1,6 +1,6 @@
 // Package invariants checks conditions that hold for a store between any two transactions: everything that must be done
-// has its timer, no timer is left for anything that is over, every chain verifies, and every pending request is visible
-// to somebody. It is for tests, because it reads everything.
+// has its timer, no timer is left for anything that is over, every audit chain is valid, and every pending request is
+// visible to somebody. It is for tests, because it reads everything.
 package invariants
 
 import (
@@ -15,8 +15,7 @@ import (
 // most limits the records of a kind that are read.
 const most = 10_000
 
-// Faults returns the violated invariants; nil if there are none. turns are the turns whose calls and messages are
-// checked.
+// Faults returns the violated invariants as an error, or nil. turns are the turns whose calls and messages are checked.
 func Faults(r store.Reader, turns []string) error {
 	faults := []error{chains(r), timersNameSomething(r), requestsHaveTimers(r), CardQueues(r), grantsAddUp(r), maskedValuesWereSeen(r)}
 	for _, id := range turns {
@@ -66,7 +65,7 @@ func chains(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// erasedOf returns the records whose payloads were erased according to the chain.
+// erasedOf returns the records whose payloads, according to the chain, were erased.
 func erasedOf(records []approvers.AuditRecord) (map[uint64]bool, error) {
 	erased := map[uint64]bool{}
 	for _, a := range records {
@@ -84,7 +83,7 @@ func erasedOf(records []approvers.AuditRecord) (map[uint64]bool, error) {
 	return erased, nil
 }
 
-// firstRecord returns the kind of a chain's first record. The installation's chain is not included.
+// firstRecord returns the kind that a chain's first record must have. It does not apply to the installation's chain.
 func firstRecord(chain string) approvers.AuditKind {
 	switch {
 	case strings.HasPrefix(chain, "absence:"):

@@ -125,8 +125,8 @@ func timersNameSomething(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// inConversation returns an error if the work of a turn could be done by another replica than the one that shows its
-// conversation's messages.
+// inConversation returns an error if one replica could do the work of a turn while another shows the messages of its
+// conversation.
 func inConversation(r store.Reader, t store.Timer) error {
 	conversation := ""
 	switch t.Kind {
@@ -151,7 +151,7 @@ func inConversation(r store.Reader, t store.Timer) error {
 	return nil
 }
 
-// requestsHaveTimers finds open requests that would never end, or whose turn has ended.
+// requestsHaveTimers finds open requests that lack the timer to end them, or whose turn has ended.
 func requestsHaveTimers(r store.Reader) error {
 	requests, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {

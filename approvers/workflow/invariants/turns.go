@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// turnIsWhole checks a turn: each of its calls has its one result, or something that will give it one.
+// turnIsWhole checks that each call of a turn has exactly one result, or something that will give it one.
 func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -72,7 +72,7 @@ func stuck(r store.Reader, c store.Call) error {
 	if c.Request != "" {
 		req, err := r.Request(c.Request)
 		if err != nil || req.State.Open() {
-			return err // requestsHaveTimers checks the rest
+			return err // requestsHaveTimers checks the request
 		}
 	}
 	if c.ModelQuestion != nil {
@@ -91,7 +91,7 @@ func stuck(r store.Reader, c store.Call) error {
 	return err
 }
 
-// returned counts the records of a call's result in all chains that could have one.
+// returned counts the records of a call's result, in all chains that could contain one.
 func returned(r store.Reader, c store.Call) (int, error) {
 	n := 0
 	for _, chain := range []string{c.ID, c.Execution, c.Request} {

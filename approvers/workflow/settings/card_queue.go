@@ -13,13 +13,13 @@ import (
 )
 
 // CardQueue limits the undecided cards that are open at one address. store.SettingCardQueue holds a queue for each
-// address at which the policy's cap was ever in force. Further requests wait in Held without a card. They are pending
-// like any other: their clocks run, and an escalation shows them to the lead. A request stores the addresses of the
-// queues that count it, so that it leaves them however it ends.
+// address at which the policy's cap was ever in force. When the cap is reached, further requests wait in Held without a
+// card. They are pending like any other request: their clocks run, and an escalation shows them to the lead. A request
+// stores the addresses of all queues that count it, so that it can be removed from them when it ends.
 type CardQueue struct {
 	Open  []QueuedCard `json:"open,omitempty"`
 	Held  []QueuedCard `json:"held,omitempty"`
-	Round int          `json:"round,omitempty"` // rises each time the queue begins to fill, so that people get a new notice
+	Round int          `json:"round,omitempty"` // increases each time an empty queue begins to fill, so that people get a new notice
 }
 
 // QueuedCard is one card of a queue: a request, or the requests of a bundle.
@@ -34,7 +34,7 @@ func CardQueueNotice(address string, round int) string { return address + " " + 
 // ParseCardQueueNotice parses a reference of CardQueueNotice.
 func ParseCardQueueNotice(ref string) (address string, round int) {
 	if i := strings.LastIndexByte(ref, ' '); i >= 0 {
-		round, _ = strconv.Atoi(ref[i+1:]) // other refs have no round
+		round, _ = strconv.Atoi(ref[i+1:]) // zero if the ref has no round
 		address = ref[:i]
 	}
 	return address, round
@@ -56,7 +56,8 @@ func ReadCardQueue(r store.Reader, address string) (CardQueue, store.Setting, er
 	return l, s, nil
 }
 
-// Add puts a request at the end of the queue, or among the open cards. A bundle's further requests join its card.
+// Add puts a request at the end of the queue if it waits, and otherwise among the open cards. A bundle's further
+// requests join its card.
 func (l *CardQueue) Add(r approvers.Request, waits bool) {
 	if r.Bundled() {
 		for _, cards := range [][]QueuedCard{l.Open, l.Held} {
@@ -79,8 +80,8 @@ func (l *CardQueue) Add(r approvers.Request, waits bool) {
 	}
 }
 
-// Admit moves cards from the head of the queue to the open ones while there is room, and returns them. If most is zero,
-// all cards are admitted.
+// Admit moves cards from the head of the queue to the open cards until most are open, and returns the moved cards. If
+// most is zero, it moves all cards.
 func (l *CardQueue) Admit(most int) []QueuedCard {
 	n := len(l.Held)
 	if most > 0 {
@@ -105,7 +106,7 @@ func (l CardQueue) Waiting() int {
 	return n
 }
 
-// Remove takes a request off its card; a card without requests is closed.
+// Remove takes a request off its card. A card with no requests left is removed.
 func (l *CardQueue) Remove(id string) {
 	l.Open, l.Held = without(l.Open, id), without(l.Held, id)
 }
@@ -123,7 +124,7 @@ func without(cards []QueuedCard, id string) []QueuedCard {
 	return out
 }
 
-// Split gives a request of a bundle its own card. An open card stays open.
+// Split gives a request of a bundle its own card. If the bundle's card is open, the new one is open, too.
 func (l *CardQueue) Split(id string) {
 	l.Open, l.Held = apart(l.Open, id), apart(l.Held, id)
 }

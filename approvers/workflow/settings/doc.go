@@ -1,4 +1,4 @@
-// Package settings has the records that the workflow keeps under keys of the store's settings and that views read, too:
-// whether everything is paused, the queues of cards, and what people thought of answers. A Read function returns the
-// value with its row, to be written again; a missing row is the zero value.
+// Package settings defines records in the store's settings that both the workflow and its views read: the pause, the
+// card queues, the ratings of answers, and others. A Read function returns the value, and its row, with which a changed
+// value can be written back. If the row is missing, the value is zero.
 package settings

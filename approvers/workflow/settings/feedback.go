@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// Feedback counts people's opinions of an agent's answers. Each person has one opinion of an answer: the last.
+// Feedback counts people's ratings of an agent's answers. For each answer, only a person's latest rating counts.
 type Feedback struct {
 	Good int `json:"good"`
 	Poor int `json:"poor"`

@@ -10,21 +10,22 @@ import (
 	"countersign/store"
 )
 
-// Pause records whether everything is paused: while it is, no tool runs and no model is called. The pause survives a
-// restart. People may decide meanwhile, and deadlines pass as usual: a request that nobody decides is rejected, paused
-// or not.
+// Pause records whether everything is paused. While it is, no tool runs and no model is called; the pause survives a
+// restart. People can still decide, and deadlines pass as usual: a request that nobody decides is rejected even during
+// a pause.
 type Pause struct {
 	On     bool               `json:"on"`
-	By     approvers.PersonID `json:"by"` // who changed it last
+	By     approvers.PersonID `json:"by"` // who paused or resumed last
 	At     time.Time          `json:"at"`
 	Reason string             `json:"reason,omitempty"`
 	Round  int                `json:"round,omitempty"` // increases with each change
 }
 
-// Ref returns the reference of the messages about a pause: the round in which it began.
+// Ref returns the reference of the messages about a pause. It contains the round in which the pause began.
 func (p Pause) Ref() string { return store.SettingPause + "/" + strconv.Itoa(p.Round) }
 
-// ReadPause reads the pause. If its record is damaged, everything is paused: nothing runs until a person decides.
+// ReadPause reads the pause. If its record is damaged, everything counts as paused, so that nothing runs until a person
+// decides.
 func ReadPause(r store.Reader) (p Pause, s store.Setting, err error) {
 	s, err = r.Setting(store.SettingPause)
 	if errors.Is(err, store.ErrNotFound) {
@@ -42,5 +43,5 @@ func ReadPause(r store.Reader) (p Pause, s store.Setting, err error) {
 // Damaged reports whether the record of the pause is unreadable.
 func (p Pause) Damaged() bool { return p.By == approvers.Operator(damagedPause) }
 
-// damagedPause names the operator of a pause whose record is damaged.
+// damagedPause is the operator's name in a pause whose record is damaged.
 const damagedPause = "nobody"

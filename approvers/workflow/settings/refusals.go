@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// Refusal is something that Slack refuses in this workspace: a kind of block, or a method. It is not tried before
+// Refusal is something that Slack refuses in this workspace: a kind of block, or a method. It is not tried again before
 // Until.
 type Refusal struct {
 	What  string    `json:"what"`

@@ -8,17 +8,17 @@ import (
 	"countersign/store"
 )
 
-// CardQueue is the queue at an address as its notice shows it.
+// CardQueue is the card queue at an address, in the form that its notice shows.
 type CardQueue struct {
 	Waiting int                 // requests that wait
-	Open    int                 // undecided cards before them
-	First   []approvers.Request // the oldest few of those that wait
+	Open    int                 // undecided cards that are open
+	First   []approvers.Request // the oldest few requests that wait
 }
 
 // firstQueued is how many waiting requests a notice names.
 const firstQueued = 3
 
-// readCardQueue reads what a queue's notice shows: nothing if the queue is empty or has a newer notice.
+// readCardQueue reads what a queue's notice shows. It reads nothing if the queue is empty or has a newer notice.
 func (m *Model) readCardQueue(r store.Reader, ref string) error {
 	address, round := settings.ParseCardQueueNotice(ref)
 	l, _, err := settings.ReadCardQueue(r, address)
@@ -76,8 +76,8 @@ func readCards(r store.Reader, req approvers.Request) (cards []store.OutboxMessa
 	return cards, nil
 }
 
-// Addresses returns where the people of a request's stage read their cards, each address once: the address of each
-// role, or direct messages if a user group defines the stage.
+// Addresses returns the addresses at which the people of a request's stage read their cards, without repetition: the
+// address of each role, or direct messages if a user group defines the stage.
 func Addresses(p *approvers.Policy, r approvers.Request) []string {
 	if r.Stage >= len(r.Plan.Stages) {
 		return nil

@@ -1,7 +1,7 @@
-// Package view reads the stored state for people, the model and the commands. A Reader answers each question from one
-// snapshot of the store and returns plain values; it changes nothing. Package workflow, which changes the state, uses
+// Package view reads the stored state for people, the model and the commands. Each method of a Reader reads one
+// snapshot of the store and returns plain values. It changes nothing. Package workflow, which changes the state, uses
 // some of the same functions inside of its transactions.
 //
-// A Model is everything that one outbox message is rendered from. Arguments that the policy masks are masked in what a
-// Reader returns, except in an execution, which has the exact bytes that run.
+// A Model has all data from which one outbox message is rendered. A Reader masks the arguments that the policy masks,
+// except in an execution, which has the exact bytes that run.
 package view

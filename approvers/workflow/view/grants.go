@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// readGrant reads a grant and the conversation that it was given in.
+// readGrant reads a grant, and the conversation in which it was given.
 func (m *Model) readGrant(hash func(tool string) string, r store.Reader, id string) error {
 	g, err := r.Grant(id)
 	if err != nil {
@@ -24,7 +24,7 @@ func (m *Model) readGrant(hash func(tool string) string, r store.Reader, id stri
 	return err
 }
 
-// GrantOf reads the grant that an execution ran under; nil for none.
+// GrantOf reads the grant under which an execution ran; nil if there is none.
 func GrantOf(r store.Reader, e approvers.Execution) (*approvers.Grant, error) {
 	if e.GrantUse == 0 {
 		return nil, nil
@@ -33,7 +33,7 @@ func GrantOf(r store.Reader, e approvers.Execution) (*approvers.Grant, error) {
 	return &g, err
 }
 
-// GrantOwnerOf returns who gave the grant that an execution ran under; "" for none.
+// GrantOwnerOf returns who gave the grant under which an execution ran; "" if there is none.
 func GrantOwnerOf(r store.Reader, e approvers.Execution) (approvers.PersonID, error) {
 	g, err := GrantOf(r, e)
 	if g == nil || err != nil {
@@ -69,7 +69,7 @@ func (v *Reader) Grants(ctx context.Context, who approvers.PersonID) (out []List
 type ListedGrant struct {
 	Grant        approvers.Grant
 	Conversation store.Conversation   // zero: the grant holds in all of the agent's conversations
-	Own          *store.OutboxMessage // the person's own message about it, as far as Slack shows one
+	Own          *store.OutboxMessage // the person's own message about the grant, if Slack shows one
 }
 
 func listGrant(r store.Reader, g approvers.Grant, who approvers.PersonID) (ListedGrant, error) {

@@ -5,8 +5,8 @@ import (
 	"countersign/store"
 )
 
-// mask extends the lists of masked arguments of a request and its call by the arguments that the policy in force masks.
-// If a list grows, the preview is removed, because it may contain the values. r and c may be nil.
+// mask adds the arguments that the policy in force masks to a request's and a call's lists of masked arguments. If this
+// adds any, it removes the preview, because the preview may contain their values. r and c may be nil.
 func mask(p *approvers.Policy, r *approvers.Request, c *store.Call) {
 	agent := ""
 	if r != nil {

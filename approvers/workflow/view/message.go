@@ -15,7 +15,7 @@ func (v *Reader) Message(ctx context.Context, message string) (Model, error) {
 	return v.read(ctx, message, func(store.Reader, *store.OutboxMessage) error { return nil })
 }
 
-// Answer reads what an answer shows. The answer also reports those of the given steps that have no message yet.
+// Answer reads what an answer shows, including those of the given steps that have no message of their own yet.
 func (v *Reader) Answer(ctx context.Context, answer string, steps []int) (Model, error) {
 	return v.read(ctx, answer, func(r store.Reader, s *store.OutboxMessage) error {
 		messages, err := r.OutboxMessagesOf(s.Ref)
@@ -32,7 +32,7 @@ func (v *Reader) Answer(ctx context.Context, answer string, steps []int) (Model,
 	})
 }
 
-// read reads what an outbox message shows. as may change the message before the rest is read.
+// read reads what an outbox message shows. The function as may change the message before the rest is read.
 func (v *Reader) read(ctx context.Context, message string, as func(store.Reader, *store.OutboxMessage) error) (Model, error) {
 	var m Model
 	err := v.store.View(ctx, func(r store.Reader) error {
@@ -49,7 +49,7 @@ func (v *Reader) read(ctx context.Context, message string, as func(store.Reader,
 		}
 		switch m.Message.Kind {
 		case store.OutboxPause, store.OutboxHome:
-			return nil // the pause is all that it shows
+			return nil // the message shows nothing but the pause
 		case store.OutboxHead:
 			return m.readHead(r)
 		case store.OutboxCard, store.OutboxEscalation:
@@ -196,7 +196,7 @@ func (s *Model) readTurn(r store.Reader, id string) error {
 	case store.OutboxAnswer:
 		return s.readSteps(r, said)
 	case store.OutboxQueued:
-		return s.readCalls(r, id, s.Turn.Step) // what the messages wait for
+		return s.readCalls(r, id, s.Turn.Step) // the calls for which the messages wait
 	}
 	return nil
 }
@@ -280,7 +280,7 @@ func (m *Model) readElicitation(r store.Reader, id string) error {
 	return m.readChannel(r, q.Turn)
 }
 
-// asks reports whether a run waits for an answer.
+// asks reports whether a run waits for a person's answer.
 func asks(r store.Reader, e approvers.Execution) (bool, error) {
 	if e.State != approvers.ExecutionExecuting {
 		return false, nil
@@ -289,7 +289,7 @@ func asks(r store.Reader, e approvers.Execution) (bool, error) {
 	return slices.ContainsFunc(list, func(q approvers.Elicitation) bool { return q.State == approvers.ElicitationOpen }), err
 }
 
-// readModelQuestion reads a question of the model's.
+// readModelQuestion reads a question that the model asked.
 func (m *Model) readModelQuestion(r store.Reader, id string) error {
 	call, err := r.Call(id)
 	if err != nil {
@@ -325,7 +325,7 @@ func (m *Model) readFile(r store.Reader, execution string, index int) error {
 		}
 		return m.readChannel(r, e.Turn)
 	}
-	return store.ErrNotFound // it was erased
+	return store.ErrNotFound // the file was erased
 }
 
 // readHead reads the newest head.
@@ -335,8 +335,8 @@ func (m *Model) readHead(r store.Reader) error {
 	return err
 }
 
-// readRetry reads both directions of a retry: for a run with an unknown outcome, the request that asks for its call
-// again, with its cards; for such a request, the messages that ask about the earlier run.
+// readRetry reads both directions of a retry. For a run with an unknown outcome, it reads the request for the retry,
+// with its cards. For a retry's request, it reads the messages that ask about the earlier run.
 func (m *Model) readRetry(r store.Reader) error {
 	if e := m.Execution; e.State == approvers.ExecutionUnknown || e.Loss != "" {
 		if m.Call.Execution != e.ID {

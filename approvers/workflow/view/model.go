@@ -8,19 +8,19 @@ import (
 	"countersign/store"
 )
 
-// Model is everything that an outbox message is rendered from, read in one snapshot.
+// Model has all data from which an outbox message is rendered, read in one snapshot.
 type Model struct {
 	Message      store.OutboxMessage
 	Conversation store.Conversation
 	Turn         approvers.Turn
 	Request      *approvers.Request     // for a card, an escalation, a question, a notice, and a run that was approved
 	Execution    *approvers.Execution   // the request's current execution, or the run whose outcome is unknown
-	Call         *store.Call            // the request's or the execution's call, with the result that the model has
-	Later        *approvers.Request     // for a run with an unknown outcome: the request that asked for its call again
-	Earlier      []store.OutboxMessage  // for a request that asks again: the messages about the earlier run that Slack shows
-	LeaveAt      time.Time              // for an unknown outcome: when the model is told so; zero: never, or it was told
-	Cards        []store.OutboxMessage  // for a question and a notice: the request's cards that Slack shows; with Later: the cards of that request
-	Absence      *approvers.Absence     // for a stand-in: the absence as it is now
+	Call         *store.Call            // the call of the request or the execution, with the result that the model received
+	Later        *approvers.Request     // for a run with an unknown outcome: the request for a retry
+	Earlier      []store.OutboxMessage  // for a retry's request: the messages about the earlier run that Slack shows
+	LeaveAt      time.Time              // for an unknown outcome: when the model is told that it is unknown; zero: never, or already
+	Cards        []store.OutboxMessage  // for a question and a notice: the request's cards that Slack shows; if Later is set: the cards of Later
+	Absence      *approvers.Absence     // for a notice to a stand-in: the absence in its current state
 	Calls        []Call                 // for a step: its calls in order; for a bundle: the calls that it shows
 	Grant        *approvers.Grant       // for a grant
 	Stalled      string                 // for a grant in force: why no call can run under it now
@@ -28,9 +28,9 @@ type Model struct {
 	Queued       []store.Message        // for a queued notice: the messages that wait
 	MessageEdit  *store.Message         // the turn's last message that was edited or deleted after the model had read it
 	Gap          *approvers.Gap         // the last gap in which a message of the conversation was written; nil: none
-	Text         string                 // what the model said: with a step, or as the answer
+	Text         string                 // the model's text: of a step, or the answer
 	Steps        []Step                 // for an answer: the steps that it reports, in order
-	Elicitation  *approvers.Elicitation // what a run asks
+	Elicitation  *approvers.Elicitation // a tool's question to a person
 	File         *store.File            // for a file that a run returned
 	Data         []byte                 // the file's bytes
 	Head         *store.Head            // for the signed heads in a channel: the newest
@@ -39,15 +39,15 @@ type Model struct {
 	Now          time.Time
 }
 
-// Call is one call of a step, with what it waits for.
+// Call is one call of a step, with everything that shows for what it waits.
 type Call struct {
 	Call      store.Call
 	Execution *approvers.Execution
 	Request   *approvers.Request
 	Cards     []store.OutboxMessage // the request's cards that Slack shows
-	Grant     *approvers.Grant      // the grant that it ran under
+	Grant     *approvers.Grant      // the grant under which it ran
 	Queued    bool                  // its card waits in a queue
-	Asks      bool                  // its run waits for an answer of the person who asked
+	Asks      bool                  // its run waits for an answer from the person who asked
 }
 
 // Settled reports whether the call's line in the message of its step can no longer change.
@@ -58,6 +58,6 @@ func (c Call) Settled() bool {
 // Step is a step that an answer reports.
 type Step struct {
 	Step  int
-	Text  string // what the model said with it
+	Text  string // the model's text in this step
 	Calls []Call
 }

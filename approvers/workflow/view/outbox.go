@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// Delivery finds the outbox message that a Slack message shows, and the version of it that was posted last.
+// Delivery finds the outbox message that a Slack message shows, and the version that was posted last.
 func (v *Reader) Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		if s, err = r.OutboxMessageAt(channel, ts); err != nil {
@@ -49,7 +49,7 @@ func (v *Reader) StepOf(ctx context.Context, call string) (message string, err e
 	return message, err
 }
 
-// Untold lists the steps of a turn whose first message was postponed and is not posted yet.
+// Untold lists those steps of a turn whose message was postponed and has not been posted yet.
 func (v *Reader) Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		steps = nil
@@ -104,7 +104,7 @@ func WasShown(r store.Reader, request string, who approvers.PersonID, rendering 
 	return false, nil
 }
 
-// HashOf names one version of an outbox message.
+// HashOf returns the hash that identifies one version of an outbox message.
 func HashOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])

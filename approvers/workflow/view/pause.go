@@ -17,12 +17,12 @@ func (v *Reader) Paused(ctx context.Context) (p settings.Pause, err error) {
 	return p, err
 }
 
-// maxTimers bounds how many runs and model calls are counted.
+// maxTimers limits how many runs and model calls are counted.
 const maxTimers = 10_000
 
 // PauseImpact counts what a pause would stop now.
 type PauseImpact struct {
-	Runs     int // tools that run
+	Runs     int // running tools
 	Thinking int // turns that wait for the model
 	Approved int // calls that are about to start
 }

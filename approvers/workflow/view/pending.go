@@ -10,13 +10,13 @@ import (
 
 // PendingItem is one thing that waits for people: a request, a run with an unknown outcome, or a question of the model.
 type PendingItem struct {
-	Request   *approvers.Request   // the request, or the one that allowed the run
+	Request   *approvers.Request   // the request that waits, or the request that allowed the run
 	Execution *approvers.Execution // the run; nil for a request and a question
 	Call      *store.Call          // the run's call, or the question's; nil for a request
 	Turn      approvers.Turn       // the call's turn
 }
 
-// named returns the reference of the outbox messages that show the item, and its call.
+// named returns the reference of the outbox messages that show the item, and the id of the item's call.
 func (w PendingItem) named() (ref, call string) {
 	switch {
 	case w.Execution != nil:
@@ -27,7 +27,7 @@ func (w PendingItem) named() (ref, call string) {
 	return w.Request.ID, w.Request.Call
 }
 
-// maxPendingItems bounds how many items of each sort are read.
+// maxPendingItems limits how many items of each kind are read.
 const maxPendingItems = 2000
 
 func readUnknownRun(r store.Reader, execution string) (w PendingItem, err error) {
@@ -54,14 +54,14 @@ func readModelQuestion(r store.Reader, id string) (w PendingItem, err error) {
 	return w, err
 }
 
-// showsCall reports whether an outbox message of a turn shows a call: the message of the call's step does, and the
-// bundle with the call's request.
+// showsCall reports whether an outbox message of a turn shows a call. The message of the call's step does, and so does
+// the bundle that contains the call's request.
 func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
 	return s.Step == c.Step && (s.Kind == store.OutboxStep || s.Kind == store.OutboxBundle && r != nil && r.Bundled() && s.Bundle == r.Bundle)
 }
 
-// PendingItems lists what waits for people, by sort, and the oldest first within each sort. more is set if there may be
-// items that it does not list.
+// PendingItems lists what waits for people, grouped by kind, with the oldest items of each kind first. more is true if
+// there may be further items.
 func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, more = nil, false
@@ -104,7 +104,7 @@ func (v *Reader) Unreached(ctx context.Context) (requests []approvers.Request, e
 	return requests, err
 }
 
-// UnreachedRequests is Unreached within a transaction.
+// UnreachedRequests is like Unreached, but reads within a transaction.
 func UnreachedRequests(r store.Reader) ([]approvers.Request, error) {
 	open, err := r.OpenRequests(store.RequestCursor{}, maxPendingItems)
 	return slices.DeleteFunc(open, func(r approvers.Request) bool { return !r.ReachesNobody() }), err

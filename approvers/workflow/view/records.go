@@ -20,7 +20,8 @@ func (v *Reader) Request(ctx context.Context, id string) (req approvers.Request,
 	return req, err
 }
 
-// RequestsOf lists the requests that a person asked for or had a say in, newest first, starting before the given one.
+// RequestsOf lists the requests that a person asked for or took part in, newest first, starting with the one before the
+// given request.
 func (v *Reader) RequestsOf(ctx context.Context, who approvers.PersonID, before store.RequestCursor, limit int) (list []approvers.Request, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, err = r.RequestsOf(who, before, limit)
@@ -50,11 +51,11 @@ func (v *Reader) Execution(ctx context.Context, id string) (e approvers.Executio
 	return e, err
 }
 
-// ErrNoResult means that a conversation has no such result to read.
+// ErrNoResult means that the conversation has no run with this id whose result could be read.
 var ErrNoResult = errors.New("this conversation has no run of that id with a result; take the id from the note that says what was cut")
 
-// WholeResult returns the complete result of a run. The model may have received only its beginning. A conversation can
-// read the results of its own runs only.
+// WholeResult returns the complete result of a run. The model may have received only its beginning. Only results of the
+// conversation's own runs can be read.
 func (v *Reader) WholeResult(ctx context.Context, conversation, execution string) (result string, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		result = ""
@@ -82,7 +83,7 @@ func (v *Reader) WholeResult(ctx context.Context, conversation, execution string
 	return result, err
 }
 
-// Elicitation reads what a run asked.
+// Elicitation reads a question that a run asked a person.
 func (v *Reader) Elicitation(ctx context.Context, id string) (q approvers.Elicitation, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		q, err = r.Elicitation(id)
@@ -100,7 +101,7 @@ func (v *Reader) Inbox(ctx context.Context, id string) (row store.Inbox, err err
 	return row, err
 }
 
-// Reception returns up to which time everything that people wrote was received, and which gap is being read.
+// Reception returns the time up to which all messages were received, and the gap whose messages are being read.
 func (v *Reader) Reception(ctx context.Context) (out settings.Reception, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		out, _, err = settings.ReadReception(r)
@@ -128,7 +129,7 @@ func (v *Reader) Waiting(ctx context.Context) (waiting bool, err error) {
 	return waiting, err
 }
 
-// TurnAt returns the turn that is under way at a place, or "".
+// TurnAt returns the id of the current turn in a thread, or "".
 func (v *Reader) TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		conv, err := r.ConversationAt(store.Place(team, channel, thread))
@@ -139,7 +140,7 @@ func (v *Reader) TurnAt(ctx context.Context, team, channel, thread string) (turn
 }
 
 // Unseen lists the runs whose outcome people have to find out after a restore: interrupted runs, and runs whose outcome
-// was unknown before.
+// was already unknown.
 func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		runs = nil
@@ -163,7 +164,7 @@ func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err er
 	return runs, err
 }
 
-// Feedback returns people's opinions of the answers of each of the policy's agents, by the agent's name.
+// Feedback returns the ratings of the answers of each agent in the policy, by the agent's name.
 func (v *Reader) Feedback(ctx context.Context) (map[string]settings.Feedback, error) {
 	out := map[string]settings.Feedback{}
 	err := v.store.View(ctx, func(r store.Reader) error {

@@ -9,41 +9,41 @@ import (
 	"countersign/store"
 )
 
-// Undelivered lists what Slack prevents, except for cards: messages that Slack refuses wherever they could be posted,
-// messages that Slack would not delete, and deliveries that wait until Slack tells who sent them. Each list is bounded,
-// and begins with the item that is due first.
+// Undelivered lists what Slack currently prevents, except for cards: posting messages that it refuses at all addresses,
+// deleting messages that it refuses to delete, and handling deliveries whose sender it does not name. Each list has a
+// limited length, and begins with the item that is due first.
 type Undelivered struct {
 	Refused   []RefusedMessage
 	Leftovers []LeftoverMessage
 	Deferred  Deferred
 }
 
-// RefusedMessage is an answer or a question that Slack refuses wherever it could be posted.
+// RefusedMessage is an answer or a question that Slack refuses at all its addresses.
 type RefusedMessage struct {
 	Message      store.OutboxMessage
-	Conversation store.Conversation // that it belongs to; zero: it was erased
+	Conversation store.Conversation // the message's conversation; zero: it was erased
 	Since        time.Time
 	Next         time.Time // when it is tried again
 }
 
-// LeftoverMessage is a Slack message that should be gone.
+// LeftoverMessage is a Slack message that Slack has refused to delete.
 type LeftoverMessage struct {
 	Message store.OutboxMessage
 	store.Leftover
 }
 
-// Deferred counts the deliveries that wait because Slack does not tell who sent them, and the deliveries behind them
-// that must be handled in order.
+// Deferred counts the deliveries that wait because Slack does not name their sender, and the deliveries that wait
+// behind these, because they must be handled in order.
 type Deferred struct {
 	Count int
 	Since time.Time // of the oldest
 	Cause string    // of the oldest
 }
 
-// maxUndelivered bounds how many timers of each kind are read.
+// maxUndelivered limits how many timers of each kind are read.
 const maxUndelivered = 1000
 
-// Undelivered lists what Slack prevents.
+// Undelivered reads the lists of what Slack currently prevents.
 func (v *Reader) Undelivered(ctx context.Context) (u Undelivered, err error) {
 	err = v.store.View(ctx, func(r store.Reader) (err error) {
 		u = Undelivered{}
@@ -59,7 +59,7 @@ func (v *Reader) Undelivered(ctx context.Context) (u Undelivered, err error) {
 	return u, err
 }
 
-// timed calls do with each timer of a kind, and with the outbox message that the timer is for.
+// timed calls do with each timer of a kind, and with the timer's outbox message.
 func timed(r store.Reader, kind store.TimerKind, do func(store.Timer, store.OutboxMessage) error) error {
 	timers, err := r.Timers(kind, maxUndelivered)
 	if err != nil {
@@ -86,7 +86,7 @@ func refusedMessages(r store.Reader) (list []RefusedMessage, err error) {
 			return nil
 		}
 		one := RefusedMessage{Message: s, Since: s.RefusedSince, Next: t.Due}
-		if one.Since.IsZero() { // it was refused by an earlier version
+		if one.Since.IsZero() { // refused under an earlier version of the bot
 			one.Since = s.CreatedAt
 		}
 		turn, err := TurnOf(r, s)
@@ -102,7 +102,7 @@ func refusedMessages(r store.Reader) (list []RefusedMessage, err error) {
 	return list, err
 }
 
-// TurnOf returns the turn that an outbox message in a conversation belongs to.
+// TurnOf returns the turn to which an outbox message in a conversation belongs.
 func TurnOf(r store.Reader, s store.OutboxMessage) (string, error) {
 	switch s.Kind {
 	case store.OutboxUnknown, store.OutboxAttachment:
@@ -131,7 +131,7 @@ func leftovers(r store.Reader) (list []LeftoverMessage, err error) {
 	return list, err
 }
 
-// Leftovers lists the Slack messages of an outbox message that should be gone.
+// Leftovers lists the Slack messages of an outbox message that Slack has refused to delete.
 func (v *Reader) Leftovers(ctx context.Context, message string) (list []store.Leftover, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		s, err := r.OutboxMessage(message)

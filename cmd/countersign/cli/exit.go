@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// Exit codes. They are part of the operator's contract.
+// Exit codes. Operators' scripts depend on them, so they never change.
 const (
 	ExitDone   = 0
-	ExitNo     = 1 // it ran, and the answer is no
+	ExitNo     = 1 // the command ran, and its answer is no
 	ExitUsage  = 2 // wrong usage or configuration
 	ExitFailed = 3 // it could not run
 )
 
-// Error is an error with the exit code of the process. Its text is a sentence that says what to do.
+// Error is an error that sets the exit code of the process. Its text says what to do.
 type Error struct {
 	Code int
 	Err  error
@@ -38,8 +38,8 @@ func CouldNot(format string, args ...any) error {
 	return &Error{ExitFailed, fmt.Errorf(format, args...)}
 }
 
-// Code is the exit code for an error. An error without a code happened while the command ran; its exit code is
-// ExitFailed.
+// Code returns the exit code for an error. An error that carries no code happened while the command ran; its exit code
+// is ExitFailed.
 func Code(err error) int {
 	var e *Error
 	switch {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// WholeFile writes a file that appears under its name when all of it is written and synced, and not before. Only its
+// WholeFile writes a file that appears under its name only when it is completely written and synced. Only the file's
 // owner can read it.
 func WholeFile(path string, write func(*os.File) error) error {
 	dir := filepath.Dir(path)
@@ -32,7 +32,7 @@ func WholeFile(path string, write func(*os.File) error) error {
 	return nil
 }
 
-// Output counts what a command prints, and keeps the first error of writing it.
+// Output counts the bytes that a command prints, and keeps the first write error.
 type Output struct {
 	W       io.Writer
 	Written int

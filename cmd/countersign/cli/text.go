@@ -48,7 +48,8 @@ func Duration(d time.Duration) string {
 // Moment formats a time in UTC.
 func Moment(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 
-// Problems lists the errors of a policy file one by one. Any other error is the only one of the list.
+// Problems returns the problems of a policy file as single errors. For any other error, it returns a list with only
+// that error.
 func Problems(err error) []error {
 	var all yamldoc.Problems
 	if !errors.As(err, &all) {
@@ -61,8 +62,8 @@ func Problems(err error) []error {
 	return out
 }
 
-// WaitsFor names the approvers that a pending request waits for: roles, with those that joined, and people who were
-// added to the stage.
+// WaitsFor names the approvers that a pending request waits for: roles, including roles that joined later, and people
+// who were added to the stage.
 func WaitsFor(req approvers.Request) string {
 	stage := req.CurrentStage()
 	stage.Quorum = 1

@@ -18,7 +18,7 @@ type policyChannel struct {
 	cards bool
 }
 
-// channelsIn are the channels of a policy, in its order.
+// channelsIn returns the channels of a policy, in the order of the file.
 func channelsIn(p *approvers.Policy) []policyChannel {
 	var out []policyChannel
 	add := func(name, use string, cards bool) {
@@ -47,7 +47,7 @@ func channelsIn(p *approvers.Policy) []policyChannel {
 	return out
 }
 
-// channels checks whether the bot can write in the channels of the policy.
+// channels checks whether the bot can post in the channels of the policy.
 func (d *Doctor) channels(ctx context.Context, e *installation.Examiner, p *approvers.Policy, in installation.App) {
 	d.begin("Channels")
 	named := channelsIn(p)

@@ -1,6 +1,6 @@
 // Package doctor looks for what is missing in a set-up: in the environment, the policy, Slack, the model and the store.
 //
-// A [Doctor] goes through them in that order, and notes a finding for each thing that it looks at, with what to do
-// about it. It only reads, and its findings contain no token. What it needs of the command (opening the store, asking
-// the running bot, the tools of a policy) are functions that the command sets.
+// A [Doctor] checks them in that order. For each check it records a finding, with advice on what to do. It only reads,
+// and its findings contain no token. The command passes functions for what the package can't do itself: opening the
+// store, asking the running bot, and listing the tools of a policy.
 package doctor

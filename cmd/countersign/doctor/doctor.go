@@ -24,7 +24,7 @@ type state string
 // The states of findings.
 const (
 	stateOK   state = "ok"
-	stateWarn state = "warn" // it works, and is worth a look
+	stateWarn state = "warn" // it works, but the operator should look at it
 	stateFail state = "fail" // something does not work
 )
 
@@ -34,25 +34,26 @@ type diagnosis struct {
 	State state  `json:"state"`
 	What  string `json:"what"`
 	Do    string `json:"do,omitempty"` // what to do about it
-	code  int    // the exit code, of one that fails
+	code  int    // the exit code, if the check fails
 }
 
 // Doctor looks at everything that serve needs.
 type Doctor struct {
-	Out       io.Writer                                                  // nil: nothing is printed meanwhile
+	Out       io.Writer                                                  // nil: findings are not printed while the doctor works
 	URL       string                                                     // the bot's public address; empty: unknown
-	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as they are known while no source is asked
+	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as they are known without asking their sources
 	OpenStore func(context.Context, config.Env) (Store, error)           // opens the store; store.ErrLocked: another process holds it
-	// Excess says what the database's role may do beyond what the bot needs, and how to take it away; empty: nothing.
+	// Excess says which rights the database's role has that the bot does not need, and how to revoke them; empty: none.
 	Excess func(context.Context, config.Env) (what, do string, err error)
-	// AskBot asks the running bot whether it reads its store, and what Slack refuses in its workspace.
+	// AskBot asks the running bot whether it can read its store, and what Slack refuses in its workspace.
 	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 
 	topic    string
 	findings []diagnosis
 }
 
-// examinationTime bounds the whole examination. It is long, as Slack's rate limits may be used up by other programs.
+// examinationTime limits the whole examination. It is long, because other programs may have used up Slack's rate
+// limits.
 const examinationTime = 5 * time.Minute
 
 // Examine looks at everything, and prints each finding to Out as it is made.
@@ -72,7 +73,7 @@ func (d *Doctor) Examine(ctx context.Context) {
 	}
 }
 
-// environment checks the variables. It returns them with the wrong ones left empty.
+// environment checks the environment variables. It returns them, with empty values for wrong ones.
 func (d *Doctor) environment() config.Env {
 	d.begin("Environment")
 	env, err := config.ReadEnv(config.Serve)
@@ -117,7 +118,7 @@ func (d *Doctor) policy(path string) *approvers.Policy {
 	found := check.Run(file, tools)
 	for _, p := range found {
 		warning := p.Severity == yamldoc.Warning
-		p.Severity = yamldoc.Error // the line begins with what it is
+		p.Severity = yamldoc.Error // the line begins with the severity
 		if warning {
 			d.warn(p.Error(), "")
 			continue
@@ -163,7 +164,7 @@ func (d *Doctor) add(f diagnosis) {
 	}
 }
 
-// Verdict prints the sum of the findings. The error has the exit code of the worst one.
+// Verdict prints a summary of the findings. Its error has the exit code of the worst finding.
 func (d *Doctor) Verdict() error {
 	fails, warns, code := 0, 0, 0
 	for _, f := range d.findings {

@@ -20,22 +20,22 @@ import (
 	"countersign/config"
 )
 
-// requestURLs are the Request URLs in an app's settings, each with the path at which the bot takes its requests.
+// requestURLs are the Request URLs in an app's settings, each with the path at which the bot receives these requests.
 var requestURLs = []struct{ what, path, page string }{
 	{"events", transport.EventsPath, "event-subscriptions"},
 	{"clicks and forms", transport.InteractionsPath, "interactive-messages"},
 	{"slash commands", transport.CommandsPath, "slash-commands"},
 }
 
-// requests checks whether Slack's requests reach the bot: whether each public address answers as Slack requires. Slack's
-// settings can't be read.
+// requests checks whether Slack's requests reach the bot: each public address must answer as Slack requires. The URLs
+// in Slack's settings can't be read.
 func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
 	if d.URL == "" {
 		d.warn("whether Slack's requests reach the bot was not tried", "run countersign doctor --url https://… with the bot's public address while serve runs; "+
 			settingsPage(app, requestURLs[0].page)+" shows whether Slack has verified it")
 		return
 	}
-	base, one := strings.CutSuffix(strings.TrimSuffix(d.URL, "/"), transport.EventsPath) // one Request URL for all kinds
+	base, one := strings.CutSuffix(strings.TrimSuffix(d.URL, "/"), transport.EventsPath) // the same Request URL for all kinds of requests
 	for _, u := range requestURLs {
 		at := base + u.path
 		if one {
@@ -74,10 +74,11 @@ func (s statusError) Error() string {
 	return fmt.Sprintf("it answers %d %s", int(s), http.StatusText(int(s)))
 }
 
-// errChallenge is the error for an address that does not repeat the challenge.
+// errChallenge is the error for an address that does not return the challenge.
 var errChallenge = errors.New("it does not return the challenge")
 
-// challenge sends an address a random value to repeat, in a request of the kind that comes to a path.
+// challenge sends an address a random value that it must return. The request has the form of the requests that Slack
+// sends to the path.
 func challenge(ctx context.Context, at, path, secret string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

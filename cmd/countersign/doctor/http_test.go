@@ -16,7 +16,7 @@ import (
 	"countersign/config"
 )
 
-// deaf is a bot that must receive nothing.
+// deaf is a bot that fails the test if it receives anything.
 type deaf struct{ t *testing.T }
 
 func (d deaf) Lane(transport.Delivery) string { return "" }
@@ -26,7 +26,8 @@ func (d deaf) Receive(_ context.Context, got transport.Delivery) (any, error) {
 	return nil, nil
 }
 
-// Each of the three Request URLs is tried, and one that does not lead to the bot is named with its settings page.
+// The doctor tries each of the three Request URLs. If one does not lead to the bot, it names the URL and the settings
+// page where the URL is set.
 func TestEachRequestURLIsTried(t *testing.T) {
 	const secret = "c0de51c0de51c0de51c0de51c0de51c0"
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,8 +50,8 @@ func TestEachRequestURLIsTried(t *testing.T) {
 	bot := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: l.Addr().String()})
 	for name, c := range map[string]struct {
 		lost  string            // the path that the proxy does not forward
-		moved map[string]string // paths that it forwards to others
-		url   string            // below the proxy's address
+		moved map[string]string // paths that the proxy forwards to other paths
+		url   string            // the bot's URL, as a path below the proxy's address
 		want  []string          // beginnings of the findings' states and texts
 		do    string
 	}{

@@ -12,10 +12,11 @@ import (
 	"countersign/config"
 )
 
-// slowModel is how long people wait for a step without wondering.
+// slowModel is the response time above which the model counts as slow: people begin to wonder whether the bot still
+// works.
 const slowModel = 15 * time.Second
 
-// model asks each model that is used one small question.
+// model sends one small request to each model that is used.
 func (d *Doctor) model(ctx context.Context, env config.Env, policy *approvers.Policy) {
 	d.begin("Model")
 	names := []string{env.Model}

@@ -15,13 +15,13 @@ import (
 // slackRegister caches what Slack said about the people of the policy.
 type slackRegister struct {
 	examiner *installation.Examiner
-	groups   map[string]string // ids, by id and handle; nil: not asked yet
+	groups   map[string]string // user group ids, by id and by handle; nil: Slack was not asked yet
 	members  map[string][]string
 	people   map[string]approvers.Identity
 }
 
-// maxGroupPeople bounds how many members of a user group are looked up: Slack answers for about a hundred people a
-// minute.
+// maxGroupPeople limits how many members of a user group are looked up, because Slack allows only about a hundred
+// look-ups a minute.
 const maxGroupPeople = 30
 
 // people checks whether the people that the policy names can decide.
@@ -31,11 +31,11 @@ func (d *Doctor) people(ctx context.Context, e *installation.Examiner, p *approv
 	needed := quorums(p)
 	for _, role := range p.Approvers {
 		able := map[approvers.PersonID]string{}
-		more := false // somebody of the role was not looked at
+		more := false // some members of the role were not looked up
 		var troubles []memberProblem
 		for _, m := range role.Members {
 			if m.Kind == approvers.MemberEmail && !p.CountsEmail(m.Value) {
-				continue // the policy's own findings say so
+				continue // the check of the policy reports this
 			}
 			found, some, t, err := g.look(ctx, m)
 			if err != nil {
@@ -50,7 +50,7 @@ func (d *Doctor) people(ctx context.Context, e *installation.Examiner, p *approv
 	}
 }
 
-// memberProblem is why a member of a role can't decide, and what to do.
+// memberProblem is the reason why a member of a role can't decide, and what to do about it.
 type memberProblem struct{ what, do string }
 
 // role reports which people of a role can decide.
@@ -77,8 +77,8 @@ func (d *Doctor) role(role approvers.Role, able map[approvers.PersonID]string, m
 	}
 }
 
-// look looks up a member of the policy. It returns the names of those who can decide, by id, and why others can't. more
-// is true if a group has further members.
+// look looks up a member of a role: a person or a group. It returns, by id, the names of the people who can decide, and
+// the reasons why others can't. more is true if a group has members that were not looked up.
 func (g *slackRegister) look(ctx context.Context, m approvers.Member) (able map[approvers.PersonID]string, more bool, troubles []memberProblem, err error) {
 	able = map[approvers.PersonID]string{}
 	switch m.Kind {
@@ -126,7 +126,7 @@ func (g *slackRegister) look(ctx context.Context, m approvers.Member) (able map[
 	return able, len(users) > maxGroupPeople, troubles, nil
 }
 
-// person looks up a user once.
+// person looks up a user, unless that was done before.
 func (g *slackRegister) person(ctx context.Context, user, of string, able map[approvers.PersonID]string) ([]memberProblem, error) {
 	who, asked := g.people[user]
 	if !asked {
@@ -161,7 +161,7 @@ func checkAuthority(who approvers.Identity, named string, able map[approvers.Per
 	return []memberProblem{{fmt.Sprintf("%s (%s) %s, and can't decide", who.Name, named, why), "remove the person from the role"}}
 }
 
-// quorums returns the largest quorum of each role, over the stages that ask for that role alone.
+// quorums returns, for each role, the largest quorum among the stages that name only that role.
 func quorums(p *approvers.Policy) map[string]int {
 	out := map[string]int{}
 	ask := func(stages []approvers.Stage) {

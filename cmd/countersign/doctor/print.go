@@ -10,7 +10,7 @@ import (
 // terminalWidth is the width of the printed lines. Addresses are not broken.
 const terminalWidth = 80
 
-// writeWrapped prints a text after a label. Further lines are indented to the start of the text.
+// writeWrapped prints a text after a label. Lines after the first are indented to align with the text.
 func writeWrapped(w io.Writer, label, text string) {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(label))
 	line := label

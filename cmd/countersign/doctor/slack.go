@@ -15,8 +15,8 @@ import (
 	"countersign/config"
 )
 
-// Limits for the difference between this machine's clock and Slack's. Requests over HTTP older than five minutes are
-// refused.
+// Limits on the difference between this machine's clock and Slack's clock. The bot refuses HTTP requests that are older
+// than five minutes.
 const (
 	oddSkew = time.Minute
 	badSkew = 4 * time.Minute
@@ -73,7 +73,7 @@ func settingsPage(app, name string) string {
 	return "https://api.slack.com/apps/" + app + "/" + name
 }
 
-// unanswered reports a call that Slack refused or did not answer. what names the token of the call.
+// unanswered reports a call that Slack refused or did not answer. what names the token that was used.
 func (d *Doctor) unanswered(err error, what, do string) {
 	code, scope := installation.SlackCode(err)
 	switch {

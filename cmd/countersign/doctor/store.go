@@ -26,8 +26,8 @@ type Store interface {
 	Check(ctx context.Context) error
 }
 
-// store checks whether the store can be used, and whether there is room. If a bot holds it, the check is left out:
-// writers would have to wait.
+// store checks whether the store can be used, and whether its disk has free space. If a bot holds the store, its
+// contents are not checked, because writers would have to wait.
 func (d *Doctor) store(ctx context.Context, env config.Env) {
 	d.begin("Store")
 	path, put := named(env.Store), "put a backup in its place: countersign restore"
@@ -86,7 +86,7 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 	}
 }
 
-// named names a store for people.
+// named returns the name of a store for messages.
 func named(s config.Store) string {
 	if s.Backend == config.Postgres {
 		return s.String()
@@ -123,7 +123,7 @@ func (d *Doctor) refused(list []settings.Refusal) {
 	}
 }
 
-// diskSpace checks the room on the disk of the store.
+// diskSpace checks the free space on the store's disk.
 func (d *Doctor) diskSpace(dir string) {
 	free, ok := cli.FreeSpace(dir)
 	switch {

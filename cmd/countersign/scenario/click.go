@@ -47,7 +47,7 @@ func (p *player) click(ctx context.Context, do click) error {
 	return nil
 }
 
-// press clicks a button, and waits until everything that follows from it is there.
+// press clicks a button, and waits until all effects of the click are visible.
 func (p *player) press(ctx context.Context, who workspaceclient.Client, message workspaceclient.Message, button workspaceclient.Element) error {
 	if err := who.Press(ctx, message, button); err != nil {
 		return err
@@ -159,8 +159,8 @@ func (p *player) buttonOn(ctx context.Context, do click, m workspaceclient.Messa
 // buttonNumber distinguishes a button from others like it.
 var buttonNumber = regexp.MustCompile(` \d+$`)
 
-// names reports whether the label matches: the whole label, with or without the dots of a button that opens a form, and
-// with or without its number.
+// names reports whether the label matches the action. The whole label must match, but the dots of a button that opens a
+// form, and the button's number, may be missing.
 func (do click) names(label string) bool {
 	label = strings.TrimSuffix(label, "…")
 	one := buttonNumber.ReplaceAllString(label, "")
@@ -170,7 +170,7 @@ func (do click) names(label string) bool {
 // subject is the call or turn that a button is about.
 type subject struct {
 	tool         string
-	words        string // its preview and arguments
+	words        string // the call's preview and arguments
 	conversation string
 }
 
@@ -215,7 +215,7 @@ func aboutTurn(r store.Reader, id string) (subject, error) {
 	return subject{conversation: t.Conversation}, err
 }
 
-// goesOn reports whether a subject belongs to the current conversation.
+// goesOn reports whether the current conversation contains a subject.
 func (p *player) goesOn(ctx context.Context, s subject) (here bool, err error) {
 	if len(p.talks) == 0 {
 		return false, nil

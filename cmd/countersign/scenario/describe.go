@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// describe is the state of a call, on one line; "" while there is nothing to say.
+// describe returns the state of a call, on one line; "" as long as there is nothing to report.
 func describe(r store.Reader, c store.Call) (string, error) {
 	about := c.Tool
 	if c.Preview != "" {
@@ -40,7 +40,7 @@ func describe(r store.Reader, c store.Call) (string, error) {
 	return decided(c, req), nil
 }
 
-// questionState is the state of a question from the model.
+// questionState describes the state of a question from the model.
 func questionState(q approvers.ModelQuestion, outcome approvers.Outcome) string {
 	switch outcome {
 	case "":
@@ -64,7 +64,7 @@ func unasked(r store.Reader, c store.Call) (string, error) {
 	return fmt.Sprintf("under the grant of %s (%s)", g.Name, g.Role), err
 }
 
-// remarked is a remark on a request.
+// remarked describes a remark on a request.
 func remarked(tool string, m approvers.Remark) string {
 	who := m.Name
 	if m.Role != "" {
@@ -76,7 +76,7 @@ func remarked(tool string, m approvers.Remark) string {
 	return who + verb + tool + ": " + oneLine(m.Text)
 }
 
-// progress describes how far a stage is, and what follows it if the policy has changed meanwhile.
+// progress describes how far a stage is and, if the policy has changed since the request was made, which stages follow.
 func progress(req approvers.Request) string {
 	var notes []string
 	if quorum := req.CurrentStage().Quorum; quorum > 1 {
@@ -130,7 +130,7 @@ func decided(c store.Call, req approvers.Request) string {
 	return fmt.Sprintf("%s: %s: %s", c.Tool, c.Outcome, reasonIn(c.Result))
 }
 
-// reasonIn is the reason in a structured result.
+// reasonIn returns the reason in a structured result.
 func reasonIn(result string) string {
 	var r approvers.Result
 	if json.Unmarshal([]byte(result), &r) == nil && r.Reason != "" {

@@ -11,8 +11,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// fillIn fills in the form that a click opened and sends it. If the form can't be submitted, or is still open after it
-// was sent, its text is added to the transcript.
+// fillIn fills in the form that a click opened, and submits it. If the form can't be submitted, or stays open
+// afterwards, its text is added to the transcript.
 func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.View) error {
 	who, form := p.as(do.who), views[len(views)-1]
 	if form.Submit == nil {
@@ -26,7 +26,7 @@ func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.V
 	err = who.Submit(ctx, form.ID, values)
 	if again, open, failed := p.stillOpen(ctx, do.who, form); failed != nil {
 		return failed
-	} else if err == nil && open { // its button says something else now: it is pressed again
+	} else if err == nil && open { // the label of the form's button has changed, so it is pressed again
 		p.aside(p.aloneTo(do.who, workspaceclient.Text(again.Blocks)))
 		err = who.Submit(ctx, form.ID, nil)
 	}
@@ -46,7 +46,7 @@ func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.V
 	return closeAll(ctx, who)
 }
 
-// stillOpen returns the form as it is after it was sent, and whether it is open.
+// stillOpen returns the form as it is after the submission, and whether it is still open.
 func (p *player) stillOpen(ctx context.Context, who string, form workspaceclient.View) (workspaceclient.View, bool, error) {
 	views, err := p.as(who).Views(ctx)
 	i := slices.IndexFunc(views, func(v workspaceclient.View) bool { return v.ID == form.ID })
@@ -69,7 +69,7 @@ func closeAll(ctx context.Context, who workspaceclient.Client) error {
 	return err
 }
 
-// values are what goes into a form, by block.
+// values returns the values to fill into a form, by block.
 func (do click) values(form workspaceclient.View) (map[string]string, error) {
 	values := map[string]string{}
 	if do.person != "" {
@@ -94,7 +94,7 @@ func (do click) values(form workspaceclient.View) (map[string]string, error) {
 	return values, nil
 }
 
-// fields sets the values of a text that names their fields.
+// fields sets values from a text of the form "field=value, field=value".
 func (do click) fields(form workspaceclient.View, values map[string]string) error {
 	if do.text == "" {
 		return nil

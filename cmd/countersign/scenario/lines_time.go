@@ -23,7 +23,7 @@ var itIs = regexp.MustCompile(`^It is (.+)$`)
 
 const span = `(\d+) (second|minute|hour|day)s?`
 
-// worldLines are the lines about what happens by itself.
+// worldLines are the lines about events that no person causes.
 var worldLines = []line{
 	{"12 minutes pass", regexp.MustCompile(`^` + span + ` pass(?:es)?$`), func(m []string) (action, error) {
 		return happens(func(ctx context.Context, p *player) error { return p.pass(ctx, p.demo.Now().Add(lasting(m[1], m[2]))) })
@@ -65,7 +65,7 @@ func lasting(n, unit string) time.Duration {
 	return time.Duration(count) * map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}[unit]
 }
 
-// timeForm is how a scenario writes a time, with the name of the place after it.
+// timeForm is the format of a time in a scenario; the name of the time zone follows it.
 const timeForm = "Monday 2006-01-02 15:04"
 
 // readTime reads a time such as "Friday 2026-12-25 09:00 Europe/Berlin".
@@ -89,10 +89,10 @@ func readTime(text string) (time.Time, error) {
 	return t, nil
 }
 
-// maxSteps bounds how many things may fall due, one after the other, while time passes.
+// maxSteps limits how many timers may fall due, one after the other, while time passes.
 const maxSteps = 1000
 
-// pass lets time pass. What falls due meanwhile is done when it is due.
+// pass lets time pass. Timers that fall due in this time are handled at their due time.
 func (p *player) pass(ctx context.Context, until time.Time) error {
 	for range maxSteps {
 		if err := p.settle(ctx); err != nil {

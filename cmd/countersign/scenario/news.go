@@ -10,9 +10,9 @@ import (
 	"countersign/store"
 )
 
-// known is the content that the transcript already has.
+// known holds the content that is already in the transcript.
 type known struct {
-	calls    map[string]string // what was said of each call
+	calls    map[string]string // last reported state of each call
 	remarks  map[string]int    // how many on each request
 	outbox   map[string]bool   // of what the agent said
 	messages map[string]bool   // by channel and ts

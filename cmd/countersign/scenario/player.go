@@ -25,18 +25,18 @@ type Demo interface {
 	Store() store.Store
 	// WorkspaceURL is the address of the workspace's page.
 	WorkspaceURL() string
-	// Settled reports whether everything was delivered and handled, so that nothing happens before a timer falls due or
-	// a person acts. paused is set if the bot is paused and the work in progress waits for the end of the pause.
+	// Settled reports whether everything is delivered and handled, so that nothing more happens until a timer falls due
+	// or a person acts. paused is true if the bot is paused, and work in progress waits for the end of the pause.
 	Settled(ctx context.Context) (settled, paused bool, err error)
 
 	// Now is the time of the demo.
 	Now() time.Time
-	// NextDue is when the next timer falls due; zero if none is set.
+	// NextDue returns the time at which the next timer falls due; zero if no timer is set.
 	NextDue(ctx context.Context) (time.Time, error)
-	// Advance sets the clock to a time that is not past, and has the bot do what is due.
+	// Advance sets the clock forward to a time, and makes the bot do all work that is then due.
 	Advance(to time.Time)
 
-	// Reload puts another policy file into force. problems are the reasons if it is refused.
+	// Reload puts another policy file into force. If the file is refused, problems has the reasons.
 	Reload(ctx context.Context, path string) (problems []error, err error)
 	// Restart stops the bot, lets time pass without it, and starts another one on the same store.
 	Restart(ctx context.Context, down time.Duration) error
@@ -45,7 +45,7 @@ type Demo interface {
 	// Interrupted reports whether the bot has stopped for StopDuring. Resume then starts another one.
 	Interrupted() bool
 	Resume(ctx context.Context) error
-	// Ended is closed when the bot has ended. Err then returns the reason.
+	// Ended returns a channel that is closed when the bot has ended. Err then returns the reason.
 	Ended() <-chan struct{}
 	Err() error
 }
@@ -57,7 +57,7 @@ type player struct {
 	out     io.Writer
 	team    string
 	people  []workspaceclient.Person
-	talks   []talk   // conversations by start; the last one is the current one
+	talks   []talk   // conversations in the order of their start; the last one is the current one
 	clicked []string // channels where people clicked or typed a command
 	asides  []string
 	known   known
@@ -118,7 +118,7 @@ func (p *player) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: p.demo.WorkspaceURL(), User: strings.ToLower(name)}
 }
 
-// act plays an action, waits until all of its effects are there, and returns what is new.
+// act plays an action, waits until all of its effects are visible, and returns the new lines.
 func (p *player) act(ctx context.Context, a action) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 	defer cancel()
@@ -133,10 +133,10 @@ func (p *player) act(ctx context.Context, a action) ([]string, error) {
 	return append(p.asides, news...), err
 }
 
-// aside adds a line about the action itself rather than its effects.
+// aside adds a line to the transcript that is about the action itself, not about its effects.
 func (p *player) aside(line string) { p.asides = append(p.asides, line) }
 
-// compare prints the seen lines, and marks the differences from the expected ones.
+// compare prints the lines that were seen, and marks differences from the expected lines.
 func (p *player) compare(expect, seen []string) (differ int) {
 	for i, line := range seen {
 		if i < len(expect) && !matches(expect[i], line) {
@@ -186,7 +186,8 @@ func (p *player) say(ctx context.Context, who, where, text string) error {
 	return nil
 }
 
-// command sends a slash command. Slack takes none in threads: without a place it goes to the channel of the thread.
+// command sends a slash command. Slack does not accept slash commands in threads, so a command without a place goes to
+// the channel of the thread.
 func (p *player) command(ctx context.Context, who, where, text string) error {
 	switch where {
 	case "":
@@ -240,7 +241,7 @@ func (p *player) settled(ctx context.Context) (bool, error) {
 		for _, t := range p.talks {
 			conv, err := r.ConversationAt(t.place)
 			if errors.Is(err, store.ErrNotFound) || err == nil && conv.Turn == "" {
-				continue // nobody answers there, or nothing is under way
+				continue // no agent answers there, or no turn is in progress
 			}
 			if err != nil {
 				return err

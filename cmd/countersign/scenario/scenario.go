@@ -13,9 +13,9 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// A scenario reads like a Slack thread. Lines without indentation say what people do and what happens; the player does
-// it for them through the API of the workspace's page. Indented lines list everything that must then be seen, in order;
-// "…" stands for any text. A line that starts with # is a comment.
+// A scenario reads like a Slack thread. Lines without indentation say what people do and what happens; the player acts
+// for the people through the API of the workspace's page. The indented lines below such a line list everything that
+// people must then see, in order; "…" stands for any text. A line that starts with # is a comment.
 //
 //	Policy: refunds.yaml
 //	It is Friday 2026-12-18 17:30 Europe/Berlin
@@ -28,8 +28,8 @@ import (
 //	  issue_refund was approved by Teo (team-lead) and done
 //	  Countersign: …refund…
 //
-// At its beginning a scenario may name the policy that it is played under, by a path relative to the scenario, and the
-// time at which it begins.
+// At its beginning, a scenario may name the policy file to use, by a path relative to the scenario, and the time at
+// which it begins.
 //
 // What people do:
 //
@@ -50,10 +50,10 @@ import (
 //	The bot is down for 2 hours     it is stopped meanwhile: everything that was due is done immediately when it is back
 //	The policy becomes FILE         the bot reloads this file
 //
-// The indented lines: the state and the outcome of each call, the agent's answers, and then other messages to people,
-// by person. "Teo is told: …" is the first line of a new direct message; "Countersign to Teo: …" is a message that only
-// Teo sees in that place. A request's card for the role that the request waits for is not listed, unless the card shows
-// several requests.
+// The indented lines show the state and the outcome of each call, then the agent's answers, and then other messages to
+// people, by person. "Teo is told: …" has the first line of a new direct message; "Countersign to Teo: …" is an
+// ephemeral message that only Teo sees. A request's card for the role that the request waits for is not listed, unless
+// the card shows several requests.
 type Scenario struct {
 	Name    string
 	Policy  string    // a path; empty: the demo's
@@ -61,7 +61,7 @@ type Scenario struct {
 	actions []action
 }
 
-// action is one thing that is done or happens, and what must be seen afterwards.
+// action is one action of a person, or one event, with the lines that must be seen afterwards.
 type action struct {
 	line   int
 	text   string // as written
@@ -75,7 +75,7 @@ const nowhere = "-"
 
 // line is a kind of line without indentation.
 type line struct {
-	form   string // how it is written, for the error about a line that matches nothing
+	form   string // how the line is written; shown in the error about a line that matches no kind
 	match  *regexp.Regexp
 	action func(m []string) (action, error)
 }
@@ -144,7 +144,7 @@ func (s *Scenario) head(text string) (taken bool, err error) {
 	return false, nil
 }
 
-// beside is a file named in the scenario.
+// beside returns the path of a file that the scenario names relative to itself.
 func (s *Scenario) beside(file string) string {
 	if filepath.IsAbs(file) {
 		return file
@@ -163,7 +163,7 @@ func parseAction(text string) (action, error) {
 	return action{}, fmt.Errorf("%q is none of: %s", text, strings.Join(forms, " · "))
 }
 
-// matches reports whether a line that was seen is what was expected: "…" stands for any text.
+// matches reports whether a line that was seen matches the expected line, in which "…" stands for any text.
 func matches(expected, seen string) bool {
 	parts := strings.Split(expected, "…")
 	for i := range parts {

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// saidIn returns the bot's other new messages in a conversation: neither answers of the agent nor states of its calls.
+// saidIn returns the bot's new messages in a conversation, other than the agent's answers and the states of its calls.
 func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error) {
 	messages, err := p.as(t.who).Messages(ctx, t.channel, t.root)
 	if err != nil {
@@ -30,7 +30,7 @@ func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error)
 		}
 		p.known.messages[m.Channel+" "+m.TS] = true
 		switch s.Kind {
-		case "", store.OutboxStep, store.OutboxAnswer, store.OutboxProblem, store.OutboxQueued, store.OutboxModelQuestion: // none: part of a very long answer
+		case "", store.OutboxStep, store.OutboxAnswer, store.OutboxProblem, store.OutboxQueued, store.OutboxModelQuestion: // an empty kind: the message is a part of a very long answer
 		default:
 			lines = append(lines, "Countersign: "+oneLine(workspaceclient.Plain(m.Text, p.called)))
 		}
@@ -38,7 +38,7 @@ func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error)
 	return lines, nil
 }
 
-// outboxMessage is the outbox message that a message shows. If there is none, the result has no kind.
+// outboxMessage returns the outbox message that a Slack message shows. If there is none, the result's kind is empty.
 func (p *player) outboxMessage(ctx context.Context, m workspaceclient.Message) (s store.OutboxMessage, err error) {
 	err = p.demo.Store().View(ctx, func(r store.Reader) error {
 		if s, err = r.OutboxMessageAt(m.Channel, m.TS); errors.Is(err, store.ErrNotFound) {
@@ -74,8 +74,8 @@ func (p *player) told(ctx context.Context) (lines []string, err error) {
 	return lines, nil
 }
 
-// fresh reads the new messages of the bot to a person: direct ones, and ephemeral ones in the conversations and where
-// somebody clicked.
+// fresh reads the bot's new messages to a person: direct messages, and ephemeral messages in the conversations and in
+// the channels where somebody clicked.
 func (p *player) fresh(ctx context.Context, who workspaceclient.Person) (found []workspaceclient.Message, err error) {
 	type place struct{ channel, root string }
 	places := []place{{channel: "countersign"}}
@@ -92,7 +92,7 @@ func (p *player) fresh(ctx context.Context, who workspaceclient.Person) (found [
 		messages, err := p.as(who.Name).Messages(ctx, place.channel, place.root)
 		var refused *workspaceclient.Refusal
 		if errors.As(err, &refused) {
-			continue // somebody who is not there
+			continue // the person is not a member
 		}
 		if err != nil {
 			return nil, err
@@ -109,8 +109,8 @@ func (p *player) fresh(ctx context.Context, who workspaceclient.Person) (found [
 	return found, nil
 }
 
-// tells returns the line for a message to a person, or "" if the transcript omits it. The subject of a card comes
-// first, then the reason for it.
+// tells returns the line for a message to a person, or "" if the transcript omits the message. For a card, the line has
+// the card's subject first, and then the reason why the person got it.
 func (p *player) tells(ctx context.Context, who workspaceclient.Person, m workspaceclient.Message) (string, error) {
 	text := strings.TrimSpace(workspaceclient.Plain(m.Text, p.called))
 	if m.Ephemeral {
@@ -128,7 +128,7 @@ func (p *player) tells(ctx context.Context, who workspaceclient.Person, m worksp
 	return who.Called() + " is told: " + line, nil
 }
 
-// cameFor matches the line of a card that says why it came to its reader.
+// cameFor matches the line of a card that says why its reader got it.
 var cameFor = regexp.MustCompile(`(?m)^(?:↪️|⏫) .*$`)
 
 // called returns the name of the person with an id.

@@ -9,10 +9,10 @@ import (
 
 // verb is an action of people with a button.
 type verb struct {
-	words  string // as a scenario says it. TOOL, NAME and LABEL stand for one of these; what follows a colon goes into the form that opens
-	button string // the button's label, without the dots of what opens a form; empty: LABEL
-	needs  string // an example of what follows the colon, where it can't be left out
-	named  bool   // it names the form's fields: field=value, field=value; otherwise it is typed into the form's field for text
+	words  string // the words in a scenario. TOOL, NAME and LABEL are placeholders; the text after a colon goes into the form that opens
+	button string // the button's label, without the dots of a button that opens a form; empty: LABEL
+	needs  string // an example of the text after the colon; set if that text is required
+	named  bool   // the text after the colon names fields (field=value, field=value); otherwise it goes into the form's text field
 }
 
 // verbs are all verbs. If a line matches several, the first one counts.
@@ -49,7 +49,7 @@ type click struct {
 	verb
 	who    string
 	tool   string
-	like   string // words that tell the call from others of the same tool
+	like   string // words that distinguish the call from other calls of the same tool
 	person string // for NAME
 	label  string // of the button
 	text   string // what followed the colon
@@ -77,7 +77,7 @@ var clickForms = func() (forms []clickForm) {
 	return forms
 }()
 
-// infinitive is the form of a verb that follows "tries to".
+// infinitive returns the form of a verb that follows "tries to".
 func infinitive(third string) string {
 	if stem, ok := strings.CutSuffix(third, "ies"); ok {
 		return stem + "y"
@@ -85,7 +85,7 @@ func infinitive(third string) string {
 	return strings.TrimSuffix(third, "s")
 }
 
-// read reads a line that the form matches.
+// read reads the values of a line that matches the form.
 func (f clickForm) read(text string) (click, error) {
 	m := f.match.FindStringSubmatch(text)
 	part := func(name string) string {

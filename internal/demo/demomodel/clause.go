@@ -19,8 +19,8 @@ var (
 	absorbing  = lazily(`(?i)^,?\s*(?:and\s+)?(?:then|also|after that|afterwards|finally)\b`)
 )
 
-// clauses splits a message into clauses. Text without a request belongs to the clause before it: a reason, the rest of
-// an address or of an e-mail's text.
+// clauses splits a message into clauses. Text without a request, such as a reason or the rest of an address or e-mail,
+// belongs to the clause before it.
 func clauses(text string) []clause {
 	var list []clause
 	before := ""

@@ -14,7 +14,7 @@ var (
 	spaces  = lazily(`[ \t\x{00a0}\x{202f}]+`)
 )
 
-// notSpeakers are words that people write before a colon themselves.
+// notSpeakers are words before a colon that are not the name of a speaker.
 var notSpeakers = wordSet(`address amount body customer email e-mail message name new note order phone please reason refund ship subject text to update search find
 	call run use saying says discount account user status`)
 

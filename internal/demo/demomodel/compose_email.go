@@ -79,7 +79,7 @@ func sentenceOf(text string) string {
 		return m[1]
 	}
 	if rest := strings.Trim(asides.ReplaceAllString(text, ""), " \t\n,;:"); rest != "" {
-		text = rest // but "saying thanks" means just that
+		text = rest // but the text of "saying thanks" is just "thanks"
 	}
 	text = toReader(text)
 	if text == "" {
@@ -91,7 +91,7 @@ func sentenceOf(text string) string {
 	return capital(text)
 }
 
-// toReader rewrites a text about somebody to address them: "saying that his order is late" is sent to him.
+// toReader rewrites a text about somebody so that it addresses them: "his order is late" becomes "your order is late".
 func toReader(text string) string {
 	for _, a := range addressed {
 		text = a.words.ReplaceAllString(text, a.you)

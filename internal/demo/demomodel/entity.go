@@ -62,7 +62,8 @@ func findEmails(text string) []string {
 	return unique(emailInText.FindAllString(text, -1))
 }
 
-// withoutNames blanks order numbers, account numbers and e-mail addresses: their digits are not amounts.
+// withoutNames replaces order numbers, account numbers and e-mail addresses by blanks, because their digits are not
+// amounts.
 func withoutNames(text string) string {
 	for _, r := range []*pattern{orderID, orderNumber, userID, userNumber, emailInText} {
 		text = r.ReplaceAllString(text, " ")

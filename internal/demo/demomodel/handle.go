@@ -53,7 +53,8 @@ var infinitive = map[string]string{
 	takePayment: "take a payment", sendEmail: "send an e-mail", deleteAccount: "delete the account", cancelAccount: "cancel the account", exportData: "export any data",
 }
 
-// claim finds a call in this turn by its kind and one argument. Each call, except a search, serves one request only.
+// claim finds a call of this turn by its kind and one argument. Each call, except a search, belongs to one request
+// only.
 func (d *responder) claim(kind, name, want string) int {
 	for i, c := range d.t.done {
 		if d.claimed[i] || d.tools.kindOf(c.Name) != kind || !strings.EqualFold(value(c.args, name), want) {
@@ -164,7 +165,7 @@ func (d *responder) handleCancelOrder(w *request) {
 	d.notes = append(d.notes, note)
 }
 
-// without reports a missing tool, and the alternatives.
+// without reports that the tool for a request is missing, and offers alternatives.
 func (d *responder) without(kind string) string {
 	var can []string
 	for _, k := range kinds {

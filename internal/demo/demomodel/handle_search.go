@@ -13,10 +13,10 @@ type found int
 const (
 	known  found = iota // answered
 	wait                // called in this step; the result is not known yet
-	failed              // refused, or there is no tool; a note says so
+	failed              // the look-up was refused, or the tool for it is missing; a note says so
 )
 
-// lookup finds orders by these arguments: in this turn's answers, or by a call.
+// lookup finds orders by these arguments: in results of this turn, or by a new call.
 func (d *responder) lookup(args ...arg) ([]*order, found) {
 	if !d.tools.has(searchOrders) {
 		d.notes = append(d.notes, "I can't look orders up here, so please give me the order or account number.")
@@ -107,7 +107,7 @@ func (d *responder) handleSearch(w *request) {
 	}
 }
 
-// searchKnown looks up what "it" or "the second one" means.
+// searchKnown looks up the order that "it" or "the second one" means.
 func (d *responder) searchKnown(w *request) {
 	list := d.m.listed()
 	chosen := w.pick.from(list, d.m.order)
@@ -142,7 +142,7 @@ func (d *responder) search(w *request, args ...arg) {
 	case wait:
 		d.searching = true
 		if len(args) > 0 && args[0].name == "order_id" {
-			d.m.look(strings.Trim(args[0].value, `"`)) // what "it" means in the rest of the message
+			d.m.look(strings.Trim(args[0].value, `"`)) // from here on, "it" means this order
 		}
 		return
 	case failed:

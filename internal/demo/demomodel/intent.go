@@ -2,7 +2,7 @@ package demomodel
 
 import "strings"
 
-// The kinds of requests: the shop's tools by name, and others that no tool covers.
+// The kinds of requests: one for each tool of the shop, with the tool's name, and kinds that no tool covers.
 const (
 	searchOrders  = "search_orders"
 	setAddress    = "update_shipping_address"
@@ -19,7 +19,7 @@ const (
 	recap       = "recap"
 )
 
-// mood is how a clause states its request.
+// mood says in which form a clause states its request.
 type mood int
 
 const (
@@ -30,12 +30,12 @@ const (
 
 type rule struct {
 	kind string
-	// words match the verb or noun that determines the meaning of the clause.
+	// words matches the verb or noun that determines the meaning of the clause.
 	words *pattern
 }
 
-// rules find the kind of a clause. The rule whose words come first in the clause applies; of several rules at the same
-// position, the first in this list.
+// rules find the kind of a clause. The rule whose words come first in the clause applies. If several rules match at the
+// same position, the first in this list applies.
 var rules = []rule{
 	{updateProfile, re(`\b(?:de-?activat|suspend|re-?activat|unsuspend)\w*`)},
 	{updateProfile, re(`\b(?:pause|put on hold|freeze|activate) .{0,40}\baccount\b`)},
@@ -141,7 +141,7 @@ func firstRule(text string, question bool) (kind string, m mood) {
 
 var besideNames = re(`\b(?:orders?|customer|account|and|the|for|of|please|number)\b|'s\b|[^\p{L}\p{N}]`)
 
-// bare reports whether the text only names an order, an account or a customer.
+// bare reports whether the text names an order, an account or a customer, and nothing else.
 func bare(text string) bool {
 	if len(findOrders(text))+len(findUsers(text))+len(findEmails(text)) == 0 {
 		return false

@@ -10,14 +10,14 @@ import (
 type memory struct {
 	orders  map[string]*order
 	people  []*person
-	listing []string // the orders that were listed last, in their order
+	listing []string // the orders of the last list, in the order of the list
 
 	order  string // the meaning of "it"; empty after a list of several
 	user   string // the meaning of "her account"
 	email  string
 	name   string
 	last   []done   // the calls of the last turn that made any
-	acted  []done   // the same, without searches
+	acted  []done   // the same calls, without searches
 	wanted *request // the last request for which a call was made
 	open   *request // a request that still lacks a detail
 	offers []offer

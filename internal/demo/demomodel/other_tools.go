@@ -43,7 +43,7 @@ func (b toolbox) meant(name string) (string, bool) {
 	return found, found != ""
 }
 
-// inputs is a tool's schema of its arguments.
+// inputs is the schema of a tool's arguments.
 type inputs struct {
 	Properties map[string]struct {
 		Type any `json:"type"`
@@ -144,7 +144,7 @@ func (d *responder) handleVerbatim(w *request) {
 // mostNamed limits how many tools without rules an answer names.
 const mostNamed = 12
 
-// others returns a sentence that names the other tools and how to call them; empty if there are none.
+// others returns a sentence that names the other tools and says how to call them; empty if there are none.
 func (d *responder) others() string {
 	others := d.tools.withoutRules()
 	if len(others) == 0 {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// pattern is a regular expression that is compiled when it is used first: there are hundreds, and every command of the
-// program would otherwise wait for them when it starts.
+// pattern is a regular expression that is compiled at its first use. There are hundreds of patterns, and otherwise
+// every command of the program would compile all of them at its start.
 type pattern struct {
 	expression string
 	compile    func() *regexp.Regexp
@@ -16,7 +16,7 @@ func lazily(expression string) *pattern {
 	return &pattern{expression, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
 }
 
-// re is a pattern without regard to case.
+// re returns a pattern that ignores case.
 func re(expression string) *pattern { return lazily(`(?i)` + expression) }
 
 func (p *pattern) String() string                       { return p.expression }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPatterns compiles every pattern: one that can't be compiled would otherwise panic only when it is used.
+// TestPatterns compiles every pattern, because a pattern that can't be compiled panics only when it is used.
 func TestPatterns(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

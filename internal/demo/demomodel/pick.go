@@ -7,7 +7,7 @@ import (
 
 // pick is a choice among several orders: "the second one", "the cheapest", "both", "the teapot".
 type pick struct {
-	way    string // ordinal, newest, oldest, cheapest, dearest, other, both, all, state; empty: none
+	way    string // ordinal, newest, oldest, cheapest, dearest, other, both, all, state; empty: no choice
 	places []int  // for ordinal, from 0; -1 is the last
 	word   string // for state
 }
@@ -74,7 +74,7 @@ func (p pick) from(list []*order, focus string) []*order {
 				n = len(list) - 1
 			}
 			if n >= len(list) {
-				return nil // "the fifth" of three: ask
+				return nil // such as "the fifth" of three orders: the person is asked
 			}
 			chosen = append(chosen, list[n])
 		}

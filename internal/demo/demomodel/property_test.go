@@ -63,7 +63,7 @@ func TestAnyConversationEnds(t *testing.T) {
 	})
 }
 
-// fates answers calls at random.
+// fates draws the outcomes of calls at random.
 type fates struct{ calls int }
 
 func (f *fates) results(t *rapid.T, calls []demomodel.Call, tools []demomodel.Tool, made map[string]bool, kinds []string) []demomodel.Message {

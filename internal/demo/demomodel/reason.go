@@ -28,7 +28,7 @@ func findReason(text, before string) string {
 			return reason
 		}
 	}
-	// The last part that complains: "refund ORD-123, it arrived broken".
+	// The last part of the sentence that complains, such as "it arrived broken" in "refund ORD-123, it arrived broken".
 	for _, mark := range []string{", ", ". ", "; ", "! ", "? ", "\n", " ("} {
 		if i := strings.Index(text, mark); i >= 0 && complaint.MatchString(text[i:]) {
 			if reason := tidy(text[i+len(mark):]); reason != "" && len(findOrders(reason)) == 0 {
@@ -60,7 +60,7 @@ func withoutReason(text string) string {
 	return text
 }
 
-// longestReason is the limit of the tools' schemas.
+// longestReason is the maximum length of a reason in the tools' schemas.
 const longestReason = 280
 
 // tidy turns a fragment of a sentence into text for a form: no dangling marks, and a capital letter first.

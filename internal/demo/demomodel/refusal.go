@@ -142,7 +142,7 @@ func (d *responder) alternatives(c done) {
 	}
 }
 
-// offer offers a request if the tool for it is there.
+// offer offers a request if the tool for it is offered.
 func (d *responder) offer(kind, text string, w request) {
 	if d.tools.has(kind) {
 		w.kind = kind

@@ -58,11 +58,11 @@ type responder struct {
 	tools   toolbox
 	m       *memory
 	t       *turn
-	claimed []bool // of t.done: used by a request
+	claimed []bool // by index in t.done: whether the call belongs to a request
 
 	calls     []Call   // to make now
-	told      []string // about results, in the order of the requests
-	notes     []string // about calls that were not or can't be made
+	told      []string // sentences about results, in the order of the requests
+	notes     []string // sentences about calls that were not made, or can't be made
 	questions []string
 	offers    []offer
 	searching bool // a search of this message has not been answered yet
@@ -71,7 +71,8 @@ type responder struct {
 
 // work interprets the turn's message, prepares calls or an answer, and updates the memory for later turns.
 func (d *responder) work() {
-	// Learn searches first: other calls of the same step wait for approvals, so their results may be newer.
+	// Searches are learned first, because other calls of the same step may have waited for approval: their results may
+	// be newer.
 	for _, searches := range []bool{true, false} {
 		for _, c := range d.t.done {
 			if (d.tools.kindOf(c.Name) == searchOrders) == searches {

@@ -17,7 +17,7 @@ type chat struct {
 	tools   map[string]shop.Tool
 	offered []demomodel.Tool
 	history []demomodel.Message
-	fates   map[string]string // tool: what is answered instead of running it
+	fates   map[string]string // by tool: the outcome that replaces a run
 	calls   int
 }
 

@@ -31,8 +31,8 @@ type request struct {
 
 	method   string
 	sections []string
-	filter   string // state of the orders looked for
-	newest   int    // how many of the newest orders are looked for
+	filter   string // state of the orders that are looked for
+	newest   int    // number of the newest orders that are looked for
 
 	verbatim string // arguments written by the person
 	tool     string // of a verbatim call
@@ -78,7 +78,7 @@ func newRequest(c clause) request {
 	if c.kind == sendEmail {
 		text = w.readEmail(c.text)
 		if question.MatchString(c.text) && !strings.Contains(c.text, `"`) {
-			w.body = strings.TrimSuffix(w.body, "?") // "can you tell her that …?" asks us, not her
+			w.body = strings.TrimSuffix(w.body, "?") // the question mark of "can you tell her that …?" is for the agent, not part of the message
 			w.body = sentenceOf(w.body)
 		}
 	}

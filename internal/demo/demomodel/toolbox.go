@@ -15,12 +15,12 @@ type toolbox struct {
 
 type offeredTool struct {
 	name       string
-	properties map[string]bool // nil when the schema names none
+	properties map[string]bool // properties of the schema; nil if it names none
 }
 
 var kinds = []string{searchOrders, setAddress, updateProfile, applyDiscount, issueRefund, takePayment, sendEmail, deleteAccount, cancelAccount, exportData}
 
-// newToolbox also recognizes tools with a prefix before the name, as added by gateways: shop_issue_refund.
+// newToolbox also recognizes tools whose name has a prefix, as added by gateways: shop_issue_refund.
 func newToolbox(tools []Tool) toolbox {
 	box := toolbox{offered: tools, names: map[string]bool{}, kinds: map[string]offeredTool{}}
 	for _, t := range tools {

@@ -62,7 +62,7 @@ func (d *responder) understand() (requests []request, talk string) { //nolint:cy
 		w.kind, w.text, w.pick = searchOrders, plainText, pick{}
 		return []request{w}, ""
 	}
-	// "The second one?" after a list asks for its details.
+	// "The second one?" after a list asks for the details of that order.
 	if p := findPick(plainText); len(d.m.listing) > 0 && (p.way != "" || len(byItem(plainText, d.m.listed())) > 0) {
 		return []request{{kind: searchOrders, text: plainText, pick: p}}, ""
 	}
@@ -155,7 +155,7 @@ func (d *responder) amended(text string) *request {
 func (w *request) fill(text, said string) bool { //nolint:cyclop // one case for each kind of phrase
 	var more request
 	more.readNames(text)
-	// "How many percent?" "I meant ORD-132."
+	// The person corrects the order instead of answering: "How many percent?" "I meant ORD-132."
 	if w.lacks != lackSearch && w.lacks != lackTo && bare(fillers.ReplaceAllString(text, "")) && (len(more.orders) > 0 || w.lacks == lackBody) {
 		w.orders, w.emails, w.users, w.name, w.pick = more.orders, more.emails, more.users, "", pick{}
 		return true

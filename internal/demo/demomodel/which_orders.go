@@ -21,7 +21,7 @@ func (d *responder) ordersOf(w *request) (ids []string, ok bool) {
 		return d.choose(w, list)
 	}
 	if d.searching {
-		return nil, false // "find her orders and refund the last one"
+		return nil, false // the orders are known only after the search, as in "find her orders and refund the last one"
 	}
 	list := d.m.listed()
 	if chosen := w.pick.from(list, d.m.order); len(chosen) > 0 {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// answer is one reply being sent to the client.
+// answer is one reply that is being sent to the client.
 type answer struct {
 	id      string
 	created int64
@@ -62,7 +62,7 @@ func (a answer) usage() usage {
 	return usage{PromptTokens: prompt, CompletionTokens: said, TotalTokens: prompt + said}
 }
 
-// content returns nil where a real model sends null: next to tool calls.
+// content returns nil if the answer has tool calls: there a real model sends null.
 func (a answer) content() *string {
 	if a.reply.Content == "" && len(a.reply.Calls) > 0 {
 		return nil
@@ -87,12 +87,12 @@ func (a answer) whole(w http.ResponseWriter) {
 		panic("scriptedmodel: an answer that can't be written: " + err.Error()) // answers hold plain values only
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(data[:len(data)/2]) // the connection breaks in the next line anyway
+	_, _ = w.Write(data[:len(data)/2]) // an error does not matter, because the next line breaks the connection
 	breakOff(w)
 }
 
 // breakOff closes the connection without completing the answer.
 func breakOff(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).Flush() // what was written must get through first
+	_ = http.NewResponseController(w).Flush() // sends what was written before the connection breaks
 	panic(http.ErrAbortHandler)
 }

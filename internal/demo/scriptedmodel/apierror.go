@@ -28,7 +28,7 @@ func fail(status int, kind, code, param, message string) *apiError {
 	return e
 }
 
-// invalid returns the error for a faulty request, which fails again if it is sent again.
+// invalid returns the error for a faulty request. Such a request fails again whenever it is repeated.
 func invalid(param, code, format string, args ...any) *apiError {
 	return fail(http.StatusBadRequest, "invalid_request_error", code, param, fmt.Sprintf(format, args...))
 }
@@ -44,5 +44,5 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // the client went away: nothing to tell it
+	_, _ = w.Write(append(data, '\n')) // an error means that the client went away
 }

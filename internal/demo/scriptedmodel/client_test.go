@@ -142,7 +142,7 @@ func TestStreamsComeInSmallPieces(t *testing.T) {
 	}
 }
 
-// TestTheWireFormat checks the parts that go-openai does not.
+// TestTheWireFormat checks the parts of the format that go-openai does not check.
 func TestTheWireFormat(t *testing.T) {
 	s := scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.NewScript(
 		scriptedmodel.Reply{Calls: []scriptedmodel.Call{{ID: "call_1", Name: "a", Arguments: "{}"}}},

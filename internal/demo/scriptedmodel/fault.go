@@ -12,7 +12,7 @@ import (
 type Fault struct {
 	Status     int           // answer with this status and an error instead
 	RetryAfter time.Duration // sent with Status, in whole seconds rounded up
-	Message    string        // of the error sent with Status
+	Message    string        // message of the error that is sent with Status
 
 	Delay time.Duration // wait before the first byte
 	Pause time.Duration // wait before every piece of a stream
@@ -21,13 +21,13 @@ type Fault struct {
 	Cut         bool // break the connection in the middle of the answer
 	CutAfter    int  // with Cut: the number of pieces of a stream that are sent before the break
 	StreamError bool // with Cut: send an error event instead of breaking the connection
-	CutQuietly  bool // with Cut: end the stream as if it were whole, as some proxies do
+	CutQuietly  bool // with Cut: end the stream as if it were complete, as some proxies do
 
-	Finish             string // finish reason, whatever was sent
+	Finish             string // finish reason of the answer, whatever its content
 	MalformedArguments bool   // the arguments of every call are not JSON
-	TruncatedArguments bool   // the arguments of the last call stop half-way; the finish reason stays
+	TruncatedArguments bool   // the arguments of the last call end half-way, but the finish reason does not show it
 	DuplicateIDs       bool   // all calls have the id of the first one
-	Interleave         bool   // stream the calls' arguments in turns instead of one after the other
+	Interleave         bool   // stream pieces of the calls' arguments alternately, instead of one call after the other
 	Tool               string // every call is for this tool
 }
 

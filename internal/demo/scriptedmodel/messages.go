@@ -97,7 +97,7 @@ func parseMessage(data json.RawMessage, at string) (Message, *apiError) {
 	text, given, fault := parseContent(m, at)
 	result.Content = text
 	if fault == nil && !given && len(result.ToolCalls) == 0 && m.Refusal == nil {
-		// The real service accepts an empty string from a user. Others don't, and nobody sends one on purpose.
+		// The real service accepts an empty string from a user. Other services don't, and nobody sends one on purpose.
 		fault = invalid(at+".content", "", "Invalid value for 'content': expected a string that is not empty, got an empty or no value.")
 	}
 	return result, fault
@@ -170,8 +170,8 @@ func parseCalls(raw []json.RawMessage, at string) ([]Call, *apiError) {
 	return calls, nil
 }
 
-// checkPairs checks the rule that matters most to an agent: the results of a step's calls follow it directly, exactly
-// one for each call.
+// checkPairs checks the rule that matters most to an agent: a step with calls is directly followed by exactly one
+// result for each call.
 func checkPairs(messages []Message) *apiError {
 	open := map[string]bool{} // call id: no result yet
 	answerable, step := false, 0

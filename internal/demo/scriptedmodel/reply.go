@@ -17,7 +17,7 @@ const (
 type Reply struct {
 	Content string
 	Calls   []Call
-	Finish  string // tool_calls when there are calls and stop otherwise, unless given
+	Finish  string // if empty: tool_calls when there are calls, and stop otherwise
 	Fault   Fault
 	// When limits a reply of a Script to the requests that it accepts; nil accepts all.
 	When func(Request) bool
@@ -57,7 +57,7 @@ func (r Reply) finished() Reply {
 	return r
 }
 
-// limited truncates the reply after max tokens, as a real model stops in the middle of a word or an argument.
+// limited truncates the reply after max tokens. Like a real model, it may stop in the middle of a word or an argument.
 func (r Reply) limited(max int) Reply {
 	if max <= 0 {
 		return r

@@ -28,8 +28,8 @@ func newShop() *shop.Shop {
 	return shop.New(func() time.Time { return time.Date(2026, 3, 4, 9, 30, 0, 0, time.UTC) })
 }
 
-// TestEveryAnswerParses sends every message of the demo model's conversations through a real client, streamed and
-// whole, and compares the two.
+// TestEveryAnswerParses sends every message of the demo model's conversations through a real client, with and without
+// streaming, and compares the two answers.
 func TestEveryAnswerParses(t *testing.T) {
 	data, err := os.ReadFile("../demomodel/testdata/conversations.txt")
 	if err != nil {

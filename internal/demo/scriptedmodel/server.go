@@ -19,10 +19,10 @@ const DefaultModel = "countersign-scripted"
 type Config struct {
 	Models        []string         // DefaultModel when empty
 	APIKey        string           // empty: no key is asked for
-	ContextTokens int              // longest prompt and answer together; 32768 when 0
+	ContextTokens int              // maximum number of tokens of prompt and answer together; 0 means 32768
 	Responder     Responder        // Rules() when nil
-	Fault         Fault            // for every answer without a fault of its own
-	Record        bool             // keep requests for Requests
+	Fault         Fault            // the fault of every answer that has no fault of its own
+	Record        bool             // keep the requests, so that Requests returns them
 	Now           func() time.Time // for the time stamps; time.Now when nil
 }
 
@@ -38,7 +38,7 @@ type Server struct {
 	mux    http.ServeMux
 
 	mu       sync.Mutex
-	faults   []Fault // for the next requests, one each
+	faults   []Fault // one fault for each of the next requests
 	requests []Request
 }
 
@@ -71,7 +71,7 @@ func New(config Config) *Server {
 }
 
 // Inject sets faults for the next requests, one for each request in order. They replace the faults of the replies. A
-// fault that answers by itself (Status, Hang) uses up no reply of a script.
+// fault that replaces the answer (Status, Hang) does not use up a reply of a Script.
 func (s *Server) Inject(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

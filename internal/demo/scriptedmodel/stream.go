@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Sizes of the pieces. They are small, so that clients are tested with every kind of split.
+// Sizes of the pieces in bytes. They are small, so that clients are tested with every kind of split.
 const (
 	contentPiece  = 12
 	argumentPiece = 9
@@ -66,7 +66,7 @@ func (a answer) stream(ctx context.Context, w http.ResponseWriter) {
 		a.cut(w)
 		return
 	}
-	_, _ = w.Write([]byte("data: [DONE]\n\n")) // the client went away: nothing to tell it
+	_, _ = w.Write([]byte("data: [DONE]\n\n")) // an error means that the client went away
 }
 
 // cut ends the stream early.

@@ -25,7 +25,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if inner.Body == nil {
 		inner.Body = http.NoBody
 	}
-	// As over a network: when the context ends, reading and writing fail.
+	// When the context ends, reading and writing fail, as over a network.
 	release := context.AfterFunc(r.Context(), func() {
 		_ = writer.CloseWithError(r.Context().Err()) // never fails
 	})

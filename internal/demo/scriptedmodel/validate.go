@@ -26,7 +26,7 @@ type body struct {
 	PresencePenalty     *float64          `json:"presence_penalty"`
 	FrequencyPenalty    *float64          `json:"frequency_penalty"`
 
-	// Accepted, without effect on a scripted model.
+	// These fields are accepted, but have no effect on a scripted model.
 	Stop             json.RawMessage `json:"stop"`
 	Seed             json.RawMessage `json:"seed"`
 	User             json.RawMessage `json:"user"`
@@ -105,8 +105,8 @@ func kindOf(kind string) string {
 	return "a string"
 }
 
-// parse checks the body and converts it to a Request. After that, the caller checks whether the model exists, and then
-// whether the prompt fits its context.
+// parse checks the body and converts it to a Request. The caller then checks whether the model exists, and whether the
+// prompt fits the model's context.
 func parse(data []byte) (Request, *apiError) {
 	var b body
 	if fault := decodeStrictly(data, &b, ""); fault != nil {

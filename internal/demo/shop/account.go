@@ -134,7 +134,7 @@ func (s *State) checkProfile(customer *Customer, a ProfileArgs) error {
 	return nil
 }
 
-// CloseArgs are the account to cancel or delete.
+// CloseArgs name the account to cancel or delete.
 type CloseArgs struct {
 	UserID string `json:"user_id"`
 	Reason string `json:"reason,omitempty"`
@@ -143,7 +143,7 @@ type CloseArgs struct {
 // CloseResult is the new state of the account.
 type CloseResult struct {
 	UserID     string        `json:"user_id"`
-	Name       string        `json:"name,omitempty"` // left out once it is deleted
+	Name       string        `json:"name,omitempty"` // empty after the account is deleted
 	Status     AccountStatus `json:"status_of_account"`
 	At         time.Time     `json:"at"`
 	OpenOrders []string      `json:"open_orders"`

@@ -12,7 +12,7 @@ type ExportArgs struct {
 	UserID   string   `json:"user_id"`
 	Sections []string `json:"sections,omitempty"` // all when empty
 
-	chosen []string // the requester's choice if Sections is empty; not compared for the key
+	chosen []string // the requester's choice if Sections is empty; may differ when the same key is repeated
 }
 
 // ExportResult is the exported data.

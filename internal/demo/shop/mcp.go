@@ -45,7 +45,7 @@ func (s *Shop) mcpHandler() http.Handler {
 func (s *Shop) mcpServer() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "countersign-shop", Title: "Countersign's sample shop", Version: "1"}, &mcp.ServerOptions{
 		Instructions: instructions,
-		Capabilities: &mcp.ServerCapabilities{}, // no logging; the server adds the capability for tools by itself
+		Capabilities: &mcp.ServerCapabilities{}, // without logging; the server itself adds the capability for tools
 	})
 	for _, t := range s.Tools() {
 		call := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -59,8 +59,8 @@ func (s *Shop) mcpServer() *mcp.Server {
 	return server
 }
 
-// annotations returns what the shop declares about a tool. A repeated call in MCP's sense has the same arguments and no
-// key.
+// annotations returns the shop's MCP annotations of a tool. For MCP, a repeated call is one with the same arguments;
+// keys do not count.
 func (t Tool) annotations() *mcp.ToolAnnotations {
 	destroys, open := t.Destroys, t.Outside
 	a := &mcp.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.Effect == EffectRead, IdempotentHint: t.Settles, OpenWorldHint: &open}
@@ -76,8 +76,8 @@ func keyOf(req *mcp.CallToolRequest) string {
 	return key
 }
 
-// answer converts a tool's result to MCP: structured, and the same bytes as text. An error is also a result, with its
-// text.
+// answer converts a tool's result to MCP: structured, and the same bytes as text. An error becomes a result with the
+// error's text.
 func answer(result json.RawMessage, err error) *mcp.CallToolResult {
 	r := &mcp.CallToolResult{}
 	if err != nil {
@@ -91,7 +91,7 @@ func answer(result json.RawMessage, err error) *mcp.CallToolResult {
 
 const (
 	exportTool = "export_customer_data"
-	// asked names the question in the round trips of a call.
+	// asked is the name of the question in the round trips of a call.
 	asked = "sections"
 )
 
@@ -132,7 +132,8 @@ func canAsk(session *mcp.ServerSession) bool {
 	return e.Form != nil || e.URL == nil // a client that names no mode supports forms
 }
 
-// sectionsForm asks which sections shall be exported: a box for each, all of them ticked.
+// sectionsForm returns a form that asks which sections to export. It has a checkbox for each section, initially all
+// checked.
 func sectionsForm(user string) *mcp.ElicitParams {
 	var boxes []string // not a map, which would lose their order
 	for _, section := range exportSections {
@@ -163,7 +164,7 @@ func chosen(reply *mcp.ElicitResult) ([]string, error) {
 	return sections, nil
 }
 
-// progress reports the call's progress to the client, if it wants that.
+// progress returns a function that reports the call's progress to the client, if the client asked for it.
 func progress(ctx context.Context, req *mcp.CallToolRequest, total float64) func(done float64, text string) {
 	token := req.Params.GetProgressToken()
 	return func(done float64, text string) {

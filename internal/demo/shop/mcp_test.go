@@ -89,7 +89,7 @@ func readOutcome(t *testing.T, line string) outcome {
 	return answer.Result
 }
 
-// Every tool is listed with its unchanged schema, and with true annotations.
+// Every tool is listed with its unchanged schema, and with the right annotations.
 func TestMCPListsTheTools(t *testing.T) {
 	s := New(clock)
 	var list struct {
@@ -144,7 +144,7 @@ func TestMCPListsTheTools(t *testing.T) {
 	}
 }
 
-// secondCalls are calls of every changing tool that succeed in a new shop.
+// secondCalls has, for every tool that changes something, a call that succeeds in a new shop.
 var secondCalls = map[string]string{
 	"update_shipping_address": `{"order_id":"ORD-123","address":"12 Elm Street, Springfield"}`,
 	"update_profile":          `{"user_id":"USR-456","phone":"+1 555 0142 77"}`,
@@ -155,7 +155,8 @@ var secondCalls = map[string]string{
 	"export_customer_data":    `{"user_id":"USR-456"}`,
 }
 
-// A tool declared idempotent changes nothing the second time, under another key; the others do.
+// A second call under another key changes nothing if the tool is declared idempotent; with any other tool, it changes
+// something.
 func TestMCPIdempotentHintsAreTrue(t *testing.T) {
 	for _, tool := range New(clock).Tools() {
 		args, ok := secondCalls[tool.Name]
@@ -184,7 +185,8 @@ func TestMCPIdempotentHintsAreTrue(t *testing.T) {
 	}
 }
 
-// A result is structured and text. The key prevents a second effect. An error is a result that says what to do.
+// A result is returned both in structured form and as text. The key prevents a second effect. An error is a result that
+// says what to do.
 func TestMCPCalls(t *testing.T) {
 	s := New(clock)
 	c := served(t, s, `{}`)
@@ -290,7 +292,8 @@ func TestMCPExportAsksForSections(t *testing.T) {
 	})
 }
 
-// Over HTTP the newest protocol has no sessions: the question is in the answer, and the call is repeated.
+// Over HTTP, the newest protocol has no sessions: the answer to the call has the question, and the client repeats the
+// call with the requester's reply.
 func TestMCPOverHTTP(t *testing.T) {
 	s := New(clock)
 	web := httptest.NewServer(s.Handler())
@@ -357,7 +360,7 @@ func TestMCPRefusesOtherOrigins(t *testing.T) {
 	}
 }
 
-// The shop ends with its context, also without requests.
+// The server ends when its context ends, even if no request comes.
 func TestMCPEndsWithItsContext(t *testing.T) {
 	in, _ := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
@@ -373,7 +376,7 @@ type nopWriteCloser struct{ io.Writer }
 
 func (nopWriteCloser) Close() error { return nil }
 
-// Two processes with one file see each other's changes, and a key counts for both.
+// Two processes that use the same file see each other's changes, and a key that one has used is used for both.
 func TestTwoShopsOnOneFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.json")
 	one, err := Open(path, clock)

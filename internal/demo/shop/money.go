@@ -22,7 +22,7 @@ type RefundArgs struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// RefundResult is the refunded amount and what is left.
+// RefundResult is the refunded amount and the amount that can still be refunded.
 type RefundResult struct {
 	RefundID   string `json:"refund_id"`
 	OrderID    string `json:"order_id"`
@@ -34,7 +34,7 @@ type RefundResult struct {
 	Message    string `json:"message"`
 }
 
-// IssueRefund refunds at most what was paid and is not yet refunded.
+// IssueRefund refunds at most the amount that was paid and is not refunded yet.
 func (s *Shop) IssueRefund(ctx context.Context, key string, a RefundArgs) (RefundResult, error) {
 	return once(ctx, s, key, "issue_refund", a, func(c *change) (RefundResult, error) {
 		o, err := c.mayRefund(a)
@@ -98,7 +98,7 @@ func (s *Shop) PreviewRefund(ctx context.Context, a RefundArgs) (RefundPreview, 
 		p := RefundPreview{Customer: name, Paid: o.Paid, Refunded: o.Refunded, Now: o.Refundable(), After: o.Refundable() - a.Amount}
 		p.Message = fmt.Sprintf("%s paid %s for %s and got %s back so far; after this, %s could still be refunded.",
 			name, p.Paid.In(o.Currency), o.ID, p.Refunded.In(o.Currency), p.After.In(o.Currency))
-		if err != nil { // an answer too: that is what would happen
+		if err != nil { // the refusal is the answer: it is what would happen
 			p.Refused, p.After = err.Error(), p.Now
 			p.Message = "It would be refused: " + p.Refused
 		}
@@ -126,7 +126,7 @@ type PaymentResult struct {
 	Message   string `json:"message"`
 }
 
-// ProcessPayment takes at most what is due, from an active account.
+// ProcessPayment takes at most the amount that is due. The account must be active.
 func (s *Shop) ProcessPayment(ctx context.Context, key string, a PaymentArgs) (PaymentResult, error) {
 	return once(ctx, s, key, "process_payment", a, func(c *change) (PaymentResult, error) {
 		o, err := c.order(a.OrderID)

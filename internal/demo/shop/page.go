@@ -22,8 +22,8 @@ var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMa
 	"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 }).ParseFS(pageFiles, "page/page.html"))
 
-// Handler serves the shop's page at its root, state.json, and the tools for MCP clients at mcp. Its links are relative:
-// mount it with http.StripPrefix under a path that ends with a slash.
+// Handler serves the shop's page at its root, state.json, and the tools for MCP clients at mcp. The page's links are
+// relative, so mount the handler with http.StripPrefix under a path that ends with a slash.
 func (s *Shop) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.servePage)
@@ -51,7 +51,8 @@ func (s *Shop) servePage(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(page.Bytes()) // the reader went away: nothing to tell it
 }
 
-// serveState serves the state without the keys' stored answers, which may contain personal data that has been erased.
+// serveState serves the state without the stored answers of keys, because these may contain personal data that was
+// erased since.
 func (s *Shop) serveState(w http.ResponseWriter, _ *http.Request) {
 	state := s.State()
 	data, err := json.MarshalIndent(struct {
@@ -83,7 +84,7 @@ func head(w http.ResponseWriter, kind string) {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	// Customers or a model wrote everything on the page.
+	// The texts on the page come from customers or a model, so the page must not run them.
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'")
 }
 

@@ -23,7 +23,7 @@ type State struct {
 // AccountStatus is the state of a customer's account.
 type AccountStatus string
 
-// Deactivated accounts can be reactivated; cancelled and deleted ones can't.
+// The states of an account. A deactivated account can be reactivated; a cancelled or deleted one can't.
 const (
 	Active      AccountStatus = "active"
 	Deactivated AccountStatus = "deactivated"
@@ -54,7 +54,7 @@ type Card struct {
 // Progress is the progress of an order.
 type Progress string
 
-// An order can be changed most easily while it is processing.
+// The progress of an order. It can be changed most easily while it is processing.
 const (
 	Processing Progress = "processing"
 	Shipped    Progress = "shipped"
@@ -71,7 +71,7 @@ type Order struct {
 	Items     []Item    `json:"items"`
 	Currency  string    `json:"currency"`
 	Total     Amount    `json:"total"` // after discounts
-	Paid      Amount    `json:"paid"`  // all payments; refunds don't lower it
+	Paid      Amount    `json:"paid"`  // sum of all payments; refunds don't reduce it
 	Refunded  Amount    `json:"refunded"`
 	Discount  int       `json:"discount_percent,omitempty"`
 	Address   string    `json:"shipping_address"`

@@ -14,7 +14,7 @@ func TestRules(t *testing.T) {
 		name  string
 		calls []call
 		kind  error  // nil: it goes through
-		says  string // within the result or the error
+		says  string // text within the result or the error
 	}{
 		{"the exercise's refund", []call{{"issue_refund", `{"order_id":"ORD-123","amount":49.99,"currency":"USD","reason":"arrived broken"}`}}, nil, "Refunded $49.99 for ORD-123 to Jane Doe."},
 		{"lower case number", []call{{"issue_refund", `{"order_id":"ord-123","amount":1,"currency":"USD","reason":"x"}`}}, nil, `"refundable":48.99`},
@@ -135,7 +135,7 @@ func TestDeletingErasesWhatIsPersonal(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := s.State()
-	state.Ledger, state.Runs = nil, nil // the ledger and the stored answers keep what was done
+	state.Ledger, state.Runs = nil, nil // not compared: the ledger and the stored answers keep the effects
 	data := string(encode(state))
 	for _, personal := range []string{"Priya", "priya@example.com", "Canal Walk", "0321", "Your jacket"} {
 		if strings.Contains(data, personal) {

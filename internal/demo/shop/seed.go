@@ -45,7 +45,7 @@ func seed(now time.Time) State {
 		},
 		Runs: map[string]Run{},
 	}
-	// Bought on account or with a card that failed: still unpaid.
+	// These orders were bought on account or with a card that failed, so they are unpaid.
 	unpaid := map[string]bool{"ORD-126": true, "ORD-130": true, "ORD-132": true}
 	for i := range state.Orders {
 		o := &state.Orders[i]

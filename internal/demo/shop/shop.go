@@ -17,7 +17,7 @@ type Shop struct {
 	now  func() time.Time
 
 	mu    sync.Mutex
-	saved []byte // the state as JSON: every change works on a copy of it
+	saved []byte // the current state as JSON; every change works on a copy
 	state State
 	file  os.FileInfo // the file when saved was last read from it or written to it; nil: not known
 }
@@ -81,7 +81,7 @@ func (s *Shop) adopt(state State) {
 type change struct {
 	*State
 	at      time.Time
-	summary string // of the effect, for the ledger
+	summary string // summary of the effect, for the ledger
 }
 
 // read runs a query on the current state. look must not keep the state.
@@ -157,7 +157,7 @@ func (s *Shop) answered(key string) bool {
 	return ok
 }
 
-// commit makes next durable, then current.
+// commit makes the state next durable, and then makes it the current state.
 func (s *Shop) commit(next State) error {
 	next.Revision++
 	data := encode(next)

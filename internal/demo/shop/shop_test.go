@@ -157,7 +157,7 @@ func TestOpenRefusesWhatIsNotItsFile(t *testing.T) {
 
 func TestNothingIsLeftBesideTheFile(t *testing.T) {
 	dir := t.TempDir()
-	// A process was killed in the middle of a write.
+	// The file is as if a process was killed in the middle of a write.
 	if err := os.WriteFile(filepath.Join(dir, "shop.json.new"), []byte(`{"format":1,"led`), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ import (
 
 // The effect of a tool, which determines what is allowed after a crash in the middle of a call.
 const (
-	EffectRead        = "read"        // changes nothing: may simply be run again
-	EffectIdempotent  = "idempotent"  // the same key never acts twice: may be run again with that key
-	EffectUnprotected = "unprotected" // like a tool of a system without keys: must not be run again blindly
+	EffectRead        = "read"        // changes nothing, so it may be run again
+	EffectIdempotent  = "idempotent"  // the same key never acts twice, so it may be run again with that key
+	EffectUnprotected = "unprotected" // like a tool of a system without idempotency keys; must not be run again without a check
 )
 
 // Tool is one tool as plain data, for registration with an agent.
@@ -25,9 +25,9 @@ type Tool struct {
 	Schema      json.RawMessage // JSON Schema (2020-12) of the arguments
 	Effect      string
 	Title       string // as people read it
-	Destroys    bool   // it overwrites or removes something, or can't be undone
+	Destroys    bool   // the tool overwrites or removes something, or can't be undone
 	Settles     bool   // a second call with the same arguments changes nothing more, even with another key
-	Outside     bool   // it reaches people or companies beyond the shop
+	Outside     bool   // the tool reaches people or companies outside the shop
 	// Run checks the arguments, acts under the idempotency key and returns the
 	// result as JSON. The key of a reading tool is ignored. An error's text is
 	// one sentence for people and for the model.

@@ -43,8 +43,8 @@ func TestToolsAreWhole(t *testing.T) {
 	}
 }
 
-// TestSchemasAndArgumentsAgree: the argument struct accepts whatever the schema accepts, and the schema refuses what
-// the struct would refuse.
+// TestSchemasAndArgumentsAgree: the argument struct accepts all arguments that the schema accepts, and the schema
+// refuses all that the struct refuses.
 func TestSchemasAndArgumentsAgree(t *testing.T) {
 	s := New(clock)
 	for _, tool := range s.Tools() {
@@ -83,7 +83,7 @@ func TestSchemasAndArgumentsAgree(t *testing.T) {
 			t.Errorf("%s: the full arguments do not fit the schema: %v", tool.Name, err)
 		}
 		data, _ := json.Marshal(args)
-		// A rule of the shop may refuse the made-up values, but not their form.
+		// A rule of the shop may refuse the made-up values, but the form of the values must be accepted.
 		if _, err := tool.Run(t.Context(), "key-"+tool.Name, data); errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: the schema allows %s, the tool says: %v", tool.Name, data, err)
 		}

@@ -12,8 +12,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// act is POST /people/{user}/actions: a press or a choice in a message, a modal or the App Home. It returns when the
-// app has acknowledged.
+// act is POST /people/{user}/actions: a person presses a button or makes a choice in a message, a modal or the App
+// Home. It returns when the app has acknowledged the action.
 func (s *Server) act(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	payload, trigger, failed := s.actionPayload(p)
@@ -21,7 +21,7 @@ func (s *Server) act(p *personCall) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	if payload == nil { // an input without dispatch_action: its value is only stored
+	if payload == nil { // the element is an input without dispatch_action, so its value is only stored
 		return object{}, nil
 	}
 	if _, failed := s.askApp("interactive", payload); failed != nil {
@@ -157,7 +157,8 @@ func (s *Server) actedOn(p *personCall, u *user) (acted, *apiError) {
 	return acted{blocks: m.allBlocks(), earlier: m.earlier, channel: ch, message: m}, nil
 }
 
-// find returns the element that an action names. Only an action that names its block can be about an earlier version.
+// find returns the element that an action names. If the action names the block, the element may be one of an earlier
+// version.
 func (a acted) find(actionID, blockID string) (blockkit.Placed, bool) {
 	target, ok := blockkit.Find(a.blocks, actionID, blockID)
 	if !ok && blockID != "" {
@@ -166,8 +167,8 @@ func (a acted) find(actionID, blockID string) (blockkit.Placed, bool) {
 	return target, ok
 }
 
-// earlier holds the blocks with elements of earlier versions of a message or an App Home, the newest first. A page may
-// still show them at the time of a click, because it reads a change a moment later.
+// earlier holds the blocks with elements from earlier versions of a message or an App Home, newest first. A page may
+// still show them when a person clicks, because it reads changes a moment later.
 type earlier []any
 
 const maxEarlier = 20
@@ -209,7 +210,7 @@ func (s *Server) interaction(kind string, u *user) object {
 	}
 }
 
-// channelRef returns a channel as interactions name it.
+// channelRef returns a channel in the form in which interaction payloads name it.
 func channelRef(ch *channel) object {
 	name := ch.Name
 	switch {
@@ -273,7 +274,8 @@ func offerKey(user string, where acted, target blockkit.Placed) string {
 	return user + "|" + where.channel.ID + "|" + where.message.TS + "|" + target.BlockID + "|" + target.ActionID()
 }
 
-// suggest is POST /people/{user}/options: the app's options of an external select for a typed text.
+// suggest is POST /people/{user}/options: it returns the options that the app offers in an external select for a typed
+// text.
 func (s *Server) suggest(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	payload, key, failed := s.suggestionPayload(p)

@@ -20,7 +20,7 @@ const (
 // method is one Web API method. run is called with the server's lock, unless the method is open.
 type method struct {
 	run   func(s *Server, c *call) (object, *apiError)
-	scope string // needed; alternatives are separated by |
+	scope string // required scope; alternatives are separated by |
 	tier  tier
 	app   bool // requires the app-level token instead of the bot's
 	open  bool // runs without a token, and takes the lock itself
@@ -30,7 +30,7 @@ type method struct {
 type call struct {
 	arguments
 	base          string // the URL by which the caller reaches this server
-	lostEphemeral bool   // a fault: the ephemeral is accepted but never shown
+	lostEphemeral bool   // set by a fault: the ephemeral message is accepted but never shown
 }
 
 var methods = map[string]method{
@@ -97,7 +97,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	body, failed := s.call(w, r, name, fault)
 	if faulty && fault.Fault == FaultLostResponse {
-		// The method did its work, but the caller gets no answer.
+		// The fault is that the method did its work, but the caller gets no answer.
 		panic(http.ErrAbortHandler)
 	}
 	switch {

@@ -218,7 +218,7 @@ func TestArgumentForms(t *testing.T) {
 	}
 }
 
-// The other methods, once each.
+// Calls each of the other methods once.
 func TestFurtherMethods(t *testing.T) {
 	b := newHarness(t)
 	_, ts, err := b.api.PostMessage("C0001", text("x"))
@@ -229,7 +229,7 @@ func TestFurtherMethods(t *testing.T) {
 	if err := b.api.RemoveReaction("eyes", item); code(err) != "no_reaction" {
 		t.Errorf("removing what isn't there: %v", err)
 	}
-	for range 2 { // put there and taken away, twice
+	for range 2 { // added and removed, twice
 		if err := b.api.AddReaction("eyes", item); err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func TestActionsInMessages(t *testing.T) {
 	if a := pressed(); a.SelectedOption.Value != "details" {
 		t.Errorf("overflow: %+v", a)
 	}
-	b.must(press(obj{"action_id": "note", "value": "typed"})) // no dispatch_action: the app gets nothing
+	b.must(press(obj{"action_id": "note", "value": "typed"})) // the input has no dispatch_action, so the app gets nothing
 	b.must(press(obj{"action_id": "colour", "value": "r"}))
 	click := wait(t, app.events).Data.(slack.InteractionCallback)
 	if a := click.ActionCallback.BlockActions[0]; a.SelectedOption.Value != "r" || click.BlockActionState.Values["i"]["note"].Value != "typed" {
@@ -326,8 +326,8 @@ func TestActionsInMessages(t *testing.T) {
 	}
 }
 
-// A click reaches the app as the person saw the message, even if the app has changed it since the page read it: Slack
-// gives a changed message's blocks new ids, too.
+// A click reaches the app with the version of the message that the person saw, even if the app has changed the message
+// since the page read it. As in Slack, the blocks of a changed message get new ids.
 func TestClickOnEarlierVersion(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

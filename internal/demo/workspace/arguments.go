@@ -46,7 +46,7 @@ func readArguments(r *http.Request) (arguments, *apiError) {
 			return args, refuse("invalid_form_data")
 		}
 		args.addForm(r.MultipartForm.Value)
-	default: // also without a content type: apps.connections.open has neither body nor type
+	default: // also for a missing content type: apps.connections.open has neither a body nor a content type
 		if err := r.ParseForm(); err != nil {
 			return args, refuse("invalid_form_data")
 		}
@@ -143,7 +143,8 @@ func (a arguments) nested(name string) (any, bool) {
 	return decoded, true
 }
 
-// badJSON replaces a nested argument that cannot be parsed. It is neither an array nor an object.
+// badJSON replaces a nested argument that cannot be parsed. Checks refuse it, because it is neither an array nor an
+// object.
 type badJSON struct{}
 
 // words splits a comma-separated or JSON list of ids.

@@ -118,8 +118,8 @@ func (s *Server) setSuggestedPrompts(c *call) (object, *apiError) {
 	return object{}, nil
 }
 
-// startThread is POST /people/{user}/agent_threads: a new thread with the app as an agent. "context" is the channel
-// that the person looks at.
+// startThread is POST /people/{user}/agent_threads: it starts a new thread with the app as an agent. "context" is the
+// channel that the person is viewing.
 func (s *Server) startThread(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +139,8 @@ func (s *Server) startThread(p *personCall) (object, *apiError) {
 	return object{"channel": ch.ID, "thread_ts": root.TS}, nil
 }
 
-// look is POST /people/{user}/looks: the person looks at another channel while the app is open beside it. thread_ts is
-// a thread with the app.
+// look is POST /people/{user}/looks: the person views another channel while the app is open beside it. thread_ts is a
+// thread with the app.
 func (s *Server) look(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *Server) look(p *personCall) (object, *apiError) {
 	return object{}, nil
 }
 
-// lookingAt returns the person, and the channel that they look at, or nil.
+// lookingAt returns the person, and the channel that they are viewing, or nil.
 func (s *Server) lookingAt(p *personCall) (*user, *channel, *apiError) {
 	u, failed := s.me(p)
 	if failed != nil || p.text("context") == "" {

@@ -26,15 +26,15 @@ type channel struct {
 
 	// Messages are all messages, replies included, oldest first.
 	Messages []*message `json:"messages"`
-	// LastRead is the newest ts that a person has seen, by person, and for replies by person and thread (see
-	// threadKey).
+	// LastRead is the newest ts that a person has seen. Its key is the person; for replies, the person and the thread
+	// (see threadKey).
 	LastRead map[string]string `json:"last_read"`
 	// Threads is the data that an assistant set for a thread, by the thread's ts.
 	Threads map[string]*threadInfo `json:"threads"`
 
 	byTS       map[string]*message
 	byThread   map[string][]*message // replies without the parent, oldest first
-	ephemerals []*message            // shown to one person, and lost at a restart as in Slack
+	ephemerals []*message            // messages shown to one person; lost at a restart, as in Slack
 	// chosen holds the choices in messages' inputs, by message and person.
 	chosen map[string]blockkit.State
 }
@@ -72,7 +72,7 @@ func (c *channel) kind() string {
 	}
 }
 
-// eventNamed returns the name of an event about a whole channel. Private channels have their own names.
+// eventNamed returns the name of an event about a whole channel. For private channels, the events have other names.
 func (c *channel) eventNamed(what string) string {
 	if c.Private {
 		return "group_" + what
@@ -140,7 +140,7 @@ func (s *Server) visible(id string) (*channel, *apiError) {
 	return ch, nil
 }
 
-// readable is visible for methods that read messages, which only members may call.
+// readable is like visible, for methods that read messages. Only members may call these methods.
 func (s *Server) readable(id string) (*channel, *apiError) {
 	ch, failed := s.visible(id)
 	if failed == nil && !ch.has(s.botUser.ID) {
@@ -149,8 +149,8 @@ func (s *Server) readable(id string) (*channel, *apiError) {
 	return ch, failed
 }
 
-// targetChannel finds the channel for a post of the app: a channel by id or name that the app is a member of, or a
-// person by id, whose DM is then opened.
+// targetChannel finds the channel for a post of the app. The target is the id or name of a channel that the app is a
+// member of, or the id of a person, whose DM is then opened.
 func (s *Server) targetChannel(target string) (*channel, *apiError) {
 	if target == "" {
 		return nil, refuse("channel_not_found")
@@ -209,8 +209,8 @@ func (s *Server) channelNamed(name string) *channel {
 	return nil
 }
 
-// channelFor returns the channel that a person names, if they may see it: a channel that they are in, a public channel
-// (except for guests and strangers), or the DM with another person.
+// channelFor returns the channel that a person names, if the person may see it: a channel that they are in, the DM with
+// another person or, unless they are a guest or a stranger, a public channel.
 func (s *Server) channelFor(u *user, name string) (*channel, *apiError) {
 	ch := s.channels[name]
 	if ch == nil {
@@ -242,7 +242,7 @@ func (s *Server) sees(u *user, ch *channel) bool {
 	return ch.has(u.ID) || (ch.kind() == "channel" && !u.Restricted && !u.Stranger)
 }
 
-// audience returns the people who may get changes of a channel.
+// audience returns the people who may be told of changes in a channel.
 func (s *Server) audience(ch *channel) []string {
 	if ch.kind() != "channel" {
 		return ch.Members
@@ -256,7 +256,7 @@ func (s *Server) audience(ch *channel) []string {
 	return out
 }
 
-// memberChannel is channelFor for members, who may write and click.
+// memberChannel is like channelFor, but requires that the person is a member, who may write and click.
 func (s *Server) memberChannel(u *user, name string) (*channel, *apiError) {
 	ch, failed := s.channelFor(u, name)
 	switch {

@@ -47,8 +47,8 @@ func (s *Server) profile() object {
 	return object{"id": s.app.BotID, "app_id": s.app.ID, "name": s.app.Name, "deleted": false, "team_id": s.team.ID, "icons": object{}, "updated": s.botUser.Updated}
 }
 
-// placeInThread makes a message a reply. If thread_ts names a reply, the message goes to that reply's thread; if it
-// names nothing (the parent was deleted), to the channel itself. Both are as in Slack.
+// placeInThread makes a message a reply. As in Slack, if thread_ts names a reply, the message goes to that reply's
+// thread; if thread_ts names no message, because the parent was deleted, the message goes to the channel itself.
 func (s *Server) placeInThread(ch *channel, m *message, threadTS string, broadcast bool) *apiError {
 	if threadTS == "" {
 		return nil
@@ -163,8 +163,8 @@ func (s *Server) deleteMessage(c *call) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
-// erase removes a message. A parent with replies becomes a tombstone, and the app gets a change event; the tombstone
-// is removed with its last reply. Both are as in Slack.
+// erase removes a message. As in Slack, a parent with replies becomes a tombstone, and the app gets a change event; the
+// tombstone is removed with its last reply.
 func (s *Server) erase(ch *channel, m *message) {
 	if !m.reply() && len(ch.replies(m.TS)) > 0 {
 		before := *m

@@ -93,7 +93,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// A scope allows a method for its own kind of channel.
+// A scope allows a method only for its own kind of channel.
 func TestScopesByKindOfChannel(t *testing.T) {
 	b := newHarness(t, func(c *Config) {
 		c.Seed.App.Scopes = []string{"channels:read", "channels:history", "im:history", "chat:write"}
@@ -132,7 +132,7 @@ func TestUpdatesAndDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ channel, ts, code string }{
-		{"U0100", ts, "channel_not_found"},        // a person's id is no channel here
+		{"U0100", ts, "channel_not_found"},        // this method does not accept a person's id as a channel
 		{"#support", theirs, "channel_not_found"}, // nor is a name
 		{"C0001", theirs, "cant_update_message"},
 		{"C0001", ephemeral, "message_not_found"},
@@ -288,7 +288,7 @@ func TestEditsReachTheApp(t *testing.T) {
 }
 
 // A thread outlives its parent. When the parent is deleted, the app gets a change to a tombstone. When the last reply
-// is deleted, it also gets the deletion of the tombstone.
+// is deleted, the app also gets the deletion of the tombstone.
 func TestTheDeletionOfAThread(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -12,8 +12,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// The workspace's clock jumps ahead by days: deadlines of seconds are not missed, deadlines of minutes are over, and
-// messages keep their order.
+// When the workspace's clock jumps ahead by days, deadlines of a few seconds are not missed, deadlines of minutes are
+// over, and messages keep their order.
 func TestTheClockJumpsAhead(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -51,7 +51,7 @@ func TestTheClockJumpsAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.clock.advance(-72 * time.Hour) // and back, as when a process starts again with the machine's time
+	b.clock.advance(-72 * time.Hour) // and jumps back, as when a process restarts with the machine's time
 	third := b.say("sam", "C0001", "later still", "")
 	if order := []string{first, second, third}; !slices.IsSorted(order) {
 		t.Errorf("out of order: %v", order)

@@ -57,8 +57,8 @@ func (s *Server) commandPayload(p *personCall) (json.RawMessage, *user, *channel
 	}), u, ch, nil
 }
 
-// commandAnswer posts the message with which the app acknowledged a command. Only the person sees it, unless the
-// response_type is in_channel.
+// commandAnswer posts the message in the app's acknowledgement of a command. Only the person sees the message, unless
+// the response_type is in_channel.
 func (s *Server) commandAnswer(u *user, ch *channel, answer json.RawMessage) (*message, *apiError) {
 	decoded, err := wire.Decode(answer)
 	body, ok := decoded.(object)

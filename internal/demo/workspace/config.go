@@ -22,9 +22,9 @@ type Config struct {
 	// used.
 	BaseURL string
 
-	// Now is the workspace's clock, for timestamps, do-not-disturb, response URLs, rate limits and the page. It may
-	// run ahead of the machine's clock, for example in a scenario that plays days in seconds. Short deadlines of the
-	// app always use the machine's clock: acknowledgements, retries, triggers and tickets.
+	// Now is the workspace's clock, for timestamps, do-not-disturb, response URLs, rate limits and the page. It may run
+	// ahead of the machine's clock, for example in a scenario that plays days in seconds. The app's short deadlines
+	// (acknowledgements, retries, triggers and tickets) always use the machine's clock.
 	Now func() time.Time
 
 	// Log receives messages for the operator; message text is never logged.
@@ -32,7 +32,7 @@ type Config struct {
 
 	// AckTimeout is how long the app may take to acknowledge (Slack: 3 s).
 	AckTimeout time.Duration
-	// RetryDelays are the waits before an unacknowledged event is sent again (Slack: almost none, one minute, five
+	// RetryDelays are the delays before an unacknowledged event is sent again (Slack: almost none, one minute, five
 	// minutes).
 	RetryDelays []time.Duration
 	// TriggerTTL is the lifetime of a trigger_id (Slack: 3 s).

@@ -31,13 +31,13 @@ func (s *Server) connectionsOpen(c *call) (object, *apiError) {
 	s.tickets[ticket] = now.Add(ticketLives)
 	query := url.Values{"ticket": {ticket}, "app_id": {s.app.ID}}
 	out := object{"url": "ws" + strings.TrimPrefix(c.base, "http") + "/link/?" + query.Encode()}
-	if s.hub.OverHTTP() { // as in Slack the socket opens, and nothing comes through it
+	if s.hub.OverHTTP() { // as in Slack, the socket opens, but nothing is delivered through it
 		out["response_metadata"] = object{"messages": []string{"[WARN] Socket Mode is not turned on."}}
 	}
 	return out, nil
 }
 
-// serveSocket opens a socket for a ticket, once.
+// serveSocket opens a socket for a ticket. A ticket can be used once.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	ticket := r.URL.Query().Get("ticket")
 	s.mu.Lock()

@@ -29,7 +29,7 @@ func (a arrived) object() (out obj) {
 	return out
 }
 
-// payload returns the content of the form's field.
+// payload returns the content of the form field payload.
 func (a arrived) payload() (out obj) {
 	form, _ := url.ParseQuery(string(a.body))
 	_ = json.Unmarshal([]byte(form.Get("payload")), &out)
@@ -64,7 +64,7 @@ func (a *httpApp) answers(f func(arrived, http.ResponseWriter)) {
 	a.answer = f
 }
 
-// says lets the app answer everything with a status, and a text or JSON.
+// says makes the app answer every request with a status, and a text or JSON.
 func (a *httpApp) says(status int, body string) {
 	a.answers(func(_ arrived, w http.ResponseWriter) {
 		if strings.HasPrefix(body, "{") {
@@ -123,7 +123,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		answer func(arrived, http.ResponseWriter)
-		reason string // of the second attempt; empty: there is none
+		reason string // retry reason of the second attempt; empty: there is no second attempt
 	}{
 		"acknowledged":     {nil, ""},
 		"created":          {fails(http.StatusCreated, nil), ""},
@@ -201,7 +201,7 @@ func TestAnswersOverHTTP(t *testing.T) {
 	command := obj{"channel": "#support", "command": "/countersign", "text": "help & more"}
 	for _, c := range []struct {
 		status      int
-		body, shown string // an empty text: no message
+		body, shown string // if the shown text is empty, there must be no message
 		code        string
 	}{
 		{200, "", "", ""}, {200, "in plain text", "in plain text", ""}, {200, `{"text":"as JSON"}`, "as JSON", ""}, {200, `{}`, "", ""},
@@ -253,8 +253,8 @@ func TestAnswersOverHTTP(t *testing.T) {
 	}
 }
 
-// A URL for events must repeat the challenge, in one of three ways, before it gets events. Socket Mode is off then:
-// sockets get nothing.
+// A URL for events must repeat the challenge, in one of three ways, before it gets events. Socket Mode is then switched
+// off, and sockets get nothing.
 func TestURLVerification(t *testing.T) {
 	b := newHarness(t)
 	respond := map[string]func(http.ResponseWriter, string){

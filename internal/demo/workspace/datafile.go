@@ -31,8 +31,8 @@ type stored struct {
 
 const storedVersion = 1
 
-// snapshot encodes everything that survives a restart. Modals, ephemerals, triggers and response URLs don't; in
-// Slack, too, they last only a short time. It holds the lock only while it copies.
+// snapshot encodes the data that survives a restart. Modals, ephemerals, triggers and response URLs don't survive; in
+// Slack, too, they last only a short time. snapshot holds the lock only while it copies the state.
 func (s *Server) snapshot() ([]byte, error) { return json.Marshal(s.copyState()) }
 
 func (s *Server) copyState() stored {
@@ -89,7 +89,7 @@ func (s *Server) load() (bool, error) {
 	}
 	var in stored
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber() // as for blocks from the app
+	dec.UseNumber() // numbers keep their notation, as in blocks from the app
 	if err := dec.Decode(&in); err != nil {
 		return false, fmt.Errorf("workspace data %s is damaged (%w): move it away to start afresh", s.cfg.DataFile, err)
 	}

@@ -111,7 +111,7 @@ func quick(c *Config) {
 	c.RetryDelays = []time.Duration{0, 10 * time.Millisecond, 20 * time.Millisecond}
 }
 
-// An event without acknowledgement is sent four times in all, each time in a new envelope with the same event_id.
+// An unacknowledged event is sent four times in total, each time in a new envelope with the same event_id.
 func TestUnacknowledgedEventsComeAgain(t *testing.T) {
 	b := newHarness(t, quick)
 	sock := b.dial()
@@ -208,7 +208,7 @@ func TestClicksAreNotSentAgain(t *testing.T) {
 		t.Fatalf("without any app: %v", r)
 	}
 	sock := b.dial()
-	for range 4 { // the message itself, never acknowledged
+	for range 4 { // the event of the message, which is never acknowledged
 		sock.next()
 	}
 	if r := b.post("/people/ada/actions", click); r.status != 504 || r.code() != "app_did_not_respond" {
@@ -311,7 +311,7 @@ func TestThePingComesAtOnce(t *testing.T) {
 	b := newHarness(t)
 	sock := b.dial()
 	b.say("sam", "#support", "something to read", "")
-	sock.next() // the client handles pings only while it reads
+	sock.next() // reads, because the client handles pings only while it reads
 	wait(t, sock.pings)
 }
 
@@ -428,7 +428,7 @@ func (a *testApp) Ask(kind string, _ json.RawMessage) (json.RawMessage, error) {
 	return nil, a.err
 }
 
-// TestApp: deliveries go to Config.App, and its errors reach the person.
+// TestApp: deliveries go to Config.App, and the person gets its errors.
 func TestApp(t *testing.T) {
 	app := &testApp{}
 	s, err := New(Config{Seed: OpenSeed(), App: app})
@@ -454,7 +454,7 @@ func TestApp(t *testing.T) {
 	}
 }
 
-// Concurrent clicks, messages, updates, reads and saves: each click reaches the app exactly once, every message is
+// With concurrent clicks, messages, updates, reads and saves, each click reaches the app exactly once, every message is
 // stored, and timestamps are unique.
 func TestACrowd(t *testing.T) {
 	b := newHarness(t, func(c *Config) { c.DataFile = filepath.Join(t.TempDir(), "w.json") })

@@ -1,11 +1,12 @@
-// Package workspace is a local Slack workspace: Slack's Web API for one bot, with Socket Mode or Slack's requests
-// over HTTP, and an HTTP API and a web page for the people in it. A bot that works with this workspace works with
+// Package workspace is a local Slack workspace: Slack's Web API for one bot, with Socket Mode or Slack's requests over
+// HTTP, and an HTTP API and a web page for the people in it. A bot that works with this workspace also works with
 // Slack, and the other way round.
 //
-//   - A Slack client needs no changes: errors are Slack's codes in HTTP 200 answers, limits count characters, and calls
-//     that Slack refuses are refused here.
-//   - Times are Slack's: an unacknowledged event is sent again; an interaction that is not acknowledged fails for the
-//     person; a trigger works once and for three seconds, a response URL five times and for thirty minutes.
+//   - A Slack client needs no changes: errors are Slack's codes in answers with HTTP status 200, limits count
+//     characters, and the workspace refuses the calls that Slack refuses.
+//   - Deliveries and their deadlines are those of Slack: an unacknowledged event is sent again; an unacknowledged
+//     interaction fails for the person; a trigger works once and for three seconds, a response URL five times and for
+//     thirty minutes.
 //   - People see only what they may see, and nobody can act as a deactivated account or a bot.
 //   - Timestamps of messages are unique in the workspace and never go backwards, even after a restart with the same
 //     data file.
@@ -14,7 +15,7 @@
 //
 // The workspace does not authenticate people: anyone who can reach it can act as any of them. Serve it on loopback.
 //
-// A file is named after what it is about: messages.go has the stored messages, chat.go Slack's methods for them, say.go
-// what people do with them. blockkit has the rules of blocks and views, delivery brings events and interactions to the
-// app, page is the web page, and wire has JSON and ids. docs/workspace.md describes the HTTP API.
+// A file is named after its subject: messages.go has the stored messages, chat.go has Slack's methods for messages, and
+// say.go has what people do with messages. blockkit has the rules of blocks and views, delivery brings events and
+// interactions to the app, page is the web page, and wire has JSON and ids. docs/workspace.md describes the HTTP API.
 package workspace

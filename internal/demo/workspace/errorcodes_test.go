@@ -21,8 +21,8 @@ var refusals struct {
 	seen map[string]map[string]bool
 }
 
-// undocumented are codes that Slack's reference does not name for the method, with the reason why they are here.
-// docs/workspace.md repeats them.
+// undocumented lists codes that Slack's reference does not name for the method, with the reason why the workspace uses
+// them. docs/workspace.md repeats the list.
 var undocumented = map[string]string{
 	"api.test my_error":                         "the caller's own code comes back",
 	"apps.connections.open too_many_websockets": "Slack does not document the code for an eleventh socket",

@@ -7,8 +7,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// emit sends an event to the app if it subscribed to it. name is the subscription
-// ("message.channels"), which differs from the event's type for messages.
+// emit sends an event to the app if the app subscribed to it. name is the name of the subscription, such as
+// "message.channels"; for messages, it differs from the event's type.
 func (s *Server) emit(name string, event object) {
 	if len(s.app.Events) > 0 && !slices.Contains(s.app.Events, name) || !s.mayReceive(name) {
 		return
@@ -47,8 +47,8 @@ func subscription(ch *channel) string {
 	return "message.channels"
 }
 
-// sendMessageEvents notifies the app of a new message in a channel that it is in. Its own messages count too. A mention
-// outside of DMs is a second event, as in Slack.
+// sendMessageEvents notifies the app of a new message in a channel that it is in. The app is also notified of its own
+// messages. As in Slack, a mention outside of DMs causes a second event.
 func (s *Server) sendMessageEvents(ch *channel, m *message) {
 	if !ch.has(s.botUser.ID) {
 		return

@@ -14,26 +14,26 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// The faults that can be switched on. Each occurs Times times.
+// The faults that can be switched on. Each occurs as often as its field Times says.
 const (
-	// FaultRateLimited answers 429 with Retry-After and does nothing.
+	// FaultRateLimited answers with status 429 and Retry-After, without running the method.
 	FaultRateLimited = "rate_limited"
-	// FaultServerError answers with Status (500) and does nothing.
+	// FaultServerError answers with Status (default 500), without running the method.
 	FaultServerError = "server_error"
-	// FaultError answers ok:false with Error and does nothing.
+	// FaultError answers ok:false with Error, without running the method.
 	FaultError = "error"
-	// FaultLostResponse does the method's work and breaks the connection.
+	// FaultLostResponse runs the method, and then breaks the connection.
 	FaultLostResponse = "lost_response"
-	// FaultLostRequest breaks the connection before any work.
+	// FaultLostRequest breaks the connection without running the method.
 	FaultLostRequest = "lost_request"
-	// FaultSlow answers after DelayMS.
+	// FaultSlow delays the answer by DelayMS.
 	FaultSlow = "slow"
 	// FaultLostEphemeral accepts an ephemeral message but does not show it.
 	FaultLostEphemeral = "lost_ephemeral"
 
 	// FaultDuplicateDelivery sends an envelope's payload twice.
 	FaultDuplicateDelivery = "duplicate_delivery"
-	// FaultLateDelivery sends an envelope after DelayMS.
+	// FaultLateDelivery delays an envelope by DelayMS.
 	FaultLateDelivery = "late_delivery"
 	// FaultLostDelivery loses the first attempt of a delivery.
 	FaultLostDelivery = "lost_delivery"
@@ -49,12 +49,12 @@ var (
 // Fault is a fault that occurs the next Times times.
 type Fault struct {
 	Fault string `json:"fault"`
-	// Method is the Web API method a call fault is for; empty is any.
+	// Method is the Web API method that a fault of calls is for; empty: any method.
 	Method string `json:"method,omitempty"`
-	// Type is the kind of envelope a delivery fault is for (events_api, interactive,
-	// slash_commands); empty is any.
+	// Type is the kind of envelope that a fault of deliveries is for (events_api, interactive, slash_commands); empty:
+	// any kind.
 	Type string `json:"type,omitempty"`
-	// Times is how often it happens; 0 means once.
+	// Times is how often the fault occurs; 0 means once.
 	Times int `json:"times,omitempty"`
 	// RetryAfter is in seconds; 0 means 1.
 	RetryAfter int `json:"retry_after,omitempty"`
@@ -85,7 +85,7 @@ func (f Fault) validate() error {
 	return nil
 }
 
-// faults are the faults that are switched on, in the order of the requests.
+// faults are the faults that are switched on, in the order in which they were requested.
 type faults struct {
 	mu   sync.Mutex
 	list []*Fault
@@ -116,7 +116,7 @@ func (f *faults) pending() []Fault {
 	return out
 }
 
-// use returns the first matching fault and counts it.
+// use returns the first matching fault, and counts its use.
 func (f *faults) use(fits func(*Fault) bool) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -159,7 +159,7 @@ func (f *faults) LostAck() bool {
 	return lost
 }
 
-// failBefore applies a fault that comes before the method's work. It returns true if it has answered the call.
+// failBefore applies a fault that occurs before the method runs. It returns true if it has answered the call.
 func (f *faults) failBefore(w http.ResponseWriter, r *http.Request, fault Fault) bool {
 	switch fault.Fault {
 	case FaultRateLimited:
@@ -231,7 +231,7 @@ func (s *Server) getFaults(*personCall) (object, *apiError) {
 	return object{"faults": s.faults.pending(), "real_rates": s.rates.active(), "sockets": s.hub.Sockets()}, nil
 }
 
-// postFault is POST /faults. "fault" names the fault or the change.
+// postFault is POST /faults. "fault" names a fault, or another change such as dropping all sockets.
 func (s *Server) postFault(p *personCall) (object, *apiError) {
 	var err error
 	switch name := p.text("fault"); name {

@@ -100,9 +100,9 @@ func TestRealRates(t *testing.T) {
 	}
 	b.clock.advance(time.Minute)
 	posted := 0
-	for i := range 400 { // in many channels, each once a second
+	for i := range 400 { // many channels, with one post per second in each
 		if err := post(fmt.Sprintf("C1%03d", i%8)); code(err) == "channel_not_found" {
-			posted++ // it passed the rate limit, which is checked first
+			posted++ // the call passed the rate limit, which is checked first
 		}
 		b.clock.advance(125 * time.Millisecond)
 	}
@@ -125,7 +125,8 @@ func TestRealRates(t *testing.T) {
 	}
 }
 
-// A person is deactivated: the app gets an event, the group loses a member, and nobody can act as that person any more.
+// When a person is deactivated, the app gets an event, the user group loses a member, and nobody can act as that person
+// any more.
 func TestPeopleChange(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

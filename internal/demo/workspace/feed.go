@@ -22,7 +22,7 @@ type change struct {
 	TS       string `json:"ts,omitempty"`
 	ThreadTS string `json:"thread_ts,omitempty"`
 
-	only []string // who may get it; nil: everybody
+	only []string // the people who may get the change; nil: everybody
 }
 
 // feed sends changes to the connected browsers.

@@ -166,7 +166,8 @@ func (r *recorder) Ask(kind string, payload json.RawMessage) (json.RawMessage, e
 	return nil, nil
 }
 
-// TestPayloadsAreSlacks lets people do everything that leads to a delivery, and compares its fields with Slack's.
+// TestPayloadsAreSlacks makes people do everything that causes a delivery, and compares the fields of each delivery
+// with Slack's.
 func TestPayloadsAreSlacks(t *testing.T) {
 	app, list := &recorder{told: map[string][]map[string]any{}}, readSlackFields(t)
 	b := newHarness(t, func(c *Config) { c.App = app })
@@ -212,7 +213,7 @@ func TestPayloadsAreSlacks(t *testing.T) {
 	report.excepting(t, reasons)
 }
 
-// live does one of everything that people can do.
+// live makes people do every kind of action once.
 func live(b *harness) {
 	do := func(path string, body obj) reply { b.t.Helper(); return b.must(b.post("/people/"+path, body)) }
 	root := b.say("sam", "#support", "<@U0BOT> hello", "")
@@ -296,7 +297,7 @@ type fieldRule struct {
 	must, null bool
 }
 
-// slackFields is testdata/fields.txt, by heading ("shape user", "api users.info", "event message").
+// slackFields is the content of testdata/fields.txt, by heading ("shape user", "api users.info", "event message").
 type slackFields map[string]map[string]fieldRule
 
 func readSlackFields(t *testing.T) slackFields {
@@ -367,10 +368,10 @@ func (p *fieldParser) readType() fieldType {
 	return fieldType{name: name}
 }
 
-// fieldReport has the differences from Slack: the problem by place.
+// fieldReport lists the differences from Slack: it maps a place to the problem there.
 type fieldReport map[string]string
 
-// object compares an object of the workspace with the fields of Slack's.
+// object compares an object of the workspace with the fields of the same object in Slack.
 func (l slackFields) object(report fieldReport, at string, v map[string]any, rules map[string]fieldRule) {
 	for name, value := range v {
 		rule, known := rules[name]
@@ -396,7 +397,7 @@ func (l slackFields) value(report fieldReport, at string, v any, want fieldType,
 	switch {
 	case want.name == "any", got == "null" && null:
 	case isShape && got == "object":
-		l.object(report, want.name, v.(map[string]any), shape) // reported once for all the places that it is in
+		l.object(report, want.name, v.(map[string]any), shape) // a difference is reported once for all places where the shape occurs
 	case want.list != nil && got == "list":
 		for _, item := range v.([]any) {
 			l.value(report, at+"[]", item, *want.list, false)
@@ -434,7 +435,7 @@ func jsonType(v any) string {
 	return "object"
 }
 
-// excepting fails for each difference without a reason, and for each reason without a difference.
+// excepting fails the test for each difference without a reason, and for each reason without a difference.
 func (r fieldReport) excepting(t *testing.T, reasons map[string]string) {
 	t.Helper()
 	var lines []string

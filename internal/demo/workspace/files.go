@@ -198,12 +198,13 @@ func (s *Server) filesInfo(c *call) (object, *apiError) {
 	return object{"file": s.fileJSON(f, c.base), "comments": []object{}, "paging": object{"count": 0, "total": 0, "page": 1, "pages": 0}}, nil
 }
 
-// serveFile serves a file's url_private. On this machine the unguessable id is enough of a key.
+// serveFile serves a file's url_private. The unguessable id is protection enough, because the workspace serves only
+// this machine.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	f, ready := s.files[r.PathValue("id")], false
 	if f != nil {
-		ready = f.upload == "" // then it doesn't change any more
+		ready = f.upload == "" // a complete file doesn't change any more
 	}
 	s.mu.Unlock()
 	if !ready {

@@ -8,7 +8,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// conversationsHistory is conversations.history: the top level, newest first.
+// conversationsHistory is conversations.history: it returns the channel's top-level messages, newest first.
 func (s *Server) conversationsHistory(c *call) (object, *apiError) {
 	ch, failed := s.readable(c.text("channel"))
 	if failed != nil {
@@ -37,7 +37,7 @@ func (s *Server) conversationsHistory(c *call) (object, *apiError) {
 	return out, nil
 }
 
-// conversationsReplies is conversations.replies: the parent, then its replies, oldest first.
+// conversationsReplies is conversations.replies: it returns the parent, and then its replies, oldest first.
 func (s *Server) conversationsReplies(c *call) (object, *apiError) {
 	ch, failed := s.readable(c.text("channel"))
 	if failed != nil {
@@ -47,7 +47,7 @@ func (s *Server) conversationsReplies(c *call) (object, *apiError) {
 	if parent == nil {
 		return nil, refuse("thread_not_found")
 	}
-	if parent.reply() { // Slack answers with that one reply
+	if parent.reply() { // for a reply's ts, Slack answers with only that reply
 		return object{"messages": []object{s.historyJSON(c, ch, parent)}, "has_more": false}, nil
 	}
 	window, failed := readWindow(c, 1000)
@@ -89,7 +89,7 @@ func (s *Server) historyJSON(c *call, ch *channel, m *message) object {
 type window struct {
 	oldest, latest string // "" is open
 	inclusive      bool
-	before         string // where the last page ended
+	before         string // position at which the last page ended
 	limit          int
 }
 

@@ -18,8 +18,8 @@ func inner(t *testing.T, e socketmode.Event) any {
 	return outer.InnerEvent.Data
 }
 
-// A person mentions the bot; the bot answers with a card in the thread; another person
-// presses a button; a modal opens, is refused, is corrected; the card changes.
+// A person mentions the bot, and the bot answers with a card in the thread. Another person presses a button, and a
+// modal opens. Its submission is refused and then corrected, and the card changes.
 func TestAConversationFromMentionToModal(t *testing.T) {
 	b := newHarness(t)
 	var cardTS string

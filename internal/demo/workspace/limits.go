@@ -1,21 +1,22 @@
 package workspace
 
 // Slack's limits, except those of blocks and views (see blockkit), in characters unless said otherwise. They come from
-// Slack's reference pages. A test fails if no other test tries a limit's largest legal and smallest illegal case.
+// Slack's reference pages. For each limit, some test must try the largest legal and the smallest illegal case; another
+// test checks that.
 const (
 	maxViewStack     = 3
 	maxViewBytes     = 250 * 1024
-	maxPostText      = 40000 // longer text is cut; an ephemeral's fails
+	maxPostText      = 40000 // longer text is cut, but in an ephemeral message it is an error
 	maxUpdateText    = 4000  // longer text fails
 	maxAttachments   = 100
 	maxStreamText    = 12000     // of one append
-	maxMetadataBytes = 16 * 1024 // ours: Slack documents no value for its limit
+	maxMetadataBytes = 16 * 1024 // our own value: Slack has a limit, but documents no value
 	maxLoading       = 10        // loading messages of a status
 	maxQuietPeople   = 50        // of one dnd.teamInfo
-	maxGroupPeople   = 8         // of a group DM, besides the app
+	maxGroupPeople   = 8         // people in a group DM, besides the app
 	maxReactions     = 23        // different emoji that one member may add to a message
 	maxPrompts       = 4
-	maxEphemerals    = 500 // kept in a channel; ours: Slack documents no limit
+	maxEphemerals    = 500 // ephemeral messages kept in a channel; our own limit: Slack documents none
 
 	responseURLUses  = 5
 	responseURLLives = 30 * 60 // seconds

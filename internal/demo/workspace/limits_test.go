@@ -44,7 +44,7 @@ func confirm(title, text, ok, deny int) obj {
 	return button(obj{"confirm": obj{"title": plain(chars(title)), "text": mrkdwn(chars(text)), "confirm": plain(chars(ok)), "deny": plain(chars(deny))}})
 }
 
-// Every limit with its largest legal value and the smallest illegal one, in characters of two bytes if text is counted.
+// Every limit is tried with its largest legal and its smallest illegal value. Text consists of characters of two bytes.
 func TestBlockLimits(t *testing.T) {
 	b := newHarness(t)
 	divider := func(int) any { return obj{"type": "divider"} }
@@ -216,7 +216,7 @@ func TestTextLimits(t *testing.T) {
 	}
 }
 
-// Limits of elements and of further blocks.
+// The limits of elements and of further blocks.
 func TestFurtherBlockLimits(t *testing.T) {
 	b := newHarness(t)
 	optionAt := func(i int) any { return obj{"text": plain("o"), "value": fmt.Sprint(i)} }
@@ -276,7 +276,7 @@ func TestFurtherBlockLimits(t *testing.T) {
 	})
 }
 
-// Limits of calls: the largest legal case succeeds, the smallest illegal one gets Slack's code.
+// The limits of calls: the largest legal case succeeds, and the smallest illegal case gets Slack's error code.
 func TestCallLimits(t *testing.T) {
 	b := newHarness(t)
 	b.srv.app.Scopes = nil
@@ -367,7 +367,8 @@ func TestEphemeralsAreFew(t *testing.T) {
 	}
 }
 
-// Every method accepts as many calls a minute as its tier has. The next one gets 429 and the seconds to wait.
+// Every method accepts as many calls per minute as its tier allows. The next call gets status 429 and the number of
+// seconds to wait.
 func TestTiers(t *testing.T) {
 	b := newHarness(t)
 	b.srv.app.Scopes = nil
@@ -376,7 +377,7 @@ func TestTiers(t *testing.T) {
 	for name, m := range methods {
 		limit := int(m.tier)
 		if name == "chat.postMessage" || m.open {
-			continue // TestRealRates has the posts; Slack documents no limit for api.test
+			continue // posts are tested by TestRealRates; for api.test, Slack documents no limit
 		}
 		if published[m.tier] == "" {
 			t.Errorf("%s has a tier of %d, which Slack doesn't have", name, m.tier)
@@ -409,7 +410,8 @@ var tried sync.Map
 
 func tested(name string) { tried.Store(name, true) }
 
-// triedLimits returns the constants of the three limits.go without a case that ran. TestMain calls it after all tests.
+// triedLimits returns the constants in the three files limits.go for which no case ran. TestMain calls it after all
+// tests.
 func triedLimits() (missing []string, err error) {
 	tests := map[string]bool{}
 	var constants []string
@@ -443,8 +445,8 @@ func triedLimits() (missing []string, err error) {
 	return missing, nil
 }
 
-// limitCases names the case that tries each constant of the three limits.go. Names that begin with Test are whole
-// tests.
+// limitCases names, for each constant in the three files limits.go, the case that tries it. A name that begins with
+// Test is a whole test.
 var limitCases = map[string]string{
 	"MaxMessageBlocks": "blocks of a message", "maxViewBlocks": "view blocks", "maxSectionText": "section text", "maxSectionFields": "fields", "maxFieldText": "field text",
 	"maxHeaderText": "header", "maxContextElements": "context elements", "maxActionElements": "actions elements", "maxButtonText": "button text", "maxButtonValue": "button value",

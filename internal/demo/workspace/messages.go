@@ -6,7 +6,7 @@ import "slices"
 // changed in place, so a copy of the struct is a copy of the message.
 type message struct {
 	TS          string     `json:"ts"`
-	ThreadTS    string     `json:"thread_ts,omitempty"` // also on parents that have replies
+	ThreadTS    string     `json:"thread_ts,omitempty"` // also set on parents that have replies
 	Subtype     string     `json:"subtype,omitempty"`
 	User        string     `json:"user,omitempty"`
 	Team        string     `json:"team,omitempty"`
@@ -104,7 +104,7 @@ func (m *message) json() object {
 	return out
 }
 
-// threadJSON returns the message with the fields that replies and parents of threads have in addition.
+// threadJSON returns the message with the additional fields of replies and of threads' parents.
 func (c *channel) threadJSON(m *message) object {
 	out := m.json()
 	if m.reply() {
@@ -133,7 +133,7 @@ func (c *channel) threadJSON(m *message) object {
 	return out
 }
 
-// shownMessage returns a message that a person sees, including ephemerals.
+// shownMessage returns a message that a person can see, which may be an ephemeral one.
 func (s *Server) shownMessage(u *user, ch *channel, ts string) (*message, *apiError) {
 	if i := slices.IndexFunc(ch.ephemerals, func(m *message) bool { return m.TS == ts && m.EphemeralTo == u.ID }); i >= 0 {
 		return ch.ephemerals[i], nil

@@ -54,16 +54,16 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 	})
 }
 
-// personCall is a request by a person. Its handler takes the lock itself, because some handlers wait for the app in
-// between.
+// personCall is a request by a person. Its handler takes the lock itself, because some handlers must release it while
+// they wait for the app.
 type personCall struct {
 	arguments
 	r *http.Request
 }
 
 // foreign reports whether another website's page makes the request. The workspace has no passwords, so such a page
-// could act as everybody. A browser must use an IP address or localhost: any other name could belong to another website
-// and point here.
+// could act as everybody. A browser must use an IP address or localhost, because any other name could belong to another
+// website and resolve to this machine.
 func (s *Server) foreign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin == "" && site == "" {
@@ -140,7 +140,7 @@ func writePeople(w http.ResponseWriter, body object, failed *apiError) {
 	out := object{"ok": false, "error": failed.code}
 	maps.Copy(out, failed.extra)
 	if len(failed.details) > 0 {
-		out["details"] = failed.details // not "errors": those are a form's, by block
+		out["details"] = failed.details // not called "errors", because that field has a form's errors by block
 	}
 	writeJSON(w, status, out)
 }

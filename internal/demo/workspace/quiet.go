@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// quiet is a person's do-not-disturb time, in Unix seconds: a daily schedule, and a pause.
+// quiet is a person's do-not-disturb time, which is a daily schedule and a pause. Times are in Unix seconds.
 type quiet struct {
 	Enabled     bool  `json:"enabled"` // the daily time
 	NextStart   int64 `json:"next_start"`
@@ -24,11 +24,11 @@ func (q quiet) window(now time.Time, zone *time.Location) (enabled bool, start, 
 		return true, q.SnoozeFrom, q.SnoozeUntil
 	}
 	if !q.Enabled {
-		return false, 1, 1 // Slack's answer without a schedule
+		return false, 1, 1 // Slack's answer if there is no schedule
 	}
 	from, until := time.Unix(q.NextStart, 0).In(zone), time.Unix(q.NextEnd, 0).In(zone)
 	if gone := now.Sub(until); gone >= 0 {
-		days := int(gone / (24 * time.Hour)) // approximate; the clock may change in between
+		days := int(gone / (24 * time.Hour)) // approximate, because the clocks may change in between
 		from, until = from.AddDate(0, 0, days), until.AddDate(0, 0, days)
 	}
 	for !now.Before(until) {
@@ -94,7 +94,7 @@ func (s *Server) dndTeamInfo(c *call) (object, *apiError) {
 // longestSnooze is the maximum length of a pause.
 const longestSnooze = 31 * 24 * time.Hour
 
-// snoozeAs is POST /people/{user}/snooze: a pause for some minutes, or until a time; 0 ends it.
+// snoozeAs is POST /people/{user}/snooze: it pauses notifications for some minutes, or until a time; 0 ends the pause.
 func (s *Server) snoozeAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,7 +62,7 @@ func TestSnoozing(t *testing.T) {
 		t.Errorf("while it lasts: %+v", got)
 	}
 	until := now + 2*3600
-	b.must(b.post("/people/kenji/snooze", obj{"until": until})) // longer, before it has ended
+	b.must(b.post("/people/kenji/snooze", obj{"until": until})) // extends the pause before it has ended
 	if e := heard(); e.DndStatus.NextDndStartTs != int64(now) || e.DndStatus.NextDndEndTs != int64(until) {
 		t.Errorf("longer: %+v", e)
 	}
@@ -125,7 +125,7 @@ func TestTeamDND(t *testing.T) {
 	}
 }
 
-// A schedule is at the same local time each day, also after a change to summer time.
+// A schedule applies at the same local time each day, even after a change to summer time.
 func TestQuietTimesComeAgain(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -149,7 +149,7 @@ func TestQuietTimesComeAgain(t *testing.T) {
 	}
 }
 
-// A change of the quiet time sends no user_change, and a change of the profile no dnd_updated_user.
+// A change of the quiet time sends no user_change, and a change of the profile sends no dnd_updated_user.
 func TestChangesAreToldApart(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

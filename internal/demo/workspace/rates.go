@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Slack allows one post a second in a channel, with short bursts. It documents neither their length nor its limit of
-// "several hundred" posts a minute in a workspace: these values are ours.
+// Slack allows one post per second in a channel, with short bursts, and "several hundred" posts per minute in a
+// workspace. It documents neither the length of a burst nor the exact second limit, so these values are our own.
 const (
 	postEvery   = time.Second
 	postBurst   = 5
 	postsMinute = 300
 )
 
-// rates enforces Slack's published limits if enabled: calls of a method per minute, and for chat.postMessage also one
-// per second and channel.
+// rates enforces Slack's published limits, if enabled: a number of calls per minute for each method and, for
+// chat.postMessage, also one call per second in each channel.
 type rates struct {
 	mu    sync.Mutex
 	on    bool
 	calls map[string][]time.Time // calls of the last minute, by method
-	posts map[string]time.Time   // by channel: the time when its posts would fit the limit of one per second
+	posts map[string]time.Time   // by channel: the time at which its posts so far would fit the limit of one per second
 }
 
 func newRates(on bool) *rates {
@@ -34,7 +34,7 @@ func (r *rates) set(on bool) {
 	clear(r.posts)
 }
 
-// wait returns the seconds a call has to wait; 0 accepts and counts it.
+// wait returns the seconds that a call has to wait. If it returns 0, the call is accepted and counted.
 func (r *rates) wait(method string, limit tier, channel string, now time.Time) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

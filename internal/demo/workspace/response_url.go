@@ -11,7 +11,7 @@ import (
 // responseURL lets the app answer one person's action a few times.
 type responseURL struct {
 	user, channel string
-	ts            string // the message that was acted on; "" for commands
+	ts            string // ts of the message in which the person acted; "" for commands
 	threadTS      string
 	uses          int
 	expires       time.Time

@@ -8,14 +8,14 @@ import (
 // kindScope is the scope family of each kind of channel, as in channels:read and groups:history.
 var kindScope = map[string]string{"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 
-// Withhold withholds scopes that the workspace has granted to the app, as if it had been installed without them. It
-// replaces an earlier call; without scopes it grants all of them again. As in Slack, there is no event.
+// Withhold takes scopes away from the app, as if it had been installed without them. Each call replaces the scopes of
+// the previous call, so a call without scopes grants all of them again. As in Slack, the app gets no event.
 func (s *Server) Withhold(scopes ...string) {
 	granted := slices.DeleteFunc(slices.Clone(s.app.Scopes), func(scope string) bool { return slices.Contains(scopes, scope) })
 	s.granted.Store(&granted)
 }
 
-// scopes returns the scopes of the bot token. Without any, nothing needs a scope.
+// scopes returns the scopes of the bot token. If it has none, no method requires a scope.
 func (s *Server) scopes() []string {
 	if granted := s.granted.Load(); granted != nil {
 		return *granted
@@ -23,8 +23,8 @@ func (s *Server) scopes() []string {
 	return s.app.Scopes
 }
 
-// kindsMissing returns the scope that a call lacks for its kind of channel: if a method accepts several scopes, each
-// covers its own kind.
+// kindsMissing returns the scope that a call lacks for its kind of channel. If a method accepts several scopes, each of
+// them covers one kind of channel.
 func (s *Server) kindsMissing(m method, c *call) string {
 	if len(s.scopes()) == 0 || !strings.HasPrefix(m.scope, "channels:") || !strings.Contains(m.scope, "|") {
 		return ""

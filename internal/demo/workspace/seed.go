@@ -24,7 +24,7 @@ type Seed struct {
 	Hint     SeedHint      `yaml:"hint" json:"hint"`
 }
 
-// SeedHint is the page's hint for new users. Without a title there is none.
+// SeedHint is the page's hint for new users. Without a title, no hint is shown.
 type SeedHint struct {
 	Title   string   `yaml:"title" json:"title"`
 	Lines   []string `yaml:"lines" json:"lines"`     // mrkdwn; text in `code` can be put into the composer with a click
@@ -47,7 +47,8 @@ type SeedApp struct {
 	Name      string   `yaml:"name" json:"name"`
 	BotTokens []string `yaml:"bot_tokens" json:"bot_tokens"` // xoxb-…
 	AppTokens []string `yaml:"app_tokens" json:"app_tokens"` // xapp-…
-	// SigningSecret signs requests over HTTP, and RequestURLs are their URLs; without any the app uses Socket Mode.
+	// SigningSecret signs requests over HTTP, and RequestURLs are the URLs of these requests. Without URLs, the app
+	// uses Socket Mode.
 	SigningSecret string               `yaml:"signing_secret" json:"signing_secret"`
 	RequestURLs   delivery.RequestURLs `yaml:"request_urls" json:"request_urls"`
 	// Scopes of the bot token; empty grants all.
@@ -63,7 +64,7 @@ type SeedApp struct {
 type SeedCommand struct {
 	Command     string `yaml:"command" json:"command"`
 	Description string `yaml:"description" json:"description"`
-	UsageHint   string `yaml:"usage_hint" json:"usage_hint"` // what may follow it, shown while one types
+	UsageHint   string `yaml:"usage_hint" json:"usage_hint"` // the arguments of the command, shown while a person types
 	// ShouldEscape is the manifest's "escape channels, users, and links": @kenji reaches the app as <@U0004|kenji>.
 	// Otherwise the text stays as typed.
 	ShouldEscape bool `yaml:"should_escape" json:"should_escape"`
@@ -91,7 +92,7 @@ type SeedPerson struct {
 	Guest       bool   `yaml:"guest" json:"guest"`                               // multi-channel guest
 	SingleGuest bool   `yaml:"single_channel_guest" json:"single_channel_guest"` // single-channel guest
 	Deactivated bool   `yaml:"deactivated" json:"deactivated"`
-	Stranger    bool   `yaml:"stranger" json:"stranger"` // of another organisation, met in a shared channel
+	Stranger    bool   `yaml:"stranger" json:"stranger"` // from another organisation, in a shared channel
 	Bot         bool   `yaml:"bot" json:"bot"`
 }
 
@@ -112,7 +113,7 @@ type SeedChannel struct {
 	Private  bool     `yaml:"private" json:"private"`
 	Archived bool     `yaml:"archived" json:"archived"`
 	General  bool     `yaml:"general" json:"general"`
-	Shared   bool     `yaml:"shared" json:"shared"` // with another organisation
+	Shared   bool     `yaml:"shared" json:"shared"` // shared with another organisation
 	Members  []string `yaml:"members" json:"members"`
 }
 
@@ -133,7 +134,7 @@ func ReadSeed(path string) (Seed, error) {
 }
 
 var (
-	channelName = regexp.MustCompile(`^[\p{Ll}\p{Lo}\p{N}_-]+$`) // with {1,80} it would take five megabytes
+	channelName = regexp.MustCompile(`^[\p{Ll}\p{Lo}\p{N}_-]+$`) // the length is checked separately: with {1,80} the compiled pattern would take five megabytes
 	handle      = regexp.MustCompile(`^[a-z0-9._-]{1,40}$`)
 )
 

@@ -1,13 +1,13 @@
 package workspace
 
-// Tokens of the demo workspace and the secret that it signs with. They open nothing anywhere else.
+// Tokens and the signing secret of the demo workspace. They are valid nowhere else.
 const (
 	DemoBotToken      = "xoxb-countersign-demo"
 	DemoAppToken      = "xapp-1-A0001-countersign-demo"
 	DemoSigningSecret = "c0de51c0de51c0de51c0de51c0de51c0"
 )
 
-// OpenSeed is the workspace of the demo for any app that is tried in it: every scope is granted, and every event sent.
+// OpenSeed is the workspace of the demo for trying any app: it grants every scope and sends every event.
 func OpenSeed() Seed {
 	s := DemoSeed()
 	s.App.Scopes, s.App.Events = nil, nil
@@ -16,8 +16,8 @@ func OpenSeed() Seed {
 	return s
 }
 
-// DemoSeed is the workspace of the demo: support colleagues who ask, the three levels
-// of approvers, and one of each kind of account that must never approve anything.
+// DemoSeed is the workspace of the demo. It has support colleagues who ask, three levels of approvers, and one account
+// of each kind that must never approve anything.
 func DemoSeed() Seed {
 	everyone := []string{"U0001", "U0002", "U0003", "U0004", "U0100", "U0101"}
 	with := func(extra ...string) []string { return append(append([]string{}, everyone...), extra...) }

@@ -18,8 +18,8 @@ import (
 // object is decoded JSON. A stored object is never changed in place; a changed copy replaces it.
 type object = map[string]any
 
-// Server is one workspace. All of its state is in memory under one lock. Nothing that waits, such as for an
-// acknowledgement or a slow reader, holds the lock.
+// Server is one workspace. All of its state is in memory under one lock. The lock is never held while waiting, for
+// example for an acknowledgement or a slow reader.
 type Server struct {
 	cfg Config
 	log *slog.Logger
@@ -27,7 +27,7 @@ type Server struct {
 	mu       sync.Mutex
 	team     SeedTeam
 	app      SeedApp
-	granted  atomic.Pointer[[]string] // the scopes in place of the seed's; see Withhold
+	granted  atomic.Pointer[[]string] // the scopes that replace those of the seed; see Withhold
 	botUser  *user
 	users    map[string]*user
 	userIDs  []string // in the order of the seed
@@ -41,9 +41,9 @@ type Server struct {
 	stacks   map[string][]*view // open modals by person, the top one last
 	triggers *shortLived[*trigger]
 	replyTo  *shortLived[*responseURL]
-	offered  map[string][]object // the options an external select was last given
+	offered  map[string][]object // the options that an external select got last
 	tickets  map[string]time.Time
-	botHost  string // where the app reached this server last
+	botHost  string // host under which the app last reached this server
 
 	hub    *delivery.Hub
 	feed   *feed
@@ -94,8 +94,8 @@ func (s *Server) Close() error {
 	return s.saver.close()
 }
 
-// Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them.
-// Deliveries that wait to be sent again after a fault are not counted.
+// Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them. It
+// leaves out deliveries that wait to be sent again after a fault.
 func (s *Server) Delivered() (sent int, all bool) {
 	sent, pending := s.hub.Delivered()
 	return sent, pending == 0

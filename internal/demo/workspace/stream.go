@@ -16,7 +16,7 @@ type stream struct {
 	Parts []object `json:"parts"`
 	Title string   `json:"title,omitempty"` // of the plan
 	Last  int64    `json:"last"`            // microseconds
-	// Stopped: a person ended it, and only chat.stopStream is still allowed.
+	// Stopped is true if a person ended the stream: only chat.stopStream is still allowed.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
@@ -54,14 +54,14 @@ func (old *stream) with(parts []object) *stream {
 	return &st
 }
 
-// render derives the message's text and blocks from the parts: markdown, task cards (or one plan with all tasks),
-// further blocks.
+// render derives the message's text and blocks from the parts. The blocks are markdown blocks, task cards (or one plan
+// with all tasks), and the blocks of the parts.
 func (m *message) render() {
 	st := m.Stream
 	m.Text, m.Blocks = "", nil
 	var tasks []any
 	for i, part := range st.Parts {
-		id := fmt.Sprintf("part-%d", i) // the same after every append
+		id := fmt.Sprintf("part-%d", i) // the id stays the same after every append
 		switch part["kind"] {
 		case "text":
 			text := part["text"].(string)
@@ -287,7 +287,7 @@ func (s *Server) appendStream(c *call) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
-// stopStream is chat.stopStream. Its blocks come last.
+// stopStream is chat.stopStream. The blocks of the call come after all others.
 func (s *Server) stopStream(c *call) (object, *apiError) {
 	ch, m, failed := s.openStream(c, true)
 	if failed != nil {

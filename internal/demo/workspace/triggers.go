@@ -11,7 +11,7 @@ import (
 // trigger is one action of a person, which the app may answer with one modal within three seconds.
 type trigger struct {
 	user    string
-	viewID  string // the view in which it happened; "" elsewhere
+	viewID  string // the view in which the person acted; "" outside of views
 	expires time.Time
 	used    bool
 }
@@ -46,11 +46,11 @@ func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
 	return t, nil
 }
 
-// shortLived stores values under secret names. It keeps them for some time after their end, so that an expired name can
-// be distinguished from an unknown one.
+// shortLived stores values under secret names. It keeps a value for some time after its expiry, so that an expired name
+// can be distinguished from an unknown one.
 type shortLived[T any] struct {
 	byName map[string]T
-	order  []ending // oldest first: all live equally long
+	order  []ending // oldest first, because all values live equally long
 }
 
 type ending struct {
@@ -62,7 +62,7 @@ const remembered = 10 * time.Minute
 
 func newShortLived[T any]() *shortLived[T] { return &shortLived[T]{byName: map[string]T{}} }
 
-// put adds a value that ends at the given time, and removes values that ended long ago.
+// put adds a value that expires at the given time, and removes values that expired long ago.
 func (s *shortLived[T]) put(name string, thing T, end, now time.Time) {
 	gone := 0
 	for gone < len(s.order) && now.Sub(s.order[gone].at) > remembered {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What a person types reaches apps in Slack's notation: mentions, channels and links as <…>, and & < > escaped
-// everywhere else. Code is only escaped.
+// Text that a person types reaches apps in Slack's notation: mentions, channels and links are written as <…>, and & < >
+// are escaped everywhere else. Code is only escaped.
 
 var (
 	codeSpan  = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
@@ -48,7 +48,7 @@ func (s *Server) named(text string) string {
 	})
 }
 
-// between applies one function to the matches and another to what is between them.
+// between applies one function to the matches of a pattern, and another to the text between them.
 func between(text string, pattern *regexp.Regexp, match, rest func(string) string) string {
 	var out strings.Builder
 	at := 0

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // people's time zones must resolve on machines without a database
+	_ "time/tzdata" // people's time zones must resolve even on machines without a time zone database
 )
 
 // user is an account in the workspace; the bot user has one too.
@@ -61,7 +61,7 @@ func loadZone(name string) (*time.Location, error) {
 	return time.LoadLocation(name)
 }
 
-// zone is the person's time zone.
+// zone returns the person's time zone.
 func (u *user) zone() *time.Location {
 	if loc, err := loadZone(u.TZ); err == nil {
 		return loc
@@ -77,7 +77,7 @@ func (u *user) shown() string {
 	return u.RealName
 }
 
-// person reports whether the account is a person's; else it is a bot's.
+// person reports whether the account belongs to a person, not to a bot.
 func (u *user) person() bool { return !u.Bot }
 
 // json returns the user as users.info does at the time now.

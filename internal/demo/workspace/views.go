@@ -26,7 +26,7 @@ type view struct {
 	NotifyOnClose   bool   `json:"notify_on_close"`
 
 	state   blockkit.State    // what the person entered
-	errors  map[string]string // of the last refused submission, by block_id
+	errors  map[string]string // error texts of the last refused submission, by block_id
 	earlier earlier           // of an App Home
 }
 
@@ -262,7 +262,7 @@ func (s *Server) setStack(user string, stack []*view) {
 	s.feed.send(change{Type: "view", User: user, only: []string{user}})
 }
 
-// ownView returns one of the person's views; "home" is the App Home. Of a stack of modals only the top one is
+// ownView returns one of the person's views; "home" is the App Home. If several modals are stacked, only the top one is
 // accessible.
 func (s *Server) ownView(u *user, id string) (*view, *apiError) {
 	if home := s.homes[u.ID]; home != nil && (id == "home" || id == home.ID) {

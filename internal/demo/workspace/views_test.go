@@ -220,7 +220,7 @@ func TestViewClosed(t *testing.T) {
 	}
 }
 
-// Each kind of input: a script's value for it, and what the app gets.
+// For each kind of input: the value that a script gives, and the value that the app gets.
 func TestInputValues(t *testing.T) {
 	options := arr{obj{"text": plain("Red"), "value": "r"}, obj{"text": plain("Green"), "value": "g"}}
 	for _, test := range []struct {
@@ -265,7 +265,7 @@ func TestInputValues(t *testing.T) {
 	}
 }
 
-// The modal's own checks, without the app, as in Slack's client.
+// The modal checks inputs itself, without the app, as Slack's client does.
 func TestInputRules(t *testing.T) {
 	b := newHarness(t)
 	options := arr{obj{"text": plain("Red"), "value": "r"}}
@@ -338,7 +338,8 @@ func TestExternalSelects(t *testing.T) {
 	}
 }
 
-// A button's payload has its place: a channel, a thread, or an ephemeral message, which is not included.
+// A button's payload says where the button was: in a channel, in a thread, or in an ephemeral message. The payload does
+// not include an ephemeral message.
 func TestWhereAButtonWas(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -498,7 +499,7 @@ func TestUntouchedInputs(t *testing.T) {
 	}
 }
 
-// Outside of input blocks a choice is sent immediately, with its own field and the state of the view.
+// Outside of input blocks, a choice is sent to the app immediately, with its own field and the state of the view.
 func TestChoicesInAModal(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

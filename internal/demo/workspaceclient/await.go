@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Await polls until done returns true: after each change that the person can see, and at least every quarter of a
-// second. When ctx ends, it returns an error that says what it waited for.
+// Await calls done until it returns true: after each change that the person can see, and at least every quarter of a
+// second. When ctx ends, Await returns an error that says what it waited for.
 func (v Client) Await(ctx context.Context, what string, done func() (bool, error)) error {
 	changed, stop, err := v.listen(ctx)
 	if err != nil {

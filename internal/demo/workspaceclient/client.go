@@ -24,7 +24,7 @@ type Client struct {
 	HTTP *http.Client // nil: http.DefaultClient
 }
 
-// Refusal is an error answered by the workspace, with Slack's code.
+// Refusal is an error answer of the workspace, with Slack's error code.
 type Refusal struct {
 	Code   string
 	Errors map[string]string // of a form, by block
@@ -180,7 +180,7 @@ func (v Client) Press(ctx context.Context, m Message, e Element) error {
 		map[string]string{"channel": m.Channel, "ts": m.TS, "action_id": e.ActionID, "block_id": e.BlockID, "value": e.Value}, nil)
 }
 
-// PressIn is Press for an element of an open modal.
+// PressIn is like Press, for an element of an open modal.
 func (v Client) PressIn(ctx context.Context, view View, e Element) error {
 	return v.call(ctx, http.MethodPost, v.path("actions"),
 		map[string]string{"view_id": view.ID, "action_id": e.ActionID, "block_id": e.BlockID, "value": e.Value}, nil)

@@ -30,7 +30,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// An ephemeral message in a thread can be read there, and its button pressed.
+// An ephemeral message in a thread can be read there, and its button can be pressed.
 func TestEphemeralsInThreads(t *testing.T) {
 	o := openOffice(t, nil)
 	sam := o.visitor("sam")

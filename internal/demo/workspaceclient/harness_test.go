@@ -21,7 +21,7 @@ type harness struct {
 	*testing.T
 	http   *httptest.Server
 	heard  chan envelope
-	answer func(envelope) any // the payload of the acknowledgement; nil is none
+	answer func(envelope) any // returns the payload of the acknowledgement; nil: no payload
 }
 
 type envelope struct {

@@ -17,7 +17,7 @@ type Person struct {
 	} `json:"profile"`
 }
 
-// Called is the name that people see.
+// Called returns the name that people see.
 func (p Person) Called() string {
 	if p.Profile.DisplayName != "" {
 		return p.Profile.DisplayName
@@ -25,7 +25,7 @@ func (p Person) Called() string {
 	return p.RealName
 }
 
-// People lists everybody in the workspace but the app's own bot.
+// People lists everybody in the workspace except the app's own bot.
 func (v Client) People(ctx context.Context) ([]Person, error) {
 	var out struct{ People []Person }
 	err := v.call(ctx, http.MethodGet, "/people", nil, &out)

@@ -66,7 +66,7 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// A choice in a message's menu is a press with a value.
+// A choice in a message's menu is sent as a press with a value.
 func TestPressChooses(t *testing.T) {
 	o := openOffice(t, nil)
 	ada := o.visitor("ada")

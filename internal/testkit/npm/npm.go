@@ -1,4 +1,4 @@
-// Package npm installs packages from npm for tests, as a lock file pins them.
+// Package npm installs packages from npm for tests, in the versions that a lock file pins.
 package npm
 
 import (
@@ -26,8 +26,8 @@ func Require(t testing.TB, untried string) (node, npm string) {
 }
 
 // Installed returns a folder with the node_modules of the package.json in dir, as its package-lock.json pins them. The
-// folder is created once for each lock file, outside of the repository, where the go command would search it for
-// packages.
+// folder is created once for each lock file. It is outside of the repository, because inside it the go command would
+// search the folder for packages.
 func Installed(t testing.TB, npm, dir, name string) string {
 	t.Helper()
 	hash := sha256.New()
@@ -69,7 +69,7 @@ func Installed(t testing.TB, npm, dir, name string) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
-	// Another run may have been faster: it installed the same packages.
+	// If another run was faster, its folder is used: it has the same packages.
 	if err := os.Rename(fresh, done); err != nil && !errors.Is(err, fs.ErrExist) {
 		if _, gone := os.Stat(done); gone != nil {
 			t.Fatal(err)

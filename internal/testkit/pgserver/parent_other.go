@@ -4,5 +4,5 @@ package pgserver
 
 import "syscall"
 
-// endWithParent does nothing: only Linux tells a process of its parent's end.
+// endWithParent does nothing, because only Linux can signal a process when its parent ends.
 func endWithParent(*syscall.SysProcAttr) {}

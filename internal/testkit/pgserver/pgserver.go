@@ -25,7 +25,7 @@ import (
 // Server is a running server. Its superuser is "postgres"; over the socket it needs no password.
 type Server struct {
 	Port     int    // on 127.0.0.1
-	Password string // of the superuser, over TCP
+	Password string // password of the superuser for connections over TCP
 
 	bin, dir string
 	as       *syscall.Credential // nil: the tests' own user
@@ -64,8 +64,8 @@ func newServer(bin string, settings []string) (*Server, error) {
 	return s, nil
 }
 
-// Start makes a new database cluster and starts a server on it. Settings are of the form name=value. The server ends
-// with the process.
+// Start makes a new database cluster and starts a server on it. Settings have the form name=value. The server ends when
+// this process ends.
 func Start(bin string, settings ...string) (*Server, error) {
 	s, err := newServer(bin, settings)
 	if err != nil {
@@ -85,8 +85,8 @@ func Start(bin string, settings ...string) (*Server, error) {
 	return s, s.Run()
 }
 
-// Standby makes a synchronous standby of the server, at a port; 0: any. From then on the server's commits wait for it.
-// The server needs the settings wal_level=replica and max_wal_senders.
+// Standby makes a synchronous standby of the server, at a port; 0 means any free port. From then on, the server's
+// commits wait for the standby. The server needs the settings wal_level=replica and max_wal_senders.
 func (s *Server) Standby(port int) (*Server, error) {
 	x, err := newServer(s.bin, s.settings)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Server) Run() error {
 	endWithParent(cmd.SysProcAttr)
 	started, done := make(chan error), make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // the signal comes when the thread ends
+		runtime.LockOSThread() // the kernel sends the signal when the thread ends, so the thread must stay
 		defer runtime.UnlockOSThread()
 		defer close(done)
 		err := cmd.Start()
@@ -165,7 +165,7 @@ func (s *Server) Tool(program string, args ...string) *exec.Cmd {
 	return s.command(program, append([]string{"-h", s.dir, "-p", strconv.Itoa(s.Port), "-U", "postgres"}, args...)...)
 }
 
-// Kill ends the server as a crash would: data that is not in its log on disk is lost.
+// Kill ends the server like a crash: data that is not in the server's log on disk is lost.
 func (s *Server) Kill() { s.signal(syscall.SIGQUIT) }
 
 // KillHard ends the server with SIGKILL. Its processes end themselves a moment later.
@@ -210,7 +210,7 @@ func (s *Server) SQL(database, statements string) error {
 	return nil
 }
 
-// another returns a user that the server can run as.
+// another returns a user, other than root, that the server can run as.
 func another() (*syscall.Credential, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)

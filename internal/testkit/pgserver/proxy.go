@@ -16,14 +16,14 @@ import (
 
 // Proxy stands between a client and a server. It counts round trips, cuts connections, and disturbs the network.
 type Proxy struct {
-	Trips  atomic.Int64 // how often a client has asked and then waited
+	Trips  atomic.Int64 // number of round trips: how often a client has sent a request and waited for the answer
 	Deafen atomic.Bool  // notifications (NOTIFY) are lost
 
 	listener net.Listener
 	direct   *url.URL // of the server
 
 	mu      sync.Mutex
-	cut     func(statement string) Cutting // asked for each statement that is executed; nil: nothing is cut
+	cut     func(statement string) Cutting // called for each statement that is executed; nil: nothing is cut
 	lines   map[net.Conn]bool
 	network Network
 	changed chan struct{} // closed when the network changes
@@ -36,13 +36,13 @@ type Cutting int
 const (
 	Pass   Cutting = iota
 	Before         // cut before the server gets the round trip
-	After          // cut after the server has answered it, before the client gets the answer
-	Hold           // the server does not get it, and its side stays open; the client's side is cut
-	Hang           // the server does not get it, and both sides stay open
+	After          // cut after the server has answered, before the client gets the answer
+	Hold           // the server does not get the round trip; the client's side is cut, the server's side stays open
+	Hang           // the server does not get the round trip, and both sides stay open
 )
 
-// Network is the state of the network between the client and the server. What does not arrive is not lost: it arrives
-// once the network lets it pass, as with TCP.
+// Network is the state of the network between the client and the server. As with TCP, held data is not lost: it arrives
+// once the network lets it pass.
 type Network struct {
 	Refused    bool          // connections are cut, and new ones are refused
 	FromClient bool          // nothing from the client arrives at the server
@@ -50,7 +50,7 @@ type Network struct {
 	Delay      time.Duration // of each round trip
 }
 
-// NewProxy starts a proxy to a server, until the test ends.
+// NewProxy starts a proxy to a server. It runs until the test ends.
 func NewProxy(t testing.TB, s *Server) *Proxy {
 	t.Helper()
 	direct, err := url.Parse(s.TCP(""))
@@ -125,7 +125,7 @@ func (p *Proxy) drop(c net.Conn) {
 	delete(p.lines, c)
 }
 
-// When sets what is cut; nil: nothing.
+// When sets the function that decides what is cut; nil: nothing is cut.
 func (p *Proxy) When(cut func(statement string) Cutting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +147,7 @@ func (p *Proxy) decide(statements []string) Cutting {
 	return Pass
 }
 
-// await waits until the network lets something pass.
+// await waits until the network lets data pass in one direction.
 func (p *Proxy) await(fromClient bool) {
 	for {
 		p.mu.Lock()
@@ -163,7 +163,7 @@ func (p *Proxy) await(fromClient bool) {
 	}
 }
 
-// hang waits until the network changes, unless it refuses connections.
+// hang waits until the network changes. It does not wait if the network refuses connections.
 func (p *Proxy) hang() {
 	p.mu.Lock()
 	n, changed := p.network, p.changed
@@ -197,7 +197,7 @@ func (p *Proxy) carry(client net.Conn) {
 		p.answer(client, upstream, &swallow, ready)
 	})
 	defer upstream.Close()
-	defer p.await(true) // the server does not notice the end of the connection either
+	defer p.await(true) // while the network holds data, the server does not notice the end of the connection either
 	if _, err := upstream.Write(first); err != nil {
 		return
 	}

@@ -27,7 +27,7 @@ type blockRule struct {
 
 var blockRules map[string]blockRule
 
-func init() { // a variable with an initial value would be cyclic: tasks contain rich text blocks
+func init() { // set in init, because an initial value would be a cyclic reference: tasks contain rich text blocks
 	blockRules = map[string]blockRule{
 		"section":         {anywhere, []string{"text", "fields", "accessory", "expand"}, (*checker).section},
 		"divider":         {anywhere, []string{}, func(*checker, string, object) {}},
@@ -43,7 +43,7 @@ func init() { // a variable with an initial value would be cyclic: tasks contain
 		"task_card":       {onMessage, []string{"task_id", "title", "status", "details", "output", "sources", "hide_title"}, (*checker).taskCard},
 		"plan":            {onMessage, []string{"title", "tasks"}, (*checker).plan},
 
-		// The page shows only the words of these.
+		// Of these blocks, the page shows only the text.
 		"alert":              {on: onModal},
 		"auth_provider":      {on: anywhere},
 		"call":               {on: onMessage},
@@ -117,7 +117,7 @@ func (c *checker) section(at string, b object) {
 	}
 }
 
-// header checks a heading; its level is that of HTML's h1 to h4.
+// header checks a heading. Its level is 1 to 4, as in HTML's h1 to h4.
 func (c *checker) header(at string, b object) {
 	c.plain(at+"/text", b["text"], maxHeaderText, true)
 	c.whole(at+"/level", b["level"], 1, 4)

@@ -12,7 +12,7 @@ import (
 // object is decoded JSON.
 type object = map[string]any
 
-// Known reports whether a user, channel or conversation exists; what is one of these three words.
+// Known reports whether a user, channel or conversation exists. what is "user", "channel" or "conversation".
 type Known func(what, id string) bool
 
 // CheckBlocks returns the problems of a message's blocks.
@@ -22,7 +22,7 @@ func CheckBlocks(blocks []any, known Known) []string {
 	return c.problems
 }
 
-// checker collects problems. It words them as Slack does, and points at them with JSON pointers.
+// checker collects problems. It uses Slack's wording, and gives the place of each problem as a JSON pointer.
 type checker struct {
 	surface  surface
 	known    Known
@@ -39,7 +39,7 @@ func (c *checker) report(pointer, format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...)+" [json-pointer:"+pointer+"]")
 }
 
-// only reports unknown fields.
+// only reports fields that are not in the given list.
 func (c *checker) only(at string, o object, fields []string) {
 	for _, key := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(fields, key) {
@@ -121,7 +121,7 @@ func (c *checker) oneOf(at string, v any, names ...string) {
 	}
 }
 
-// format checks an optional string of a certain form.
+// format checks that an optional string has a certain form.
 func (c *checker) format(at string, v any, is func(string) bool, form string) {
 	if v == nil || v == "" {
 		return

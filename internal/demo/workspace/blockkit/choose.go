@@ -12,13 +12,13 @@ import (
 type Choices struct {
 	// Offered are the options that an external select got last.
 	Offered []object
-	// Find returns the id of a person or a channel by the name that somebody entered. field is the state's field
-	// (see ValueField).
+	// Find returns the id of a person or a channel whose name somebody entered. field is the field of the state (see
+	// ValueField).
 	Find func(field, name string) (string, bool)
 }
 
-// Choose returns the state of an element after a person entered a value: a string, a list of strings, a number, or the
-// state as Slack writes it. It returns false for a value that the element's widget cannot produce.
+// Choose returns the state of an element after a person entered a value. The value is a string, a list of strings, a
+// number, or the state as Slack writes it. Choose returns false if the element's widget cannot produce the value.
 func Choose(e object, value any, among Choices) (object, bool) {
 	kind, _ := e["type"].(string)
 	field, list := ValueField(kind)

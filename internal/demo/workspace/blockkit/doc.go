@@ -1,11 +1,12 @@
-// Package blockkit implements the rules of Slack's Block Kit. CheckBlocks and CheckView report what Slack would refuse,
-// in Slack's words; NewState, Choose and Incomplete behave as Slack's client when a person fills in inputs.
+// Package blockkit implements the rules of Slack's Block Kit. CheckBlocks and CheckView report the problems for which
+// Slack would refuse blocks or views, in Slack's words. NewState, Choose and Incomplete behave like Slack's client when
+// a person fills in inputs.
 //
 // Blocks are decoded JSON, with numbers as json.Number. Checked blocks may be stored and shared: only AssignIDs changes
 // them, before they are stored.
 //
 // Some kinds of blocks (see blockRules) are accepted without checks of their fields, and the page shows only their
-// words. No surface of the bot may use one: a test of the page fails if it does.
+// text. The bot may not use these kinds: a test of the page fails if it does.
 //
 // The tests of package workspace try every limit and every rule through Slack's methods.
 package blockkit

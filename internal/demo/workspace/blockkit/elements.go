@@ -25,7 +25,7 @@ type elementRule struct {
 	check  func(c *checker, at string, e object)
 }
 
-// Fields of several elements.
+// Fields that several kinds of elements have.
 const (
 	hasPlaceholder = "placeholder"
 	hasConfirm     = "confirm"

@@ -1,7 +1,8 @@
 package blockkit
 
-// Slack's limits, in characters unless said otherwise. They come from Slack's reference pages; those marked
-// undocumented were observed. A test fails if no other test tries a limit's largest legal and smallest illegal case.
+// Slack's limits, in characters unless said otherwise. They come from Slack's reference pages; limits marked as
+// undocumented were observed. For each limit, some test must try the largest legal and the smallest illegal case;
+// another test checks that.
 const (
 	MaxMessageBlocks   = 50
 	maxViewBlocks      = 100

@@ -8,7 +8,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// selectFields are the fields of select menus for one and for several choices, without those that all menus share.
+// selectFields are the fields of select menus for one choice and for several choices, without the fields that all menus
+// share.
 var selectFields = map[string]struct{ one, several []string }{
 	"static":   {[]string{"options", "option_groups", "initial_option"}, []string{"options", "option_groups", "initial_options"}},
 	"external": {[]string{"min_query_length", "initial_option"}, []string{"min_query_length", "initial_options"}},
@@ -120,8 +121,8 @@ func (c *checker) initial(at string, e object, options []object) {
 	}
 }
 
-// optionPlace is the kind of element that has the options. Only checkboxes and radio buttons may have mrkdwn in their
-// options, and only overflow menus a URL.
+// optionPlace is the kind of element that has the options. In options, only checkboxes and radio buttons may have
+// mrkdwn, and only overflow menus may have a URL.
 type optionPlace int
 
 const (

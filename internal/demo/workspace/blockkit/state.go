@@ -9,8 +9,8 @@ import (
 // State is the current value of each input, by block_id and action_id, as Slack writes it in state.values.
 type State map[string]map[string]object
 
-// NewState returns the state of all inputs of blocks: what a person entered before, if the input still has the same
-// kind, or the initial value.
+// NewState returns the state of all inputs of blocks. An input keeps the value that a person entered before if it still
+// has the same kind; otherwise it has its initial value.
 func NewState(blocks []any, before State) State {
 	out := State{}
 	for _, p := range Interactive(blocks) {
@@ -48,7 +48,8 @@ func Stateful(kind string) bool {
 	return !slices.Contains([]string{"button", "workflow_button", "overflow", "image", "feedback_buttons", "icon_button"}, kind)
 }
 
-// ValueField returns the field of a kind of element's state that has its value, and whether the value is a list.
+// ValueField returns, for a kind of element, the field of the state that has the value, and whether the value is a
+// list.
 func ValueField(kind string) (field string, list bool) {
 	switch kind {
 	case "static_select", "external_select", "radio_buttons", "overflow":

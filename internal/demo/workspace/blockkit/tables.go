@@ -2,7 +2,7 @@ package blockkit
 
 import "fmt"
 
-// tableBlock checks a table. A message may have one.
+// tableBlock checks a table. A message may have only one table.
 func (c *checker) tableBlock(at string, b object) {
 	if c.tables++; c.tables > 1 {
 		c.report(at, "only one table allowed")

@@ -27,7 +27,7 @@ const (
 	maxAnswer    = 1 << 20 // bytes of an answer; ours
 )
 
-// The reasons why a request is not acknowledged, other than a timeout.
+// Reasons, other than a timeout, why a request is not acknowledged.
 var (
 	errUnreachable = errors.New("there is no connection to the app")
 	errRedirects   = errors.New("the app redirects more than twice")
@@ -65,7 +65,7 @@ func (h *Hub) post(e *envelope) {
 		defer h.mu.Unlock()
 		h.away = errors.Is(err, errUnreachable)
 		if h.waiting[e.id] != e {
-			return // the envelope was given up
+			return // the hub has given up the envelope
 		}
 		switch {
 		case err == nil:
@@ -110,14 +110,15 @@ func outboundOf(e *envelope, to string) outbound {
 	return r
 }
 
-// answerOverHTTP is the app's answer.
+// answerOverHTTP is the app's answer to a request over HTTP.
 type answerOverHTTP struct {
 	contentType string
 	body        []byte
 	noRetry     bool
 }
 
-// payload returns the answer in the form of a socket's acknowledgement. Content not declared as JSON is text.
+// payload returns the answer in the form of a socket's acknowledgement. Content that is not declared as JSON becomes
+// text.
 func (r answerOverHTTP) payload() json.RawMessage {
 	kind, _, _ := mime.ParseMediaType(r.contentType)
 	if text := bytes.TrimSpace(r.body); kind != typeJSON && len(text) > 0 {

@@ -28,7 +28,8 @@ type App interface {
 	// Event receives an event. The workspace waits for Event: it must return immediately, and must not call the workspace.
 	Event(payload json.RawMessage)
 	// Ask receives an interaction or a slash command (kind is "interactive" or "slash_commands"), and returns the
-	// content of the acknowledgement; nil: none. After an error the person sees that the app did not respond.
+	// content of the acknowledgement, or nil if it has no content. If Ask returns an error, the person sees that the
+	// app did not respond.
 	Ask(kind string, payload json.RawMessage) (json.RawMessage, error)
 }
 
@@ -76,12 +77,12 @@ type envelope struct {
 	attempt  int // 0 is the first
 	reason   string
 	sentTo   *socket
-	deaf     bool // its acknowledgement is lost
+	deaf     bool // the acknowledgement will be lost
 	timer    *time.Timer
 	answered chan answer // nil for events
 }
 
-// answer is the acknowledgement of an interaction, or why there is none.
+// answer is the acknowledgement of an interaction, or the reason why there is none.
 type answer struct {
 	payload json.RawMessage
 	err     error
@@ -108,7 +109,7 @@ func (h *Hub) Event(payload json.RawMessage) {
 }
 
 // Ask sends an interaction and waits for its acknowledgement, up to the ack timeout. Interactions are not sent again.
-// The error is ErrNoAnswer.
+// If Ask fails, the error is ErrNoAnswer.
 func (h *Hub) Ask(kind string, payload json.RawMessage) (json.RawMessage, error) {
 	if h.cfg.App != nil {
 		answer, err := h.cfg.App.Ask(kind, payload)
@@ -135,8 +136,8 @@ func (h *Hub) Ask(kind string, payload json.RawMessage) (json.RawMessage, error)
 	}
 }
 
-// Delivered returns the number of attempts so far, and how many deliveries the app has still to acknowledge. Events
-// that wait for their next attempt are not counted.
+// Delivered returns the number of attempts so far, and the number of deliveries that the app has not acknowledged yet.
+// Events that wait for their next attempt are not counted.
 func (h *Hub) Delivered() (sent, pending int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -198,7 +199,7 @@ func (h *Hub) Close() {
 	h.running.Wait()
 }
 
-// The functions below require the lock.
+// The functions below must be called with the lock held.
 
 // send posts an envelope to its request URL, or writes it to one of the sockets, and starts its ack timeout.
 func (h *Hub) send(e *envelope) {
@@ -285,7 +286,7 @@ func (h *Hub) heard(e *envelope, payload json.RawMessage) {
 	}
 }
 
-// failed ends one attempt: the person of an interaction gets an error, an event is sent again.
+// failed ends one attempt. For an interaction, the person gets an error; an event is sent again.
 func (h *Hub) failed(e *envelope, reason string) {
 	h.settled(e)
 	if e.answered != nil {

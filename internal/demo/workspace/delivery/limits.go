@@ -1,7 +1,7 @@
 package delivery
 
-// Slack's limits of deliveries. A test fails if no other test tries them.
+// Slack's limits on deliveries. Each must be tried by some test; another test checks that.
 const (
-	MaxSockets  = 10        // that an app may have open
-	maxAckBytes = 20 * 1024 // of a Socket Mode acknowledgement; larger ones are dropped
+	MaxSockets  = 10        // sockets that an app may have open
+	maxAckBytes = 20 * 1024 // size of a Socket Mode acknowledgement; larger ones are dropped
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Faults are the delivery faults that are switched on. Each call uses one up.
+// Faults are the delivery faults that are switched on. Each call of a method uses up one fault.
 type Faults interface {
 	// Delivery returns the fault for the first attempt of a delivery (kind is events_api, interactive or
 	// slash_commands).
@@ -24,7 +24,7 @@ type Fault struct {
 // Attempt is one attempt to deliver something to the app.
 type Attempt struct {
 	Kind    string // events_api, interactive or slash_commands
-	Number  int    // from 0; only events are tried again
+	Number  int    // number of the attempt, from 0; only events have more than one
 	Payload json.RawMessage
 }
 
@@ -32,8 +32,8 @@ type Attempt struct {
 type Mishap struct {
 	Lost  bool          // it does not arrive
 	Late  time.Duration // delay of its arrival
-	Again time.Duration // delay of a second arrival after the first; zero: arrives once
-	Deaf  bool          // its acknowledgement is lost
+	Again time.Duration // delay after which the same delivery arrives a second time; zero: it arrives once
+	Deaf  bool          // the acknowledgement is lost
 }
 
 // dispatch delivers an envelope for the first time, subject to a fault.
@@ -77,7 +77,7 @@ func (h *Hub) deliver(e *envelope) {
 	}
 }
 
-// repeated returns an envelope with the same payload that is not tried again.
+// repeated returns a copy of an envelope, which is not sent again if it is not acknowledged.
 func (h *Hub) repeated(e *envelope) *envelope {
 	return &envelope{kind: e.kind, payload: e.payload, attempt: len(h.cfg.RetryDelays), reason: h.timedOut()}
 }

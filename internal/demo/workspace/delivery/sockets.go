@@ -54,8 +54,8 @@ func (h *Hub) Drop() {
 	}
 }
 
-// Disconnect asks every socket to close, with Slack's reason, and closes it: after a warning ten seconds later,
-// otherwise immediately.
+// Disconnect asks every socket to close, with one of Slack's reasons, and closes it. If the reason is a warning, it
+// closes the socket ten seconds later; otherwise immediately.
 func (h *Hub) Disconnect(reason string) { h.disconnect(reason, h.snapshot()) }
 
 // Refresh asks the oldest socket to reconnect.
@@ -132,7 +132,7 @@ func (h *Hub) forgetSocket(k *socket) {
 	h.sockets = slices.DeleteFunc(h.sockets, func(other *socket) bool { return other == k })
 }
 
-// acked handles an acknowledgement. Late, unknown and repeated ones are ignored.
+// acked handles an acknowledgement. Late, unknown and repeated acknowledgements are ignored.
 func (h *Hub) acked(a ack) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +153,7 @@ func (e *envelope) frame() []byte {
 	return wire.Encode(out)
 }
 
-// socket is one Socket Mode connection. Its writer is the only one that writes to it.
+// socket is one Socket Mode connection. Only its writer goroutine writes to the connection.
 type socket struct {
 	conn *websocket.Conn
 	out  chan []byte
@@ -182,12 +182,12 @@ func (k *socket) send(frame []byte) bool {
 func (k *socket) close() {
 	k.once.Do(func() {
 		close(k.stop)
-		_ = k.conn.Close() // an error changes nothing: the socket is gone
+		_ = k.conn.Close() // an error changes nothing, because the socket is closed either way
 	})
 }
 
-// write sends frames and pings until the socket is closed. The first ping is sent immediately: clients give up if none
-// comes within their first window.
+// write sends frames and pings until the socket is closed. The first ping is sent immediately, because clients give up
+// if no ping comes soon after the connection opens.
 func (k *socket) write(every time.Duration) {
 	defer k.done.Done()
 	defer k.close()

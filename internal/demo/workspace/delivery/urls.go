@@ -18,11 +18,12 @@ import (
 type RequestURLs struct {
 	Events        string `yaml:"events" json:"events"`               // event subscriptions
 	Interactivity string `yaml:"interactivity" json:"interactivity"` // clicks, shortcuts and forms
-	Options       string `yaml:"options" json:"options"`             // what external selects offer
+	Options       string `yaml:"options" json:"options"`             // options of external selects
 	Commands      string `yaml:"commands" json:"commands"`           // every slash command of the app
 }
 
-// URLsAt returns RequestURLs that are all the same URL. If it ends in a slash, each kind has its own name below it.
+// URLsAt returns RequestURLs with the same URL for all kinds. If the URL ends in a slash, the name of each kind is
+// appended to it.
 func URLsAt(to string) RequestURLs {
 	if strings.HasSuffix(to, "/") {
 		return RequestURLs{Events: to + "events", Interactivity: to + "interactions", Options: to + "options", Commands: to + "commands"}
@@ -64,8 +65,8 @@ func (u RequestURLs) of(e *envelope) string {
 	return u.Interactivity
 }
 
-// Challenge asks a URL to repeat a random value, as Slack does before it sends events there. The answer is text, or
-// "challenge" in JSON or a form.
+// Challenge asks a URL to repeat a random value, as Slack does before it sends events there. The answer is the value as
+// text, or in the field "challenge" of JSON or a form.
 func (h *Hub) Challenge(ctx context.Context, to string) error {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.AckTimeout)
 	defer cancel()
@@ -88,7 +89,7 @@ func challenged(r answerOverHTTP) string {
 		var body struct {
 			Challenge string `json:"challenge"`
 		}
-		_ = json.Unmarshal(r.body, &body) // an unreadable answer repeats nothing
+		_ = json.Unmarshal(r.body, &body) // an unreadable answer counts as one that repeats nothing
 		return body.Challenge
 	case typeForm:
 		form, _ := url.ParseQuery(string(r.body))

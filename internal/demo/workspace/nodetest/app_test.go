@@ -38,7 +38,7 @@ type app struct {
 	orders  int
 }
 
-// said is one line of the app's output: an event, or the outcome of an order.
+// said is one line of the app's output: an event, or the outcome of a command to the app (see order).
 type said struct {
 	Saw    string          `json:"saw"`
 	What   json.RawMessage `json:"what"`
@@ -62,7 +62,7 @@ func start(t *testing.T, env ...string) *app {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("the app's files are not here: %v", err)
 	}
-	for _, script := range scripts { // tells go test that its cached result depends on them
+	for _, script := range scripts { // reading the scripts tells go test that its cached result depends on them
 		if _, err := os.Stat(script); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func (a *app) see(name string) obj {
 	return a.seeAll(name)[name]
 }
 
-// seeAll waits for several lines in any order, as requests over HTTP arrive.
+// seeAll waits for several lines, in any order, because requests over HTTP arrive in any order.
 func (a *app) seeAll(names ...string) map[string]obj {
 	a.t.Helper()
 	limit, seen := time.After(patience), map[string]obj{}
@@ -162,7 +162,7 @@ func (a *app) seeAll(names ...string) map[string]obj {
 	return seen
 }
 
-// order makes the app's Web API client do something.
+// order makes the app's Web API client do something, and returns the outcome.
 func (a *app) order(name string, args obj) said {
 	a.t.Helper()
 	a.mu.Lock()
@@ -186,7 +186,7 @@ func (a *app) order(name string, args obj) said {
 	}
 }
 
-// done is an order that must succeed; out gets its result.
+// done is like order, but the outcome must be a success; out gets the result.
 func (a *app) done(out any, name string, args obj) {
 	a.t.Helper()
 	line := a.order(name, args)

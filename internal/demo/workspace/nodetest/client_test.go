@@ -7,7 +7,7 @@ import (
 	"countersign/internal/demo/workspace/delivery"
 )
 
-// For each of Slack's two ways of connecting, one app and one workspace go through all steps in order.
+// For each of Slack's two ways of connecting, the test does all steps in order, with one app and one workspace.
 func TestOfficialClient(t *testing.T) {
 	for name, newHarness := range map[string]func(*testing.T) *harness{"Socket Mode": overSockets, "HTTP": overHTTP} {
 		t.Run(name, func(t *testing.T) { steps(t, newHarness(t)) })

@@ -90,7 +90,7 @@ func (d *harness) person(method, path string, body obj) (int, obj) {
 	return resp.StatusCode, out
 }
 
-// does calls the people's API, and must succeed.
+// does calls the people's API. The call must succeed.
 func (d *harness) does(path string, body obj) obj {
 	d.t.Helper()
 	status, out := d.person("POST", path, body)
@@ -115,7 +115,7 @@ func (d *harness) says(user, channel, text, thread string) string {
 	return text1(d.does(user+"/messages", obj{"channel": channel, "text": text, "thread_ts": thread}), "ts")
 }
 
-// sees waits until the person sees a wanted message in the channel or thread.
+// sees waits until the person sees a message for which wanted returns true, in the channel or thread.
 func (d *harness) sees(user, channel, thread, what string, wanted func(m obj) bool) obj {
 	d.t.Helper()
 	var found obj
@@ -187,7 +187,7 @@ func text1(v any, keys ...string) string {
 	return s
 }
 
-// same fails unless the value under the keys (written a.b.0.c) is the wanted one.
+// same fails the test unless the value under the keys (written a.b.0.c) is the wanted one.
 func same(t *testing.T, v any, keys string, want any) {
 	t.Helper()
 	if got := dig(v, strings.Split(keys, ".")...); got != want {
@@ -195,7 +195,7 @@ func same(t *testing.T, v any, keys string, want any) {
 	}
 }
 
-// there fails unless the value under each of the keys is not empty.
+// there fails the test if the value under one of the keys is empty.
 func there(t *testing.T, v any, keys ...string) {
 	t.Helper()
 	for _, key := range keys {

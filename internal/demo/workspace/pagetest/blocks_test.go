@@ -17,8 +17,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// TestEveryBlockIsDrawn sends one of every block and of every element that slack-go knows, and looks for its words on
-// the page. A kind that a new version of slack-go adds fails the test until there is a sample of it.
+// TestEveryBlockIsDrawn sends one block and one element of every kind that slack-go knows, and looks for its text on
+// the page. If a new version of slack-go adds a kind, the test fails until there is a sample of that kind.
 func TestEveryBlockIsDrawn(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	whole := messageSamples()
@@ -26,7 +26,7 @@ func TestEveryBlockIsDrawn(t *testing.T) {
 	b.inputs()
 	seen := kinds{}
 	seen.add(b, slack.NewAlertBlock(plain("x")))
-	seen.add(b, slack.NewFileBlock("", "x", "remote")) // refused in a message, see below
+	seen.add(b, slack.NewFileBlock("", "x", "remote")) // refused in a message; see below
 	for _, element := range inputs() {
 		seen.add(b, element)
 	}
@@ -59,8 +59,8 @@ func TestEveryBlockIsDrawn(t *testing.T) {
 	}
 }
 
-// received are kinds that only Slack's own messages contain, or that slack-go uses for unknown ones. Apps can't send
-// them.
+// received lists kinds that apps can't send: kinds that only Slack's own messages contain, or that slack-go uses for
+// unknown kinds.
 var received = map[string]string{
 	"rich_text_unknown": "slack-go's own", "unknown": "slack-go's own",
 	"attachment_mention": "Slack's clients", "canvas": "Slack's clients", "canvas_message_unfurl": "Slack's clients", "canvas_user_mention": "Slack's clients", "file": "Slack's clients",
@@ -68,7 +68,7 @@ var received = map[string]string{
 	"work_object_mention": "Slack's clients", "workflow_mention": "Slack's clients",
 }
 
-// drawn checks the last message's block: it is drawn as a whole, or only its words are.
+// drawn checks that the last message's block is drawn: completely, or only its text.
 func (b *browser) drawn(s sample, whole bool) {
 	b.Helper()
 	kind := string(s.block.BlockType())
@@ -110,7 +110,7 @@ func (b *browser) inputs() {
 	}
 }
 
-// themes returns the themes to draw. The dark one differs in colours only, so it is drawn only if pictures are kept.
+// themes returns the themes to draw. The dark theme differs only in colours, so it is drawn only if pictures are kept.
 func themes() []string {
 	if os.Getenv("COUNTERSIGN_SCREENSHOTS") == "" {
 		return []string{"light"}

@@ -73,7 +73,7 @@ func (b *browser) focus(field string) {
 	b.until("there is "+field, `(() => { const f = document.querySelector(`+"`"+field+"`"+`); f?.focus(); return f !== null && document.activeElement === f; })()`)
 }
 
-// click clicks the first visible element whose text begins as given.
+// click clicks the first visible element whose text begins with the given text.
 func (b *browser) click(selector, text string) {
 	b.Helper()
 	b.until("there is "+selector+" "+text, `(() => { const e = [...document.querySelectorAll(`+"`"+selector+"`"+`)].find(e => e.checkVisibility() && e.innerText.startsWith("`+text+`")); e?.click(); return e !== undefined; })()`)

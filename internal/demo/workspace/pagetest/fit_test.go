@@ -9,14 +9,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// cards matches the names of the golden files of cards. decides matches the content of the cards that wait for a
-// decision, by their buttons.
+// cards matches the names of the golden files of cards. decides matches the content of cards that wait for a decision:
+// it looks for their buttons.
 var (
 	cards   = regexp.MustCompile(`^(card_|bundle_|again_card|tool_preview_|reader_|unknown)`)
 	decides = regexp.MustCompile(`"action_id": "(approve|reject|take_back|did_not)`)
 )
 
-// taller are the cards that don't fit, and why.
+// taller lists the cards that don't fit, with the reasons.
 var taller = map[string]string{
 	"card_hostile":      "four warnings and eight lines of arguments",
 	"card_long":         "an argument of several thousand characters, cut",
@@ -62,8 +62,8 @@ func TestCardsFit(t *testing.T) {
 	}
 }
 
-// extent is where the parts of a card are, in pixels below the top of the visible messages: where its first warning or
-// its headline begins, where its first warning ends, where the buttons end.
+// extent has the positions of parts of a card, in pixels below the top of the visible messages: the beginning of the
+// first warning or the headline, the end of the first warning, and the end of the buttons.
 type extent struct{ Begin, Warned, Buttons, Pane float64 }
 
 // measure scrolls to the bottom of a card.

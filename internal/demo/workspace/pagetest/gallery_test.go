@@ -17,9 +17,9 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// TestEverySurface sends every golden file of the bot (messages, forms and Homes) to the workspace, which must accept
-// it, and looks at it on the page, which must draw all of it. COUNTERSIGN_SCREENSHOTS keeps pictures of each.
-// COUNTERSIGN_SURFACES limits the test to the golden files whose names match this regular expression.
+// TestEverySurface sends every golden file of the bot (messages, forms and Homes) to the workspace. The workspace must
+// accept it, and the page must draw all of it. COUNTERSIGN_SCREENSHOTS keeps pictures of each. COUNTERSIGN_SURFACES
+// limits the test to the golden files whose names match this regular expression.
 func TestEverySurface(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	pattern, err := regexp.Compile(os.Getenv("COUNTERSIGN_SURFACES"))
@@ -50,7 +50,7 @@ func TestEverySurface(t *testing.T) {
 // dm is the address of the DM of Teo, a Team Lead, with the bot.
 const dm = "#/U0002/U0BOT"
 
-// windows are a laptop's and a phone's. A phone draws more points for a pixel.
+// windows are the window sizes of a laptop and a phone. A phone draws several screen points for each pixel.
 var windows = []struct {
 	name          string
 	width, height int64
@@ -72,7 +72,7 @@ func (b *browser) resize(width, height int64, scale float64) {
 // surface is the content of a golden file.
 type surface struct {
 	name     string
-	body     json.RawMessage // a view, the blocks of a Home, or of a message
+	body     json.RawMessage // a view, the blocks of a Home, or the blocks of a message
 	text     string
 	messages bool
 }
@@ -93,7 +93,7 @@ func surfaces(t *testing.T) []surface {
 	return out
 }
 
-// readSurface reads a golden file; not ok: Slack does not show its content.
+// readSurface reads a golden file; ok is false if Slack does not show such content.
 func readSurface(t *testing.T, path string) (s surface, ok bool) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -115,7 +115,8 @@ func readSurface(t *testing.T, path string) (s surface, ok bool) {
 	return s, true
 }
 
-// shows sends a message to Teo as the only one in his DM with the bot, calls look once it is drawn, and deletes it.
+// shows sends a message to Teo, as the only one in his DM with the bot. It calls look when the message is drawn, and
+// then deletes the message.
 func (b *browser) shows(s surface, look func(selector string)) {
 	b.Helper()
 	sent := b.must("chat.postMessage", url.Values{"channel": {"U0002"}, "text": {s.text}, "blocks": {string(s.body)}}, s.name)
@@ -129,7 +130,7 @@ func (b *browser) shows(s surface, look func(selector string)) {
 	b.until(s.name+" is gone", fmt.Sprintf(`document.querySelector(%q) === null`, selector))
 }
 
-// publishes shows a Home, and takes it away.
+// publishes shows a Home, and then removes it.
 func (b *browser) publishes(s surface) {
 	b.Helper()
 	const home = "[data-testid=home]"
@@ -196,8 +197,8 @@ func (b *browser) opensForm(s surface) {
 	}
 }
 
-// pictures stores what a laptop and a phone show of a surface, light and dark. The window is as high as it must be to
-// show all of a message or a Home.
+// pictures stores pictures of a surface on a laptop and a phone, light and dark. The window is high enough to show all
+// of a message or a Home.
 func (b *browser) pictures(name, selector string) {
 	b.Helper()
 	if os.Getenv("COUNTERSIGN_SCREENSHOTS") == "" {

@@ -23,12 +23,12 @@ type harness struct {
 	opens slack.ModalViewRequest // the form
 }
 
-// asked is the time of the requests in the bot's golden files, and the time at which the workspace begins.
+// asked is the time of the requests in the bot's golden files, and the time at which the workspace's clock starts.
 var asked = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 func newHarness(t *testing.T) *harness {
 	seed, start := workspace.OpenSeed(), time.Now()
-	seed.Hint = workspace.SeedHint{} // pictures show only what the bot says
+	seed.Hint = workspace.SeedHint{} // no hint: pictures show only the bot's messages
 	s, err := workspace.New(workspace.Config{Seed: seed, Now: func() time.Time { return asked.Add(time.Since(start)) }})
 	if err != nil {
 		t.Fatal(err)

@@ -72,8 +72,8 @@ func TestNothingIsParsedAsHTML(t *testing.T) {
 // named matches a reference to another file.
 var named = regexp.MustCompile(`(?m)^(?:import|export) .*from '([^']+)';|(?:href|src)="([^"]+)"|url\(([^)]*)\)|@import ([^;]+);`)
 
-// The page works on a machine without a network: it names only files of its own. index.html leads to every file, so
-// that no unused file remains.
+// The page works on a machine without a network, because it refers only to its own files. index.html leads to every
+// file, so that there are no unused files.
 func TestThePageIsComplete(t *testing.T) {
 	files, reached := sources(t), map[string]bool{"index.html": true}
 	for next := []string{"index.html"}; len(next) > 0; next = next[1:] {

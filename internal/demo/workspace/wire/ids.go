@@ -40,7 +40,7 @@ func FormatTS(micros int64) string {
 	return fmt.Sprintf("%d.%06d", micros/1e6, micros%1e6)
 }
 
-// ParseTS reads a message's ts as microseconds since the epoch; false: it is malformed.
+// ParseTS reads a message's ts as microseconds since the epoch. It returns false if the ts is malformed.
 func ParseTS(ts string) (int64, bool) {
 	seconds, fraction, found := strings.Cut(ts, ".")
 	if found && len(fraction) > 6 {
