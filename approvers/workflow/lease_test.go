@@ -401,10 +401,12 @@ func (r *leaseReplica) look() {
 }
 
 // forget makes the replica give up a share under whose claim a transaction was refused.
-func (r *leaseReplica) forget(share int) {
+func (r *leaseReplica) forget(share int, epoch int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.has, share)
+	if r.has[share].epoch == epoch {
+		delete(r.has, share)
+	}
 }
 
 func (r *leaseReplica) Shares() (all store.Shares) {
@@ -490,7 +492,7 @@ func (f fenced) Update(ctx context.Context, fn func(store.Tx) error) error {
 		share := shareOf(c.Name)
 		if owner := s.owner[share]; owner == nil || owner.id != c.Owner || s.epoch[share] != c.Epoch {
 			s.count("fenced")
-			f.r.forget(share)
+			f.r.forget(share, c.Epoch)
 			return store.ErrFenced
 		}
 	}
