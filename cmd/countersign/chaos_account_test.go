@@ -38,7 +38,7 @@ type chaosRequest struct {
 	maybe    map[string]int // number of further records that are possible
 }
 
-// until is the time at which the request expires.
+// until returns the time at which the request expires.
 func (r *chaosRequest) until() time.Time { return r.opened.Add(5 * time.Minute) }
 
 // chaosAccount is an independent model of the product: the expected final state, computed from what arrived and when.

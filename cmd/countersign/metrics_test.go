@@ -51,7 +51,7 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// calledCatalog is a catalog with two servers: one is connected and had one call, the other is down.
+// calledCatalog returns a catalog with two servers: one is connected and had one call, the other is down.
 func calledCatalog(t *testing.T) *catalog.Catalog {
 	t.Helper()
 	up := openShifting(t, map[string]string{"look": "Looks."})

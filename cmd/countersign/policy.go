@@ -228,7 +228,7 @@ func (ps *policies) enter(ctx context.Context) error {
 
 func (ps *policies) leave() { <-ps.turn }
 
-// files are the watched files.
+// files returns the watched files.
 func (ps *policies) files() [2]*watchedFile { return [2]*watchedFile{&ps.policy, &ps.pins} }
 
 // read reads the files.

@@ -38,7 +38,7 @@ agents:
 // deciders is the number of people who race.
 const deciders = 16
 
-// TestRaces lets sixteen people act on one card at the same time, through the page's API, the sockets and the store:
+// TestRaces makes sixteen people act on one card at the same time, through the page's API, the sockets and the store:
 // all approve; some reject in a form; two of eight must agree, then two of eight others; somebody revokes an approval;
 // some approve all calls of a card while others approve one of them. Each race must have one outcome, and everybody
 // whose action came too late must be told so. In the end every message must have been posted once, changed once for

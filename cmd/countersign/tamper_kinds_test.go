@@ -20,7 +20,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// flips are n flipped bits, each in another place: keys and values of every bucket, in proportion to its rows.
+// flips returns n flipped bits, each in another place: keys and values of every bucket, in proportion to its rows.
 func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []tampering) {
 	type place struct {
 		bucket, key string
@@ -57,7 +57,7 @@ func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []t
 	return out
 }
 
-// deletions are the deletion of each row of every bucket, and of each chain with everything that names it.
+// deletions returns the deletion of each row of every bucket, and of each chain with everything that names it.
 func deletions(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)

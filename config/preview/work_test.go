@@ -15,7 +15,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// largestArgs are arguments of the maximum size, of the kinds that take templates longest.
+// largestArgs returns arguments of the maximum size, of the kinds that take templates longest.
 func largestArgs() map[string]any {
 	numbers := make([]any, approvers.MaxArgs/2)
 	for i := range numbers {

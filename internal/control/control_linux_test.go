@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// socketPath is a path for a socket in a directory that other users can enter.
+// socketPath returns a path for a socket in a directory that other users can enter.
 func socketPath(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "control-test-")
