@@ -130,7 +130,7 @@ type bundleLook struct {
 	heights map[string]int         // by request; set when the calls are drawn
 	risk    *RichText              // the risk of all calls; empty: the risks differ, and each call shows its own
 	same    bundledArgs            // the arguments that are the same in each call of a list
-	agreed  *RichText              // who agreed to every call of a list; empty: they differ, and each call shows its own
+	agreed  *RichText              // who agreed to every call of a list; empty: they differ, each call shows its own
 	ownTime bool                   // the calls have different deadlines
 	all     string                 // the question before all calls are approved together; empty: each is approved alone
 	apart   string                 // why each call is approved alone; empty if there is only one call

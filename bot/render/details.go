@@ -71,7 +71,7 @@ func detailsTop(wrong []*RichText, buttons []slack.BlockElement, first *BlockBui
 // otherButtons returns the buttons for actions that the person may take and that the card does not offer.
 func otherButtons(s ClickTarget, who approvers.Identity) (row []slack.BlockElement) {
 	r := *s.Request
-	if r.Bundled() && r.State == approvers.Pending { // only a bundle lacks these buttons: a card of its own has room for them
+	if r.Bundled() && r.State == approvers.Pending { // a card of its own has room for the other buttons
 		if Precheck(r, s, who) != nil {
 			return nil
 		}

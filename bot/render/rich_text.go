@@ -30,7 +30,7 @@ func (p *RichText) soft(s string) *RichText {
 	return p.styled(s, &slack.RichTextSectionTextStyle{Italic: true})
 }
 
-// reason ends a sentence with a person's reason, if there is one. It adds no full stop if the reason ends with one.
+// reason ends a sentence with a person's reason, if there is one. The sentence gets exactly one mark at its end.
 func (p *RichText) reason(s string, most int) *RichText {
 	s = Clip(strings.TrimRight(OneLine(s), ". "), most)
 	if s != "" {

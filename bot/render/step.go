@@ -278,7 +278,7 @@ func taskStatus(c view.Call) slack.TaskCardStatus {
 	return slack.TaskCardStatusError
 }
 
-// planTitle returns the title of a plan: how many of the step's calls wait, run or have ended.
+// planTitle returns the title of a plan: how many of the step's calls are done, and how many wait for people.
 func planTitle(calls []view.Call) string {
 	over, ran := 0, 0
 	for _, c := range calls {
