@@ -281,7 +281,7 @@ func (ps *policies) put(ctx context.Context, c catalog.Content, name, why string
 	before, row := ps.used, store.Policy{}
 	now := usedPolicy{content: storedContent{Content: c}, file: file, lock: lock}
 	if ps.workflow != nil {
-		now.load = ps.workflow.Policies.NewLoad() // a new id, so that no decision is stored under this policy before the policy is stored
+		now.load = ps.workflow.Policies.NewLoad() // a new id: no decision by this policy is stored before the policy itself
 	}
 	if err := ps.tools.Adopt(file, lock, now.load); err != nil {
 		return err, nil
