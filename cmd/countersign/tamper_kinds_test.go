@@ -79,7 +79,7 @@ func deletions(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// reorders exchange neighbouring rows, and leaves together with their records.
+// reorders returns tamperings that exchange neighbouring rows, or leaves together with their records.
 func reorders(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)
@@ -104,7 +104,8 @@ func reorders(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// truncations cut ends off: of chains, of the journal, of the heads, and of everything together.
+// truncations returns tamperings that cut off the end of chains, of the journal, of the heads, and of all of these
+// together.
 func truncations(rows map[string]map[string]string) (out []tampering) {
 	for chain, keys := range chainsOf(rows) {
 		var steps []func(tx *bbolt.Tx) error
@@ -164,7 +165,7 @@ func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
 	return false
 }
 
-// replacements replace larger and larger parts.
+// replacements returns tamperings that replace larger and larger parts of the history.
 func replacements(rows map[string]map[string]string, own, thief approvers.SealKey) (out []tampering) {
 	under := func(h *approvers.Head) {
 		if h.Number == 1 {
