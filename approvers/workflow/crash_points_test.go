@@ -143,7 +143,7 @@ func TestCrashesAtRandom(t *testing.T) {
 // crashSum counts the results of the crashes.
 type crashSum struct {
 	lives, crashes       int
-	once, again, unknown int // number of executions that ran undisturbed, were run again, or had people asked for the outcome
+	once, again, unknown int // executions that ran undisturbed, were run again, or needed people's reports
 	acts                 int // how often unprotected tools acted
 	runs                 int // the number of executions of unprotected tools
 	reached              map[string]map[approvers.Effect]map[string]int
