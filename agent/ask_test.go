@@ -50,8 +50,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// The tool learns how a question ended. The tool's own time stands still while a person is asked, and runs on
-// afterwards.
+// The tool learns how a question ended. The tool's timeout is paused while a person is asked, and continues afterwards.
 func TestAskingStopsTheClock(t *testing.T) {
 	for state, want := range map[approvers.ElicitationState]ReplyAction{
 		approvers.ElicitationAccepted: ReplyAccepted, approvers.ElicitationDeclined: ReplyDeclined, approvers.ElicitationCancelled: ReplyCancelled, approvers.ElicitationExpired: ReplyCancelled,
@@ -80,7 +79,7 @@ func TestAskingStopsTheClock(t *testing.T) {
 			if told.Action != want || (string(told.Values) == `{"city":"Oslo"}`) != (want == ReplyAccepted) {
 				t.Errorf("%s: told %s %s", state, told.Action, told.Values)
 			}
-			if after != 10*time.Second { // of thirty, twenty were over
+			if after != 10*time.Second { // ten of thirty seconds are left
 				t.Errorf("%s: %s of the run's own time were left", state, after)
 			}
 			if got := d.results[0].result; got != "it did not answer within 30s" {
@@ -90,8 +89,8 @@ func TestAskingStopsTheClock(t *testing.T) {
 	}
 }
 
-// The workflow's refusals reach the tool as errors or as a cancelled form. When the process stops, the wait for an
-// answer ends immediately.
+// If the workflow refuses a question, the tool gets an error or a cancelled form. When the process stops, the wait for
+// an answer ends immediately.
 func TestAskingThatCantBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error

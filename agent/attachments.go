@@ -79,7 +79,7 @@ func kindOf(f File) string {
 	return said
 }
 
-// family returns "image", "audio" or "video" for such a media type, or "" for others.
+// family returns "image", "audio", "video" or "application/pdf" for a media type of that kind, or "" for others.
 func family(kind string) string {
 	major, _, _ := strings.Cut(kind, "/")
 	switch {

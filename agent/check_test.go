@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 		{refundSchema, `[]`, "the arguments must be an object, but is a list"},
 		{refundSchema, `{"order_id":`, "the arguments are not valid JSON: unexpected EOF"},
 		{refundSchema, `{"order_id":"A","amount":1} {}`, "the arguments are not valid JSON: invalid character after top-level value"},
-		// The validator computes exactly: without a limit, these values take it minutes, or crash it.
+		// The validator computes with exact numbers. Without a limit, these values would take minutes, or crash it.
 		{refundSchema, `{"order_id":"A","amount":1e999999999}`, "amount: the number 1e999999999 is out of range"},
 		{refundSchema, `{"order_id":"A","amount":1e-999999999}`, "amount: the number 1e-999999999 is out of range"},
 		{refundSchema, `{"order_id":"A","amount":0e-99999999}`, "amount: must be at least 0.01"},
@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 		{deep, `{"pay":{"card":"1"}}`, ""},
 		{deep, `{"pay":{"iban":"DE"}}`, `pay: fits none of the allowed forms: (pay.card: is missing) or (pay.iban: must have at least 5 characters, but has 2)`},
 		{deep, `{"pay":{"card":"1","iban":"DE123"}}`, "pay: fits more than one of the allowed forms; leave out what makes it ambiguous"},
-		{deep, `{"pay":{"card":"1","iban":"DE"}}`, "pay.iban: is not known; the fields are card"}, // the form that fits has no field iban
+		{deep, `{"pay":{"card":"1","iban":"DE"}}`, "pay.iban: is not known; the fields are card"}, // the alternative that fits has no field iban
 		{deep, `{"ref":{"next":{"next":{"v":1}}}}`, ""},
 		{deep, `{"ref":{"next":{"next":{"w":1}}}}`, "ref.next.next.w: is not known; the fields are next, v"},
 		{deep, `{"ref":{"next":{"v":2}}}`, "ref.next.v: must be 1"},

@@ -84,7 +84,7 @@ func (s shape) appendFields(b []byte) []byte {
 	for _, f := range s.fields {
 		properties = keyword(properties, f.name, f.shape.append(nil))
 		if !f.optional {
-			required = append(required, strconv.Quote(f.name)) // needs no JSON escapes: a name has only letters, digits, _ and -
+			required = append(required, strconv.Quote(f.name)) // a name has only letters, digits, _ and -
 		}
 	}
 	b = keyword(b, "properties", append(properties, '}'))

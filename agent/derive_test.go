@@ -47,7 +47,7 @@ type everyArgs struct {
 	ByName    map[word][]string `json:"by_name,omitempty" each_max:"2"`
 	GoName    string            `yaml:"go_name" json:",omitempty"`
 	Left      chan int          `json:"-"`
-	notShown  string            //nolint:unused // it is here to be passed over
+	notShown  string            //nolint:unused // an unexported field, which is skipped
 	Embedded2 struct {
 		Deep bool `json:"deep"`
 	} `json:"embedded2,omitzero"`
@@ -184,7 +184,7 @@ func TestTypedArgumentsAreStrict(t *testing.T) {
 	}
 }
 
-// TestTypedArgumentsArrive checks that the function gets the arguments digit by digit as they were written.
+// TestTypedArgumentsArrive checks that the function gets the arguments exactly as they were written, digit by digit.
 func TestTypedArgumentsArrive(t *testing.T) {
 	var got everyArgs
 	tool := Func("x", "Does it.", approvers.ReadOnly, func(_ context.Context, _ Invocation, args everyArgs) (string, error) {

@@ -86,7 +86,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// testTools are three tools with effects that the tests' model may call.
+// testTools returns a registry with three tools with effects, which the tests' model may call.
 func testTools(run func(context.Context, Invocation) (string, error)) *Registry {
 	r := &Registry{}
 	one := refund()
@@ -112,7 +112,7 @@ func strictConfig(s *scriptedmodel.Server) Model {
 	return Model{BaseURL: "http://model.invalid/v1", Name: "m", HTTP: &http.Client{Transport: s.Transport()}}
 }
 
-// fakeWorkflow records the agent's calls. If one of its functions is set, it replaces the method.
+// fakeWorkflow records the agent's calls. If one of its function fields is set, it replaces the method of that name.
 type fakeWorkflow struct {
 	brief     workflow.Brief
 	proposals []workflow.Proposal

@@ -69,8 +69,8 @@ func drawBrief(t *rapid.T) workflow.Brief {
 	return b
 }
 
-// For any conversation and any budget: a strict endpoint accepts the history, the current turn is in it completely,
-// each earlier turn is in it completely or not at all, and everybody whose messages are in it is named.
+// For any conversation and any budget, a strict endpoint accepts the history. The current turn is in it completely,
+// each earlier turn completely or not at all, and everybody whose messages are in it is named.
 func TestEveryHistoryIsValid(t *testing.T) {
 	strict := strictModel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,7 +107,7 @@ func TestEveryHistoryIsValid(t *testing.T) {
 	})
 }
 
-// checkPairs checks that each call is directly followed by its only result, and that ids are used once.
+// checkPairs checks that each call is directly followed by exactly one result, and that no id is used twice.
 func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 	used := map[string]bool{}
 	for i := 0; i < len(messages); i++ {

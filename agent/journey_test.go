@@ -161,7 +161,7 @@ func (w *harness) stopProcess() {
 	}
 }
 
-// hear lets a person write something, and returns the resulting turn.
+// hear sends a person's message, and returns the resulting turn.
 func (w *harness) hear(who approvers.Identity, ts, text string) string {
 	w.t.Helper()
 	row := store.Inbox{ID: "ev_" + ts, Kind: store.InboxEvent, ReceivedAt: time.Now()}
@@ -283,7 +283,7 @@ func TestStoppedWhileThinking(t *testing.T) {
 	})
 }
 
-// A turn gets its answer although the model fails at first, in different ways.
+// A turn gets its answer even if the model first fails in different ways.
 func TestAModelThatRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello.", Fault: scriptedmodel.Fault{Cut: true, CutAfter: 1}}, scriptedmodel.Reply{Content: "Hello."})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The log names conversations and tools, but contains no messages, arguments or answers, and never the key.
+// The log names conversations and tools. It never contains messages, arguments, answers or the key.
 func TestTheLogKeepsSecrets(t *testing.T) {
 	var log bytes.Buffer
 	logged := func(c *Config) {

@@ -18,8 +18,8 @@ import (
 
 const good = `{"order_id":"A","amount":5}`
 
-// malformed is an answer as real servers give it, or a worse one. runs lists the calls that may run, exactly as the
-// model wrote them. fails means that the whole answer is discarded, for the reason failed. text is the text for people.
+// malformed is an answer that real servers send, or a worse one. runs lists the calls that may run, exactly as the
+// model wrote them. fails means that the whole answer is discarded; failed is the reason. text is the text for people.
 type malformed struct {
 	name   string
 	body   string
@@ -222,7 +222,7 @@ func repeat(s string, n int) (out []string) {
 	return out
 }
 
-// Whatever an answer is, nothing crashes, nothing is repaired, and every history is valid.
+// For every answer, nothing crashes, nothing is repaired, and the resulting history is valid.
 func TestMalformedAnswers(t *testing.T) {
 	t.Logf("%d answers", len(malformedAnswers))
 	strict := strictModel()
@@ -270,7 +270,7 @@ func TestMalformedAnswers(t *testing.T) {
 	}
 }
 
-// propose treats calls as the workflow does, and lists those that would run.
+// propose treats calls as the workflow does, and lists the calls that would run.
 func propose(a *Agent, asks []workflow.ModelCall) (step []store.Call, runs []string, refused int) {
 	used := map[string]bool{}
 	for i, c := range asks {

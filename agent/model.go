@@ -17,12 +17,12 @@ import (
 
 // Model configures the model and its endpoint.
 type Model struct {
-	BaseURL string        // URL of an OpenAI-compatible interface, such as https://api.openai.com/v1; empty: OpenAI's own
-	Key     string        // empty: none is sent
-	Name    string        // the model of agents that name none
+	BaseURL string        // URL of an OpenAI-compatible API, such as https://api.openai.com/v1; empty: OpenAI's own
+	Key     string        // API key; empty: none is sent
+	Name    string        // the model for agents whose policy names none
 	Timeout time.Duration // for one complete answer; default 5 minutes
 	Idle    time.Duration // longest time without data from the server; default 90 seconds
-	HTTP    *http.Client  // nil: a client of its own
+	HTTP    *http.Client  // nil: a new client
 }
 
 func (m Model) withDefaults() Model {
@@ -56,7 +56,7 @@ func newClient(m Model, now func() time.Time, log *slog.Logger) *client {
 	return &client{Model: m, api: openai.NewClientWithConfig(c), now: now, log: log}
 }
 
-// chunk is one event of the stream. Some servers send an error as an event, beside or instead of the choices.
+// chunk is one event of the stream. Some servers send an error as an event, with or without choices.
 type chunk struct {
 	openai.ChatCompletionStreamResponse
 	Error json.RawMessage `json:"error"`
@@ -90,12 +90,12 @@ func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named 
 	return out, nil
 }
 
-// read assembles the stream's pieces until the stream ends, for any reason.
+// read assembles the answer from the stream's pieces until the stream ends, for whatever reason.
 func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequest, write func(string)) (*assembly, error) {
 	a := &assembly{}
 	stream, err := c.api.CreateChatCompletionStream(ctx, r)
 	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) && r.ReasoningEffort == "" {
-		// Some models accept tools over this interface only with reasoning switched off.
+		// With this API, some models accept tools only if reasoning is switched off.
 		r.ReasoningEffort = openai.ReasoningEffortNone
 		stream, err = c.api.CreateChatCompletionStream(ctx, r)
 	}
@@ -110,7 +110,7 @@ func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequ
 	for {
 		raw, err := stream.RecvRaw()
 		if errors.Is(err, io.EOF) || (err != nil && a.finish != "") {
-			return a, nil // the answer was already complete at the finish reason
+			return a, nil // the answer was complete once the finish reason had arrived
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errTooMuch) {
 			return a, again(causeCut, err.Error())
@@ -134,7 +134,7 @@ func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequ
 // event adds the data of one event.
 func (a *assembly) event(raw []byte) error {
 	var ch chunk
-	if !utf8.Valid(raw) { // decoding would replace the invalid characters, also in arguments
+	if !utf8.Valid(raw) { // checked here because decoding would replace invalid characters, even in arguments
 		return again(causeCut, "an event of the stream is not valid UTF-8")
 	}
 	if err := json.Unmarshal(raw, &ch); err != nil {

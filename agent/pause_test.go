@@ -54,7 +54,7 @@ func TestPausing(t *testing.T) {
 	}
 }
 
-// A pause that comes during the grace period of a stop ends the tool's context, too.
+// A pause that comes during the grace period when the process stops also ends the tool's context.
 func TestPausingWhileStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, d := runner(func(ctx context.Context, _ Invocation) (string, error) {
@@ -74,7 +74,7 @@ func TestPausingWhileStopping(t *testing.T) {
 	})
 }
 
-// If a pause comes between two tries of a tool, the tool is run again after the pause, too.
+// If a pause comes between two tries of a run, the run is tried again after the pause.
 func TestPausingBetweenTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, d := runner(func(context.Context, Invocation) (string, error) { return "", ErrOutcomeUnknown }, "set_price")

@@ -13,7 +13,7 @@ import (
 var (
 	// ErrModelUnreachable means that the model's endpoint does not respond, or is not a model's endpoint.
 	ErrModelUnreachable = errors.New("the model's endpoint can't be used")
-	// ErrModelKey means that the endpoint refuses the key. Only a new key helps.
+	// ErrModelKey means that the endpoint refuses the key. Another key is needed.
 	ErrModelKey = errors.New("the model's endpoint refuses the key")
 	// ErrNoModel means that the endpoint does not have this model, or that the address is not a chat-completions
 	// endpoint.
@@ -33,7 +33,7 @@ type pinged struct {
 }
 
 // Ping checks that the model's endpoint responds and accepts the key. It requests the list of models, which is free,
-// and caches the result for Config.PingEvery. An endpoint without such a list counts as reachable.
+// and caches the result for Config.PingEvery. If an endpoint has no such list, it counts as reachable.
 func (a *Agent) Ping(ctx context.Context) error {
 	a.ping.mu.Lock()
 	defer a.ping.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// Preview is the handler of store.TimerPreview: it asks a tool for a preview of a call before anybody decides. A
-// preview runs like a call: with a time limit, with panics recovered, and ended by a pause. The card shows the result,
+// Preview is the handler of store.TimerPreview. It asks a tool for a preview of a call that people decide. A preview
+// runs like a call: it has a time limit, its panics are recovered, and a pause ends it. The card shows the result,
 // including a failure.
 func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	p, ok, err := a.Runs.BeginPreview(ctx, t.Ref)
@@ -32,7 +32,7 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 		return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Text: text})
 	case paused(ctx):
 		return a.Runs.PutBackPreview(outlive, p)
-	case stopped(ctx): // decided or changed in the meantime
+	case stopped(ctx): // the request was decided or changed meanwhile
 		return nil
 	case ctx.Err() != nil:
 		return errors.Join(ctx.Err(), a.Runs.PutBackPreview(outlive, p))
@@ -46,8 +46,8 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Fault: p.Tool + ": " + sentence(err, p.Within)})
 }
 
-// saidNo reports whether the error of a preview is the tool's own answer, and not a failure to get one. An error of a
-// Go function counts as its answer, unless it comes from the network or from the run itself.
+// saidNo reports whether the error of a preview is the tool's own answer, and not a failure to get one. The error of a
+// Go function counts as the tool's answer, unless it comes from the network or from the run itself.
 func (a *Agent) saidNo(p workflow.PreviewCall, err error) bool {
 	tool, ok := a.Tools.find(p.Tool)
 	var network net.Error
@@ -82,5 +82,5 @@ func (a *Agent) runPreviewTool(ctx context.Context, p workflow.PreviewCall) (str
 	return cutText(text, maxToolPreviewBytes), nil
 }
 
-// maxToolPreviewBytes limits a tool's preview before it is passed on. It is far above the stored size.
+// maxToolPreviewBytes limits a tool's preview before it is passed to the workflow, which stores much less.
 const maxToolPreviewBytes = 64 << 10

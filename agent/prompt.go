@@ -10,7 +10,7 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// rules are the part of the prompt that every agent has, whatever its own prompt says.
+// rules are the part of the prompt that is the same for every agent.
 const rules = `How you work here
 - You talk with people in Slack. Answer in the language that they write in: briefly, in plain text, no tables.
 - Some tool calls run at once. Others wait until somebody with authority allows them; you need not ask for that, it happens by itself when you make the call. Whether a call waits is not yours to decide or to get around: never split, repeat or reword a call to avoid an approval.
@@ -26,7 +26,7 @@ const lastStep = `You have made as many tool calls as you may for this message. 
 
 const leftOut = `Earlier parts of this conversation are not shown to you any more. If they matter, say so and ask.`
 
-// system returns the first message: the agent's prompt, the rules, and the circumstances.
+// system returns the system message: the agent's prompt, the rules, and the circumstances of the conversation.
 func system(b workflow.Brief, now time.Time, speakers []string, dropped, last bool) string {
 	parts := []string{strings.TrimSpace(b.Agent.Prompt), rules, circumstances(b, now, speakers)}
 	if dropped {
@@ -66,8 +66,8 @@ func circumstances(b workflow.Brief, now time.Time, speakers []string) string {
 // maxPersonName limits a person's name in the prompt, in characters.
 const maxPersonName = 60
 
-// plainName returns a name without characters that could pass for other parts of the prompt: line ends, control and
-// formatting characters, colons.
+// plainName returns a name without the characters that could make it look like another part of the prompt: line ends,
+// control and formatting characters, and colons.
 func plainName(name string) string {
 	var out []rune
 	for _, r := range name {

@@ -26,7 +26,7 @@ type passage struct {
 	Text   string `json:"text"`
 }
 
-// readResult returns the tool by which the model reads the rest of a shortened result.
+// readResult returns the tool with which the model reads the rest of a shortened result.
 func readResult() Tool {
 	return Func(approvers.ToolReadResult,
 		"Reads on in the result of an earlier tool call of this conversation, where a note says that it was cut. Take run and offset from that note, and next from what this returns. "+
@@ -44,7 +44,8 @@ func readResult() Tool {
 		})
 }
 
-// passageAt returns the part of a result from an offset, moved back to the start of a character.
+// passageAt returns the part of a result that begins at an offset. If the offset is within a character, the part begins
+// with this character.
 func passageAt(whole string, from, most int) passage {
 	if most <= 0 || most > maxRead {
 		most = maxRead

@@ -10,12 +10,12 @@ import (
 	"countersign/store"
 )
 
-// recordPauses are how long to wait between attempts to record a run.
+// recordPauses are the delays between attempts to record a run.
 var recordPauses = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
-// record records the outcome of a run, even during shutdown. An outcome that can't be recorded is kept in memory and
-// retried with the timer. While the disk is full or the store's file is missing, record keeps trying. As long as this
-// process lives, a finished run is never treated as lost.
+// record records the outcome of a run, even during shutdown. If an outcome can't be recorded, it is kept in memory, and
+// recording is retried when the timer fires again. While the disk is full or the store's file is missing, record keeps
+// trying. While this process lives, a finished run is never treated as lost.
 func (a *Agent) record(ctx context.Context, execution string, done finished) error {
 	stopping := ctx
 	ctx = context.WithoutCancel(ctx)
@@ -30,9 +30,9 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 			err = a.Runs.Finish(ctx, execution, done.ok, done.result, done.files...)
 		}
 		if err == nil || errors.Is(err, approvers.ErrNotRunning) {
-			return nil // recorded; or an earlier attempt had succeeded
+			return nil // recorded now, or by an earlier attempt
 		}
-		patient := store.Refused(err) && stopping.Err() == nil // can succeed later; memory keeps the outcome
+		patient := store.Refused(err) && stopping.Err() == nil // can succeed later; the outcome stays in memory
 		if i >= len(recordPauses) && !patient || errors.Is(err, store.ErrCommitUnknown) || errors.Is(err, store.ErrClosed) {
 			break
 		}
@@ -50,7 +50,7 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 	return fmt.Errorf("record %s: %w", execution, err)
 }
 
-// takeUnrecorded returns and removes a run that ended in this process and is not recorded yet.
+// takeUnrecorded returns, and removes from memory, a run that ended in this process and is not recorded yet.
 func (a *Agent) takeUnrecorded(execution string) (finished, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

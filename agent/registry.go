@@ -15,17 +15,17 @@ import (
 // Registry holds the callable tools. The zero Registry is empty and ready for concurrent use.
 //
 // A tool with a Definition comes from an external source, which can change it at any time. The tool can be called only
-// while the source's definition equals, byte for byte, the one that the operator pinned; see [Registry.Pin]. Otherwise
-// it is listed as blocked, with the reason.
+// while the source's definition equals the pinned one byte for byte; see [Registry.Pin]. Otherwise the tool is listed
+// as blocked, with the reason.
 type Registry struct {
 	mu         sync.RWMutex
 	tools      map[string]registered
-	wires      map[string]string // wire name → the tool's name
+	wires      map[string]string // the tool's name, by the name that the model sees
 	sources    map[string]*source
 	version    uint64
 	print      string        // cached Fingerprint; empty: to be computed
 	nextChange chan struct{} // closed on the next change; nil: nobody waits
-	changed    chan struct{} // see Changed
+	changed    chan struct{} // the channel that Changed returns
 }
 
 // registered is a tool with the values derived at registration.
@@ -33,9 +33,9 @@ type registered struct {
 	Tool
 	pinned workflow.Tool
 	source string          // empty: compiled in
-	wire   string          // the name in the form of the model's interface
-	params json.RawMessage // the schema in the form of the model's interface
-	hash   string          // of the definition; empty: needs no pin
+	wire   string          // the name in the form of the model's API
+	params json.RawMessage // the schema in the form of the model's API
+	hash   string          // hash of the definition; empty: the tool needs no pin
 	state  pins.State
 	fault  error           // why the source's definition can't be used
 	before json.RawMessage // the pinned definition, if the source now offers another one
@@ -43,7 +43,7 @@ type registered struct {
 
 var _ workflow.Tools = (*Registry)(nil)
 
-// Register adds a compiled-in tool. It calls nothing, and reads only its argument.
+// Register adds a compiled-in tool. It calls no function of the tool.
 func (r *Registry) Register(t Tool) error {
 	made, err := prepare(t)
 	if err != nil {
@@ -153,7 +153,8 @@ func (r *Registry) inOrder() []registered {
 	return out
 }
 
-// named returns the tool's name for a wire name. An unknown name is returned unchanged, and refused later.
+// named returns the tool's name for a name that the model used. It returns an unknown name unchanged; such a call is
+// refused later.
 func (r *Registry) named(wire string) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -10,7 +10,7 @@ import (
 
 // source is the state of one source's tools.
 type source struct {
-	trusted bool                  // needs no pins
+	trusted bool                  // the source's tools need no pins
 	pinned  map[string]registered // as pinned by the operator
 	live    map[string]registered // as offered by the source
 	faults  map[string]error      // offered tools that can't be registered
@@ -18,8 +18,8 @@ type source struct {
 }
 
 // Pin sets the pinned tools of a source, as its lock file lists them, and replaces earlier pins. Until the source lists
-// its tools, the registry uses the pinned definitions, and a run of such a tool waits for the source. Pinned tools need
-// no Run.
+// its tools, the registry uses the pinned definitions, and a run of a pinned tool waits for the source. The pinned
+// tools need no Run.
 func (r *Registry) Pin(name string, pinned []Tool) []error {
 	var errs []error
 	made := map[string]registered{}
@@ -44,8 +44,8 @@ func (r *Registry) Pin(name string, pinned []Tool) []error {
 }
 
 // Replace sets the list of tools that a source offers. Tools that can't be registered are left out, each with an error
-// that wraps [ErrTool]; the others are available. A source that is temporarily unreachable does not call Replace: its
-// tools stay, and their runs report that it is unreachable.
+// that wraps [ErrTool]; the others are available. Replace is not called when a source is temporarily unreachable: the
+// source's tools stay, and their runs report that it is unreachable.
 func (r *Registry) Replace(name string, tools []Tool) []error {
 	var errs []error
 	made, faults := map[string]registered{}, map[string]error{}
@@ -70,7 +70,7 @@ func (r *Registry) Replace(name string, tools []Tool) []error {
 	return append(errs, r.join(name)...)
 }
 
-// Trust exempts a source from pins: it is part of this program.
+// Trust exempts a source from pins. It is for sources that are part of this program.
 func (r *Registry) Trust(name string) []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ func (r *Registry) Remove(name string) {
 	r.announce()
 }
 
-// Sources lists the known sources by name.
+// Sources lists the names of the known sources, sorted.
 func (r *Registry) Sources() []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -131,7 +131,7 @@ func (r *Registry) join(name string) []error {
 	return errs
 }
 
-// joined combines the source's offered tools with its pins.
+// joined returns the source's tools that result from comparing what it offers with its pins.
 func (s *source) joined() map[string]registered {
 	out := map[string]registered{}
 	for name, t := range s.live {

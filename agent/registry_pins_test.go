@@ -139,8 +139,8 @@ func TestPinsThatCanNotBe(t *testing.T) {
 	}
 }
 
-// A pinned tool has the same hash whether it is known from the lock file or from its source: waiting requests keep
-// waiting over a restart.
+// A pinned tool has the same hash whether it is known from the lock file or from its source. Waiting requests therefore
+// survive a restart.
 func TestPinnedToolIsTheSameTool(t *testing.T) {
 	r := &Registry{}
 	none(t, r.Pin("files", []Tool{offered("files.read", "1")}))
@@ -175,8 +175,7 @@ func TestChangedTellsOnceForMany(t *testing.T) {
 	}
 }
 
-// A run of a tool that is known from the lock file only waits for its source, and never runs a different definition of
-// the source.
+// If a tool is known only from the lock file, its run waits for the source, and never uses a different definition.
 func TestRunWaitsForTheSource(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(*Registry)
@@ -283,8 +282,8 @@ func TestBlockedToolsAreNotOffered(t *testing.T) {
 	}
 }
 
-// A tool that drifted between the claim and the run is not run. If an earlier try may have acted, nobody is told that
-// it did not.
+// A tool that drifted between the claim and the run is not run. If an earlier try may have acted, the outcome does not
+// claim that nothing was done.
 func TestDriftBetweenClaimAndRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		tries  int

@@ -17,7 +17,7 @@ import (
 type Status struct {
 	Tool       workflow.Tool
 	State      pins.State
-	Definition json.RawMessage // as offered by the source, or as pinned if the source has not listed its tools; nil: needs no pin
+	Definition json.RawMessage // as offered by the source, or as pinned if the source has not listed its tools; nil: the tool needs no pin
 	Pinned     json.RawMessage // the pinned definition of a drifted tool
 	Presumed   approvers.Risk  // default risk from the source for a tool that the policy does not name; zero: none
 	Fault      error           // why the source's definition can't be used
@@ -37,14 +37,14 @@ func (r *Registry) Status() (all []Status, version uint64) {
 	return all, r.version
 }
 
-// Version counts the changes. While it is unchanged, earlier reads of the registry are current.
+// Version returns the number of changes so far. While it stays the same, earlier reads of the registry are up to date.
 func (r *Registry) Version() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.version
 }
 
-// Changed receives a value after a change. Several changes without a receive count as one.
+// Changed receives a value after a change. Several changes between two receives count as one.
 func (r *Registry) Changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +54,7 @@ func (r *Registry) Changed() <-chan struct{} {
 	return r.changed
 }
 
-// announce notes that something changed.
+// announce counts a change and notifies those who wait for one.
 func (r *Registry) announce() {
 	r.version++
 	r.print = ""
@@ -68,8 +68,8 @@ func (r *Registry) announce() {
 	}
 }
 
-// Fingerprint identifies everything that decides whether a call may run: the tools, their definitions, and which of
-// them are blocked. It is the same after a restart with the same tools.
+// Fingerprint identifies everything about the tools that decides whether a call may run: the tools, their definitions,
+// and which of them are blocked. After a restart with the same tools it is the same.
 func (r *Registry) Fingerprint() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,12 +83,12 @@ func (r *Registry) Fingerprint() string {
 	return r.print
 }
 
-// patienceForSource is how long a run waits for a source that has not listed its tools yet, at most half of the run's
-// timeout.
+// patienceForSource is how long a run waits for a source that has not listed its tools yet. It never waits longer than
+// half of its timeout.
 const patienceForSource = 10 * time.Second
 
 // waits returns the Run of a tool whose source has not listed its tools yet. The Run waits until the source offers the
-// tool with the same hash. If that does not happen in time, nothing is run, and the error wraps ErrNotRun.
+// tool with the same hash. If the source does not offer it in time, nothing is run, and the error wraps ErrNotRun.
 func (r *Registry) waits(name string, hash *string) func(context.Context, Invocation) (string, error) {
 	return func(ctx context.Context, in Invocation) (string, error) {
 		var late <-chan time.Time

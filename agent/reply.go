@@ -14,10 +14,11 @@ type reply struct {
 	text   string
 	calls  []workflow.ModelCall
 	cut    bool // the text was cut at a limit
-	tokens int  // in and out, as reported by the server; zero: not reported
+	tokens int  // input and output tokens, as reported by the server; zero: not reported
 }
 
-// spent returns the token cost of the step: the server's count, or else an estimate, which tends to be too high.
+// spent returns the number of tokens that the step used: the server's count or, if there is none, an estimate, which
+// tends to be too high.
 func (r reply) spent(q modelRequest) int {
 	if r.tokens > 0 {
 		return r.tokens
@@ -29,18 +30,18 @@ func (r reply) spent(q modelRequest) int {
 	return n
 }
 
-// cutFinishes are finish reasons by which servers say that the answer was cut off, including non-standard ones.
+// cutFinishes are the finish reasons, including non-standard ones, with which servers say that the answer was cut off.
 var cutFinishes = map[openai.FinishReason]bool{
 	openai.FinishReasonLength: true, "max_tokens": true, "max_length": true, "model_length": true,
 }
 
-// failedFinishes are finish reasons by which servers say that they failed.
+// failedFinishes are the finish reasons with which servers say that they failed.
 var failedFinishes = map[openai.FinishReason]bool{"error": true, "abort": true, "aborted": true, "cancelled": true, "insufficient_system_resource": true}
 
-// reply evaluates a complete answer. named returns the tool's name for a wire name.
+// reply evaluates a complete answer. named returns the tool's name for a name that the model used.
 //
-// An answer without a finish reason was truncated: it is a failure, and none of it is used. The presence of calls, not
-// the finish reason, decides whether the answer asks for calls, because finish reasons are unreliable in practice.
+// An answer without a finish reason was truncated. It counts as a failure, and none of it is used. An answer requests
+// calls if it contains calls, whatever its finish reason says, because finish reasons are unreliable in practice.
 func (a *assembly) reply(named func(string) string) (reply, *failure) {
 	text := a.text.String()
 	if strings.TrimSpace(text) == "" {

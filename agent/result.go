@@ -9,9 +9,9 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// told returns a run's result as the model receives it, with the files to keep. If the result is long, the model
-// receives its beginning and how to read the rest, and people receive all of it as a file. Only bytes over the limit
-// are lost, and the text says so.
+// told returns a run's result in the form that the model receives, and the files to keep. If the result is long, the
+// model receives its beginning and a note on how to read the rest, and people receive the whole result as a file. Only
+// bytes beyond the limit MaxResult are lost; the text then says so.
 func (a *Agent) told(e approvers.Execution, result string, files []workflow.File) (string, []workflow.File) {
 	result = strings.ToValidUTF8(result, "\uFFFD")
 	size := len(result)
@@ -54,7 +54,7 @@ func (a *Agent) cutNote(execution string, said, kept, size int) string {
 	return note + "]"
 }
 
-// head returns at most the first n bytes of a text, cut at a character border.
+// head returns at most the first n bytes of a text, without splitting a character.
 func head(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -16,10 +16,10 @@ import (
 
 // finished is the outcome of a run.
 type finished struct {
-	lost   bool // unknown whether it acted
+	lost   bool // it is unknown whether the tool acted
 	ok     bool
-	unrun  bool   // it never started
-	result string // the tool's answer as the model receives it, or the reason for the failure
+	unrun  bool   // the run never started
+	result string // the tool's answer in the form that the model receives, or the reason for the failure
 	files  []workflow.File
 }
 
@@ -30,19 +30,19 @@ var (
 	errPanic    = errors.New("the tool failed in the middle of its work")
 )
 
-// patience is how long a tool may take to return after its context ends. It is well within the workflow's lease.
+// patience is how long a tool may take to return after its context ends. It is much shorter than the workflow's lease.
 const patience = 10 * time.Second
 
-// Run is the handler of store.TimerRun: it uses up the permission for one run, runs the stored bytes, and records the
-// tool's result.
+// Run is the handler of store.TimerRun. It uses up the permission for one run, calls the tool with the stored bytes,
+// and records the result.
 //
 // A run with an unknown outcome is not recorded as a failure, because the model could then ask for it again. An
 // idempotent tool is claimed again and retried with the same key, as often as the workflow allows; for all others,
 // people are asked. A run interrupted by shutdown stays in the state executing, and the next process handles it in the
-// same way. A pause interrupts without a grace period: a repeatable tool waits until the pause ends; for any other tool
-// with an unknown outcome, people are asked. If a person stops the turn, the run is interrupted in the same way, and
-// nothing is retried: a read-only tool counts as failed, and the outcome of any other tool is unknown unless the tool
-// reports one.
+// same way. A pause interrupts a run without a grace period. A repeatable tool runs again when the pause ends; for any
+// other tool with an unknown outcome, people are asked. If a person stops the turn, its runs are interrupted in the
+// same way, and nothing is retried: a run of a read-only tool counts as failed, and the outcome of any other run is
+// unknown unless the tool reports one.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {
@@ -94,7 +94,7 @@ func paused(ctx context.Context) bool { return errors.Is(context.Cause(ctx), wor
 // stopped reports whether a context ended because somebody stopped the turn.
 func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), workflow.ErrStopped) }
 
-// sleep waits, and reports false if ctx ended first.
+// sleep waits for the duration d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -126,7 +126,7 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 	case e.Effect == approvers.ReadOnly && stopped(ctx):
 		return finished{result: "it was stopped before it answered"}, nil
 	case e.Effect == approvers.ReadOnly && ctx.Err() == nil:
-		return over(false, sentence(err, tool.Timeout)) // the tool cannot have acted
+		return over(false, sentence(err, tool.Timeout)) // a read-only tool cannot have acted
 	case errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errTimeUp), errors.Is(err, errStopping), errors.Is(err, errPanic),
 		errors.Is(err, workflow.ErrPaused), errors.Is(err, workflow.ErrStopped):
 		return finished{}, err
@@ -134,7 +134,7 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 	return over(false, sentence(err, tool.Timeout))
 }
 
-// notRun returns the outcome of a run that never started. If there was an earlier try, that one may have acted.
+// notRun returns the outcome of a run that never started. If there was an earlier try, that try may have acted.
 func notRun(e approvers.Execution, why string) finished {
 	if e.Tries > 1 && e.Effect != approvers.ReadOnly {
 		return finished{lost: true}
@@ -164,7 +164,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	stopping.Stop()
 	defer stopping.Stop()
 	defer context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), context.Canceled) { // shutdown, not a stop or a pause
+		if errors.Is(context.Cause(ctx), context.Canceled) { // the process shuts down; it is not a stop or a pause
 			log.Info("the process is being stopped; it waits for this tool", "at_most", max(a.Grace, 0))
 		}
 		stopping.Reset(max(a.Grace, 0))
@@ -178,7 +178,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	in := Invocation{Key: e.ID, Args: e.Args, Conversation: e.Conversation, Turn: e.Turn, Request: e.Request, Asker: e.Asker}
 	in.About = func(ctx context.Context) (string, error) { return a.About(ctx, e.Asker) }
 	gauge := Gauge(noGauge{})
-	if e.Call != "" { // a preview is not a run
+	if e.Call != "" { // a preview, which has no call, is not a run
 		gauge = a.Progress(e)
 	}
 	defer gauge.Close()
@@ -212,7 +212,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	}
 }
 
-// ended returns the reason for a tool's error: the tool's own error, or the end of its context.
+// ended returns why a tool failed: the reason for the end of its context, or else the tool's own error.
 func ended(inner context.Context, err error) error {
 	if err != nil && inner.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(inner), err)

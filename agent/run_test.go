@@ -153,7 +153,7 @@ func TestChangedDefinitionDoesNotRun(t *testing.T) {
 }
 
 // When the process stops, a tool has the grace period, and an answer within it is recorded. Without an answer the
-// execution stays executing, for the next process to recover.
+// execution stays in the state executing, and the next process recovers it.
 func TestStopping(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -193,7 +193,7 @@ func TestStopping(t *testing.T) {
 	}
 }
 
-// A result that can't be stored is not lost: storing it is tried again a few times, and then when the timer comes back.
+// A result that can't be stored is not lost: storing is tried again a few times, and then when the timer fires again.
 // The tool does not run again.
 func TestRecording(t *testing.T) {
 	fails := errors.New("the store says no")
@@ -201,7 +201,7 @@ func TestRecording(t *testing.T) {
 		name   string
 		errs   []error
 		first  bool // recorded by the first call of Run
-		second bool // recorded by the second call, when the timer comes back
+		second bool // recorded by the second call, when the timer fires again
 	}{
 		{"a few failures", []error{fails, fails, fails}, true, true},
 		{"many failures", []error{fails, fails, fails, fails, fails}, false, true},

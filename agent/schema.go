@@ -12,7 +12,7 @@ import (
 // schema is a tool's compiled argument schema.
 type schema struct{ root *jsonschema.Schema }
 
-// schemaURL names the schema within the compiler. It is never fetched.
+// schemaURL names the schema within the compiler. Nothing is fetched from this URL.
 const schemaURL = "tool:///arguments"
 
 // compileSchema compiles the schema of an object. It loads no external references.
@@ -44,14 +44,14 @@ func compileSchema(raw json.RawMessage) (schema, error) {
 	return schema{root}, nil
 }
 
-// noLoader refuses every reference outside the schema: it reads neither files nor hosts.
+// noLoader refuses every reference outside the schema. It reads no files and contacts no hosts.
 type noLoader struct{}
 
 var errRemoteRef = errors.New("a reference must stay within the schema (#/$defs/…)")
 
 func (noLoader) Load(string) (any, error) { return nil, errRemoteRef }
 
-// wireSchema returns the schema in the form of the model's interface, which requires a list of properties.
+// wireSchema returns the schema in the form of the model's API, which requires a list of properties.
 func wireSchema(raw json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil || object["properties"] != nil {

@@ -14,8 +14,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// An endpoint quotes the key in every kind of bad answer. None of the client's errors, as it is logged or stored,
-// contains the key.
+// Even if an endpoint quotes the key in a bad answer, no error of the client contains the key in the form in which it
+// is logged or stored.
 func TestErrorsOfTheEndpointKeepNoSecret(t *testing.T) {
 	const key = "sk-proj-S3cr3tValue0123456789"
 	held, tried := 0, 0

@@ -10,8 +10,8 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// Stopping a turn ends its tools immediately. An answer that a tool still gives is recorded; without one, a read-only
-// run has failed, any other run is unknown, and nothing is run again.
+// Stopping a turn ends its tools immediately. If a tool still gives an answer, the answer is recorded. Otherwise a
+// read-only run counts as failed, and the outcome of any other run is unknown. Nothing is run again.
 func TestStoppedBySomebody(t *testing.T) {
 	gives := func(ctx context.Context) (string, error) { return "", ctx.Err() }
 	tells := func(context.Context) (string, error) { return "done", nil }

@@ -18,7 +18,7 @@ const (
 	maxErrorBody  = 64 << 10 // the body of an error response
 )
 
-// Reasons to give up on an answer while reading it.
+// Reasons to give up on an answer while it is being read.
 var (
 	errIdle    = errors.New("the model sent nothing for too long")
 	errSlow    = errors.New("the model took too long to answer")
@@ -36,8 +36,8 @@ type notes struct {
 
 type notesKey struct{}
 
-// doer sends requests for the model client: it keeps notes, limits the size, and passes on only the data lines of a
-// stream. Without it, a server's keep-alive comments would precede an error that is sent mid-stream, and hide it.
+// doer sends requests for the model client. It keeps notes, limits the size, and passes on only the data lines of a
+// stream. If it passed on keep-alive comments, they would hide an error that the server sends after them.
 type doer struct{ client *http.Client }
 
 func (d doer) Do(r *http.Request) (*http.Response, error) {
@@ -92,8 +92,8 @@ func (d *dataLines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads one whole line. A last line without a line end is not a complete event: it is dropped, and line returns
-// only the reader's error.
+// line reads one whole line. A last line without a line end is not a complete event, so line drops it and returns only
+// the reader's error.
 func (d *dataLines) line() ([]byte, error) {
 	var line []byte
 	for {
@@ -115,7 +115,7 @@ func (d *dataLines) line() ([]byte, error) {
 
 func (d *dataLines) Close() error { return d.body.Close() }
 
-// watch ends an answer's context when the whole answer takes too long, or when no data arrives for too long.
+// watch ends an answer's context if the whole answer takes too long, or if no data arrives for too long.
 type watch struct {
 	ctx   context.Context
 	stop  func() // releases the context and the timer

@@ -14,9 +14,9 @@ import (
 	"countersign/store"
 )
 
-// Think is the handler of store.TimerThink: it asks the model for the next step of a turn and records the result. It
-// ends in exactly one of: proposed calls, an answer, a scheduled retry, or a stop with a sentence for people. If it is
-// interrupted, nothing is recorded, and the timer's row starts it again.
+// Think is the handler of store.TimerThink. It asks the model for the next step of a turn and records exactly one of
+// these results: proposed calls, an answer, a scheduled retry, or a stop with a sentence for people. If it is
+// interrupted, nothing is recorded, and the timer starts it again.
 func (a *Agent) Think(ctx context.Context, t store.Timer) error {
 	b, err := a.Turns.Begin(ctx, t.Ref)
 	if err == nil {
@@ -37,7 +37,7 @@ func (a *Agent) step(ctx context.Context, b workflow.Brief) error {
 	last := b.Turn.Step >= a.maxSteps(b.Agent)
 	began := a.Now()
 	draft := a.Draft(b.Turn.ID, b.Turn.Step)
-	defer draft.Close() // runs after the step is recorded, so that people don't wait for calls to Slack
+	defer draft.Close() // called after the step is recorded, so that people don't wait for calls to Slack
 	q, r, err := a.answer(ctx, b, last, draft.Write)
 	var f *failure
 	switch {
@@ -75,7 +75,7 @@ func (a *Agent) finalText(b workflow.Brief, r reply, last bool) string {
 	return text
 }
 
-// answer asks the model. As long as the model says that the history is too long, answer retries with less of it.
+// answer asks the model. If the model says that the history is too long, answer retries with a shorter history.
 func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write func(string)) (modelRequest, reply, error) {
 	name := or(b.Agent.Model, a.model.Name)
 	tools := a.offered(b)
@@ -90,7 +90,7 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 			}
 			return q, r, err
 		}
-		// Start below the refused size. Each try has six tenths of the size before, so the fifth has less than a tenth.
+		// Each further try gets six tenths of the refused size, so after five of them less than a tenth is left.
 		budget = min(budget, q.tokens) * 6 / 10
 		less := compose(b, tools, budget, a.Now(), last)
 		if less.tokens >= q.tokens {
@@ -126,7 +126,8 @@ func request(model string, q modelRequest, tools []registered, last bool) openai
 	return r
 }
 
-// budget returns the model's token budget: the configured one, or a smaller one if the model refused that size.
+// budget returns the model's token budget: the configured one, or a smaller one if the model has refused a request of
+// that size.
 func (a *Agent) budget(model string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -76,8 +76,8 @@ func TestThinkAsks(t *testing.T) {
 	}
 }
 
-// A model that always calls tools gets one more request after its steps, without tools; then the turn stops, and says
-// so.
+// A model that always calls tools gets one more request, without tools, after its last step. After that the turn stops,
+// with a sentence that says so.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -276,7 +276,8 @@ func TestAfterTheFinishReason(t *testing.T) {
 	})
 }
 
-// The end of the process writes nothing: the timer's row makes the next process call the model again.
+// When the process ends during a model call, nothing is written. Because the timer's row stays, the next process calls
+// the model again.
 func TestThinkInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("Refund A")}
@@ -345,7 +346,7 @@ func TestPing(t *testing.T) {
 			want   error
 		}{
 			{200, `{"data":[]}`, nil},
-			{200, `{"data":[` + strings.Repeat(" ", maxErrorBody) + `]}`, nil}, // longer than is read
+			{200, `{"data":[` + strings.Repeat(" ", maxErrorBody) + `]}`, nil}, // longer than the part that is read
 			{404, `404 page not found`, nil},
 			{429, ``, nil},
 			{401, `{"error":{"message":"wrong key"}}`, ErrModelKey},

@@ -5,8 +5,8 @@ import (
 )
 
 // estimate estimates the tokens of a text: one token for four bytes of ASCII (English, code, JSON), and one for each
-// other character (Chinese, emoji). For accented Latin text, the estimate is too high. That is safe. If an estimate is
-// too low, the endpoint reports that, and the budget shrinks.
+// other character (Chinese, emoji). For accented Latin text the estimate is too high, which does no harm. If an
+// estimate is too low, the endpoint refuses the request, and the budget is reduced.
 func estimate(s string) int {
 	ascii, other := 0, 0
 	for _, r := range s {
@@ -19,7 +19,7 @@ func estimate(s string) int {
 	return (ascii+3)/4 + other
 }
 
-// Overhead of the interface's format, in tokens.
+// Overhead of the API's format, in tokens.
 const (
 	perMessage = 4
 	perCall    = 8

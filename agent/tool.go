@@ -23,43 +23,45 @@ type Tool struct {
 	// Description tells the model what the tool does and when to use it, in at most 1024 characters.
 	Description string
 	// Schema is the JSON Schema (2020-12 unless it declares another draft) of the arguments, which are an object.
-	// References must stay within it. Unknown names are refused unless additionalProperties is true or a schema.
+	// References must stay within the schema. Arguments that it does not name are refused unless additionalProperties
+	// is true or a schema.
 	Schema json.RawMessage
-	// Effect is the effect of a second run. It decides what happens after a crash.
+	// Effect says what a second run would do. It decides what happens after a crash.
 	Effect approvers.Effect
 	// Timeout limits one run. The default is 30 seconds.
 	Timeout time.Duration
 	// Run runs the tool. The arguments were validated against the schema and, where the policy requires it, approved by
 	// people.
 	//
-	// The model receives the returned text: JSON, or plain words. An error means that nothing was done; its text is
-	// given to the model and shown to people: one sentence, no secrets. A tool that does not know whether it acted
-	// wraps ErrOutcomeUnknown; then a person is asked, and only a repeatable tool runs again.
+	// The model receives the returned text: JSON, or plain words. An error means that nothing was done. Its text is
+	// given to the model and shown to people, so it should be one sentence without secrets. If the tool does not know
+	// whether it acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again; otherwise people are
+	// asked.
 	Run func(ctx context.Context, in Invocation) (string, error)
-	// Asks marks a tool whose calls the people of the conversation answer, so Run is nil. The arguments are a question
-	// and, optionally, options.
+	// Asks marks a tool whose calls are answered by the people of the conversation. Its Run is nil. The arguments are a
+	// question and, optionally, options.
 	Asks bool
 
-	// Preview describes the effect of a call in one sentence, before anybody decides. It changes nothing. If nil, the
-	// policy's preview is used, if there is one.
+	// Preview describes the effect of a call in one sentence, before anybody decides. It changes nothing. If nil, only
+	// the policy's preview is used, if there is one.
 	Preview func(ctx context.Context, in Invocation) (string, error)
 	// Definition is the definition from the tool's source, byte for byte; the pinned hash is computed from it. If nil,
 	// the fields above are the whole definition.
 	Definition json.RawMessage
-	// Claims are the source's claims about the tool, unverified. People see them as the source's words, and they never
-	// lower a risk.
+	// Claims are the source's unverified claims about the tool. They are shown to people as claims of the source, and
+	// never lower a risk.
 	Claims workflow.Claims
 	// Presumed is the risk if the policy does not name the tool. Zero means unknown.
 	Presumed approvers.Risk
 
-	fits  func(args json.RawMessage) error // a typed function: refuses arguments that the schema admits but the type does not
+	fits  func(args json.RawMessage) error // for a typed function: refuses arguments that the schema admits but the type does not
 	fault error                            // why the function's types can't be used
 }
 
 // Invocation is one run of a tool.
 type Invocation struct {
-	// Key is the idempotency key: the execution's id, the same for every retry of this run. A tool that is declared
-	// idempotent acts once for each key.
+	// Key is the idempotency key: the execution's id, which is the same for every retry of this run. A tool that is
+	// declared idempotent must act only once for each key.
 	Key string
 	// Args are the exact approved bytes.
 	Args json.RawMessage
@@ -73,17 +75,17 @@ type Invocation struct {
 	Result func(ctx context.Context, run string) (string, error)
 	// Progress reports the progress of the run to the people in the thread. It does not block.
 	Progress func(Progress)
-	// Attach adds a file to the result, within [MaxFile], [MaxFiles] and [MaxFilesSize]; beyond them its error wraps
-	// [ErrFile]. People find the file in the thread; the model receives its name, type and size.
+	// Attach adds a file to the result. The limits are [MaxFile], [MaxFiles] and [MaxFilesSize]; beyond them it returns
+	// an error that wraps [ErrFile]. People find the file in the thread; the model receives its name, type and size.
 	Attach func(File) error
-	// Ask shows a form to the asker and waits at most ten minutes for the answer. The run's timer pauses meanwhile. A
-	// run may ask five times. An error wraps [ErrForm] and means that nobody was asked.
+	// Ask shows a form to the asker and waits at most ten minutes for the answer. Meanwhile the run's timer pauses. A
+	// run may ask up to five times. An error means that nobody was asked; it wraps [ErrForm].
 	Ask func(ctx context.Context, f Form) (Reply, error)
 }
 
 // Progress is the progress of a run.
 type Progress struct {
-	Done, Total float64 // a Total of zero means unknown
+	Done, Total float64 // Total 0 means that it is unknown
 	Text        string
 }
 
@@ -96,7 +98,7 @@ type File struct {
 
 // Form is a question of a running tool to its asker.
 type Form struct {
-	From   string          // who asks, as people read it
+	From   string          // the name of the party that asks, for people
 	Text   string          // the question
 	Schema json.RawMessage // JSON Schema of the answer: an object of plain fields. Nil: the form has a URL instead
 	URL    string          // address for the asker to visit
@@ -118,14 +120,14 @@ const (
 	ReplyCancelled ReplyAction = "cancel"
 )
 
-// ErrOutcomeUnknown is wrapped by a tool's error if the tool does not know whether it acted, for example after a
-// timeout or a broken connection.
+// ErrOutcomeUnknown means that a tool does not know whether it acted, for example after a timeout or a broken
+// connection. The tool's error wraps it.
 var ErrOutcomeUnknown = errors.New("it is unknown whether this happened")
 
 // ErrRefused matches every error that [Refused] returns, with errors.Is.
 var ErrRefused = errors.New("the tool refused")
 
-// Refused returns the error for a call that the tool's source declined to do. Its text is the source's answer.
+// Refused returns the error for a call that the tool's source declined. The error's text is the source's answer.
 func Refused(said string) error { return refusal(said) }
 
 type refusal string
@@ -134,11 +136,11 @@ func (r refusal) Error() string { return string(r) }
 
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
-// ErrNotRun is wrapped by a tool's error if nothing was started, because the tool is missing or differs from the
-// approved one. People then read that it was not run, rather than that it failed.
+// ErrNotRun means that a run was not started, because the tool is missing or differs from the approved one. The tool's
+// error wraps it. People then read that the call was not run, instead of that it failed.
 var ErrNotRun = errors.New("it was not run")
 
-// ErrTool is returned if a tool can't be registered. The wrapping error names the tool and says what to change.
+// ErrTool means that a tool can't be registered. The wrapping error names the tool and says what to change.
 var ErrTool = errors.New("tool not registered")
 
 const (
@@ -150,7 +152,7 @@ const (
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// check returns the fault in the tool's plain fields, or "".
+// check returns what is wrong with the tool's plain fields, or "".
 func (t Tool) check() string {
 	switch {
 	case !toolName.MatchString(t.Name):
@@ -173,7 +175,8 @@ func (t Tool) check() string {
 	return ""
 }
 
-// hash covers everything that the model and the approvers learn of the tool: any change of it changes the hash.
+// hash returns a hash over everything that the model and the approvers learn about the tool, so any change of that
+// changes the hash.
 func (t Tool) hash() string {
 	h := sha256.New()
 	parts := []string{"countersign/tool/v1", t.Name, t.Description, string(t.Schema), string(t.Effect)}

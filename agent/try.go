@@ -15,7 +15,7 @@ import (
 type Trial struct {
 	Took   time.Duration
 	Called bool // the model called the offered tool
-	Tokens int  // in and out; zero: not reported
+	Tokens int  // input and output tokens; zero: not reported
 }
 
 // tryTool is the one tool that a trial offers.
@@ -46,11 +46,11 @@ func Try(ctx context.Context, m Model) (Trial, error) {
 	return t, tried(err)
 }
 
-// tryTime limits the small question. People wait for it at the terminal.
+// tryTime limits the time for the small question, because a person waits at the terminal.
 const tryTime = 45 * time.Second
 
-// tried explains a failed trial to the person who sets the model up. An empty or truncated answer still counts as an
-// answer.
+// tried explains a failed trial to the person who sets up the model. An empty or truncated answer does not count as a
+// failure.
 func tried(err error) error {
 	var f *failure
 	if !errors.As(err, &f) {

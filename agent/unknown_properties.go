@@ -8,9 +8,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// unknownProperties finds names that the schema does not describe. JSON Schema admits them by default; here they are
-// refused unless the schema names them, sets additionalProperties (or unevaluatedProperties) to true or to a schema, or
-// is the schema true, which allows anything. Nothing checks an undescribed name, and an approver would overlook it.
+// unknownProperties finds names that the schema does not describe. JSON Schema admits such names by default. Here they
+// are refused, because nothing checks their values and an approver would overlook them. The exceptions are a schema
+// that sets additionalProperties (or unevaluatedProperties) to true or to a schema, and the schema true, which allows
+// anything.
 func (s schema) unknownProperties(v any) []problem {
 	return unknownProperties([]*jsonschema.Schema{s.root}, v, "")
 }
@@ -38,7 +39,7 @@ func unknownProperties(given []*jsonschema.Schema, v any, path string) []problem
 	return nil
 }
 
-// describes reports whether a schema other than the bare true constrains the value's parts.
+// describes reports whether one of the schemas, other than a bare true, describes the value's parts.
 func describes(applied []*jsonschema.Schema, v any) bool {
 	return slices.ContainsFunc(applied, func(s *jsonschema.Schema) bool {
 		switch v.(type) {
@@ -59,15 +60,15 @@ func unknownPropertiesInObject(applied []*jsonschema.Schema, object map[string]a
 			out = append(out, problem{join(path, name), "is not known" + knownNames(applied)})
 			continue
 		}
-		if len(under) > 0 { // if it has none, a bare true allows it with all of its content
+		if len(under) > 0 { // otherwise a bare true allows the property with all of its content
 			out = append(out, unknownProperties(under, child, join(path, name))...)
 		}
 	}
 	return out
 }
 
-// propertySchemas lists the schemas of a property. The property is known if one of them describes it, or if additional
-// ones are allowed.
+// propertySchemas lists the schemas of a property. The property counts as known if a schema describes it, or if
+// additional properties are allowed.
 func propertySchemas(applied []*jsonschema.Schema, name string) (under []*jsonschema.Schema, known bool) {
 	var additional []*jsonschema.Schema
 	for _, s := range applied {
@@ -132,8 +133,9 @@ func itemSchemas(applied []*jsonschema.Schema, i int) []*jsonschema.Schema {
 	return out
 }
 
-// applicable lists the schemas that apply to a value, through references and combinations. Of alternatives, only those
-// that the value fits count. If it fits none, all count here, and the validator reports the mismatch.
+// applicable lists the schemas that apply to a value, through references and combinations. Of several alternatives,
+// only those apply that the value fits. If it fits none, all of them apply here, and the validator reports the
+// mismatch.
 func applicable(given []*jsonschema.Schema, v any) []*jsonschema.Schema {
 	var out []*jsonschema.Schema
 	var visit func(s *jsonschema.Schema)

@@ -9,17 +9,17 @@ import (
 	"countersign/store"
 )
 
-// The chat-completions interface is narrower than the models' output and the tools' names. History that is sent back is
-// adapted here, so that one odd answer does not make every later request of the conversation invalid. Runs never use
-// these adapted values.
+// The chat-completions API does not accept all outputs of models, and not all names of tools. This file adapts the
+// history that is sent to the model, so that one odd answer does not make every later request of the conversation
+// invalid. Runs never use the adapted values.
 
-// Limits of the interface, as OpenAI enforces them.
+// Limits of the API, as OpenAI enforces them.
 const (
 	maxWireName = 64
 	maxWireID   = 40
 )
 
-// wireName returns a tool's name in the form of the interface: letters, digits, "_" and "-".
+// wireName returns a tool's name in the form of the API: letters, digits, "_" and "-".
 func wireName(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -38,13 +38,13 @@ func wireName(name string) string {
 	return b.String()
 }
 
-// wireIDs gives each call of a history a unique id: the model's own if it is usable.
+// wireIDs gives each call of a history a unique id. It uses the model's own id if possible.
 type wireIDs map[string]bool
 
 func (used wireIDs) of(c store.Call) string {
 	id := c.ModelID
 	if id == "" || len(id) > maxWireID || strings.ContainsFunc(id, func(r rune) bool { return r < '!' || r > '~' }) || used[id] {
-		// Nine letters and digits are accepted by every provider.
+		// Every provider accepts an id of nine letters and digits.
 		sum := sha256.Sum256([]byte(c.ID))
 		id = base32.StdEncoding.EncodeToString(sum[:])[:9]
 	}
@@ -55,8 +55,8 @@ func (used wireIDs) of(c store.Call) string {
 // maxQuotedArgs limits how much of unreadable arguments is quoted to the model, in bytes.
 const maxQuotedArgs = 2000
 
-// wireArgs returns a past call's arguments in the form of the interface. Several servers parse them and refuse the
-// whole request if they aren't an object, so invalid arguments are sent as a quotation.
+// wireArgs returns a past call's arguments in the form of the API. Some servers parse the arguments, and refuse the
+// whole request if they aren't an object. Invalid arguments are therefore quoted within an object.
 func wireArgs(args string) string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(args), &object) == nil && object != nil {
@@ -66,7 +66,7 @@ func wireArgs(args string) string {
 	return string(quoted)
 }
 
-// cutText shortens a text to about n bytes at a character border, and says so.
+// cutText shortens a text to about n bytes without splitting a character, and adds a note that says so.
 func cutText(s string, n int) string {
 	s = strings.ToValidUTF8(s, "�")
 	if len(s) <= n {

@@ -49,7 +49,7 @@ func TestVerifyChainFindsAnyFlip(t *testing.T) {
 		"payload hash": func(a *approvers.AuditRecord) { a.PayloadHash = "other" },
 		"prev":         func(a *approvers.AuditRecord) { a.Prev = "other" },
 		"hash":         func(a *approvers.AuditRecord) { a.Hash = "other" },
-		// The border between two fields is moved: the concatenated bytes are the same, but the record is another.
+		// The border between two fields is moved: the concatenated bytes are the same, but the record is different.
 		"border": func(a *approvers.AuditRecord) { a.Kind, a.Actor = a.Kind+approvers.AuditKind(a.Actor[:1]), a.Actor[1:] },
 	}
 	for name, flip := range flips {

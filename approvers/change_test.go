@@ -7,7 +7,7 @@ import (
 	"countersign/approvers"
 )
 
-// changed is the example policy after change, with another hash.
+// changed returns the example policy after the given change, with another hash.
 func changed(change func(*approvers.Policy)) *approvers.Policy {
 	p := example()
 	p.Hash = "policy-2"
@@ -142,7 +142,7 @@ func TestAFormerLead(t *testing.T) {
 		two(p)
 		p.Approvers[1].Members, p.Approvers[1].Lead = users("U0002", "U0005"), ""
 		p.Approvers[2].MaxRisk = approvers.High
-		p.Approvers[1].MaxRisk = approvers.Critical // so that the director is not a peer either
+		p.Approvers[1].MaxRisk = approvers.Critical // so that the director can't decide as a peer either
 	})
 	at := start.Add(10 * time.Minute)
 	told, _, due := open(t, p, "issue_refund", small).Escalate(deciding(p, at))

@@ -39,8 +39,8 @@ func works(role string, h *approvers.Hours) func(*approvers.Policy) {
 	}
 }
 
-// TestTheChainIsGoneThroughAgain checks that when no lead is left to add, everybody is told again as often as the
-// policy says, and not more often.
+// TestTheChainIsGoneThroughAgain checks that when no lead is left to add, everybody is notified again, exactly as often
+// as the policy says.
 func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	p := policyWith(repeats(2))
 	r := open(t, p, "apply_discount", `{}`)
@@ -174,7 +174,7 @@ func TestHoursOfAStage(t *testing.T) {
 }
 
 // TestOutsideItGoesUpAtOnce checks that a request outside working hours escalates immediately if the policy says so,
-// and goes past every lead who is not at work either.
+// and that it goes on past leads who are not at work either.
 func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	escalates := func() *approvers.Hours {
 		h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour)
@@ -199,7 +199,8 @@ func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStageOfSeveralRoles checks that a stage of several roles expires when the first of their clocks runs out.
+// TestAStageOfSeveralRoles checks that a stage of several roles expires when its time has passed in the working hours
+// of one of them.
 func TestAStageOfSeveralRoles(t *testing.T) {
 	berlin, tokyo := weekdays(t, "Europe/Berlin", 9*hour, 17*hour), weekdays(t, "Asia/Tokyo", 9*hour, 17*hour)
 	p := policyWith(works("team-lead", berlin), works("finance-director", tokyo), func(p *approvers.Policy) {

@@ -14,7 +14,7 @@ import (
 
 // TestGrantReachesNoFurther gives grants under random policies and then changes everything around them: the policy, the
 // people, the tool, the time, the call and who asks for it. If a grant covers a call, its giver must be able to approve
-// that call alone at that moment. -rapid.checks=N runs sixty times N cases.
+// that call alone at that moment. With -rapid.checks=N it runs 60·N cases.
 func TestGrantReachesNoFurther(t *testing.T) {
 	given, admitted := 0, 0
 	for i := range 60 {
@@ -123,8 +123,8 @@ func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args s
 	}
 }
 
-// withinBounds compares the arguments with those of the call that the grant was given on, without using the code under
-// test.
+// withinBounds compares the arguments with those of the call for which the grant was given, without using the code
+// under test.
 func withinBounds(t *rapid.T, p *approvers.Policy, g approvers.Grant, r approvers.Request, args string) {
 	var was, is struct {
 		Amount   *float64
@@ -200,7 +200,7 @@ func drawRefund(t *rapid.T) string {
 	return `{"amount":` + amount + currency + extra + `}`
 }
 
-// drawAsked is a random call: who asks, and where.
+// drawAsked returns a random call, with its requester and channel.
 func drawAsked(t *rapid.T) approvers.Call {
 	ids := rapid.Custom(func(t *rapid.T) approvers.PersonID {
 		return approvers.Who("T1", rapid.SampledFrom(append([]string{"U9", "U9", "U9"}, someUsers...)).Draw(t, "id"))

@@ -80,7 +80,7 @@ func allowed(t testing.TB, p *approvers.Policy, tool, args string, who approvers
 	return g
 }
 
-// admits returns the reason why a call may not run under a grant, from all the checks that the executor makes.
+// admits returns why a call may not run under a grant. It makes all the checks that the executor makes.
 func admits(g approvers.Grant, in approvers.DecisionContext, c approvers.Call, hash, args string, giver approvers.Identity) string {
 	plan := in.Policy.Plan(c)
 	if why := g.Admits(in, c, hash, json.RawMessage(args), plan); why != "" {
@@ -388,7 +388,7 @@ func TestGrantIsRevoked(t *testing.T) {
 	}
 }
 
-// A newer grant for the same calls replaces the earlier one, so that their remaining uses don't add up.
+// A newer grant for the same calls replaces the earlier one, so that the remaining uses of both don't add up.
 func TestGrantsDoNotAddUp(t *testing.T) {
 	p := granting()
 	g := allowed(t, p, "issue_refund", refund, onLead, threeMore)

@@ -85,8 +85,8 @@ func TestWorkingTime(t *testing.T) {
 	}
 }
 
-// TestLeftOutHours checks that a time of day that is skipped by a change of clocks counts as the moment of the change,
-// east and west of Greenwich.
+// TestLeftOutHours checks that a time of day that a clock change skips counts as the moment of the change, both east
+// and west of Greenwich.
 func TestLeftOutHours(t *testing.T) {
 	for zoneName, change := range map[string]string{"Europe/Berlin": "2026-03-29T03:00:00+02:00", "America/New_York": "2026-03-08T03:00:00-04:00"} {
 		at := moment(t, change)
@@ -122,8 +122,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestHoursThatNeverCome checks that if nobody ever works, time passes as without working hours: nothing waits for
-// ever.
+// TestHoursThatNeverCome checks that if a role never works, all time counts as working time, so that nothing waits
+// forever.
 func TestHoursThatNeverCome(t *testing.T) {
 	h := weekdays(t, "UTC", 9*hour, 17*hour)
 	h.Days = [7]bool{}

@@ -152,7 +152,7 @@ func TestBreakGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 func TestOverrule(t *testing.T) {
 	p := example()
 	pending := open(t, p, "issue_refund", large)
-	p.Tools[5].Rules[0].Stages[0].Rejects = 3 // an operator's rejection ends the request alone
+	p.Tools[5].Rules[0].Stages[0].Rejects = 3 // an operator's single rejection ends the request nevertheless
 	pending = mustApprove(t, p, pending, onLead, start)
 	r, _, denied := pending.Overrule(deciding(p, start), approvers.Action{Who: operator, At: start, Reason: "a flood"})
 	if denied != nil || r.State != approvers.Rejected || r.ClosedBy != operator.ID || r.Reason != "a flood" {
@@ -190,7 +190,7 @@ func TestOverrule(t *testing.T) {
 	}
 }
 
-// After an approval by an operator, everybody in every stage and all their leads are told, each role once.
+// After an approval by an operator, the people of every stage and all their leads are notified, each role once.
 func TestConcerned(t *testing.T) {
 	p := example()
 	p.Approvers = append(p.Approvers, approvers.Role{Name: "board", Title: "Board", MaxRisk: approvers.Critical, CanApprove: []string{"*"}})

@@ -45,7 +45,7 @@ func TestPresumed(t *testing.T) {
 		{"files.read", approvers.Medium, approvers.Medium, true},
 		{"files.read", approvers.High, approvers.High, true},
 		{"files.read", approvers.Critical, approvers.Critical, true},
-		{"files.read", 0, approvers.Critical, true}, // it presumes nothing
+		{"files.read", 0, approvers.Critical, true}, // the source claims nothing about this tool
 		{"files.write", approvers.Low, approvers.High, true},
 		{approvers.ToolAskPeople, approvers.High, approvers.Low, false},
 	} {
@@ -165,7 +165,7 @@ func TestPresumptionsNeverTouchNamedTools(t *testing.T) {
 	})
 }
 
-// To distrust a tool never makes any part of its policy looser, for any agent.
+// Distrusting a tool never makes any part of its policy looser, for any agent.
 func TestDistrustNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t, 0)

@@ -88,7 +88,8 @@ func identities(invited []approvers.Invite) (out []approvers.Identity) {
 	return out
 }
 
-// TestAStandInOfTheStage checks that a stand-in who is in the stage already is not invited: one person counts once.
+// TestAStandInOfTheStage checks that a stand-in who may already decide the stage is not invited, because one person
+// counts only once.
 func TestAStandInOfTheStage(t *testing.T) {
 	p := policyWith()
 	r := open(t, p, "cancel_account", `{}`)
@@ -140,7 +141,7 @@ func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
 	}
 }
 
-// TestAvailabilityWithoutALead checks that without a lead nobody is told sooner, and that no repetition of the
+// TestAvailabilityWithoutALead checks that if there is no lead, nobody is notified earlier, and no repetition of the
 // escalation chain is used up.
 func TestAvailabilityWithoutALead(t *testing.T) {
 	p := policyWith(repeats(1))
@@ -151,8 +152,8 @@ func TestAvailabilityWithoutALead(t *testing.T) {
 	}
 }
 
-// TestSomebodyWhoHasDecided checks that a person who has approved is not waited for: if one of two approvals is given
-// and the other person is away, the lead is told.
+// TestSomebodyWhoHasDecided checks that a person who has approved does not count as reachable: if one of two people has
+// approved and the other is away, the lead is notified.
 func TestSomebodyWhoHasDecided(t *testing.T) {
 	p := policyWith(func(p *approvers.Policy) {
 		p.Approvers[1].Members = users("U0002", "U0005")

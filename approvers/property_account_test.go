@@ -6,20 +6,20 @@ import (
 	"countersign/approvers"
 )
 
-// decisionOracle is an independent model of a request: what was done about it, and what it must pass, by docs/policy.md
-// and docs/adr (3, 5 and 6). It calls nothing of the code under test.
+// decisionOracle is an independent model of a request: what people did, and what the request must pass according to
+// docs/policy.md and docs/adr (3, 5 and 6). It does not call the code under test.
 type decisionOracle struct {
 	call    approvers.Call
 	need    reading
-	hash    string // of the policy that need is for
+	hash    string // hash of the policy to which need belongs
 	state   approvers.State
 	stage   int
 	words   []word   // each person's last decision at each stage, about the current arguments
-	leads   []string // whom escalation added to the stage
+	leads   []string // roles that escalation added to the stage
 	invited []approvers.PersonID
 	handed  map[int][]approvers.PersonID // the people to whom each stage was handed on: if the stage begins again, they are invited again
 	edits   int
-	secrets []string             // masked when it was proposed
+	secrets []string             // arguments that were masked when the call was proposed
 	seen    []approvers.PersonID // the people to whom the masked values of the current arguments were revealed
 	begun   bool                 // the stage has just begun: its clocks must be checked
 }
@@ -34,7 +34,7 @@ type word struct {
 	glass   bool           // an operator's decision, for all remaining stages
 }
 
-// begin begins a stage.
+// begin starts a stage.
 func (a *decisionOracle) begin(stage int) {
 	a.stage, a.leads, a.invited, a.begun = stage, nil, slices.Clone(a.handed[stage]), true
 }
@@ -108,7 +108,7 @@ func holds(r approvers.Role, who approvers.Identity) bool {
 	})
 }
 
-// can lists the roles by which a person could decide the current stage if asked, whether or not they are asked.
+// can lists the roles by which a person could decide the current stage, even if the stage does not ask them.
 func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	if !full(who) || slices.Contains(a.need.barred(), who.ID) {
 		return nil
@@ -137,7 +137,8 @@ func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// peer lists the roles by which a person could replace the stage's own people: those with a ceiling that is not lower.
+// peer lists the roles by which a person could decide in place of the stage's own people: roles with at least the same
+// ceiling.
 func (a *decisionOracle) peer(p *approvers.Policy, who approvers.Identity) []approvers.Role {
 	s := a.current()
 	if s.Group != "" && !slices.Contains(who.Groups, s.Group) {
@@ -191,7 +192,8 @@ func (a *decisionOracle) up(p *approvers.Policy) (out []string) {
 	return out
 }
 
-// policyIs checks a waiting request against the current policy: the request must pass both the old and the new one.
+// policyIs checks a waiting request against the current policy: the request must pass the requirements of both the old
+// and the new policy.
 func (a *decisionOracle) policyIs(p *approvers.Policy) {
 	if a.hash == p.Hash || a.state != approvers.Pending && a.state != approvers.Approved {
 		return

@@ -131,7 +131,7 @@ func (w *propertyFixture) modify(t *rapid.T) {
 	if i < 0 || after.Digest == before.Digest || after.Execution == before.Execution || string(after.Args) != args {
 		t.Fatalf("edited as %s to %s: execution %s, digest %s", edit.Role, after.Args, after.Execution, after.Digest)
 	}
-	if need.routed && roles[i].MaxRisk >= need.risk { // an editor whose ceiling suffices needs nobody else
+	if need.routed && roles[i].MaxRisk >= need.risk { // an editor with a sufficient ceiling needs nobody else
 		need.stages = []approvers.Stage{{Approver: roles[i].Name, Quorum: 1}}
 	}
 	was := w.need.stages
@@ -144,7 +144,7 @@ func (w *propertyFixture) modify(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// editedNeed is what an edited call must pass. A call that would run without approval goes to people all the same,
+// editedNeed is what an edited call must pass. Even if the edited call would run without approval, people are asked,
 // because the proposed call waited for them.
 func (w *propertyFixture) editedNeed(call approvers.Call) reading {
 	need := read(w.policy, call)

@@ -23,7 +23,7 @@ var (
 // one draws one of some values.
 func one[V any](t *rapid.T, label string, of ...V) V { return rapid.SampledFrom(of).Draw(t, label) }
 
-// oneIn is true once in n times, on average.
+// oneIn returns true in one of n cases, on average.
 func oneIn(t *rapid.T, n int, label string) bool { return rapid.IntRange(1, n).Draw(t, label) == n }
 
 func drawRisk(t *rapid.T, label string) approvers.Risk {

@@ -12,16 +12,17 @@ import (
 )
 
 // TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one setting at a time: a higher risk, one
-// more rule or stage, a larger quorum, fewer rejections that end a request, a lower ceiling, a shorter list, one member
-// or role less, confirmation, no self approval, masked values, no blind approvals, never_loosen, observing, a tool that
-// is not as pinned. A call that runs without approval under the stricter policy, or with the approvals of some people,
-// must also do so under the policy before, with the approvals of the same people in some order.
+// more rule or stage, a larger quorum, fewer rejections that end a request, a lower ceiling, a shorter list of tools,
+// one member or role less, confirmation, no self-approval, masked values, no blind approvals, never_loosen, observe
+// mode, or a tool that differs from its pin. If a call runs under the stricter policy, without approval or with the
+// approvals of some people, it must also run under the earlier policy, with the approvals of the same people in some
+// order.
 //
-// There is one exception. The ceiling applies to the last stage only, and routing asks other roles if a ceiling is
-// lowered. So if the policies have different last stages, or the same stages in another order, or only the stricter one
-// names stages, the same people may not fit into the stages of the policy before. Then it must be possible to fill all
-// places of those stages with these people, each person once, and one of them must have the authority for the call's
-// risk. -rapid.checks=N runs twenty times N cases.
+// There is one exception. The ceiling applies only to the last stage, and routing asks other roles if a ceiling is
+// lowered. Therefore, if the policies have different last stages, or the same stages in another order, or if only the
+// stricter one names stages, the same people may not fit into the stages of the earlier policy. Then it must be
+// possible to fill all places of those stages with these people, each person once, and one of them must have the
+// authority for the call's risk. -rapid.checks=N runs twenty times N cases.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
@@ -54,7 +55,7 @@ type trial struct {
 	call   approvers.Call
 	args   string
 	people []approvers.Identity
-	up     bool // everybody above is told before anybody decides
+	up     bool // all leads are notified before anybody decides
 	looks  bool // people have masked values revealed before they approve
 
 	// unasked is set if nobody has clicked since the policy changed, so that Slack was not asked about people's groups
@@ -72,7 +73,7 @@ func (c *trial) open(p *approvers.Policy) approvers.Request {
 	return c.told(p, r)
 }
 
-// told escalates to all leads who can be told, without letting time pass.
+// told escalates to all leads who can be notified, without letting time pass.
 func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request {
 	if !c.up || r.State != approvers.Pending {
 		return r
@@ -205,7 +206,7 @@ func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Ident
 	}
 }
 
-// holds reports whether a person is in a role, as far as this is known.
+// holds reports whether a person is in a role, as far as that is known without asking Slack.
 func (c *trial) holds(r approvers.Role, who approvers.Identity) bool {
 	return holds(r, who) || c.unasked && slices.ContainsFunc(r.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser })
 }
@@ -229,7 +230,7 @@ func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.R
 	return out
 }
 
-// waiting lets a call wait under p until the policy becomes q: the call must pass both.
+// waiting lets a call wait under p until the policy becomes q. The call must then pass both.
 func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 	if p.Plan(c.call).Verdict != approvers.Ask {
 		return

@@ -45,7 +45,7 @@ func (w *propertyFixture) handOn(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// say lets an approver ask or comment: a person who may decide, or whose approval counts.
+// say lets an approver ask or comment. An approver is a person who may decide, or whose approval counts.
 func (w *propertyFixture) say(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, _ := w.drawAction(t)
@@ -74,7 +74,7 @@ func (w *propertyFixture) reply(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// drawPresence decides once for each person whether they are away, who stands in, and until when they are in
+// drawPresence draws, once for each person, whether they are away, who stands in, and until when they are in
 // do-not-disturb.
 func (w *propertyFixture) drawPresence(t *rapid.T) (out []approvers.Presence) {
 	seen := map[approvers.PersonID]bool{}

@@ -8,19 +8,19 @@ import (
 	"countersign/approvers"
 )
 
-// reading is what a call must pass under a policy, by docs/policy.md and docs/adr (3 and 4). It is independent of the
-// code under test: it uses none of its functions.
+// reading is what a call must pass under a policy, according to docs/policy.md and docs/adr (3 and 4). It does not use
+// the code under test.
 type reading struct {
 	verdict approvers.Verdict
 	risk    approvers.Risk
 	stages  []approvers.Stage
-	routed  bool // by ceiling
+	routed  bool // the stage was chosen by ceiling
 	asked   []approvers.PersonID
 	selfOK  bool
 	blind   bool
 }
 
-// settings are the policy's settings of a tool for an agent's calls.
+// settings returns the policy's settings of a tool for an agent's calls.
 func settings(p *approvers.Policy, tool, agent string) approvers.ToolPolicy {
 	t := p.Defaults.UnknownTool
 	if i := slices.IndexFunc(p.Tools, func(o approvers.ToolPolicy) bool { return o.Name == tool }); i >= 0 {
@@ -172,7 +172,7 @@ func together(a, b []approvers.Stage) []approvers.Stage {
 	return append(out, left...)
 }
 
-// shorter is the shorter of two times of stages; zero means that a stage names none.
+// shorter returns the shorter of two stages' times; zero means that a stage sets none.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -220,7 +220,7 @@ func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.S
 	return seated(places, map[string]bool{})
 }
 
-// seated tries to assign a different person to each place, in every way.
+// seated reports whether different people can be assigned to all places. It tries every way.
 func seated(places [][]string, taken map[string]bool) bool {
 	if len(places) == 0 {
 		return true
@@ -245,7 +245,7 @@ func (n reading) and(p *approvers.Policy, tool string, now reading) reading {
 		asked: append(slices.Clone(n.asked), now.asked...), stages: together(n.stages, now.stages),
 		routed: n.routed && (now.routed || len(now.stages) == 0),
 	}
-	if out.routed { // the highest ceiling is asked last, where it binds
+	if out.routed { // the role with the highest ceiling is asked last, where ceilings apply
 		slices.SortStableFunc(out.stages, func(a, b approvers.Stage) int { return cmp.Compare(ceiling(p, a.Approver), ceiling(p, b.Approver)) })
 	}
 	if now.verdict == approvers.Refuse || now.verdict == approvers.Observed || !out.possible(p, tool, out.stages) {

@@ -11,8 +11,8 @@ import (
 
 // TestSilenceEndsEveryRequest brings a request into a random state, and then only lets time pass: each timer is handled
 // when it is due, in any order. Every request must end, within a time and a number of steps that follow from the
-// policy, and none may be approved. The handler of a timer must not leave the timer in the past. -rapid.checks=N runs
-// twenty times N cases.
+// policy, and none may be approved. After a timer was handled, its next time must not be in the past. -rapid.checks=N
+// runs twenty times N cases.
 func TestSilenceEndsEveryRequest(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {
@@ -59,7 +59,7 @@ func (w *propertyFixture) silence(t *rapid.T) {
 			handle(t)
 		}
 		w.check(t)
-		if w.state == approvers.Pending && len(w.leads) > asked { // others are asked: can they be reached?
+		if w.state == approvers.Pending && len(w.leads) > asked { // other people are asked: can they be reached?
 			again = w.now
 		}
 	}
@@ -86,8 +86,8 @@ func (w *propertyFixture) resolveAgain(t *rapid.T) time.Time {
 	return recheckAt(found)
 }
 
-// longest limits how long a request can wait if nobody acts on it. Silence passes no stage; it gives each lead the
-// stage's time again.
+// longest limits how long a request can wait if nobody acts on it. If nobody decides, no stage is passed, but each lead
+// gets the stage's time again.
 func (w *propertyFixture) longest() time.Duration {
 	if w.state != approvers.Pending {
 		return w.runBy.Sub(w.now) + time.Second
@@ -95,7 +95,7 @@ func (w *propertyFixture) longest() time.Duration {
 	d := w.times().ExpiresAfter
 	slowest := d
 	for _, r := range w.policy.Approvers {
-		if h := r.Hours; h != nil { // at least one working day a week, fewer with holidays
+		if h := r.Hours; h != nil { // at least one working day a week, but fewer with holidays
 			days := int(d/(h.To-h.From)) + 1 + len(h.Holidays)
 			slowest = max(slowest, time.Duration(days+1)*7*24*time.Hour)
 		}

@@ -132,7 +132,7 @@ func newPropertyFixture(t *rapid.T) *propertyFixture {
 	if w.need.verdict == approvers.Observed {
 		return w // nothing with effects runs, and nobody is asked
 	}
-	if w.need.verdict == approvers.Auto { // as for a call over its automatic-run limit
+	if w.need.verdict == approvers.Auto { // the call is then treated as if it exceeded its limit of automatic runs
 		w.need = w.need.waitingFor(w.policy, w.call.Tool, settings(w.policy, w.call.Tool, w.call.Facts.Agent).Stages)
 		w.r.Plan = w.policy.AskFor(w.call, approvers.Limit{Count: 1, Per: time.Hour})
 	}
@@ -192,7 +192,7 @@ var next = map[approvers.State][]approvers.State{
 	approvers.Approved: {approvers.Consumed, approvers.Expired, approvers.Withdrawn, approvers.Voided, approvers.Revoked, approvers.Pending},
 }
 
-// settle takes over the result of a step, if the states allow it.
+// settle stores the result of a step. It fails the test if the state may not change in this way.
 func (w *propertyFixture) settle(t *rapid.T, after approvers.Request) {
 	was := w.r
 	if after.State != was.State && !slices.Contains(next[was.State], after.State) {
@@ -244,7 +244,7 @@ func (w *propertyFixture) checkPending(t *rapid.T) {
 	}
 }
 
-// checkPassed checks an approved request against the rules that matter in the end, however it got there.
+// checkPassed checks an approved request against the rules for the result, independently of the steps that led to it.
 func (w *propertyFixture) checkPassed(t *rapid.T) {
 	if w.broken() {
 		return // an operator's approval replaces all others

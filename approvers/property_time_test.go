@@ -49,7 +49,7 @@ func atWork(h *approvers.Hours, at time.Time) bool {
 	return h.Days[local.Weekday()] && !slices.Contains(h.Holidays, local.Format("2006-01-02")) && hour >= h.From && hour < h.To
 }
 
-// worksNow reports whether one of the roles works; without roles it is true.
+// worksNow reports whether one of the roles works. If there are no roles, it returns true.
 func (w *propertyFixture) worksNow(names []string) bool {
 	roles := w.roles(names)
 	return len(roles) == 0 || slices.ContainsFunc(roles, func(r approvers.Role) bool { return atWork(r.Hours, w.now) })
@@ -70,7 +70,7 @@ func worked(h *approvers.Hours, from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// through reports whether at is the time at which the first of the roles has worked for d since now.
+// through reports whether at is the first time at which one of the roles will have worked for the duration d from now.
 func (w *propertyFixture) through(names []string, at time.Time, d time.Duration) bool {
 	roles := w.roles(names)
 	if len(roles) == 0 {
@@ -99,8 +99,8 @@ func (w *propertyFixture) checkBegun(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// checkEscalation compares the time of the next escalation with the model: immediately if those who were told last
-// don't work and their roles escalate outside working hours; never if nobody is left to tell.
+// checkEscalation compares the time of the next escalation with the model. It is immediate if the people who were
+// notified last don't work and their roles escalate outside working hours. There is none if nobody is left to notify.
 func (w *propertyFixture) checkEscalation(t *rapid.T) {
 	times := w.times()
 	at, up := w.r.EscalateAt, len(w.up(w.policy)) > 0
@@ -146,8 +146,8 @@ func (w *propertyFixture) escalate(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// expire is what happens at a deadline. If silence escalates, the stage goes to the next lead and gets its time again,
-// until no lead is left.
+// expire handles a deadline. If the policy escalates on expiry, the stage goes to the next lead and gets its time
+// again, until no lead is left.
 func (w *propertyFixture) expire(t *rapid.T) {
 	pending := w.state == approvers.Pending && !w.now.Before(w.r.ExpiresAt)
 	due := pending || w.state == approvers.Approved && !w.now.Before(w.runBy)

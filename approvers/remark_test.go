@@ -56,7 +56,7 @@ func TestWhoMaySay(t *testing.T) {
 	tests := []struct {
 		name string
 		do   func() *approvers.Denied
-		code approvers.Code // empty: may
+		code approvers.Code // empty: the person may
 	}{
 		{"an approver comments", say(p, asked, says(asked, onLead, "looks fine"), approvers.Comment), ""},
 		{"an approver of an earlier stage comments", say(p, second, says(second, onLead, "I know the customer"), approvers.Comment), ""},

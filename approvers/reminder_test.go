@@ -59,8 +59,8 @@ func TestWhoHasDecidedIsNotReminded(t *testing.T) {
 	}
 }
 
-// TestReminderOfGap checks that only people who were asked before a gap are reminded because of it: nobody else can
-// have clicked in the gap.
+// TestReminderOfGap checks that only people who were asked before a gap are reminded because of it, since nobody else
+// can have clicked in the gap.
 func TestReminderOfGap(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 3))
 	r := open(t, p, "issue_refund", `{"amount":900}`)
@@ -126,7 +126,7 @@ func TestTwoAreOwed(t *testing.T) {
 	}
 }
 
-// TestARoundIsNoReminder checks that telling everybody again, because no lead is left, does not use up the reminders.
+// TestARoundIsNoReminder checks that notifying everybody again, because no lead is left, does not use up the reminders.
 func TestARoundIsNoReminder(t *testing.T) {
 	p := policyWith(repeats(1), remindsEvery(25*time.Minute, 1))
 	r := open(t, p, "cancel_account", `{}`)

@@ -86,8 +86,8 @@ func TestAnEditNeedsANewLook(t *testing.T) {
 	}
 }
 
-// The policy key blind allows approvals without revealing the masked values. It counts for a request only if the policy
-// has set it ever since the call was proposed.
+// The policy key blind allows approvals without revealing the masked values. It applies to a request only if the policy
+// has set it at all times since the call was proposed.
 func TestBlind(t *testing.T) {
 	p := masking()
 	blind := tool("issue_refund", func(t *approvers.ToolPolicy) { t.Blind = true })
@@ -136,8 +136,8 @@ func TestBlindApprovalsFall(t *testing.T) {
 	}
 }
 
-// If a new policy masks an argument, its value was shown until then. So earlier approvals count, and later approvers
-// must have the value revealed.
+// If a new policy masks an argument, its value was shown until then. Therefore earlier approvals count, but the value
+// must be revealed to later approvers.
 func TestNewlyMaskedValues(t *testing.T) {
 	was, now := granting(), masking()
 	now.Hash = "policy-2"
@@ -208,8 +208,8 @@ func TestGrantsOfMaskedCalls(t *testing.T) {
 	}
 }
 
-// No grant is offered for calls with masked values, and one that was offered before can't be accepted: the person who
-// accepts it would not see the values.
+// No grant is offered for calls with masked values, and an earlier offer can't be accepted, because the person who
+// accepts would not see the values.
 func TestNoOffersOfMaskedCalls(t *testing.T) {
 	p := masking()
 	p.Tools[5].Grants.Same = []string{"note"}

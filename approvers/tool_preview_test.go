@@ -18,8 +18,8 @@ func withToolPreview(t *testing.T, p *approvers.Policy, tool, args string) appro
 	return r
 }
 
-// A critical call can't be approved before its preview is there or has failed, not even by a click from before that
-// time. Below critical risk it can, and the decision records that the preview was missing.
+// A critical call can't be approved until its preview is ready or has failed. A click that was made before that time is
+// refused, too. Below critical risk it can, and the decision records that the preview was missing.
 func TestCriticalWaitsForItsPreview(t *testing.T) {
 	p := example()
 	at := func(r approvers.Request, who approvers.Identity, when time.Time) approvers.Action {
@@ -126,7 +126,7 @@ func TestRecordToolPreview(t *testing.T) {
 	for _, c := range []struct {
 		name, text, fault  string
 		own                bool
-		preview            string // of the policy's template
+		preview            string // the preview from the policy's template
 		wantPreview, shown string
 		cut                int
 		failed             string

@@ -120,7 +120,7 @@ func TestOnePersonCountsOnceOverStages(t *testing.T) {
 	r = mustApprove(t, p, r, onFin1, start)
 	_, _, denied := r.Approve(deciding(p, start), actionBy(r, onFin1, start))
 	wantDenied(t, denied, approvers.DeniedCounted)
-	r, _, denied = r.Reject(deciding(p, start), actionBy(r, onFin1, start)) // a changed mind may still stop it
+	r, _, denied = r.Reject(deciding(p, start), actionBy(r, onFin1, start)) // a person who approved may still reject
 	if denied != nil || r.State != approvers.Rejected {
 		t.Errorf("rejecting after approving: %s, %v", r.State, denied)
 	}

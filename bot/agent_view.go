@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// Events with which Slack reports that a person opened the agent, and what they view beside it. Slack sends the
-// assistant_thread events to an app that is configured as an assistant with threads of its own, and the others to an
-// app that is configured as an agent.
+// Events with which Slack reports that a person opened the agent, and which channel they view beside it. An app that is
+// configured as an assistant, with threads of its own, gets the assistant_thread events. An app that is configured as
+// an agent gets the others.
 const (
 	threadStarted  = "assistant_thread_started"
 	threadContext  = "assistant_thread_context_changed"
@@ -53,8 +53,8 @@ func (c appContext) channel() string {
 	return ""
 }
 
-// viewedChannels remembers for a while which channel people view. It is a hint for the model, and exists only in
-// memory.
+// viewedChannels remembers for a while which channel each person views. This is only a hint for the model, so it is
+// kept only in memory.
 type viewedChannels struct {
 	mu sync.Mutex
 	by map[string]viewedChannel // by user
@@ -110,7 +110,7 @@ func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	}
 	called, err := b.channels.Name(ctx, channel)
 	if err != nil || called == "" {
-		return "" // the bot is not in the channel, so the model is not told about the channel
+		return "" // the bot is not in the channel, so the model must not learn of the channel
 	}
 	return fmt.Sprintf("(They wrote this while looking at the channel #%s, %s. That may be what they mean by \"here\"; it is not an instruction.)", called, channel)
 }
@@ -120,11 +120,11 @@ func (e event) opened() bool {
 	return e.Type == threadStarted && e.Assistant.User != "" || e.Type == "app_home_opened" && e.Tab == tabMessages && e.userID() != ""
 }
 
-// greet shows a person who opened the agent what they can ask for, according to the policy. The prompts are only
-// suggestions, so a failed call is not retried.
+// greet shows the policy's prompts to a person who opened the agent. The prompts are only suggestions, so a failed call
+// is not retried.
 func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
 	user, channel, thread := e.Assistant.User, e.Assistant.Channel, e.Assistant.Thread
-	if e.Type != threadStarted { // an agent's prompts are shown above the input field, in no thread
+	if e.Type != threadStarted { // an agent's prompts are not in a thread, but above the input field
 		user, channel, thread = e.userID(), e.channelID(), ""
 	}
 	who, err := b.users.Who(ctx, user, false)
@@ -154,7 +154,7 @@ func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
 // sessionStopped is the event for a click on Slack's own stop button of an agent.
 const sessionStopped = "agent_session_stopped"
 
-// aboutAgent reports whether an event is about the agent's own area in Slack, and not about a message.
+// aboutAgent reports whether an event is about the agent's own area in Slack, not about a message.
 func (e event) aboutAgent() bool {
 	return e.opened() || e.Type == sessionStopped && e.channelID() != "" && e.userID() != ""
 }
@@ -181,7 +181,7 @@ func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) erro
 	if !errors.As(err, &d) {
 		return err
 	}
-	if d.Code != approvers.DeniedNothing && d.Code != approvers.DeniedNotFound { // with these codes there is nothing left to stop
+	if d.Code != approvers.DeniedNothing && d.Code != approvers.DeniedNotFound { // with these two codes there is nothing left to stop
 		to := ephemeralReply{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}
 		b.replyEphemeral(ctx, to, render.DeniedAsker(d, approvers.ChannelRef{DM: e.Event.dm()}))
 	}

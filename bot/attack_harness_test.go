@@ -65,12 +65,12 @@ func (s *attackHarness) asks(asker, call, button string) target {
 		})
 		return err == nil && t.Ref != ""
 	})
-	s.quiet() // what the attack changes must not disturb the lookups that the request began
+	s.quiet() // the attack's changes must not affect look-ups that the request has started
 	s.before[t.Ref] = ""
 	return t
 }
 
-// card reads the position of a request's card, and the token of its buttons.
+// card reads the channel and timestamp of a request's card, and the token of its buttons.
 func (s *attackHarness) card(r store.Reader, request, button string, t *target) error {
 	messages, err := r.OutboxMessagesOf(request)
 	for _, c := range messages {

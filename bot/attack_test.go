@@ -16,8 +16,8 @@ import (
 // attack is one attempt to cause a decision that must not happen.
 type attack struct {
 	name  string
-	code  approvers.Code // code of the recorded attempt; empty if none is recorded: the form stays open and shows an error, or there is no such request
-	words string         // told to the attacker
+	code  approvers.Code // code of the recorded attempt; empty: none is recorded, because the form stays open and shows an error, or there is no such request
+	words string         // words that the attacker is told
 	// try attacks, and returns the target, the attacker, and the immediate answer of a form.
 	try func(*attackHarness) (t target, attacker, answer string)
 }
@@ -213,7 +213,7 @@ func TestAttacks(t *testing.T) {
 				}
 				clear(s.before)
 			}()
-			s.quiet() // by now the attempt was recorded and the attacker was told, or neither will happen
+			s.quiet() // after this, the attempt is recorded and the attacker told, or neither will happen
 			if a.code != "" {
 				denials := s.denials(target.Ref)
 				if len(denials) == 0 {

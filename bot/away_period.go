@@ -20,10 +20,10 @@ type awayPeriod struct {
 // personMention matches a mention of a person in a command's text, with or without the name.
 var personMention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^>]*)?>`)
 
-// tooFarOff is the limit for plausible times. A later time is probably a typing error.
+// tooFarOff is how far ahead a time may be. A later time is probably a typing error.
 const tooFarOff = 2 * 365 * 24 * time.Hour
 
-// wordsOf splits a text into lower-case words. Mentions keep their case and lose the name.
+// wordsOf splits a text into lower-case words. Mentions keep their case, but lose the name in them.
 func wordsOf(text string) words {
 	var out words
 	for _, word := range strings.FieldsFunc(personMention.ReplaceAllString(text, " <@$1> "), func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == ';' }) {
@@ -129,7 +129,7 @@ func (w words) peek() string {
 	return w[0]
 }
 
-// skip consumes a word if it is next.
+// skip consumes the next word if it equals one.
 func (w *words) skip(one string) {
 	if w.peek() == one {
 		w.next()
@@ -150,8 +150,8 @@ var weekdays = map[string]time.Weekday{
 	"thursday": 4, "thu": 4, "thur": 4, "thurs": 4, "friday": 5, "fri": 5, "saturday": 6, "sat": 6,
 }
 
-// point parses one moment: a day, a time, or both. A weekday is the next one after base, and a time alone is on base's
-// day.
+// point parses one moment: a day, a time, or both. A weekday means the next such day after base, and a time alone is on
+// base's day.
 func (w timeParser) point(in *words, base time.Time) (at time.Time, err error) {
 	word := in.peek()
 	if word == "" {
@@ -201,7 +201,7 @@ func (w timeParser) day(in *words, base time.Time) (time.Time, error) {
 // daysTo returns the number of days from t to the next given weekday: one to seven.
 func daysTo(t time.Time, day time.Weekday) int { return (int(day)-int(t.Weekday())+6)%7 + 1 }
 
-// nextWeek returns Monday of next week, or another day of it.
+// nextWeek returns the Monday of next week, or another day of that week.
 func (w timeParser) nextWeek(word string) (time.Time, error) {
 	monday := midnight(w.now, daysTo(w.now, time.Monday))
 	if word == "week" {
@@ -223,9 +223,9 @@ func timeOfDay(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// span parses a duration such as "3 days" and returns the end of a period of that length that starts at from. After a
-// number of days, the period ends at the same time of day as from. A start that was given as a day without a time is
-// midnight of that day.
+// span parses a duration such as "3 days" and returns the end of a period of that length that starts at from. If the
+// duration is in days, the period ends at the same time of day as it starts. If from was given as a day without a time,
+// it is midnight of that day.
 func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 	count, word := in.next(), in.next()
 	unit := strings.TrimSuffix(word, "s")

@@ -32,7 +32,7 @@ func TestReadLeave(t *testing.T) {
 		{"until today 23:59", "now", "2026-11-21 23:59", ""},
 		{"until next week", "now", "2026-11-23 00:00", ""},
 		{"until next friday", "now", "2026-11-27 00:00", ""},
-		{"until next sunday", "now", "2026-11-29 00:00", ""}, // of next week: weeks begin on Monday
+		{"until next sunday", "now", "2026-11-29 00:00", ""}, // Sunday of next week, because weeks begin on Monday
 		{"till 2026-12-01", "now", "2026-12-01 00:00", ""},
 		{"until 2026-12-01 12:00", "now", "2026-12-01 12:00", ""},
 		{"for 3 days", "now", "2026-11-24 15:30", ""},
@@ -46,7 +46,7 @@ func TestReadLeave(t *testing.T) {
 		{"from friday until monday", "2026-11-27 00:00", "2026-11-30 00:00", ""},
 		{"from monday 9:00 to 12:00", "2026-11-23 09:00", "2026-11-23 12:00", ""},
 		{"from now until 18:00", "now", "2026-11-21 18:00", ""},
-		{"from 2026-11-01 until monday", "2026-11-01 00:00", "2026-11-23 00:00", ""}, // it began in the past
+		{"from 2026-11-01 until monday", "2026-11-01 00:00", "2026-11-23 00:00", ""}, // the absence began in the past
 		{"from 2026-12-24 until 2027-01-02, delegate to <@U0004|kenji>", "2026-12-24 00:00", "2027-01-02 00:00", "U0004"},
 		{"delegate <@U0004> until monday", "now", "2026-11-23 00:00", "U0004"},
 		{"until monday,stand-in <@U0004|Kenji, the second>", "now", "2026-11-23 00:00", "U0004"},
@@ -106,7 +106,7 @@ func TestUnclearLeaves(t *testing.T) {
 }
 
 // TestLeavesOverAChangeOfClocks checks that a day begins at its own midnight, regardless of the previous day's length,
-// and that days from now end at the same time of day.
+// and that an absence of some days from now ends at the same time of day.
 func TestLeavesOverAChangeOfClocks(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Berlin")

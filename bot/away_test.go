@@ -113,7 +113,7 @@ func TestDoNotDisturb(t *testing.T) {
 	h.finds("ingrid", "U0BOT", "", "Not decided yet, so Finance Director is asked as well")
 }
 
-// If Slack does not say whether a person can be disturbed, the person counts as reachable, and nothing waits.
+// If Slack does not say whether a person can be disturbed, the person counts as reachable, and nothing is delayed.
 func TestDoNotDisturbUnknown(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -129,7 +129,8 @@ func TestDoNotDisturbUnknown(t *testing.T) {
 	}
 }
 
-// A reminder is a direct message with a link to the card, without decisions. It is updated when the request is decided.
+// A reminder is a direct message with a link to the card and without decision buttons. It is updated when the request
+// is decided.
 func TestReminder(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

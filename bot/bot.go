@@ -22,8 +22,8 @@ import (
 	"countersign/bot/transport"
 )
 
-// Config configures a bot. BotToken, Workflow, Tools and Log are required. Socket Mode also needs AppToken; requests
-// over HTTP need Listen and SigningSecret.
+// Config configures a bot. BotToken, Workflow, Tools and Log are required. Socket Mode also needs AppToken; delivery
+// over HTTP needs Listen and SigningSecret.
 type Config struct {
 	Workflow
 	BotToken string // xoxb-…
@@ -37,11 +37,11 @@ type Config struct {
 	Admits func(schema, values json.RawMessage) error
 	Log    *slog.Logger
 	Now    func() time.Time // nil: time.Now
-	HTTP   *http.Client     // nil: a client with a timeout. The sockets use the client's proxy
-	// Share returns the number of processes that share Slack's rate limits. Nil: this is the only one.
+	HTTP   *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
+	// Share returns the number of processes that share Slack's rate limits. Nil: there is only this process.
 	Share func() int
-	// Unlimited disables Slack's published rate limits, for a local workspace. The bot then waits only after Slack refuses
-	// a call.
+	// Unlimited disables Slack's published rate limits, for a local workspace. The bot then waits only after Slack has
+	// refused a call because of a limit.
 	Unlimited bool
 	Count     func(slackapi.Call) // is called for each call of the Web API; may be nil
 	// CountRequest is called with the status of each response over HTTP; may be nil.
@@ -59,11 +59,11 @@ type Bot struct {
 	// profiles caches the profiles that the model receives.
 	profiles *directory.Cache[slack.User]
 	forms    forms
-	// transport brings Slack's deliveries.
+	// transport receives Slack's deliveries.
 	transport       transport.Transport
 	side            sync.WaitGroup // background work: opening loading views, and notices beside a delivery
 	diskFullNotices diskFullNotices
-	unconfirmed     unconfirmedPosts // posts whose outcome is not recorded
+	unconfirmed     unconfirmedPosts // posts whose outcome is not recorded yet
 	replaced        replacing
 	drafts          drafts
 	progress        runProgresses
@@ -72,7 +72,7 @@ type Bot struct {
 	statuses        statuses
 	viewedChannels  viewedChannels
 	rereadAt        transport.ReceiptClock // receipt times of messages that are read from histories
-	gapsRecorded    atomic.Int64           // the value of Listening.Began up to which all gaps are recorded
+	gapsRecorded    atomic.Int64           // all gaps up to this value of Listening.Began are recorded
 }
 
 // New returns a bot. It makes no calls.
@@ -144,7 +144,7 @@ func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 	return "", fmt.Errorf("bots.info: %w", slackapi.WithDelay(err))
 }
 
-// ErrToken says that Slack refuses a token permanently. The wrapping error names the token and where to find the right
+// ErrToken says that Slack refuses a token permanently. The wrapping error names the token, and where to find the right
 // one.
 var ErrToken = errors.New("Slack refuses a token")
 
@@ -160,7 +160,7 @@ func (b *Bot) Check(ctx context.Context) error {
 	if b.overHTTP() {
 		return nil
 	}
-	if _, err := b.socketAddress(ctx); errors.Is(err, ErrToken) { // only requests an address; Run connects
+	if _, err := b.socketAddress(ctx); errors.Is(err, ErrToken) { // only requests an address; it is Run that connects
 		return err
 	}
 	return nil
@@ -175,7 +175,8 @@ func (b *Bot) socketAddress(ctx context.Context) (string, error) {
 	return address, slackapi.WithDelay(err)
 }
 
-// appToken returns the error for an app token that Slack refuses, or nil. Other errors are transient and retried.
+// appToken returns the error for an app token that Slack refuses. For other errors it returns nil, because they are
+// transient and the call is retried.
 func appToken(err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsTokenRefusal(code) || code == "missing_scope" {
 		return fmt.Errorf("%w: the app token (%s). Set SLACK_APP_TOKEN to an app-level token with the scope connections:write", ErrToken, code)
@@ -241,7 +242,7 @@ func (b *Bot) Run(ctx context.Context) error {
 	return b.transport.Run(ctx)
 }
 
-// Ready returns nil if the bot can receive from Slack, and Slack answers.
+// Ready returns nil if the bot can receive from Slack, and Slack answers calls.
 func (b *Bot) Ready(context.Context) error {
 	if err := b.api.Available(); err != nil {
 		return err
@@ -249,8 +250,8 @@ func (b *Bot) Ready(context.Context) error {
 	return b.transport.Ready()
 }
 
-// Arriving returns an error if the bot is ready but, as far as it can tell, receives nothing from Slack.
+// Arriving returns an error if the bot is ready but probably receives nothing from Slack.
 func (b *Bot) Arriving() error { return b.transport.Arriving() }
 
-// Worth reports whether calls to Slack may succeed now: Slack answers, or it is time to test whether it does.
+// Worth reports whether calls to Slack may succeed now: Slack answers calls, or it is time to test whether it does.
 func (b *Bot) Worth() bool { return b.api.Worth() }

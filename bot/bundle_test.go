@@ -225,13 +225,13 @@ func TestBundleApart(t *testing.T) {
 	ada = h.finds("ada", "U0BOT", "", "2 of 3 wait", "1 of 2 agreed")
 	h.clicks("ada", "U0BOT", ada, render.ActApproveAll)
 	h.finds("ada", "U0BOT", "", "1 of 3 waits", "Done.", "You have agreed")
-	if got := h.runs(); len(got) != 2 { // with the search, which needs no approval
+	if got := h.runs(); len(got) != 2 { // the approved call, and the search, which needs no approval
 		t.Errorf("ran %q", got)
 	}
 }
 
-// The policy's caps prevent a flood: two cards are open; the others wait in the queue, are counted in one message, and
-// require a typed value when they appear. The message is removed when the queue is empty.
+// The policy's caps prevent a flood: two cards are open; the other requests wait in the queue, are counted in one
+// message, and require a typed value when their cards appear. The message is removed when the queue is empty.
 func TestCardQueueInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver = 2 })

@@ -97,7 +97,7 @@ func calledFunction(call *ast.CallExpr) string {
 	return ""
 }
 
-// ofDomain reports whether a call is one of package approvers, such as the conversion approvers.Code.
+// ofDomain reports whether an expression calls something in package approvers, such as the conversion approvers.Code.
 func ofDomain(call *ast.CallExpr) bool {
 	s, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -114,14 +114,14 @@ func unexported(name string) string {
 	return strings.ToLower(name[:1]) + name[1:]
 }
 
-// uncleaned returns the fields in an expression that contain text from others and pass through no cleaner there. A
-// field that is only compared is not shown.
+// uncleaned returns the fields in an expression that contain text from others and don't pass through a cleaner. It
+// skips fields that are only compared, because these are not shown.
 func uncleaned(e ast.Expr) (fields []*ast.SelectorExpr) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
 			return !cleaners[unexported(calledFunction(n))]
-		case *ast.IndexExpr: // selects one of our own texts
+		case *ast.IndexExpr: // selects one of the bot's own texts
 			return false
 		case *ast.BinaryExpr:
 			return n.Op == token.ADD

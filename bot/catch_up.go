@@ -23,24 +23,24 @@ import (
 // period that is read.
 const (
 	mostChannels  = 500
-	mostMessages  = 1000 // of a channel, and of a thread
+	mostMessages  = 1000 // messages of a channel, and of a thread
 	mostThreads   = 200  // of a channel
 	pageOfHistory = 200
-	// oldThreads limits the age of threads in which the bot takes no part: a thread's new replies are read if the thread
-	// began at most this long before the gap.
+	// oldThreads limits the age of threads in which the bot does not take part. New replies of such a thread are read
+	// if it began at most this long before the gap.
 	oldThreads = 72 * time.Hour
-	// oldTalks limits how long a conversation with the bot may have been silent: however old its thread is, the thread is
-	// read if its last message was written at most this long before the gap.
+	// oldTalks limits how long a conversation with the bot may have been silent. Its thread is read if the last message
+	// was written at most this long before the gap, even if the thread is much older.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
-	// longAway is the age from which a message is answered with a note that the bot was away.
+	// longAway is the age from which the answer to a message includes a note that the bot was away.
 	longAway = 15 * time.Minute
 )
 
 // CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
-// A message that was received before is recognized by its id, so the order of histories, deliveries and retries does
-// not matter. CatchUp continues where an earlier process stopped. If the timer names a channel that the bot has joined,
-// only that channel is read.
+// A message that was received before is recognized by its id, so it does not matter whether the history or a (repeated)
+// delivery comes first. CatchUp continues where an earlier process stopped. If the timer names a channel that the bot
+// has joined, only that channel is read.
 func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
@@ -74,9 +74,9 @@ func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	return b.Intake.JoinedRead(ctx, t)
 }
 
-// readJoined reads a channel that the bot has joined. It reads as far back as CatchUp reads at most, because it is
-// unknown when the bot was removed from the channel: the bot may have been down then. Among older threads, it reads
-// those of the bot's recent conversations in the channel.
+// readJoined reads a channel that the bot has joined. It reads as far back as settings.MostReread allows, because it is
+// unknown when the bot was removed from the channel; the bot may have been down at that time. Of older threads, it
+// reads those with recent conversations of the bot.
 func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 	c.oldest, _ = c.gap.Oldest(c.since)
 	if _, err := c.recentTalks(ctx); err != nil {
@@ -94,7 +94,7 @@ type catchUp struct {
 	*Bot
 	me     directory.Self
 	gap    settings.Gap
-	since  time.Time           // the first start of this store
+	since  time.Time           // the first start with this store
 	oldest time.Time           // messages from this time are read
 	talks  map[string][]string // threads of recent conversations, by channel
 	found  int                 // messages that had not been received
@@ -145,12 +145,12 @@ func (c *catchUp) report() {
 	}
 }
 
-// bound logs that a limit was reached.
+// bound logs that a limit of the catch-up was reached.
 func (c *catchUp) bound(what string, most int, channel string) {
 	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
-// patiently makes a call when Slack's limits allow it. All other calls go first, so this may take minutes.
+// patiently makes a call when Slack's rate limits allow it. All other calls go first, so this may take minutes.
 func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
 	for {
 		out, err = call()
@@ -253,7 +253,7 @@ func (c *catchUp) read(ctx context.Context, ch history) error {
 		said = append(said, replies...)
 	}
 	slices.SortStableFunc(said, func(a, b slack.Message) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
-	said = slices.CompactFunc(said, func(a, b slack.Message) bool { return a.Timestamp == b.Timestamp }) // a reply that was also sent to the channel
+	said = slices.CompactFunc(said, func(a, b slack.Message) bool { return a.Timestamp == b.Timestamp }) // a reply that was also sent to the channel is in both
 	for _, m := range said {
 		if err := c.hear(ctx, ch, m); err != nil {
 			return err
@@ -262,7 +262,7 @@ func (c *catchUp) read(ctx context.Context, ch history) error {
 	return nil
 }
 
-// topLevel returns the new messages of a channel, and the threads that may have new replies, the newest first.
+// topLevel returns the new messages of a channel, newest first, and the threads that may have new replies.
 func (c *catchUp) topLevel(ctx context.Context, ch history) (said []slack.Message, threads []string, err error) {
 	oldest, seen, cursor := slackTime(c.oldest), map[string]bool{}, ""
 	for n := 0; ; {
@@ -370,8 +370,8 @@ func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
 }
 
 // asEvent converts a message of a history to an event, and returns the event also in the form in which it is stored.
-// edited is the time of the edit; it is empty for a message that was not received before, even if the message was
-// edited since.
+// edited is the time of the edit; it is empty for a message that was not received before, even if that message was
+// edited.
 func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelope, raw []byte, err error) {
 	inner := map[string]any{
 		"type": "message", "subtype": m.SubType, "user": m.User, "bot_id": m.BotID, "text": m.Text, "ts": m.Timestamp, "channel": ch.id, "files": m.Files,
@@ -379,7 +379,7 @@ func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelop
 	if ch.kind == "im" || ch.kind == "mpim" {
 		inner["channel_type"] = ch.kind
 	}
-	if m.ThreadTimestamp != m.Timestamp { // Slack delivers the first message of a thread before there are replies, so without thread_ts
+	if m.ThreadTimestamp != m.Timestamp { // Slack delivers the first message of a thread before there are replies, and so without thread_ts
 		inner["thread_ts"] = m.ThreadTimestamp
 	}
 	if edited != "" {

@@ -88,7 +88,7 @@ func (m *manyHistories) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// chatter are messages of this second that are not for the bot.
+// chatter returns messages from the current second that are not for the bot.
 func chatter(n int, latestReply string) (list []map[string]any) {
 	for i := range n {
 		m := map[string]any{"type": "message", "user": "U0001", "text": "nothing", "ts": fmt.Sprintf("%d.%06d", time.Now().Unix(), i)}

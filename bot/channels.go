@@ -13,9 +13,9 @@ import (
 	"countersign/store"
 )
 
-// channelEvent returns the channel that the bot has lost, if that is why Slack refused an outbox message. lost is the
-// channel's id, or its name from the policy if the id is unknown. lost is empty for direct messages. It is also empty
-// if the bot is still a member: Slack then refuses only this message.
+// channelEvent returns the channel in which the bot can't write any more, if that is why Slack refused an outbox
+// message. lost is the channel's id, or its name from the policy if the id is unknown. lost is empty for direct
+// messages, and if the bot is still a member, because Slack then refuses only this message.
 func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {
@@ -27,7 +27,7 @@ func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (los
 		return "", nil
 	default:
 		if lost, err = b.channels.ID(ctx, where); err != nil {
-			return where, nil //nolint:nilerr // the channel keeps its name from the policy
+			return where, nil //nolint:nilerr // the policy's name for the channel is used
 		}
 	}
 	if code != "not_in_channel" {
@@ -48,8 +48,8 @@ func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (los
 }
 
 // channelLostEvents and channelRestoredEvents are the events that say that the bot can no longer write in a channel, or
-// can write there again. A removed member gets channel_left or group_left. After a public channel is unarchived, its
-// members must join again.
+// can write there again. When the bot is removed from a channel, it gets channel_left or group_left. After a public
+// channel is unarchived, the bot must join it again.
 var (
 	channelLostEvents = map[string]string{
 		"channel_left": "the bot was removed from it", "group_left": "the bot was removed from it", "member_left_channel": "the bot was removed from it",
@@ -58,7 +58,7 @@ var (
 	channelRestoredEvents = map[string]bool{"member_joined_channel": true, "group_unarchive": true}
 )
 
-// aboutChannel reports whether an event says that the bot lost or regained a channel.
+// aboutChannel reports whether an event says that the bot can no longer write in a channel, or can write there again.
 func (b *Bot) aboutChannel(e event) bool {
 	if e.Type == directory.ChannelShared || e.Type == directory.ChannelUnshared {
 		return e.channelID() != ""
@@ -73,7 +73,7 @@ func (b *Bot) aboutChannel(e event) bool {
 	return !known || e.userID() == me.User
 }
 
-// moveChannel tells the workflow that the bot lost or regained a channel.
+// moveChannel tells the workflow that the bot can no longer write in a channel, or can write there again.
 func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	if e.Type == directory.ChannelShared || e.Type == directory.ChannelUnshared {
 		return b.moveShared(ctx, row, e)
@@ -102,9 +102,10 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	return b.Intake.ChannelLost(ctx, row.ID, channel, channelLostEvents[e.Type], names...)
 }
 
-// A Slack Connect channel includes people of other organisations, who must not see what cards contain. Cards are
-// therefore not posted there unless the policy names the channel. Each approver gets the card by direct message, as if
-// the bot could not write in the channel. A conversation stays in the channel where it began.
+// A Slack Connect channel includes people of other organisations, who must not see the content of cards. Cards are
+// therefore not posted there unless the policy names the channel. Instead, each approver gets the card by direct
+// message, as if the bot could not write in the channel. Conversations are not affected: they stay in the channel where
+// they began.
 
 // mayShare reports whether the policy allows cards in a channel with people of other organisations. names are the
 // channel's names.
@@ -112,8 +113,8 @@ func mayShare(p *approvers.Policy, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(p.SharedChannels, name) })
 }
 
-// checkAudience checks that a card in a channel is seen only by people of the bot's own organisation. A message that
-// is already there is deleted.
+// checkAudience returns an error if people of other organisations could see a card in its channel. If the card is
+// already in the channel, checkAudience deletes it.
 func (b *Bot) checkAudience(ctx context.Context, vm view.Model) error {
 	s := vm.Message
 	named, inChannel := strings.CutPrefix(s.To, store.ToChannel)
@@ -135,7 +136,7 @@ func (b *Bot) checkAudience(ctx context.Context, vm view.Model) error {
 }
 
 // lookUpCardChannels looks up the channels in which the policy posts cards, so that the first critical card does not
-// wait for a lookup while Slack's rate limit is exhausted. A lookup that fails now is repeated when a card needs it.
+// wait for a lookup while Slack's rate limit is exhausted. If a lookup fails now, it is repeated when a card needs it.
 func (b *Bot) lookUpCardChannels(ctx context.Context) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast})
 	for _, r := range b.Views.Policy().Approvers {
@@ -153,7 +154,7 @@ func (b *Bot) lookUpCardChannels(ctx context.Context) {
 }
 
 // moveShared handles an event that says that a channel is now, or is no longer, shared. It asks Slack for the current
-// state: the channel may be shared within the enterprise only, or still with others.
+// state, because the channel may be shared only within the enterprise, or still be shared with other organisations.
 func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 	channel := e.channelID()
 	shared, err := b.channels.IsShared(ctx, channel, true)

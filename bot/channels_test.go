@@ -69,7 +69,7 @@ func TestArchivedConversation(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by")
 }
 
-// Without an event the bot notices the loss of a channel at its next post there, and moves the other open messages.
+// Without an event the bot notices at its next post that it lost a channel, and moves the other open messages.
 func TestLostChannelUnheard(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}
@@ -94,8 +94,8 @@ func TestLostChannelUnheard(t *testing.T) {
 	}
 }
 
-// If a thread's only message was deleted without an event, Slack posts the reply to the whole channel. The bot deletes
-// it, and sends it and later messages to the requester by direct message.
+// If a thread's only message was deleted without an event, Slack posts the bot's reply to the whole channel. The bot
+// deletes this reply, and sends it and later messages to the requester by direct message.
 func TestStrayAnswer(t *testing.T) {
 	t.Parallel()
 	t.Run("at once", func(t *testing.T) { strayAnswer(t, nil) })

@@ -24,14 +24,14 @@ var (
 	errNotRecorded = errors.New("the clicked version is not recorded yet")
 	// errUnknown says that no outbox message has the id in the button's token.
 	errUnknown = errors.New("no such outbox message")
-	// errUnrecorded says that Slack showed the clicked version, but the bot never recorded it: the bot stopped or redrew
-	// the message first.
+	// errUnrecorded says that Slack showed the clicked version, but the bot never recorded it, because it stopped or
+	// redrew the message before that.
 	errUnrecorded = errors.New("the clicked version was never recorded")
 	// errReplaced says that the clicked message was marked as lost and has been reposted.
 	errReplaced = errors.New("the clicked message was reposted")
-	// errCopied says that the button is on a message other than the posted one.
+	// errCopied says that the clicked button is on another message than the one that the bot posted.
 	errCopied = errors.New("the button is not on the posted message")
-	// errForged says that the bot never posted such a button there.
+	// errForged says that the bot never posted such a button on this message.
 	errForged = errors.New("the bot never posted such a button there")
 	// errWorkspace says that a delivery came from another workspace, or is for another app.
 	errWorkspace = errors.New("the delivery came from another workspace, or is for another app")
@@ -47,8 +47,8 @@ var refusals = []struct {
 	{errCopied, approvers.DeniedCopied}, {errForged, approvers.DeniedForged}, {render.ErrButtonToken, approvers.DeniedForged}, {errWorkspace, approvers.DeniedWorkspace},
 }
 
-// findClickTarget finds the subject of a button token, and validates the token against the stored rendering. If action
-// is known, it must match too.
+// findClickTarget finds the request, grant or other subject of a button token, and validates the token against the
+// stored rendering. If action is not empty, it must match, too.
 func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
 	s := render.ClickTarget{Token: token}
 	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read before the view, so that the view includes the message with which the rendering was recorded
@@ -125,8 +125,8 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	return b.act(ctx, d, r, s, action, c)
 }
 
-// clickedOn finds the subject of a click and validates it: the button must be the bot's own, in its workspace, on the
-// message that the bot posted.
+// clickedOn finds the subject of a click and validates the click: the button must be the bot's own, in the bot's
+// workspace, on the message that the bot posted.
 func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, ts string) (render.ClickTarget, error) {
 	token, err := render.ParseButtonToken(a.Value)
 	if err != nil {
@@ -136,7 +136,7 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 		return render.ClickTarget{Token: token}, err
 	}
 	named := a.ActionID
-	if named == render.ActFeedback { // the rating element has two buttons, each with its own token, which no other element has
+	if named == render.ActFeedback { // only the rating element has two buttons, each with its own token
 		named = ""
 	}
 	s, err := b.findClickTarget(ctx, token, named)
@@ -150,7 +150,7 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 		return s, errCopied
 	case s.Message.Channel == channel && s.Message.TS == ts:
 		return s, nil
-	case s.Message.Round > 0: // its message was lost and reposted
+	case s.Message.Round > 0: // the outbox message was lost and reposted
 		return s, errReplaced
 	}
 	me, err := b.whoAmI(ctx)
@@ -170,8 +170,8 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 	return s, errCopied
 }
 
-// rejectClick rejects clicks on stale or forged messages and says why. It records the attempt in the history of
-// everything that the click names.
+// rejectClick rejects a click on a stale or forged message, and tells the person why. It records the attempt in the
+// history of each request that the click names.
 func (b *Bot) rejectClick(ctx context.Context, d delivered, w ephemeralReply, c workflow.Click, s render.ClickTarget, err error) error {
 	if errors.Is(err, errNotRecorded) && d.tries < clickTries {
 		return err
@@ -219,7 +219,7 @@ func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.C
 	case render.ActApproveAll:
 		c.Kind = approvers.Approve
 		return b.decideAll(ctx, w, s, c)
-	case render.ActApart: // on cards of earlier versions; now it is in Details…
+	case render.ActApart: // only on cards of earlier versions of the bot; now the button is in Details…
 		c.Request = s.Token.Ref
 		var after approvers.Request
 		after, err = b.Requests.Unbundle(ctx, c)
@@ -275,7 +275,8 @@ func (b *Bot) decide(ctx context.Context, w ephemeralReply, s render.ClickTarget
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }
 
-// answerClick tells a person why their click changed nothing. Successful changes are visible on the outbox messages.
+// answerClick tells a person why their click changed nothing. It tells them nothing after a successful change, which
+// the messages in Slack show.
 func (b *Bot) answerClick(ctx context.Context, w ephemeralReply, r *approvers.Request, p *approvers.Policy, err error) error {
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
@@ -286,7 +287,7 @@ func (b *Bot) answerClick(ctx context.Context, w ephemeralReply, r *approvers.Re
 }
 
 // authority asks Slack who clicked, with the user groups that can give authority over the target. For a change of
-// arguments, which may raise the risk, Slack is always asked again.
+// arguments, which may raise the risk, it does not use a cached answer.
 func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, action string) (approvers.Identity, error) {
 	switch {
 	case s.Request != nil && action == render.ActModify:
@@ -305,7 +306,7 @@ func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, 
 	return b.users.Who(ctx, user, false)
 }
 
-// unknownClicker fails closed. If Slack still does not identify the person after a few tries, the click is refused and
+// unknownClicker handles a click whose person Slack does not identify. After a few tries the click is refused and
 // recorded, and the person is told.
 func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
 	if mayRetry(d, cause) {
@@ -318,8 +319,8 @@ func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply,
 	return nil
 }
 
-// mayRetry reports whether identifying the person may succeed on another try: Slack could not be reached, or asks to
-// wait. Other refusals, such as a missing scope, are permanent.
+// mayRetry reports whether another try to identify the person may succeed, because Slack could not be reached or asks
+// the bot to wait. Refusals such as a missing scope are permanent.
 func mayRetry(d delivered, cause error) bool {
 	code := slackapi.ErrorCode(cause)
 	refused := code != "" && !slackapi.IsServerFailure(code) && !slackapi.IsPutOff(cause) || errors.Is(cause, directory.ErrAboutAnother)

@@ -96,7 +96,7 @@ func TestForgedClicks(t *testing.T) {
 		change func(*click)
 		words  string
 		code   approvers.Code
-		named  []string // requests with a record of it
+		named  []string // requests whose history records the click
 	}{
 		"another print":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Print = "0000000000000000" }) }, "the message changed while you clicked", approvers.DeniedUnrecorded, []string{m.Ref}},
 		"a later version": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Post += 7 }) }, "the message changed while you clicked", approvers.DeniedUnrecorded, []string{m.Ref}},
@@ -160,7 +160,7 @@ func TestForgedClicks(t *testing.T) {
 	}
 	h.delivers("good", good)
 	h.finds("sam", "#support", root, "results: executed")
-	h.delivers("late", good) // on a decided request
+	h.delivers("late", good) // a click on a decided request
 	h.finds("teo", "#support-approvals", "", "Too late: <@U0002>")
 	if codes := h.denials(m.Ref); !strings.HasPrefix(codes[len(codes)-1], string(approvers.DeniedResolved)) {
 		t.Errorf("the last record says %q", codes[len(codes)-1])
@@ -214,9 +214,9 @@ func TestForgedForms(t *testing.T) {
 	}
 }
 
-// Slack may show a version that the bot never recorded: the bot stopped before it could record the version, and the
-// state had changed when it drew the message again. A click on that version decides nothing, because it is unknown what
-// was shown, but it is not a forgery. The person is told so, the message is redrawn, and the next click counts.
+// Slack may show a version that the bot never recorded, because the bot stopped before it could record the version, and
+// the state had changed when it drew the message again. A click on that version decides nothing, because it is unknown
+// what was shown, but it is not a forgery. The person is told so, the message is redrawn, and the next click counts.
 func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -264,8 +264,8 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "I did not make the button that you clicked")
 }
 
-// From high risk on, each click asks Slack. Below that an answer from the last minute is enough, unless the policy has
-// changed or arguments are edited.
+// If the risk is high or critical, Slack is asked at each click. For lower risks an answer from the last minute is
+// enough, unless the policy has changed or arguments are edited.
 func TestWhenSlackIsAskedAnew(t *testing.T) {
 	t.Parallel()
 	s := newAttackHarness(t)

@@ -25,11 +25,11 @@ type command struct {
 	inbox       string
 }
 
-// subcommand is one function of the slash command. run returns the answer to its user; text follows the subcommand's
-// name. A subcommand that changes something closes the delivery in the same transaction.
+// subcommand is one function of the slash command. run returns the answer to the user; text is what follows the
+// subcommand's name. A subcommand that changes something closes the delivery in the same transaction.
 type subcommand struct {
 	name  string
-	usage []string // as typed, each with its effect
+	usage []string // the forms in which it is typed, each with its effect
 	run   func(b *Bot, ctx context.Context, c command, text string) (*render.BlockBuilder, error)
 }
 
@@ -64,7 +64,8 @@ func readCommand(raw []byte) (c command, err error) {
 	return c, c.shaped()
 }
 
-// commanded answers a slash command. Commands concern the person and the approvals; requests to the agent are messages.
+// commanded answers a slash command. Commands are about the person and approvals. Requests to the agent are written as
+// messages instead.
 func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	c, err := readCommand(row.Payload)
 	if err != nil {

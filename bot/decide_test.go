@@ -190,7 +190,7 @@ func TestFailsClosedWithoutIdentity(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// If two people click at the same time, one wins, and the other is told who it was.
+// If two people click at the same time, only one click takes effect, and the other person is told who decided.
 func TestTwoClickers(t *testing.T) {
 	t.Parallel()
 	clicked := make(chan struct{})
@@ -339,7 +339,7 @@ func TestExpiry(t *testing.T) {
 	h.finds("sam", "#support", root, "results: expired")
 }
 
-// A click counts for the clicked version, and not after an edit.
+// A click counts only for the version that was clicked, so after an edit it does not count.
 func TestStaleCard(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

@@ -12,15 +12,15 @@ import (
 	"countersign/store"
 )
 
-// The bot does nothing for a person whom it can't look up. A message whose writer Slack does not identify is kept and
-// tried again for a while, and the later messages of its conversation wait behind it.
+// The bot does nothing for a person whom it can't look up. If Slack does not identify the writer of a message, the
+// message is kept and tried again for a while, and later messages of the same conversation wait behind it.
 const (
 	firstLookup  = 15 * time.Second
 	lastLookup   = 2 * time.Minute
 	deferredMost = time.Hour
 )
 
-// deferredError is the error of a delivery that is tried again later.
+// deferredError is the error of a delivery that must be tried again later.
 type deferredError struct {
 	error
 	wait time.Duration
@@ -49,11 +49,11 @@ type unknownWriter struct {
 	e   envelope
 }
 
-// deferred keeps the message for a while, because of Slack's refusal. Its writer is told immediately, and again if the
-// message is set aside in the end.
+// deferred keeps the message for a while, because of Slack's refusal. It tells the writer immediately, and again if the
+// message is finally set aside.
 func (b unknownWriter) deferred(ctx context.Context, cause error) error {
 	row, waited, user := b.row, b.Now().Sub(b.row.ReceivedAt), b.e.Event.userID()
-	if waited >= deferredMost { // even if the message spent this time waiting behind other messages
+	if waited >= deferredMost { // including the time that the message waited behind other messages
 		b.Log.Error("a message was set aside, because Slack did not say who wrote it", "inbox", row.ID, "user", user, "received", row.ReceivedAt, "cause", slackapi.Explain(cause))
 		if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); err != nil {
 			return err
@@ -76,8 +76,8 @@ func (b unknownWriter) deferred(ctx context.Context, cause error) error {
 	return deferredError{cause, min(wait, lastLookup)}
 }
 
-// tell sends a notice to the writer if the message is meant for the bot: the message is addressed to the bot, or
-// belongs to a conversation that is under way.
+// tell sends a notice to the writer if the message is meant for the bot, because it is addressed to the bot or belongs
+// to a current conversation.
 func (b unknownWriter) tell(ctx context.Context, words *render.RichText) {
 	if !isAddressed(b.row, &b.self) {
 		me, known := b.self.known()

@@ -32,8 +32,8 @@ func whyRefused(cause error) string {
 }
 
 // refuseFull tells a person that their action could not be stored, because the disk is full or the store's file is
-// missing. For a command or a submitted form, the acknowledgement carries the notice. Other deliveries are not
-// acknowledged, which Slack shows in its own way, and the person gets a separate notice.
+// missing. For a command or a submitted form, the acknowledgement contains the notice. Other deliveries are not
+// acknowledged, so Slack shows its own error, and the person gets a separate notice.
 func (b *Bot) refuseFull(d transport.Delivery, cause error) (answer any, err error) {
 	switch d.Kind {
 	case store.InboxCommand:
@@ -68,8 +68,8 @@ func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (ans
 	return nil, cause
 }
 
-// refuseForm rejects an otherwise valid form. The error is beside its first field, so that the input is kept; a form
-// without fields is replaced.
+// refuseForm rejects an otherwise valid form. The error is shown at the form's first field, so that the person keeps
+// their input. A form without fields is replaced by the text instead.
 func refuseForm(i interaction, instead *render.RichText, beside string) (answer any) {
 	fields := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(fields) == 0 {
@@ -79,7 +79,7 @@ func refuseForm(i interaction, instead *render.RichText, beside string) (answer 
 }
 
 // tellDiskFull tells a person that their message to the bot could not be stored. Slack redelivers the message a few
-// times, but the notice is sent once.
+// times, but the notice is sent only once.
 func (b *Bot) tellDiskFull(e event, cause error) {
 	me, known := b.self.known()
 	fresh := e.Type == "app_mention" || e.dm() || known && mentions(e.Text, me.User)

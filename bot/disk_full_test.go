@@ -77,7 +77,7 @@ func TestFullDisk(t *testing.T) {
 	disk.full.Store(false)
 	h.until("it runs", func() bool {
 		if len(h.runs()) == 0 {
-			click(render.ActApprove) // again, if it was not acknowledged in time
+			click(render.ActApprove) // click again, in case the first click was not acknowledged in time
 		}
 		return len(h.runs()) > 0
 	})

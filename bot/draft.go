@@ -18,18 +18,18 @@ import (
 	"countersign/store"
 )
 
-// This file shows the model's text while it is written. The text is provisional: the workflow's draft record has its
-// position, and the finished step replaces it. Errors here are therefore ignored; at the end there is one message with
-// the whole answer.
+// This file shows the model's text while it is written. The text is provisional: the finished step replaces it, in the
+// Slack message that the workflow's draft record names. Errors here are therefore ignored, because at the end one
+// message has the whole answer.
 
 // Timing of drafts. If the model finishes before draftAfter, there is no draft: the finished answer is posted.
 const (
-	draftAfter  = time.Second     // after the first words
+	draftAfter  = time.Second     // after the model's first words
 	appendEvery = time.Second     // interval of chat.appendStream
-	updateEvery = 3 * time.Second // interval of chat.update, which Slack accepts half as often
+	updateEvery = 3 * time.Second // interval of chat.update, for which Slack's limit is half as high
 )
 
-// Draft shows a step while the model writes it. It belongs to one model call. Close must be called when the call ends.
+// Draft shows the text of one model call while the model writes it. Close must be called when the call ends.
 type Draft struct {
 	b    *Bot
 	turn string
@@ -124,7 +124,7 @@ func (ds *drafts) end(ctx context.Context, turn string) (bool, error) {
 	}
 }
 
-// errNoUse says that nothing more of a draft can be shown.
+// errNoUse says that no more text of a draft can be shown.
 var errNoUse = errors.New("the draft is not shown any further")
 
 // work shows the text, as often as Slack accepts it, until the draft is closed or can't be shown any more.
@@ -145,7 +145,7 @@ func (d *Draft) work() {
 	}
 }
 
-// rest waits for the given time and then for new text. It reports false when the draft is closed.
+// rest waits for the given time, and then until there is new text. It returns false if the draft is closed.
 func (d *Draft) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -173,7 +173,7 @@ type streamWriter struct {
 	turn string
 	step int
 
-	s         store.OutboxMessage // the draft; no id until it exists
+	s         store.OutboxMessage // the draft; its id is empty until it exists
 	conv      store.Conversation
 	asker     approvers.PersonID
 	streaming bool
@@ -181,13 +181,13 @@ type streamWriter struct {
 	size      int // characters of the text in the stream
 	blocks    int
 	table     bool // contains a table; Slack accepts one per message
-	tried     bool // a stream was refused for this text
+	tried     bool // Slack refused a stream for this text
 }
 
 // noStreams describes, for the log, what the bot does if Slack accepts no streams.
 const noStreams = "what the model writes is shown by editing a message"
 
-// write shows a text as far as it is complete. It returns how long to wait before the next write.
+// write shows the complete blocks of a text. It returns how long to wait before the next write.
 func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, error) {
 	if strings.TrimSpace(text) == "" {
 		return appendEvery, nil
@@ -211,7 +211,7 @@ func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, e
 	return max(every, slackapi.RetryDelay(err)), err
 }
 
-// pickUp finds or creates the draft, and the message that an earlier try or process may have started.
+// pickUp finds or creates the draft. It also finds the Slack message that an earlier try or process may have begun.
 func (w *streamWriter) pickUp(ctx context.Context) error {
 	if w.s.ID != "" {
 		return nil
@@ -235,8 +235,7 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 	return nil
 }
 
-// mayStream reports whether a stream can be started. Slack supports streams only in threads, and may have refused one
-// recently.
+// mayStream reports whether a stream can be started. It can't outside of threads, or if Slack has recently refused one.
 func (w *streamWriter) mayStream(ctx context.Context) bool {
 	return w.conv.Thread != "" && !w.tried && !w.b.refused.has(ctx, refusedStreams)
 }
@@ -244,7 +243,7 @@ func (w *streamWriter) mayStream(ctx context.Context) bool {
 // start starts a stream with the text so far.
 func (w *streamWriter) start(ctx context.Context, text string) error {
 	next, pieces := w.more(text)
-	if len(pieces) == 0 { // no block is complete yet, or the first block does not fit; in the second case, a posted message shows the block's beginning
+	if len(pieces) == 0 { // no block is complete yet, or the first block does not fit; if it does not fit, a posted message shows its beginning
 		w.tried = markdown.Settled(text) > next
 		return nil
 	}
@@ -263,14 +262,14 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 	}
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil:
-	case slackapi.IsBlocksRefused(err): // posting the draft as a message finds out which kind of block Slack refuses
+	case slackapi.IsBlocksRefused(err): // posting the draft as a message shows which kind of block Slack refuses
 		w.tried = true
 		w.b.Log.Debug("Slack refuses the blocks of a stream; the draft is shown by editing a message", "cause", slackapi.Explain(err))
 		return nil
 	case slackapi.IsMissing(err):
 		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
 		return nil
-	case slackapi.IsUnusable(err): // the stream may have begun nevertheless: its message is looked for, and edited
+	case slackapi.IsUnusable(err): // the stream may have begun nevertheless, so its message is looked for and edited
 		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
 		w.s = store.OutboxMessage{}
 		return nil
@@ -308,7 +307,7 @@ func (w *streamWriter) append(ctx context.Context, text string) error {
 		return fmt.Errorf("chat.appendStream: %w", slackapi.WithDelay(err))
 	case slackapi.IsMessageLost(code):
 		return errNoUse
-	default: // Slack ended the stream, or its content is unknown: from now on rewrite the whole message
+	default: // Slack ended the stream, or its content is unknown: rewrite the whole message from now on
 		w.streaming = false
 		w.b.Log.Debug("Slack ended a stream early; its message is edited instead", "error", err)
 		return nil
@@ -348,7 +347,7 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 	case err == nil:
 	case slackapi.IsNotSent(err) && slackapi.ErrorCode(err) == "":
 		return err
-	default: // if Slack did post the message, the message carries the outbox message's id and is found when the answer is shown
+	default: // if Slack posted the message, it is found by the outbox message's id when the answer is shown
 		return errNoUse
 	}
 	w.s.Channel, w.s.TS = channel, ts
@@ -366,8 +365,9 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 	return nil
 }
 
-// more returns the part of the remaining text that can be shown now: later text can't change it, and it fits into the
-// message. next is the end of this part. What does not fit is shown at the end, in further messages.
+// more returns the part of the remaining text that can be shown now, because later text can't change its formatting and
+// it fits into the message. next is the end of this part. Text that does not fit is shown at the end, in further
+// messages.
 func (w *streamWriter) more(text string) (next int, pieces []markdown.Piece) {
 	n, pieces := markdown.SettledWithin(text[w.sent:], markdown.MaxBlocks-w.blocks, markdown.MaxMessageText-w.size)
 	return w.sent + n, pieces
@@ -394,13 +394,13 @@ func (w *streamWriter) advance(next int, pieces []markdown.Piece) {
 // endStream ends the stream of a message, because Slack does not change a message that is being streamed.
 func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 	_, _, err := b.api.StopStreamContext(ctx, channel, ts)
-	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // the message is no longer a stream; any other problem shows when the message is changed
+	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // in all these cases the message is no longer a stream, or the following change will fail
 		return nil
 	}
 	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))
 }
 
-// drafted waits until the draft of an outbox message has ended, and then reads the outbox message again.
+// drafted waits until the draft of an outbox message has ended, and then reads the outbox message again from the store.
 func (b *Bot) drafted(ctx context.Context, s view.Model) (view.Model, error) {
 	if !s.Message.Drafted {
 		return s, nil

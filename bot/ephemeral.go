@@ -11,18 +11,18 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// ephemeralReply identifies the recipient of a private reply, and where they are.
+// ephemeralReply identifies the recipient of a private reply, and the place where they acted.
 type ephemeralReply struct {
 	user        string
 	channel     string // empty: direct message
 	thread      string
-	responseURL string // from a click: valid for answers in direct messages; from a slash command: valid everywhere
+	responseURL string // from a click, it is valid for answers in direct messages; from a slash command, everywhere
 	command     bool   // from a slash command, which can be used where the bot is not a member
 	replace     bool   // the answer replaces the clicked message, which only the recipient sees
 }
 
-// replyEphemeral sends a private reply. A reply changes nothing, so it is not retried indefinitely. If Slack refuses
-// the ephemeral message, the reply is sent as a direct message.
+// replyEphemeral sends a private reply. Because a reply changes nothing, it is not retried indefinitely. If Slack
+// refuses the ephemeral message, the reply is sent as a direct message.
 func (b *Bot) replyEphemeral(ctx context.Context, r ephemeralReply, p ...*render.RichText) {
 	b.sendEphemeral(ctx, r, render.Paragraph(p...))
 }
@@ -39,7 +39,7 @@ func (b *Bot) sendEphemeral(ctx context.Context, r ephemeralReply, p *render.Blo
 	if !errors.Is(err, errElsewhere) {
 		b.Log.Info("Slack refused an ephemeral message; it is sent as a direct one", "user", r.user, "cause", slackapi.Explain(err))
 	}
-	for _, fresh := range []bool{false, true} { // Slack may have given the direct messages another channel
+	for _, fresh := range []bool{false, true} { // second try: Slack may have given the direct messages another channel
 		dm := ""
 		if dm, err = b.channels.DirectMessages(ctx, r.user, fresh); err == nil {
 			err = b.refused.message(ctx, m, func(opts ...slack.MsgOption) error {

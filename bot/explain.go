@@ -19,8 +19,8 @@ import (
 	"countersign/store"
 )
 
-// explain answers /countersign explain. For the name of a tool, it says who would have to allow a call and why. For a
-// request, it says who has to allow it and why, and what has happened.
+// explain answers /countersign explain. For the name of a tool, it says who would have to allow a call, and why. For a
+// request, it says who has to allow the request, why, and what has happened so far.
 func (b *Bot) explain(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
 	first, rest, _ := strings.Cut(text, " ")
 	if first == "" {
@@ -70,7 +70,7 @@ func (b *Bot) requestsNamed(ctx context.Context, named string) ([]string, error)
 	return []string{named}, err
 }
 
-// requestsOn returns the requests that a message is about. It returns none for a message that is not the bot's or not
+// requestsOn returns the requests that a message is about. It returns none if the message is not the bot's or is not
 // about a request.
 func (b *Bot) requestsOn(ctx context.Context, channel, ts string) (ids []string, err error) {
 	s, _, err := b.Views.Delivery(ctx, channel, ts)
@@ -98,9 +98,9 @@ func (b *Bot) requestsOn(ctx context.Context, channel, ts string) (ids []string,
 // maxExplained is the maximum number of requests of one message that are explained.
 const maxExplained = 5
 
-// explainRequests draws for each request who has to allow it, why, and what has happened. A request named by id is
-// explained only to people whom it concerns. A request named by a link to its card is explained without this check,
-// because people who can see the card may see all of this anyway.
+// explainRequests draws, for each request, who has to allow the request, why, and what has happened. If the person
+// named a request by its id, it is explained only if it concerns them. If they named it by a link to its card, there is
+// no such check, because people who can see the card may see all of this anyway.
 func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
 	p := new(render.BlockBuilder)
 	for i, id := range ids {
@@ -185,8 +185,8 @@ func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who app
 // maxSteps is the maximum number of steps of a plan that are shown.
 const maxSteps = 20
 
-// agentOffering returns the agent that would be used: the channel's agent if it offers the tool, otherwise the first
-// agent that does.
+// agentOffering returns the agent to use in the explanation: the channel's agent if it offers the tool, otherwise the
+// first agent that does.
 func agentOffering(p *approvers.Policy, tool string, at approvers.ChannelRef) string {
 	if a, ok := p.AgentFor(at); ok && a.Offers(tool) {
 		return a.Name
@@ -208,7 +208,7 @@ func toolsNamed(p *approvers.Policy) string {
 	return render.ArgumentList(names)
 }
 
-// checkOf returns the schema's errors for the arguments, or "". It does not repeat values.
+// checkOf returns the errors of the arguments against the schema, or "". The text does not include values.
 func checkOf(tool workflow.Tool, args json.RawMessage) string {
 	if tool.Check == nil {
 		return ""
@@ -219,8 +219,8 @@ func checkOf(tool workflow.Tool, args json.RawMessage) string {
 	return ""
 }
 
-// explainMessage answers the shortcut "Explain this approval": who has to allow what a message asks for, why, and what
-// has happened. It fills the modal that was opened when the shortcut arrived.
+// explainMessage answers the shortcut "Explain this approval". It explains the requests of a message: who has to allow
+// them, why, and what has happened. It fills the modal that was opened when the shortcut arrived.
 func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) error {
 	v, err := b.messageExplained(ctx, i)
 	if err != nil && d.tries < clickTries {

@@ -96,7 +96,7 @@ func TestExplainShortcut(t *testing.T) {
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	step := h.finds("sam", "#support", root, "Waits for", "Team Lead")
-	h.quiet() // the bot knows where it posted them
+	h.quiet() // after this, the bot has recorded where it posted them
 	explained := func(user, channel, ts string, words ...string) {
 		t.Helper()
 		if out := h.call("POST", "/people/"+user+"/shortcuts", map[string]any{"callback_id": render.ExplainShortcut, "channel": channel, "ts": ts}); out["ok"] != true {

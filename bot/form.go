@@ -33,13 +33,13 @@ func formOf(i interaction) (string, bool) {
 	return form, ok
 }
 
-// openWait is the time limit for opening a loading view. The click's trigger expires after three seconds.
+// openWait is the time limit for opening a loading view. The click's trigger id expires after three seconds.
 const openWait = 4 * time.Second
 
-// openAgain is the pause between two attempts to fill a loading view that another replica opens.
+// openAgain is the delay between two attempts to fill a loading view that another replica opens.
 const openAgain = 200 * time.Millisecond
 
-// forms tracks loading views, by inbox id.
+// forms tracks the loading views that this process opened, by inbox id.
 type forms struct {
 	mu   sync.Mutex
 	open map[string]*opening
@@ -51,12 +51,12 @@ type opening struct {
 	at   time.Time
 }
 
-// openLoading immediately opens a modal that says that it is loading. The handler of the click replaces its content.
-// The modal's external id is the click's id.
+// openLoading immediately opens a modal that says that it is loading. The handler of the click later replaces the
+// modal's content. The modal's external id is the click's id.
 func (b *Bot) openLoading(id, trigger, form string) {
 	o := &opening{done: make(chan struct{}), at: b.Now()}
 	if !b.forms.add(id, o) {
-		return // a duplicate: its trigger has been used
+		return // a duplicate, whose trigger id has been used
 	}
 	b.side.Go(func() {
 		defer close(o.done)
@@ -73,7 +73,7 @@ func (f *forms) add(id string, o *opening) bool {
 	if f.open == nil {
 		f.open = map[string]*opening{}
 	}
-	for old, was := range f.open { // entries are kept for a minute, so that a click that is delivered twice opens one modal
+	for old, was := range f.open { // entries are kept for a minute, so that a click that is delivered twice opens only one modal
 		if o.at.Sub(was.at) > time.Minute {
 			delete(f.open, old)
 		}
@@ -105,7 +105,7 @@ func formRefusal(err error) string {
 	return cmp.Or(code, "no such method")
 }
 
-// fill replaces the loading view of a click, made at the given time, with the form. If Slack refuses the form, fill
+// fill replaces the loading view of a click with the form. at is the time of the click. If Slack refuses the form, fill
 // shows the refusal instead.
 func (b *Bot) fill(ctx context.Context, id string, at time.Time, v slack.ModalViewRequest) error {
 	b.forms.mu.Lock()
@@ -203,7 +203,7 @@ func inDetails(ctx context.Context, b *Bot, i interaction) (render.ClickTarget, 
 	return s, err
 }
 
-// unbundleWithin moves a call of a bundle to a card of its own, from its Details….
+// unbundleWithin handles the button in a call's Details… that moves the call from its bundle to a card of its own.
 func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) error {
 	s, err := inDetails(ctx, b, i)
 	r, c := ephemeralReply{user: i.User.ID, channel: s.Message.Channel}, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}
@@ -233,7 +233,7 @@ func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) err
 	return nil
 }
 
-// openWithin replaces the modal of Details… with the form of one of its buttons.
+// openWithin replaces the modal of Details… with the form that one of the modal's buttons opens.
 func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error {
 	r := ephemeralReply{user: i.User.ID}
 	s, err := inDetails(ctx, b, i)
@@ -318,7 +318,7 @@ func (f formClick) open(ctx context.Context) error {
 	return b.Intake.Done(ctx, c.Inbox, "")
 }
 
-// readAbout reads what Details… shows of a request beside its state.
+// readAbout reads what Details… shows about a request in addition to its state.
 func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget) error {
 	if action != render.ActArguments || s.Request == nil {
 		return nil
@@ -335,8 +335,8 @@ func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget
 	return nil
 }
 
-// noForm returns the reason why a person gets no form, if they lack the authority or the request's state does not allow
-// the action. The caller then records the attempt.
+// noForm returns why a person gets no form: they lack the authority, or the request's state does not allow the action.
+// Otherwise it returns nil. The caller then records the attempt.
 func noForm(action string, s render.ClickTarget, who approvers.Identity) *approvers.Denied {
 	if s.Elicitation != nil {
 		return s.Elicitation.Answerable(who, s.Now)
@@ -355,8 +355,8 @@ func noForm(action string, s render.ClickTarget, who approvers.Identity) *approv
 	return d
 }
 
-// form draws the modal of an action. If the person can't perform the action, the modal says why. An action without a
-// form of its own gets a modal that can't be submitted.
+// form draws the modal of an action. If the person can't perform the action, the modal says why. For an action that
+// needs no form, the modal can't be submitted.
 func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	if action == render.ActHappened {
 		return render.ReportForm(s)
@@ -485,8 +485,8 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 	return err
 }
 
-// recordReveal records that a person was shown a request's secrets, once the last page is shown. The record contains
-// the secrets' names; the digest in the record covers their values.
+// recordReveal records that a person was shown a request's masked values, once the last page is shown. The record has
+// the names of the masked arguments, but not their values; these are covered by the digest in the record.
 func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil

@@ -41,7 +41,7 @@ func TestAskAndAnswer(t *testing.T) {
 }
 
 // The first message that the person who was asked writes in the thread is the answer, and they are told so. Messages of
-// other people, and later messages, wait for the agent as before.
+// other people, and later messages, wait for the agent as usual.
 func TestAnswerByWriting(t *testing.T) { inBothWays(t, testAnswerByWriting) }
 
 func testAnswerByWriting(t *testing.T, h *harness) {
@@ -128,7 +128,7 @@ func TestTakeBackAndComment(t *testing.T) {
 	}
 }
 
-// A click in the details grants nothing: a person who may not do what the button does is told so, and a click in
+// A click in the details grants nothing. A person without permission for the button's action is told so. A click in
 // another modal, or with metadata that the bot never made, is refused.
 func TestDetailsGrantNothing(t *testing.T) {
 	h := newHarness(t)

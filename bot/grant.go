@@ -12,8 +12,8 @@ import (
 	"countersign/bot/render"
 )
 
-// GrantOwner returns the current identity of a grant's owner. Each run under the grant calls it. From high risk on the
-// answer is fresh, as for a click.
+// GrantOwner returns the current identity of a grant's owner. It is called for each run under the grant. If the risk is
+// high or critical, Slack is asked again, as for a click.
 func (b *Bot) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
 	policy := b.Views.Policy()
 	tool, _ := policy.Tool(g.Tool, g.Agent)
@@ -38,9 +38,9 @@ func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTa
 	return nil
 }
 
-// submitAllowance approves a call and grants further ones.
+// submitAllowance approves a call and grants further calls.
 func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
-	a, _ := render.ParseAllowance(*s.Request, s.Policy, i.View.answers) // errors can only come from a changed policy; the workflow reports and records them
+	a, _ := render.ParseAllowance(*s.Request, s.Policy, i.View.answers) // an error can only come from a changed policy; the workflow reports and records it
 	r, err := b.Grants.Give(ctx, c, a)
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }

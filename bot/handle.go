@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// Maximum number of tries of a delivery. Clicks have fewer tries: their sender waits for an answer, and can click
+// Maximum number of tries of a delivery. A click has fewer tries, because the person waits for an answer and can click
 // again.
 const (
 	clickTries = 3
@@ -115,7 +115,8 @@ type delivered struct {
 	tries int
 }
 
-// elsewhere closes a delivery that is not for the bot. Other errors are returned for another try.
+// elsewhere closes a delivery if err says that it is not for the bot. It returns any other error, so that the delivery
+// is tried again.
 func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	if !errors.Is(err, errWorkspace) {
 		return err

@@ -52,7 +52,7 @@ type harness struct {
 	mu       sync.Mutex
 	ran      []string // executions that were run, with their arguments
 	hold     chan struct{}
-	pause    chan struct{} // the agent thinks until it is closed
+	pause    chan struct{} // the agent thinks until this channel is closed
 	answer   string        // replaces the results in the agent's answer
 	asks     string        // arguments of the refund that the agent requests when told to
 	http     *http.Client
@@ -297,7 +297,7 @@ func unhandled(t testing.TB, h *harness) []store.Timer {
 	return due
 }
 
-// expire ends the time in which a request can be decided.
+// expire makes a request's deadline pass.
 func (h *harness) expire(request string) {
 	h.t.Helper()
 	err := h.store.Update(context.Background(), func(tx store.Tx) error {
@@ -314,7 +314,7 @@ func (h *harness) expire(request string) {
 	h.workflow.Wake()
 }
 
-// lose makes the deadlines of all running executions due, as after a long stop of the process.
+// lose makes the deadlines of all running executions due, as if the process had been stopped for a long time.
 func (h *harness) lose() {
 	h.t.Helper()
 	s, err := bolt.Open(h.path, bolt.Options{})

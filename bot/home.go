@@ -19,7 +19,7 @@ import (
 	"countersign/store"
 )
 
-// openedHome requests an update of a person's Home tab.
+// openedHome handles the event that a person opened their Home tab, and requests an update of the tab.
 func (b *Bot) openedHome(ctx context.Context, row store.Inbox, e event) error {
 	err := b.Homes.Open(ctx, row.ID, e.userID(), "", 0)
 	b.Permissions.retryUnreached(ctx)
@@ -164,8 +164,8 @@ func (b *Bot) past(ctx context.Context, who approvers.PersonID, page, size int) 
 	return render.Paginate(list, page, size), nil
 }
 
-// recordItemSeen records what a Home tab showed of a request, when a person acts on it. A Home tab is redrawn too often
-// to record everything that it shows.
+// recordItemSeen records what a Home tab showed of a request when the person acts on the request there. It is not
+// recorded earlier, because a Home tab is redrawn too often.
 func (b *Bot) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
 	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
 		return nil

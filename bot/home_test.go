@@ -121,7 +121,7 @@ func (h *harness) wantShown(request string) {
 	}
 }
 
-// Rejecting and modifying work from a Home tab as from a card, and are refused for the same people.
+// Rejecting and modifying work on a Home tab as on a card, and are refused to the same people.
 func TestHomeRejects(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -129,7 +129,7 @@ func TestUnsignedRequests(t *testing.T) {
 	request := h.buttonOn("C0002", card, render.ActApprove).Ref
 	good := h.approval(card, "1.1.1", nil)
 	n := 0
-	fresh := func(change func(map[string]any)) sending { // no two are the same request
+	fresh := func(change func(map[string]any)) sending { // each request differs from all others
 		n++
 		return h.approval(card, fmt.Sprint("7.7.", n), change)
 	}
@@ -339,7 +339,7 @@ func (h *harness) account() string {
 	return out.String()
 }
 
-// Many copies of a delivery at the same instant count as one.
+// Many copies of a delivery that arrive at the same instant count as one.
 func TestSameRequestAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)

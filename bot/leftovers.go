@@ -12,10 +12,10 @@ import (
 // Leftovers deletes messages that Slack would not delete at first.
 type Leftovers struct{ *Bot }
 
-// mostDeleted bounds the deletions of one try, because Slack limits their rate.
+// mostDeleted limits the deletions of one try, because Slack limits their rate.
 const mostDeleted = 10
 
-// Delete tries again to delete those messages in Slack that belong to an outbox message and could not be deleted.
+// Delete tries again to delete the Slack messages of an outbox message that could not be deleted before.
 func (b Leftovers) Delete(ctx context.Context, t store.Timer) error {
 	list, err := b.Views.Leftovers(ctx, t.Ref)
 	if err != nil {

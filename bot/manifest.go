@@ -101,7 +101,7 @@ type manifestCommand struct {
 	URL         string `json:"url,omitempty"`
 	Description string `json:"description"`
 	Hint        string `json:"usage_hint"`
-	Escape      bool   `json:"should_escape"` // mentions of people and channels include their ids
+	Escape      bool   `json:"should_escape"` // Slack adds the ids to mentions of people and channels
 }
 
 type manifestSettings struct {
@@ -167,7 +167,7 @@ func commandHint() string {
 	return strings.Join(append(names, "help"), " · ")
 }
 
-// Entry points that the app declares, in addition to its events and scopes.
+// The entry points that the app declares in its manifest, in addition to events and scopes.
 
 // SlashCommand is the only slash command. Slack must escape channels, users and links in its text.
 const SlashCommand = "/countersign"
@@ -188,7 +188,7 @@ func Shortcuts() []Shortcut {
 	}}
 }
 
-// HomeTab is set because the bot draws the app's Home tab. The manifest then enables the tab and the event
+// HomeTab says that the bot draws the app's Home tab. The manifest therefore enables the tab and the event
 // app_home_opened.
 const HomeTab = true
 
@@ -231,7 +231,8 @@ func Scopes() []Scope {
 	}
 }
 
-// free are the events that need no scope. Slack sends agent_session_stopped to every app that is an agent.
+// free are the events that need no scope. For example, Slack sends agent_session_stopped to every app that is
+// configured as an agent.
 var free = []string{"agent_session_stopped", "app_home_opened"}
 
 // events returns all events that the app subscribes to, in order.

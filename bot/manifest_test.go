@@ -118,8 +118,8 @@ func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
 	}
 }
 
-// beside lists events that Slack sends in addition to another event with the same meaning. The app subscribes only to
-// the other event.
+// beside lists events to which the app need not subscribe, because Slack also sends another event with the same
+// meaning.
 var beside = map[string]bool{
 	"user_profile_changed": true, // with user_change
 	"member_left_channel":  true, // the bot itself gets channel_left and group_left

@@ -19,7 +19,7 @@ import (
 // approverCase is what Slack or the policy says about an approver at the time of the action, and the expected result.
 type approverCase struct {
 	name   string
-	code   approvers.Code // empty: they may
+	code   approvers.Code // empty: the approver may decide
 	words  string
 	strike func(*matrix) // changes the facts after everything was shown to the approver
 }
@@ -190,15 +190,14 @@ func (m *matrix) ends(t target, asker string) {
 	}
 }
 
-// may makes Teo, in the given case, act in every way on a separate call of each risk, and expects each action to
-// succeed.
+// may makes Teo, in the given case, act in every way on a separate call of each risk. Each action must succeed.
 func (m *matrix) may(is approverCase) {
 	m.identities++
 	m.t.Helper()
 	for _, risk := range risks {
 		for _, way := range ways {
 			if risk == approvers.Critical && (way == "the card" || way == "a direct message") {
-				continue // there the click opens the form
+				continue // on this message the click opens the form
 			}
 			t := m.put("sam", risk)
 			if is.strike != nil {

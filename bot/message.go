@@ -60,7 +60,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	}
 	if result.Denied != nil && !result.Ignored && told {
 		words := render.DeniedAsker(result.Denied, u.Channel)
-		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by the name that Slack does not show
+		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by a name that Slack does not tell the bot
 			words = render.Unpermitted()
 		}
 		b.replyEphemeral(ctx, here, words)
@@ -74,8 +74,8 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	return nil
 }
 
-// incomingMessage converts an event to the workflow's form. If the bot may not read the channel's name, it returns the
-// message without the name, and Slack's refusal.
+// incomingMessage converts an event to the workflow's form. If Slack does not tell the bot the channel's name, the
+// result lacks the name, and incomingMessage also returns Slack's refusal.
 func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.Inbox, e envelope) (workflow.IncomingMessage, error) {
 	ev := e.Event
 	place := approvers.ChannelRef{Channel: ev.channelID(), DM: ev.dm()}
@@ -171,7 +171,7 @@ func plainToken(token, me string, called func(string) string) string {
 	return label + " (" + target + ")"
 }
 
-// saysStop reports whether a message only tells the agent to stop.
+// saysStop reports whether a message tells the agent to stop, and says nothing else.
 func saysStop(text string) bool {
 	switch strings.ToLower(strings.Trim(text, " .!")) {
 	case "stop", "stop it", "stop that", "stop this", "please stop", "stop please", "stop now":
@@ -197,7 +197,7 @@ func (e event) plain() event {
 	}
 	out := e
 	switch {
-	case e.Subtype == subtypeChanged && e.Message != nil && e.Message.Subtype == subtypeTombstone: // the deleted first message of a thread that still has replies
+	case e.Subtype == subtypeChanged && e.Message != nil && e.Message.Subtype == subtypeTombstone: // a thread's first message was deleted, and replies remain
 		out = was(e.Previous)
 		out.TS, out.ThreadTS, out.Subtype = e.Message.TS, e.Message.TS, subtypeTombstone
 	case e.Subtype == subtypeChanged && e.Message != nil:
@@ -227,7 +227,7 @@ func was(previous *event) event {
 const (
 	subtypeChanged   = "message_changed"
 	subtypeDeleted   = "message_deleted"
-	subtypeTombstone = "tombstone" // the placeholder of a deleted first message of a thread; in Slack a subtype of messages, not of events
+	subtypeTombstone = "tombstone" // the placeholder of a thread's deleted first message; a subtype of messages, not of events
 )
 
 // deletion reports whether an event says that a message was deleted.
@@ -235,9 +235,9 @@ func (e event) deletion() bool {
 	return e.Type == "message" && (e.Subtype == subtypeDeleted || e.Subtype == subtypeTombstone) && e.TS != "" && e.channelID() != ""
 }
 
-// deletionID returns an id for a deletion, and whether there is one. When the last reply of a thread is deleted, Slack
-// also removes the placeholder of its first message. Slack reports this as a separate deletion, for which there is no
-// id.
+// deletionID returns an id for a deletion, and whether there is one. When the last reply in a thread with a deleted
+// first message is deleted, Slack also removes the first message's placeholder. It reports this as another deletion,
+// for which there is no id.
 func (e event) deletionID() (id string, named bool) {
 	if e.Previous != nil && e.Previous.Subtype == subtypeTombstone {
 		return "", false
@@ -245,8 +245,8 @@ func (e event) deletionID() (id string, named bool) {
 	return workflow.DeletionID(e.channelID(), e.TS), true
 }
 
-// sameText reports whether a change left a message's text unchanged: a link preview appeared, or Slack counted
-// replies.
+// sameText reports whether a change left a message's text unchanged, for example because a link preview appeared or the
+// number of replies changed.
 func (e event) sameText() bool {
 	return e.Previous != nil && e.Edited.TS != "" && e.Previous.Text == e.Text
 }
@@ -264,8 +264,9 @@ func (b *Bot) deleted(ctx context.Context, row store.Inbox, e envelope) error {
 	})
 }
 
-// thread returns the timestamp that identifies a message's thread. For a message outside threads, it is the message's
-// own timestamp, because replies to the message would form a thread. It is empty at the top level of a direct message.
+// thread returns the timestamp that identifies a message's thread. For a message that is not in a thread, it is the
+// message's own timestamp, because replies to the message would form a thread. It is empty at the top level of a direct
+// message.
 func (e event) thread() string {
 	switch {
 	case e.dm() && e.ThreadTS == e.TS:

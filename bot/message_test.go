@@ -36,7 +36,7 @@ func TestReadableText(t *testing.T) {
 	}
 }
 
-// A message is read as it was typed: Slack escapes it, and only Slack's own markup is changed.
+// The model reads a message as it was typed: Slack's escapes are undone, and only Slack's own markup is changed.
 func FuzzReadableText(f *testing.F) {
 	for _, s := range []string{"<@UBOT> hi", "<<a|b>|c>", "<!date^", "&lt;@UBOT&gt;", "<|>", "a & b"} {
 		f.Add(s)

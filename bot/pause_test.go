@@ -88,8 +88,8 @@ func TestPauseInSlack(t *testing.T) {
 	h.answered("teo", "#general", "Nothing is paused any more: <@U0002> ended the pause")
 }
 
-// People whom the policy does not name see who can pause, and no button. An earlier button has no effect once the
-// policy or Slack no longer gives its owner the permission.
+// People whom the policy does not name see who can pause, and no button. A button that was shown earlier has no effect
+// once the policy or Slack no longer gives the person the permission.
 func TestPauseRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, leadsPause)
@@ -136,7 +136,7 @@ func TestPauseRefused(t *testing.T) {
 	h.finds("ingrid", "U0BOT", "", "The pause is over: <@U0002> ended it", "it was a drill")
 }
 
-// If two people pause at the same time, one is first, and the other is told who it was.
+// If two people pause at the same time, only the first click counts, and the other person is told who was first.
 func TestTwoPauseAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.PausedBy = []string{"team-lead", "finance-director"} })

@@ -19,8 +19,8 @@ import (
 	"countersign/store"
 )
 
-// The bot declares the parts of Slack's payloads that it reads. A new block or field that the client library does not
-// know therefore can't make a whole delivery unreadable.
+// The bot declares those parts of Slack's payloads that it reads, and does not use the client library's types. A block
+// or field that the library does not know therefore can't make a whole delivery unreadable.
 
 // envelope is the outer part of an event.
 type envelope struct {
@@ -36,7 +36,7 @@ type envelope struct {
 		Team       string `json:"team_id"`
 		Enterprise string `json:"enterprise_id"`
 	} `json:"authorizations"` // installations of the app that receive the event
-	Gap          *approvers.Gap `json:"gap"`                 // not a field of Slack: catch_up.go sets it for a message that is read long after it was written
+	Gap          *approvers.Gap `json:"gap"`                 // not from Slack: catch_up.go sets it for a message that is read long after it was written
 	LimitedSince int64          `json:"minute_rate_limited"` // for eventsLimited: the minute in which the limit began, in Unix seconds
 }
 
@@ -48,7 +48,7 @@ const eventsLimited = "app_rate_limited"
 const (
 	interactionForm       = "view_submission"
 	interactionShortcut   = "message_action"   // an entry of a message's menu
-	interactionSuggestion = "block_suggestion" // a menu asks for its options
+	interactionSuggestion = "block_suggestion" // a menu requests its options
 )
 
 // event is the inner part of an event.
@@ -73,7 +73,7 @@ type event struct {
 	Files      []attachment    `json:"files"`
 	Assistant  assistantThread `json:"assistant_thread"`
 	Context    appContext      `json:"context"`     // the viewed channel, for app_context_changed and app_home_opened
-	AppContext appContext      `json:"app_context"` // the same, for direct messages
+	AppContext appContext      `json:"app_context"` // the viewed channel, for direct messages
 }
 
 func (e event) userID() string    { return idIn(e.User) }
@@ -235,7 +235,7 @@ func readInteraction(raw []byte) (i interaction, err error) {
 	return i, i.shaped()
 }
 
-// deliveryID returns an ID that is the same for repetitions of a delivery. parts is Slack's id of an event or, if there
+// deliveryID returns an ID that is the same for all repetitions of a delivery. parts is Slack's event id or, if there
 // is none, the fields or the payload that make the delivery unique.
 func deliveryID(kind store.InboxKind, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
@@ -243,8 +243,8 @@ func deliveryID(kind store.InboxKind, parts ...string) string {
 }
 
 // messageID returns the id under which a new message is stored once, even if Slack delivers it as a message and as a
-// mention, or repeatedly, or if it is read from a history. It reports false for other events, and for an app_mention in
-// whose text the bot does not find its own mention.
+// mention, or repeatedly, or if it is read from a history. Its second result is false for other events, and for an
+// app_mention in whose text the bot does not find its own mention.
 func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
 	if e.deletion() {
 		id, ok = e.deletionID()
@@ -276,22 +276,22 @@ func (e event) dm() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.channelID(), "D")
 }
 
-// Slack's names of people, channels and messages are checked for their form before they are stored or used in calls.
-// Otherwise a malformed thread would become a conversation in which Slack refuses every answer, and the bot would keep
-// trying.
+// Ids of people, channels and messages are checked for their form before they are stored or used in calls. Otherwise,
+// for example, a malformed thread id would become a conversation in which Slack refuses every answer, and the bot would
+// keep trying.
 
 var (
 	idShape = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 	tsShape = regexp.MustCompile(`^[0-9]{1,16}(\.[0-9]{1,16})?$`)
 )
 
-// nameOfSlack is one name in a delivery, with its expected form.
+// nameOfSlack is one id in a delivery, with its expected form.
 type nameOfSlack struct {
 	field, value string
 	shape        *regexp.Regexp
 }
 
-// shaped returns an error for the first malformed name. Empty names are ignored.
+// shaped returns an error for the first malformed id. It ignores empty ids.
 func shaped(names ...nameOfSlack) error {
 	for _, n := range names {
 		if n.value != "" && !n.shape.MatchString(n.value) {
@@ -309,7 +309,7 @@ func cutTo(text string, n int) string {
 	return strings.ToValidUTF8(text, "�")
 }
 
-// shaped returns an error if a name in an event is malformed.
+// shaped returns an error if an id in an event is malformed.
 func (e envelope) shaped() error {
 	ev := e.Event
 	return shaped(
@@ -320,7 +320,7 @@ func (e envelope) shaped() error {
 	)
 }
 
-// shaped returns an error if a name in an interaction is malformed.
+// shaped returns an error if an id in an interaction is malformed.
 func (i interaction) shaped() error {
 	return shaped(
 		nameOfSlack{"user", i.User.ID, idShape}, nameOfSlack{"channel", i.Channel.ID, idShape}, nameOfSlack{"container.channel_id", i.Container.Channel, idShape},
@@ -329,13 +329,13 @@ func (i interaction) shaped() error {
 	)
 }
 
-// shaped returns an error if a name in a slash command is malformed.
+// shaped returns an error if an id in a slash command is malformed.
 func (c command) shaped() error {
 	return shaped(nameOfSlack{"user_id", c.User, idShape}, nameOfSlack{"channel_id", c.Channel, idShape})
 }
 
-// Lane returns the lane of a delivery: deliveries of one lane are received and handled in order. It is empty if the
-// delivery can't be read.
+// Lane returns the lane of a delivery, or "" if the delivery can't be read. Deliveries in the same lane are received
+// and handled in order.
 func (b *Bot) Lane(d transport.Delivery) string {
 	switch d.Kind {
 	case store.InboxEvent:
@@ -354,7 +354,7 @@ func (b *Bot) Lane(d transport.Delivery) string {
 	return ""
 }
 
-// lane keeps the messages of one thread in order.
+// lane returns the lane of an event, which keeps the messages of one thread in order.
 func (e envelope) lane() string {
 	if e.Event.homeOpened() || e.Event.Type == userChange {
 		return personLane(e.Event.userID())
@@ -366,11 +366,11 @@ func (i interaction) lane() string { return personLane(i.User.ID) }
 
 func (c command) lane() string { return personLane(c.User) }
 
-// personLane keeps a person's clicks and commands in order.
+// personLane returns the lane that keeps a person's clicks and commands in order.
 func personLane(user string) string { return "person:" + user }
 
-// origin is the app that a delivery is for, and the workspaces and enterprises that it is from. A message in a channel
-// shared by two organisations names both.
+// origin has the app for which a delivery is meant, and the workspaces and enterprises from which it comes. A message
+// in a channel that two organisations share names both of them.
 type origin struct {
 	app         string
 	teams       []string

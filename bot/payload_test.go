@@ -105,8 +105,8 @@ func FuzzReadPayloads(f *testing.F) {
 	})
 }
 
-// TestGarbageNames checks that a delivery with malformed names of people, channels or messages is acknowledged, set
-// aside immediately with a line in the log, and leaves nothing else.
+// TestGarbageNames checks that a delivery with malformed ids of people, channels or messages is acknowledged and set
+// aside immediately with a log line, and has no other effect.
 func TestGarbageNames(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

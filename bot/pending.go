@@ -15,7 +15,8 @@ import (
 	"countersign/store"
 )
 
-// pending lists what waits for the person, and what they asked for, with links. Deleted cards are reposted.
+// pending answers /countersign pending. It lists what waits for the person, and their own requests, with links. Deleted
+// cards are reposted.
 func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
@@ -76,8 +77,8 @@ func postedAgain(n int) string {
 	return render.Plural(n, "message") + " had been deleted. They are being posted again: write the command once more for their links."
 }
 
-// pendingFor returns all waiting items, and the identity of the person with every user group that could be relevant. It
-// reports whether there are more items than it read.
+// pendingFor returns all waiting items, and the identity of the person with every user group that could be relevant.
+// more is true if there are more items than it read.
 func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
 	if who, err = b.member(ctx, user, p); err != nil {
 		return who, nil, false, err
@@ -102,7 +103,7 @@ func sorted(all []view.PendingItem, who approvers.Identity, p *approvers.Policy)
 	return theirs, own
 }
 
-// inStages adds to an identity the user groups that the stages of waiting items require.
+// inStages adds to an identity those of the person's user groups that the stages of waiting items require.
 func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.PendingItem) (approvers.Identity, error) {
 	looked := map[string]bool{}
 	for _, u := range all {
@@ -136,11 +137,11 @@ func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.Pendi
 	}
 	for i, s := range messages {
 		if s.State != store.OutboxShown || strings.HasPrefix(s.To, store.ToUser) && s.To != store.ToUser+list.Who.ID.User() {
-			continue // not shown, or the copy of a colleague
+			continue // the message is not shown, or is a colleague's copy
 		}
 		_, err := b.api.GetPermalinkContext(ctx, &slack.PermalinkParameters{Channel: s.Channel, Ts: s.TS})
 		if !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
-			continue // the message exists, or Slack did not tell and the link may be broken
+			continue // the message exists; or Slack did not tell, and the link may be broken
 		}
 		if err := b.Outbox.MarkLost(ctx, s); err != nil {
 			return nil, err

@@ -58,7 +58,7 @@ func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error)
 	return string(out), nil
 }
 
-// reader returns a person's time format. If Slack does not provide it, times are in UTC.
+// reader returns a person's time zone and format. If Slack does not provide them, times are in UTC.
 func (b *Bot) reader(ctx context.Context, user string) render.Reader {
 	u, err := b.users.User(ctx, user, false)
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *Bot) reader(ctx context.Context, user string) render.Reader {
 	return render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
 }
 
-// known returns a person's time format from Slack's recent answers, without a call.
+// known is like reader, but uses only Slack's recent answers and makes no call.
 func (b *Bot) known(user string) render.Reader {
 	u, ok := b.users.Known(user)
 	if !ok {
@@ -77,8 +77,8 @@ func (b *Bot) known(user string) render.Reader {
 }
 
 // cardMentions returns the people and groups that a waiting card in a channel mentions: the members of the stage's
-// roles that read their cards there. A message without a mention would go unnoticed. A person who is away or can't be
-// looked up is skipped, because the card itself is more important.
+// roles that read their cards there. Without mentions, nobody would notice the card. A person who is away is skipped.
+// So is a person who can't be looked up, because the card itself is more important.
 func (b *Bot) cardMentions(ctx context.Context, s view.Model) []render.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
 	r, waits := render.MentioningRequest(s)

@@ -17,8 +17,8 @@ import (
 )
 
 // messageEvent is the type of the metadata that identifies the outbox message of a Slack message. Every app in the
-// workspace can read the metadata, so it only contains ids. The value is an earlier name, which the messages that are
-// already in Slack carry.
+// workspace can read the metadata, so it only contains ids. The value uses an earlier name, because messages that are
+// already in Slack carry it.
 const messageEvent = "countersign_surface"
 
 // messageField is the metadata's field with the id of the outbox message.
@@ -30,14 +30,14 @@ func options(m render.Message) []slack.MsgOption {
 		slack.MsgOptionText(m.Text, false), slack.MsgOptionBlocks(m.Blocks...),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
 	}
-	if len(m.Blocks) == 0 { // without blocks people read the text, so no character in it may count as markup
+	if len(m.Blocks) == 0 { // without blocks people see the text, so no character in it may count as markup
 		out = append(out, slack.MsgOptionDisableMarkdown())
 	}
 	return out
 }
 
-// sent calls send with one Slack message of an outbox message, in a form that Slack accepts. It returns the outbox
-// message as Slack shows it. part is the number of the Slack message.
+// sent calls send with one of an outbox message's Slack messages, in the best form that Slack accepts. part is the
+// number of the Slack message. sent returns the outbox message as Slack shows it.
 func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
 		EventType: messageEvent, EventPayload: map[string]any{messageField: s.ID, "part": part, "round": s.Round},
@@ -77,9 +77,9 @@ func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Render
 	return d, nil
 }
 
-// post posts those Slack messages of an outbox message that are not in Slack yet. there has the timestamps of the
-// others. If the first message is among them, post updates it, because it was drawn from an earlier state. post returns
-// the channel and the timestamp of the first message, and the outbox message as Slack shows it.
+// post posts those Slack messages of an outbox message that are not in Slack yet. there has the timestamps of those
+// that are. If the first message is among these, post updates it, because it was drawn from an earlier state. post
+// returns the channel and the timestamp of the first message, and the outbox message as Slack shows it.
 func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {
@@ -93,7 +93,7 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 			continue
 		}
 		var postedIn, posted string
-		var outside bool // Slack posted a reply to the whole channel
+		var outside bool // Slack posted a reply to the channel, outside of the thread
 		tried := b.unconfirmed.underWay(s.ID)
 		shown, err := b.sent(ctx, s, d, part, func(opts ...slack.MsgOption) (err error) {
 			if at.thread != "" {
@@ -126,9 +126,9 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 }
 
 // takeBack deletes an outbox message's reply to a deleted thread. Slack does not refuse such a reply, but posts it to
-// the whole channel; only Slack's response shows that the message has no thread. takeBack returns errNoThread. It also
-// does so if Slack refuses the deletion, which is then tried again later (Leftovers). If Slack fails, takeBack returns
-// an error that causes a retry, and findUnnamed then finds the message.
+// the whole channel; only its response shows that the message is in no thread. takeBack returns errNoThread, even if
+// Slack refuses the deletion, which is then tried again later (Leftovers). If the call fails otherwise, takeBack
+// returns an error that causes a retry, in which findUnnamed finds the message.
 func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {
@@ -144,12 +144,12 @@ func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	return fmt.Errorf("chat.postMessage: %w", errNoThread)
 }
 
-// errNoThread is Slack's answer for a deleted thread, if it does not post to the channel instead.
+// errNoThread is Slack's answer to a reply in a deleted thread, unless it posts the reply to the channel.
 var errNoThread = slack.SlackErrorResponse{Err: "thread_not_found"}
 
-// A click contains an address with which the clicked message can be replaced. Using this address does not count towards
-// chat.update's limit. When updates are scarce, a decided card is therefore updated through the address. The addresses
-// are kept only in memory, and any error falls back to chat.update.
+// A click contains an address (response URL) with which the clicked message can be replaced, outside of chat.update's
+// rate limit. When this limit is nearly reached, a decided card is therefore updated through the address. The addresses
+// are kept only in memory. After any error, chat.update is used instead.
 
 // Slack accepts five responses per address within half an hour. Some are left for notices to the person who clicked.
 const (
@@ -209,8 +209,8 @@ func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 	return at.url, at.until.After(now)
 }
 
-// change updates the message of an outbox message. It uses the address of a click if updates are scarce, and
-// chat.update otherwise.
+// change updates the message of an outbox message. It uses the address of a click if chat.update's rate limit is nearly
+// reached, and chat.update otherwise.
 func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (render.Rendered, error) {
 	s := vm.Message
 	if decided(vm) && b.api.UpdatesScarce() {
@@ -228,8 +228,8 @@ func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (ren
 	return b.update(ctx, s, d)
 }
 
-// decided reports whether an outbox message is a card without open decisions. A card that still waits needs
-// chat.update, which also shows whether the message still exists.
+// decided reports whether an outbox message is a card without open decisions. A card that still waits for decisions
+// needs chat.update, because its response shows whether the message still exists.
 func decided(s view.Model) bool {
 	switch s.Message.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
@@ -241,9 +241,9 @@ func decided(s view.Model) bool {
 }
 
 // Very long answers, and files that a run returned, are uploaded as files. If Slack does not accept files from the app,
-// the answer is posted as messages; in place of other files, a note says that they can't be shown.
+// the answer is posted as messages; in place of a run's file, a note says that it can't be shown.
 
-// uploaded uploads an outbox message as a file, unless it is already there. It reports false if Slack does not accept
+// uploaded uploads an outbox message as a file, unless it is already there. It returns false if Slack does not accept
 // files.
 func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool, error) {
 	s := vm.Message
@@ -270,7 +270,7 @@ func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool
 	return false, nil
 }
 
-// upload uploads a file and shares it. Nobody sees it before the last step.
+// upload uploads a file and shares it. Nobody can see the file before this last step.
 func (b *Bot) upload(ctx context.Context, s store.OutboxMessage, at destination, u render.Upload) error {
 	to, err := b.api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: u.Name, FileSize: len(u.Data)})
 	if err != nil {

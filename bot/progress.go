@@ -13,13 +13,13 @@ import (
 )
 
 // This file shows the progress of runs in the message of their step and in the thread's status. Progress is not stored.
-// An update with progress comes between two recorded versions of the message, and keeps the buttons of the earlier one.
-// The next change of the state replaces the update.
+// An update with progress is not a recorded version of the message. It keeps the buttons of the last recorded version,
+// and the next change of the state replaces it.
 
 // Timing of progress. Each update calls chat.update and assistant.threads.setStatus.
 const (
-	progressAfter = time.Second             // most runs end sooner
-	stepEvery     = 2900 * time.Millisecond // per message, however many runs it shows; slightly less than updateEvery, so that an update after updateEvery is not skipped
+	progressAfter = time.Second             // most runs end before that, and show no progress
+	stepEvery     = 2900 * time.Millisecond // per message, for all its runs together; slightly less than updateEvery, so that an update after updateEvery is not skipped
 )
 
 // Progress shows the progress of one try of a run. Close must be called when the try ends.
@@ -85,7 +85,7 @@ func (p *Progress) work() {
 	}
 }
 
-// rest waits for the given time and then for new progress. It reports false when the run has ended.
+// rest waits for the given time, and then until there is new progress. It returns false if the run has ended.
 func (p *Progress) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -110,7 +110,7 @@ func (p *Progress) again() {
 	}
 }
 
-// showProgress updates the message of the run's step and the status of its thread. It reports false if the message
+// showProgress updates the message of the run's step and the status of its thread. It returns false if the message
 // can't be changed now.
 func (b *Bot) showProgress(ctx context.Context, turn, call string) (shown bool, err error) {
 	b.showStatus(ctx, turn, false)
@@ -189,7 +189,7 @@ func (k *keyed) unlock(id string) {
 	delete(k.busy, id)
 }
 
-// note records that progress was shown on an outbox message at the given time.
+// note records the time at which progress was shown on an outbox message.
 func (k *keyed) note(id string, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -214,7 +214,7 @@ func (k *keyed) over(id string) {
 	delete(k.shown, id)
 }
 
-// runProgresses holds the progress of current runs, by execution. It is the only copy.
+// runProgresses holds the progress of current runs, by execution. The progress is stored nowhere else.
 type runProgresses struct {
 	mu sync.Mutex
 	by map[string]render.RunProgress

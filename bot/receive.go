@@ -11,9 +11,9 @@ import (
 	"countersign/store"
 )
 
-// Receive makes a delivery durable. If it returns nil, the delivery may be acknowledged with answer: it is durable, it
-// needs no storage, or the answer says that it was refused. If it returns an error, the delivery must not be
-// acknowledged, and Slack sends events again.
+// Receive makes a delivery durable. If err is nil, the delivery may be acknowledged with answer, because it is stored,
+// needs no storage, or answer says that it was refused. Otherwise it must not be acknowledged; if it is an event, Slack
+// sends it again.
 func (b *Bot) Receive(ctx context.Context, d transport.Delivery) (answer any, err error) {
 	answer, err = b.store(ctx, d)
 	if store.Refused(err) {
@@ -107,7 +107,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 		if refused && open == nil {
 			return refuseForm(i, render.Say("Nothing was decided: this was refused before. Please close it and begin again."), "This was refused before. Please send it again."), nil
 		}
-		if open != nil { // nothing was decided: the form stays open
+		if open != nil { // nothing was decided, so the form stays open
 			if err := b.Intake.Remember(ctx, store.Inbox{ID: id, Kind: d.Kind, ReceivedAt: d.ReceivedAt, Note: formRefused}); err != nil {
 				b.Log.Warn("a form that was refused could not be remembered", "inbox", id, "error", err)
 			}
@@ -126,7 +126,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 	default:
 		return nil, nil // other interactions, such as closing a form, change nothing
 	}
-	if form, wants := formOf(i); wants { // its trigger expires after 3 s: open it while the row is stored, not afterwards
+	if form, wants := formOf(i); wants { // the trigger id expires after 3 s, so the form is opened while the row is stored, not afterwards
 		b.openLoading(id, i.TriggerID, form)
 	}
 	if d.Payload, err = i.slim(d.Payload); err != nil {
@@ -155,15 +155,15 @@ func (i interaction) slim(payload []byte) ([]byte, error) {
 	return out, nil
 }
 
-// chatter reports whether an event is talk between people of a channel. Outside threads and without a mention it can
-// neither start nor continue a conversation with the bot, so it is not stored.
+// chatter reports whether an event is a message between people in a channel, outside of threads and without a mention
+// of the bot. Such a message can neither start nor continue a conversation with the bot, so it is not stored.
 func (b *Bot) chatter(e event) bool {
 	me, known := b.self.known()
 	if !known || e.Type != "message" || e.dm() || e.ThreadTS != "" || mentions(e.Text, me.User) {
 		return false
 	}
 	if e.deletion() && e.userID() == "" || e.userID() == me.User {
-		return false // the event does not say whose message was deleted, or is about one of the bot's messages
+		return false // the event does not say whose message was deleted, or the message is the bot's
 	}
 	return e.Previous == nil || !mentions(e.Previous.Text, me.User)
 }

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// How often the bot records that everything was received, and when it suspects a gap. If the process is killed, the
-// next process only knows the time of the last record.
+// How often the bot records that everything was received, and when it suspects a gap. After a process is killed, the
+// next one knows only the last recorded time.
 const (
-	lookFirst    = 100 * time.Millisecond // until Slack can deliver for the first time
+	lookFirst    = 100 * time.Millisecond // interval of checks until Slack can deliver for the first time
 	lookEvery    = 2 * time.Second
 	receivedNote = time.Minute      // how often it is recorded that everything was received
-	quietHTTP    = 30 * time.Minute // over HTTP: after so long without a request the histories are read, because requests may go astray
+	quietHTTP    = 30 * time.Minute // over HTTP: after this time without a request the histories are read, because requests may be lost
 )
 
-// Reception records until when everything was received. After a start and after each gap, it schedules the reading of
-// what people wrote meanwhile.
+// Reception records the time up to which everything was received. After a start and after each gap, it schedules
+// reading what people wrote meanwhile.
 type Reception struct{ *Bot }
 
 // begin records the first start ever, so that messages written from then on are read even if this process is killed
@@ -58,7 +58,7 @@ func (b Reception) run(ctx context.Context) {
 	}
 }
 
-// Recorded reports whether every gap that has ended is recorded, so that the messages of the gap are read next.
+// Recorded reports whether every gap that has ended is recorded, so that reading its messages is scheduled.
 func (b Reception) Recorded() bool {
 	return b.gapsRecorded.Load() == int64(b.transport.Listening().Began)
 }
@@ -70,7 +70,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// received records until when everything was received. If that fails, more is read again after the next start.
+// received records the time up to which everything was received. If this fails, more messages are read again after the
+// next start.
 func (b Reception) received(ctx context.Context) {
 	l := b.transport.Listening()
 	if err := b.Intake.Received(ctx, l.Received, l.Open); err != nil {
@@ -78,7 +79,7 @@ func (b Reception) received(ctx context.Context) {
 	}
 }
 
-// missed schedules the reading of the histories. It reports whether that was recorded.
+// missed schedules the reading of the histories. It reports whether this was stored.
 func (b Reception) missed(ctx context.Context, quiet bool) bool {
 	err := b.Intake.Missed(ctx, quiet)
 	if err != nil {

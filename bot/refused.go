@@ -14,18 +14,18 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// This file sends messages that Slack may refuse. A workspace, a plan or a client may lack kinds of blocks and methods.
-// A refused kind or method is remembered in the store, left out from then on, and tried again later.
+// This file sends messages that Slack may refuse, because a workspace or its plan may lack kinds of blocks and methods.
+// A refused kind or method is remembered in the store, not used for a while, and then tried again.
 
-// How long a refusal is remembered. A workspace may accept more by then.
+// How long a refusal is remembered. After that a workspace may accept more.
 const (
 	kindRefused   = 24 * time.Hour
 	usualRefused  = time.Hour // a kind of block that Slack has had for years
 	methodRefused = time.Hour
-	methodFailed  = 10 * time.Minute // there was an answer, but not in Slack's format
+	methodFailed  = 10 * time.Minute // a method whose answers were not in Slack's format
 )
 
-// Names of the features that are remembered as refused, other than kinds of blocks.
+// Names under which refusals of other features than kinds of blocks are remembered.
 const (
 	refusedStreams  = "chat.startStream"
 	refusedFiles    = "files.getUploadURLExternal"
@@ -81,7 +81,7 @@ func (r *refusedBySlack) readOnce(ctx context.Context) {
 	defer r.mu.Unlock()
 	r.read = true
 	for _, one := range list {
-		if _, newer := r.by[one.What]; !newer { // remembered while the store was read
+		if _, newer := r.by[one.What]; !newer { // the refusal was remembered while the store was read
 			r.by[one.What] = one
 		}
 	}
@@ -93,7 +93,7 @@ func (r *refusedBySlack) has(ctx context.Context, what string) bool {
 	return yes
 }
 
-// remember remembers that Slack refuses something. It reports whether that is new.
+// remember remembers that Slack refuses something. It reports whether the refusal is new.
 func (r *refusedBySlack) remember(ctx context.Context, what string, cause error, lasts time.Duration) (fresh bool) {
 	if r.has(ctx, what) {
 		return false
@@ -109,8 +109,8 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 	return true
 }
 
-// lacks remembers that Slack lacks an optional method, or does not let the app use it. instead describes, for the log,
-// what the bot does without the method.
+// lacks remembers that Slack lacks an optional method, or does not let the app use the method. instead describes, for
+// the log, what the bot does without the method.
 func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {
@@ -131,9 +131,9 @@ func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render
 	return d
 }
 
-// inSimplerForms sends a message, and again in simpler forms as long as Slack refuses its blocks. last is the simplest
-// form that makes sense. inSimplerForms returns the message that Slack accepted, and whether its blocks still have all
-// texts and buttons.
+// inSimplerForms sends a message. As long as Slack refuses its blocks, it sends the message in simpler forms, down to
+// the form last. inSimplerForms returns the message that Slack accepted, and whether its blocks still have all texts
+// and buttons.
 func (r *refusedBySlack) inSimplerForms(
 	ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error,
 ) (sent render.Message, whole bool, err error) {
@@ -165,7 +165,7 @@ func (r *refusedBySlack) inSimplerForms(
 	if err != nil || cause == nil {
 		return sent, whole, err
 	}
-	if silent { // Slack gave no reason: it may refuse a newer kind of block that the accepted form lacks, or the content of this message
+	if silent { // Slack gave no reason: it refuses a newer kind of block that the accepted form lacks, or this message's content
 		newly = slices.DeleteFunc(m.Kinds(), func(kind string) bool { return slices.Contains(sent.Kinds(), kind) || render.IsUsualKind(kind) })
 	}
 	news := false
@@ -196,8 +196,8 @@ func simplerThan(form render.Simplicity, sent render.Message) render.Simplicity 
 	return form + 1
 }
 
-// kindsNamed returns the kinds of blocks that Slack says it does not accept. Any complaint about a block of a newer
-// kind counts as a refusal of that kind. said is false if Slack gave no reason.
+// kindsNamed returns the kinds of blocks that, according to Slack's error, it does not accept. Any complaint about a
+// block of a newer kind counts as a refusal of that kind. said is false if Slack gave no reason.
 func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	faults, said := slackapi.BlockFaults(err)
 	for _, f := range faults {
@@ -216,8 +216,8 @@ func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 }
 
 // If Slack answers each call of a method, but never in Slack's format, the method may not exist in this workspace.
-// After a few tries, the method counts as missing. During an outage of Slack, the circuit breaker stops calls before
-// that.
+// After a few tries, the method counts as missing. During an outage of Slack this does not happen, because the circuit
+// breaker stops calls earlier.
 
 // mostUnusable is the number of tries after which a method counts as missing.
 const mostUnusable = 6
@@ -229,7 +229,8 @@ func withTries(ctx context.Context, tries int) context.Context {
 	return context.WithValue(ctx, triesKey{}, tries)
 }
 
-// hasNoMethod reports whether an error says that Slack lacks the method, or has never answered it properly.
+// hasNoMethod reports whether an error says that Slack lacks the method, or that the method has never been answered in
+// Slack's format.
 func hasNoMethod(ctx context.Context, err error) bool {
 	tries, _ := ctx.Value(triesKey{}).(int)
 	return slackapi.IsMissing(err) || slackapi.IsUnusable(err) && tries >= mostUnusable

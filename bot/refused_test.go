@@ -14,7 +14,7 @@ import (
 	"countersign/bot/render"
 )
 
-// noViews and noOutbox are a store in which no refusal is remembered yet.
+// noViews and noOutbox stand for a store in which no refusal is remembered yet.
 type (
 	noViews  struct{ Views }
 	noOutbox struct{ Outbox }

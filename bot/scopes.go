@@ -19,11 +19,11 @@ import (
 	"countersign/store"
 )
 
-// askScopes is how often the bot asks Slack for its scopes while some are missing. Slack does not report that somebody
-// has added them.
+// askScopes is how often the bot asks Slack for its scopes while some are missing, because Slack does not report that
+// somebody has added them.
 const askScopes = time.Minute
 
-// MissingScopes returns the scopes that the policy's features need and a token with the granted scopes does not have.
+// MissingScopes returns the scopes that the policy's features need and that are not among the granted ones.
 func MissingScopes(granted []string, p *approvers.Policy) (missing []Scope) {
 	for _, s := range Scopes() {
 		if !slices.Contains(granted, s.Name) && inUse(s.Name, p) {
@@ -70,7 +70,7 @@ type Permissions struct {
 	outbox  Outbox
 	api     *slackapi.Client
 	log     *slog.Logger
-	changed chan struct{} // signals that Slack's latest answer names other scopes than the previous one
+	changed chan struct{} // signals that Slack's latest answer has other scopes than the previous one
 	retries atomic.Int64  // how often refused cards, answers and questions were tried again
 }
 
@@ -86,7 +86,7 @@ func (p *Permissions) rescoped() {
 	}
 }
 
-// missing returns the scopes that the bot token lacks, as far as Slack has said.
+// missing returns the scopes that the bot token lacks, according to Slack's latest answer.
 func (p *Permissions) missing() []Scope {
 	granted := p.api.Scopes()
 	if len(granted) == 0 {
@@ -132,7 +132,7 @@ func (p *Permissions) watch(ctx context.Context) {
 	}
 }
 
-// ask makes a call, because Slack's answer names the scopes.
+// ask makes a call only to learn the scopes, which Slack's answer names.
 func (p *Permissions) ask(ctx context.Context) {
 	if _, err := p.api.AuthTestContext(ctx); err != nil {
 		p.log.Debug("Slack did not say which scopes the bot token has", "error", err)
@@ -153,8 +153,8 @@ func (p *Permissions) retryUnreached(ctx context.Context) {
 	p.retry(ctx)
 }
 
-// refused is called after a refusal was recorded. before is the number of retries when the refused call began. If there
-// was a retry since then, the cause may have gone during the call, so everything refused is tried again.
+// refused is called after a refusal was recorded. before is the value of retries when the refused call began. If there
+// was a retry meanwhile, the cause may have gone during the call, so everything that was refused is tried again.
 func (p *Permissions) refused(ctx context.Context, before int64) {
 	if p.retries.Load() != before {
 		p.retry(ctx)

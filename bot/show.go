@@ -18,8 +18,9 @@ import (
 	"countersign/store"
 )
 
-// Show makes Slack show the current state of an outbox message. It returns transient errors, and the scheduler retries.
-// If Slack refuses permanently, the message is marked unreachable, and shown elsewhere if that helps.
+// Show makes Slack show the current state of an outbox message. After a transient error, which it returns, the
+// scheduler retries. If Slack refuses permanently, the message is marked unreachable, and shown elsewhere if that
+// helps.
 func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	retries := b.Permissions.retries.Load()
 	vm, err := b.Views.Message(ctx, t.Ref)
@@ -40,7 +41,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 			return err
 		}
 		return b.Outbox.Unreachable(ctx, s.ID, s.LastError, "")
-	case s.State == store.OutboxRemoved, s.State == store.OutboxLost: // changed since the timer was read
+	case s.State == store.OutboxRemoved, s.State == store.OutboxLost: // the message was changed meanwhile
 		return workflow.ErrNotDue
 	case strings.HasPrefix(s.To, store.ToRole), strings.HasPrefix(s.To, store.ToGroup):
 		return b.expand(ctx, vm)
@@ -48,7 +49,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 		return b.showHome(ctx, vm)
 	}
 	err = b.showAlone(ctx, vm)
-	if slackapi.IsPutOff(err) && s.Kind == store.OutboxStep && s.TS == "" { // until the step's message is posted, the thread's status shows what the step does
+	if slackapi.IsPutOff(err) && s.Kind == store.OutboxStep && s.TS == "" { // until the step's message is posted, the thread's status shows the step
 		b.showStatus(ctx, s.Ref, false)
 	}
 	if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) {
@@ -73,7 +74,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	return err
 }
 
-// expand resolves the members of a role or group. Each of them gets a copy.
+// expand looks up the members of a role or group. Each member gets a copy of the message.
 func (b *Bot) expand(ctx context.Context, s view.Model) error {
 	if s.Message.State == store.OutboxExpanded {
 		return b.Outbox.Expand(ctx, s.Message.ID, []string{""}) // this call only clears the timer
@@ -102,14 +103,14 @@ func (b *Bot) usersAt(ctx context.Context, s view.Model) ([]string, error) {
 	return b.users.RoleUsers(ctx, role)
 }
 
-// showAlone shows an outbox message while it holds the lock on it.
+// showAlone shows an outbox message, and meanwhile holds the lock on it.
 func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 	id := vm.Message.ID
 	if err := b.shows.lock(ctx, id); err != nil {
 		return err
 	}
 	defer b.shows.unlock(id)
-	if vm.Message.Kind == store.OutboxStep && vm.Message.TS == "" { // an answer may have included the step since
+	if vm.Message.Kind == store.OutboxStep && vm.Message.TS == "" { // an answer may have included the step meanwhile
 		var err error
 		if vm, err = b.Views.Message(ctx, id); err != nil {
 			return err
@@ -174,7 +175,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 		return b.Outbox.Unchanged(ctx, s)
 	}
 	if s.TS != "" && !s.Drafted {
-		ctx := context.WithoutCancel(ctx) // complete and record the change even if the process stops, because people may click on the new version immediately
+		ctx := context.WithoutCancel(ctx) // complete and record the change even if the process stops, because people may click on the new version at any moment
 		if d, err = b.change(ctx, vm, d); err != nil {
 			return b.notChanged(ctx, s, err)
 		}
@@ -234,8 +235,8 @@ func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render
 	return to.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
 }
 
-// notChanged handles a failed change of a message. A message that can't be changed would keep its buttons, so it is
-// deleted and posted again.
+// notChanged handles a failed change of a message. If Slack won't change the message, it would keep outdated buttons,
+// so it is deleted and posted again.
 func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) || slackapi.IsChannelLost(code) && !isFixed(ctx, s, err) {
 		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // the answer to the deletion shows whether the message is still there
@@ -254,21 +255,21 @@ func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) 
 	return b.Outbox.Replace(ctx, s)
 }
 
-// isFixed reports whether an error says that Slack will not change a message, but may still accept a new one there.
+// isFixed reports whether an error says that Slack will not change a message, but may still accept a new one in the
+// same place.
 func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 	code := slackapi.ErrorCode(err)
 	switch {
 	case hasNoMethod(ctx, err):
 		return true
 	case slackapi.IsChannelLost(code):
-		return strings.HasPrefix(s.To, store.ToUser) // direct messages are opened again
+		return strings.HasPrefix(s.To, store.ToUser) // in direct messages, the channel can be opened again
 	}
 	return slackapi.IsRefused(err) && (!slackapi.IsTokenRefusal(code) || code == "not_allowed_token_type") && code != "missing_scope" && code != errNoThread.Err
 }
 
-// remove deletes the previous Slack message of an outbox message, because Slack no longer lets the bot edit it. The
-// buttons of the previous message have no effect. If it can't be deleted either, the deletion is tried again later
-// (Leftovers).
+// remove deletes the previous Slack message of an outbox message, because Slack no longer lets the bot edit that
+// message. Its buttons have no effect. If Slack refuses the deletion, too, it is tried again later (Leftovers).
 func (b *Bot) remove(ctx context.Context, s store.OutboxMessage) error {
 	if s.ReplacedTS == "" {
 		return nil
@@ -291,12 +292,12 @@ type destination struct {
 	thread  string
 }
 
-// destinationOf returns where an outbox message is posted. fresh opens direct messages again.
+// destinationOf returns where an outbox message is posted. If fresh is set, it opens the direct-message channel again.
 func (b *Bot) destinationOf(ctx context.Context, vm view.Model, fresh bool) (destination, error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch kind {
 	case "conversation":
-		if vm.Conversation.Gone { // Slack would post it to the whole channel
+		if vm.Conversation.Gone { // Slack would post the message to the whole channel
 			return destination{}, errNoThread
 		}
 		return destination{vm.Conversation.Channel, vm.Conversation.Thread}, nil
@@ -310,8 +311,8 @@ func (b *Bot) destinationOf(ctx context.Context, vm view.Model, fresh bool) (des
 	return destination{}, fmt.Errorf("outbox message %s has the unknown address %q", vm.Message.ID, vm.Message.To)
 }
 
-// groupFor returns a request with which the members of a user group are looked up: the one that is shown, or the first
-// of several.
+// groupFor returns the request for which the members of a user group are looked up: the request that is shown, or the
+// first of several.
 func groupFor(s view.Model) *approvers.Request {
 	switch {
 	case s.Request != nil:
@@ -324,10 +325,10 @@ func groupFor(s view.Model) *approvers.Request {
 	return nil
 }
 
-// When Slack's limits are tight, an answer includes earlier steps whose messages were not posted yet. One post then
-// replaces up to three calls, because those steps need neither a message nor an update.
+// If Slack's rate limits have delayed the messages of earlier steps, the answer includes these steps. Its post then
+// saves up to two calls for each step: the step's message, and its update.
 
-// includeSteps adds the postponed steps to an answer. Their messages are locked until done is called.
+// includeSteps adds the postponed steps to an answer. The steps' messages are locked until done is called.
 func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Model, done func(), err error) {
 	var taken []string
 	done = func() {

@@ -16,14 +16,14 @@ import (
 	"countersign/store"
 )
 
-// This file maintains the status that Slack shows under a thread: that the agent thinks, what runs, and whom it waits
-// for. The status is derived from the current state. It is optional: if Slack has no such status, the thread's messages
-// contain the same information.
+// This file maintains the status that Slack shows under a thread: that the agent thinks, what runs, and for whom it
+// waits. The status is derived from the current state. The status is optional, because the thread's messages contain
+// the same information.
 
 // Slack removes a status after two minutes, and with each message from the bot.
 const (
 	statusAgain = 90 * time.Second // age at which a status is set again
-	statusEnds  = time.Hour        // a status that has been unchanged for this long is not renewed; the step's message has the same information
+	statusEnds  = time.Hour        // a status that has been unchanged for this long is not renewed, because the step's message has the same information
 	statusTick  = 15 * time.Second
 	maxStatuses = 1000 // threads
 )
@@ -71,7 +71,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bo
 		st.by[at] = s
 	}
 	st.mu.Unlock()
-	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // unchanged; or empty, and there is none to remove; or refused by Slack
+	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // nothing to do: the status is unchanged, or is empty and there is none to remove, or Slack refuses statuses
 		return
 	}
 	err := b.api.SetAssistantThreadsStatusContext(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}), slack.AssistantThreadsSetStatusParameters{

@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// objection is the reason why a submitted form is not accepted: faults, which are shown beside its fields, or another
-// form that takes its place.
+// objection is the reason why a submitted form is not accepted: faults, which are shown at its fields, or another form,
+// which replaces it.
 type objection struct {
 	faults  map[string]string
 	instead *slack.ModalViewRequest
@@ -39,7 +39,7 @@ func (o objection) answer() any {
 func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if errors.Is(err, render.ErrButtonToken) {
-		return objection{}, nil // no longer a valid form: the handler sets it aside
+		return objection{}, nil // not a valid form any more: the handler sets the delivery aside
 	}
 	if err != nil {
 		return objection{}, err
@@ -108,7 +108,7 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 // acknowledgements of 20 KB or more.
 const maxFormAnswer = 16 << 10
 
-// quickly identifies a person while Slack waits for an acknowledgement. It only serves early feedback.
+// quickly identifies a person while Slack waits for an acknowledgement. The result is used only for early feedback.
 func quickly(ctx context.Context, b *Bot, user string, r approvers.Request) (approvers.Identity, bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpWait)
 	defer cancel()
@@ -213,7 +213,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 	}
 	tool, _ := b.Tools.Tool(r.Tool)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
-	if len(faults) > 0 { // the form was valid on submission; the tool has changed since
+	if len(faults) > 0 { // the form was valid on submission, but the tool has changed meanwhile
 		for _, fault := range faults {
 			d := &approvers.Denied{Code: approvers.DeniedInvalidArgs, Detail: fault}
 			b.replyEphemeral(ctx, w, render.Denied(d, &r, s.Policy))
@@ -228,8 +228,8 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 }
 
 // approveWhole approves a call from the modal that showed all arguments. The form token names the execution whose
-// arguments the modal showed. The arguments of an execution never change, and the workflow compares the execution's
-// digest with the request's. A separate record states that the person saw the last page.
+// arguments the modal showed. This is safe because the arguments of an execution never change, and the workflow
+// compares the execution's digest with the request's. A separate record states that the person saw the last page.
 func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
 	shown, err := b.Views.Execution(ctx, f.Execution)
 	if errors.Is(err, store.ErrNotFound) {
@@ -258,8 +258,8 @@ func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s
 	return b.decide(ctx, w, s, c)
 }
 
-// examineColleague returns an error beside the field if the chosen colleague can't decide. A problem that can't be
-// found in time is reported later.
+// examineColleague returns an error for the field if the chosen colleague can't decide. A problem that is not found in
+// time is reported later.
 func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i interaction) map[string]string {
 	user := i.filled(render.FieldColleague)
 	if user == "" {
@@ -277,7 +277,7 @@ func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i inter
 	return nil
 }
 
-// submitPeople passes an action other than a decision to the workflow.
+// submitPeople passes an action that is not a decision to the workflow.
 func (b *Bot) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	var r approvers.Request
 	var err error
@@ -342,7 +342,7 @@ func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.Fo
 func (b *Bot) submitElicitation(ctx context.Context, r ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	c.Request, c.Elicitation = "", s.Elicitation.ID
 	values, faults := render.ElicitationValues(*s.Elicitation, i.View.answers, b.Admits)
-	if len(faults) > 0 { // the form was validated against the same schema on submission, so this is not one of the bot's forms
+	if len(faults) > 0 { // not one of the bot's forms: those were validated against the same schema on submission
 		values = []byte("{}")
 	}
 	return b.answerClick(ctx, r, nil, s.Policy, b.Questions.Respond(ctx, c, values))

@@ -19,11 +19,11 @@ import (
 )
 
 // unconfirmedPosts tracks posts of this process whose delivery is unconfirmed, and the results of searches for such
-// posts. It orders events with a counter, because the system clock may be changed.
+// posts. It orders events by a counter, because the system clock may be changed.
 type unconfirmedPosts struct {
 	mu    sync.Mutex
 	count uint64
-	begun map[string]uint64 // by outbox message: when a post of it was last under way
+	begun map[string]uint64 // by outbox message: the count at which one of its posts was last under way
 	found map[destination]historyScan
 }
 
@@ -33,7 +33,7 @@ type historyScan struct {
 	since   time.Time // zero: no lower limit
 	at      uint64
 	parts   map[round]map[int]string // ts by part
-	unnamed string                   // the bot's newest message without metadata; a stream has none until it ends
+	unnamed string                   // the bot's newest message without metadata, such as a stream that has not ended
 	bare    []bareMessage            // the bot's unrecorded messages without metadata
 }
 
@@ -73,7 +73,7 @@ func (p *unconfirmedPosts) now() uint64 {
 	return p.count
 }
 
-// moment returns a count after everything recorded so far, and before everything recorded later.
+// moment returns a count that is after everything recorded so far, and before everything recorded later.
 func (p *unconfirmedPosts) moment() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,9 +101,9 @@ func (p *unconfirmedPosts) recorded(message string) {
 	delete(p.begun, message)
 }
 
-// unconfirmedSince reports whether a Slack message of an outbox message may exist without being recorded, and since
-// when. This is so if Slack's answer to a post was lost, or if another process made the outbox message (ours is false).
-// In the second case since is zero, which is before everything in this process.
+// unconfirmedSince reports whether an unrecorded Slack message of an outbox message may exist, and since which count.
+// It may exist if Slack's answer to a post was lost, or if another process made the outbox message (ours is false). In
+// the latter case since is zero, which is before everything in this process.
 func (p *unconfirmedPosts) unconfirmedSince(s store.OutboxMessage, ours bool) (since uint64, doubtful bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,8 +123,8 @@ func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at desti
 	return f.of(s, texts), true
 }
 
-// of returns the Slack messages that show an outbox message. texts are the texts of its parts: a draft's message may
-// not carry the id yet, and Slack may have dropped the metadata of others.
+// of returns the Slack messages that show an outbox message. texts are the texts of its parts. They are needed because
+// a draft's message may not have the id yet, and Slack may have dropped the metadata of other messages.
 func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {
 	parts := maps.Clone(f.parts[roundOf(s)])
 	if parts == nil {
@@ -145,7 +145,7 @@ func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {
 	return parts
 }
 
-// maxFound is the maximum number of places with remembered results.
+// maxFound is the maximum number of channels and threads whose search results are remembered.
 const maxFound = 1000
 
 func (p *unconfirmedPosts) note(at destination, f historyScan) {
@@ -166,7 +166,7 @@ const (
 )
 
 // findPosted returns the unrecorded messages of an outbox message, by part. d is the outbox message as it is drawn now,
-// and empty for a draft. One search of a channel or thread serves all outbox messages in it.
+// and empty for a draft. The result of one search of a channel or thread is used for all outbox messages in it.
 func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, d render.Rendered, at destination) (map[int]string, error) {
 	var texts []string
 	for _, m := range d.Messages {
@@ -220,8 +220,7 @@ func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxM
 	return f.of(s, texts), nil
 }
 
-// oldestOf returns the earliest time at which a message of an outbox message can have been posted, or "" if it is
-// unknown.
+// oldestOf returns the earliest time at which an outbox message can have been posted, as a ts, or "" if it is unknown.
 func oldestOf(s store.OutboxMessage) string {
 	if s.After.IsZero() {
 		return ""
@@ -271,15 +270,15 @@ func (b *Bot) scanHistory(ctx context.Context, at destination, oldest, cursor st
 	return h.Messages, h.ResponseMetaData.NextCursor, nil
 }
 
-// isUnnamed reports whether a message is the bot's own and has no metadata. Messages with files have none either, and
-// are excluded.
+// isUnnamed reports whether a message is the bot's own and has no metadata. It excludes messages with files, which
+// never have metadata.
 func isUnnamed(me directory.Self, m slack.Message) bool {
 	mine := m.User == me.User || me.Bot != "" && m.BotID == me.Bot
 	return mine && m.Metadata.EventType == "" && len(m.Files) == 0 && m.SubType == ""
 }
 
-// isShown reports whether a message is recorded for an outbox message that is not a draft. Slack may have dropped its
-// metadata.
+// isShown reports whether a message is recorded for an outbox message that is not a draft. Slack may have dropped the
+// message's metadata.
 func (b *Bot) isShown(ctx context.Context, channel, ts string) bool {
 	s, _, err := b.Views.Delivery(ctx, channel, ts)
 	return err == nil && !s.Drafted

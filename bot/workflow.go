@@ -25,7 +25,7 @@ type Workflow struct {
 	Homes     Homes
 	Pauses    Pauses
 	Views     Views
-	Wake      func() // triggers the handling of everything that is due
+	Wake      func() // makes workers handle everything that is due
 }
 
 // Use returns the parts of a workflow that the bot uses.
@@ -36,7 +36,7 @@ func Use(w *workflow.Workflow) Workflow {
 	}
 }
 
-// Intake receives deliveries from Slack. Each delivery is durable before it is acknowledged, and is closed by the
+// Intake receives deliveries from Slack. Each delivery is stored before it is acknowledged, and is closed by the
 // transaction that handles it.
 type Intake interface {
 	Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error)
@@ -107,7 +107,7 @@ type Grants interface {
 	Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error
 }
 
-// People handles availability. The bot looks people up, and the workflow decides what follows.
+// People handles availability. The bot looks up the people, and the workflow decides what follows.
 type People interface {
 	ResolveAvailability(ctx context.Context, timer store.Timer, stage view.StageSnapshot, people []approvers.Presence) error
 	Remind(ctx context.Context, timer store.Timer, stage view.StageSnapshot, people []approvers.Presence) error
@@ -149,7 +149,7 @@ type Pauses interface {
 	ResumeBy(ctx context.Context, c workflow.Click) error
 }
 
-// Views reads what the bot shows, each call from one snapshot of the store. *view.Reader implements it.
+// Views reads what the bot shows. Each call reads one snapshot of the store. *view.Reader implements it.
 type Views interface {
 	Policy() *approvers.Policy
 	Request(ctx context.Context, id string) (req approvers.Request, err error)

@@ -61,7 +61,7 @@ type Message struct {
 	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit that Text comes from; empty: never edited
 	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
-	Gap          *approvers.Gap     `json:"gap,omitempty"` // the gap in reception during which the message was written, so that it was read late; nil: read in time
+	Gap          *approvers.Gap     `json:"gap,omitempty"` // the gap in reception during which the message was written; nil: it was read in time
 	// MessageEdit records an edit or deletion in Slack after the model received the message; nil: none. Text stays
 	// the text that the model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`

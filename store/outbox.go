@@ -111,7 +111,7 @@ type OutboxMessage struct {
 	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
 	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: number of refusals in all places, without early retries; determines the next delay
+	Refusals      int         `json:"refused,omitempty"`      // of an answer or a question: refusals in all places, without early retries; determines the next delay
 	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack first refused it; zero: not refused
 	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages that Slack would not delete; TimerLeftover tries again
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome

@@ -76,7 +76,7 @@ func TestWithAServerThatIsDown(t *testing.T) {
 	f.until("all are well", func() bool { return f.Reachable(t.Context()) == nil })
 }
 
-// Calls are counted by outcome, and Config.Wrap receives each tool with a Run that counts.
+// Calls are counted by outcome. Config.Wrap receives each tool with a Run that already counts.
 func TestCountsCalls(t *testing.T) {
 	t.Parallel()
 	o := openServer(t, "search")
@@ -126,7 +126,7 @@ func TestOutlivesItsContext(t *testing.T) {
 }
 
 // The tools that are pinned beside the policy are known before the server is connected, and offline. A server of the
-// program's own needs no pins and takes precedence over one of the same name.
+// program itself needs no pins, and takes precedence over a server of the policy with the same name.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	shop := openServer(t, "refund")
@@ -210,7 +210,7 @@ func TestDeclaredTools(t *testing.T) {
 	}
 }
 
-// A declared source of any kind is removed with the policy that declared it.
+// A declared source of any kind is removed when the policy that declared it is replaced.
 func TestDeclaredSourceGoes(t *testing.T) {
 	c, err := New(Config{})
 	if err != nil {
@@ -266,8 +266,8 @@ func TestRefusedPolicyChangesNothing(t *testing.T) {
 	}
 }
 
-// A hundred tools of ten servers are registered when the bot starts. The goal is 2 s without the servers' own time; the
-// bound here leaves room for a busy machine.
+// A hundred tools of ten servers are registered when the bot starts. The goal is 2 s, without the servers' own time;
+// the limit in this test is higher because the machine may be busy.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	const bound = 10 * time.Second

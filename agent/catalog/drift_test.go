@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// A tool that is not as pinned is blocked, and the operator is told once, with the changes.
+// A tool that differs from its pin is blocked, and the operator is told once, with the differences.
 func TestDriftIsTold(t *testing.T) {
 	t.Parallel()
 	s := openServer(t, "send", "look")

@@ -23,7 +23,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// patience bounds how long a failing test waits on a busy machine. A passing test never waits that long.
+// patience limits how long a failing test waits on a busy machine. A passing test never waits that long.
 const patience = testkit.Patience
 
 // testServer is an MCP server over HTTP whose tools a test describes. It counts its handshakes.
@@ -59,7 +59,7 @@ func openServer(t *testing.T, tools ...string) *testServer {
 		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
-		s.CloseClientConnections() // a stream would never end by itself
+		s.CloseClientConnections() // needed because a stream would never end by itself
 		s.Close()
 	})
 	return s
@@ -94,7 +94,7 @@ approvers: {boss: {title: Boss, members: [U0001], max_risk: critical, can_approv
 agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 `
 
-// fixture is a catalog under a policy in a file, and what it logs.
+// fixture is a catalog whose policy is in a file, and the catalog's log.
 type fixture struct {
 	*testing.T
 	*Catalog
@@ -137,7 +137,7 @@ func (f *fixture) adoptInto(c *Catalog, file *config.File) error {
 	return c.Adopt(file, lock, "")
 }
 
-// repin puts the pins beside the policy into force.
+// repin puts the pins in the lock file beside the policy into force.
 func (f *fixture) repin() {
 	f.Helper()
 	file, err := config.ReadPolicy(f.path)

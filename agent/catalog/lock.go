@@ -32,7 +32,7 @@ func ReadLock(policy string) (pins.Lock, error) {
 	return lock, nil
 }
 
-// adopted holds the arguments of the last successful Adopt.
+// adopted is the policy that the last successful Adopt put into force.
 type adopted struct {
 	mu       sync.Mutex
 	file     *config.File // nil: no policy is in force

@@ -13,8 +13,8 @@ import (
 	"countersign/config"
 )
 
-// A report contains the tools of servers that answer, the pins of the others, and what can't become a tool. Its lock
-// replaces only the lock that was read.
+// A report contains the tools of servers that answer, the pins of the other servers, and the definitions that can't
+// become tools. Write replaces the lock file only if it is still the one that was read.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	up := openServer(t, "send", "look")

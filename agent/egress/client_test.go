@@ -35,7 +35,7 @@ type asked struct {
 	header       http.Header
 }
 
-// listening is a server that records its requests and answers as the test says.
+// listening starts a server that records its requests and answers with the test's handler.
 func listening(t *testing.T, answer http.HandlerFunc) (*httptest.Server, *[]asked) {
 	t.Helper()
 	var got []asked
@@ -260,7 +260,7 @@ func TestBoundedAnswers(t *testing.T) {
 	defer slow.Close()
 	defer close(release)
 	resp, err := local(t, Options{Timeout: 50 * time.Millisecond}).Get(slow.URL)
-	if err == nil { // on a busy machine not even the header came in time
+	if err == nil { // on a busy machine, even the header may come too late
 		_, err = io.ReadAll(resp.Body)
 		resp.Body.Close()
 	}
@@ -337,7 +337,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// The dialer is only asked for TCP addresses with a port, and only connects to such addresses.
+// The dialer connects only to TCP addresses with a port.
 func TestDialsTCPOnly(t *testing.T) {
 	g, err := New("0.0.0.0/0", "::/0")
 	if err != nil {

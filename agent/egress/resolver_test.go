@@ -27,8 +27,8 @@ func (n *names) set(name string, answers ...[]netip.Addr) {
 	n.answers[name] = answers
 }
 
-// next returns the current address of a name. IPv6 is queried beside IPv4, so only a query for IPv4 advances the
-// answers.
+// next returns the current address of a name. Because each look-up queries both IPv6 and IPv4, only a query for IPv4
+// advances to the next answer.
 func (n *names) next(name string, ipv4 bool) []netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 var vectors = []struct {
 	url    string
 	stands string // what the name resolves to, or how a lenient parser reads it
-	allow  string // the entry of allow that permits the address; empty: no entry does, because of the notation
+	allow  string // the allow entry that permits the address; empty: none does, because of the notation
 	never  bool   // no HTTP client would connect anyway
 }{
 	{url: "http://127.0.0.1:PORT/", allow: "127.0.0.1"},
@@ -234,7 +234,7 @@ func redirector(t *testing.T) (address, entry string, hits *atomic.Int64) {
 	hits = &atomic.Int64{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
-		w.Header()["Location"] = []string{r.URL.Query().Get("to")} // as it is: http.Redirect would clean it
+		w.Header()["Location"] = []string{r.URL.Query().Get("to")} // unchanged: http.Redirect would clean it
 		w.WriteHeader(http.StatusFound)
 	}))
 	t.Cleanup(s.Close)
@@ -265,7 +265,7 @@ func TestSSRF(t *testing.T) {
 		if hits.Load() != before+1 || h.dialed.Load() != reached+1 {
 			t.Errorf("redirect to %s: the redirecting server was asked %d times over %d connections", v.url, hits.Load()-before, h.dialed.Load()-reached)
 		}
-		connects += got - 1 // the one to the redirecting server, which is allowed
+		connects += got - 1 // except the connection to the redirecting server, which is allowed
 	}
 	t.Logf("vectors=%d connects=%d", n, connects)
 	if n < 40 || connects != 0 {
@@ -273,8 +273,8 @@ func TestSSRF(t *testing.T) {
 	}
 }
 
-// Without the guard each vector connects, so the test above can fail. With an entry that names it, each vector in a
-// usual notation connects, too.
+// Without the guard each vector connects, which shows that TestSSRF can fail. With an allow entry that names it, each
+// vector in a usual notation connects, too.
 func TestSSRFWithoutTheGuard(t *testing.T) {
 	h := newNetwork(t)
 	for _, v := range vectors {

@@ -89,7 +89,7 @@ func TestAnswers(t *testing.T) {
 					if err != nil || text != tt.want {
 						t.Errorf("%q, %v; want %q", text, err, tt.want)
 					}
-				case strings.HasPrefix(yaml, writes): // it was done, and an error would make the model repeat it
+				case strings.HasPrefix(yaml, writes): // the write was done, so an error would make the model repeat it
 					if err != nil || !strings.HasPrefix(text, "It was done: the server answered 200 OK. But ") || !strings.Contains(text, tt.err) {
 						t.Errorf("%q, %v; want %q", text, err, tt.err)
 					}
@@ -205,7 +205,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// A server's text beside an error is quoted in one line, as far as it is text, and with limited length.
+// The text of a server's error response is quoted on one line and with limited length, if it is a text.
 func TestErrorsAreQuoted(t *testing.T) {
 	for _, tt := range []struct{ media, body, want string }{
 		{"application/problem+json", "{\"title\":\n \"Out of credit\"}", `the server answered 402 Payment Required: {"title": "Out of credit"}`},

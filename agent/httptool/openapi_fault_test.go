@@ -23,7 +23,7 @@ func one(members string) string {
 
 const id = "{name: id, in: path, required: true, schema: {type: string}}"
 
-// Errors in a file or an operation are reported; if an operation is left out, the others stay.
+// Errors in a file or an operation are reported. If an operation is left out, the other operations stay.
 func TestFaultyFiles(t *testing.T) {
 	nested := strings.Repeat("{items: ", 250) + "true" + strings.Repeat("}", 250)
 	large := make([]string, 3000)

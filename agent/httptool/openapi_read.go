@@ -74,7 +74,7 @@ func readDocument(c config.OpenAPI) (d *document, invalid string, err error) {
 // ReadFile reads an OpenAPI file's content. Its error does not name the file.
 func ReadFile(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, errors.New("can't be read: it is not a regular file") // reading from a pipe or device could block forever
+		return nil, errors.New("can't be read: it is not a regular file") // reading it could block forever
 	}
 	f, err := os.Open(path)
 	var at *fs.PathError

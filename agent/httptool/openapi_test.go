@@ -309,7 +309,7 @@ func TestTableOfStyles(t *testing.T) {
 	}
 }
 
-// References within a file are followed, but not endless recursive ones.
+// References within a file are followed, except endless recursive references.
 func TestReferences(t *testing.T) {
 	for name, yaml := range map[string]string{
 		"to itself":        "a: {$ref: '#/components/schemas/a'}",

@@ -175,7 +175,7 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 }
 
-// If a call is stopped while its request is under way, a write may have acted.
+// If a call is stopped while its request is under way, a write may have taken effect.
 func TestStopped(t *testing.T) {
 	for yaml, want := range map[string]string{reads: "failed", writes: "unknown"} {
 		arrived := make(chan struct{}, 1)
@@ -207,7 +207,7 @@ func TestStatuses(t *testing.T) {
 		{"[2xx, 404]", "", 404, "done"},
 		{"[2xx, 404]", "", 403, "failed"},
 		{"[303]", "", 303, "done"},
-		{"[303]", "", 200, "unknown"}, // it may well have been done
+		{"[303]", "", 200, "unknown"}, // the write may have been done
 	} {
 		s := serve(t, status(tt.code))
 		if _, _, err := run(t, declared(t, s, writes+"result: {status: "+tt.status+"}\n"), `{}`); outcome(err) != tt.want {

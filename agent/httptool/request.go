@@ -29,7 +29,7 @@ const (
 // body describes which arguments form a request's body, and the body's format.
 type body struct {
 	kind bodyKind
-	arg  string // the argument that is the whole body; empty: the body's members are all arguments without another place
+	arg  string // the argument that is the whole body; empty: its members are all arguments without another place
 	mime string
 }
 

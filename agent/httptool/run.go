@@ -49,7 +49,7 @@ func (o *operation) failed(err error, sent bool) error {
 	sentence := o.secrets.Out(egress.Sentence(err))
 	var refused *egress.Refused
 	switch {
-	case !sent, errors.As(err, &refused) && refused.Redirect: // a 307 or 308 means that the redirecting server did nothing
+	case !sent, errors.As(err, &refused) && refused.Redirect: // a 307 or 308: the redirecting server did nothing
 		return fmt.Errorf("nothing was done: %s", sentence)
 	case o.effect == approvers.ReadOnly:
 		return errors.New(sentence)

@@ -69,7 +69,7 @@ func TestSecretsStayInside(t *testing.T) {
 			fmt.Fprint(w, "\x00"+heard)
 		case "cut":
 			fmt.Fprint(w, strings.Repeat("x", 1<<10-5)+environment["API_TOKEN"]+strings.Repeat(environment["API_TOKEN"], 200))
-		case "manycut": // the removed secrets make room for the bytes read beyond the limit
+		case "manycut": // removing secrets shortens the text, so bytes read beyond the limit could appear
 			for i := range 400 {
 				fmt.Fprintf(w, "%*s%s", i%7, "", environment["API_TOKEN"])
 			}
@@ -132,8 +132,8 @@ func leaks(t *testing.T, where, said string) {
 	}
 }
 
-// A text that looks like a secret but is not one of the tool's stays in the result, because it may be what was asked
-// for.
+// A text that looks like a secret, but is not one of the tool's secrets, stays in the result, because it may be what
+// the model asked for.
 func TestAnswersKeepWhatIsTheirs(t *testing.T) {
 	body := `{"token": "abcdefgh", "password": "for a guest", "next": "https://x.example/?api_key=1234567"}`
 	s := serve(t, answering("application/json", body))
@@ -142,7 +142,7 @@ func TestAnswersKeepWhatIsTheirs(t *testing.T) {
 	}
 }
 
-// No value of the environment can be read from a policy file's data.
+// The parsed policy contains no value of an environment variable.
 func TestPolicyHoldsNoSecrets(t *testing.T) {
 	s := serve(t, status(200))
 	f := policy(t, s, withSecrets)

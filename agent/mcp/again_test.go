@@ -25,8 +25,8 @@ func init() {
 	})
 }
 
-// TestReadAgain checks that a change that the server does not announce is found although nobody calls anything: waiting
-// requests are voided, and a tool that is as pinned again can be called.
+// TestReadAgain checks that a change which the server does not announce is found even if no tool is called. Waiting
+// requests are voided; when the tool equals its pin again, it can be called.
 func TestReadAgain(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition})
 	l := quick()
@@ -49,7 +49,7 @@ func TestReadAgain(t *testing.T) {
 	}
 }
 
-// TestReadAgainBesideACall checks that a server that answers nothing else during a call keeps its connection.
+// TestReadAgainBesideACall checks that a server keeps its connection if it answers nothing else during a call.
 func TestReadAgainBesideACall(t *testing.T) {
 	l := quick()
 	l.again, l.list = 20*time.Millisecond, 300*time.Millisecond

@@ -98,7 +98,7 @@ func TestAskOutside(t *testing.T) {
 	}
 }
 
-// TestNotOffered checks that a server gets no model calls, no roots, and no methods that it invented.
+// TestNotOffered checks that the client refuses a server's requests for model calls and roots, and unknown methods.
 func TestNotOffered(t *testing.T) {
 	s, read := recorded(t, "asks for more than is offered")
 	_, o := running(t, quick(), s)
@@ -116,8 +116,8 @@ func TestNotOffered(t *testing.T) {
 	}
 }
 
-// TestVisit checks that a server that requires a visit to an address first is called again only after the requester has
-// agreed.
+// TestVisit checks that if a server first requires a visit to an address, the call is repeated only after the requester
+// has agreed.
 func TestVisit(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "sends somebody elsewhere"))
 	ask, forms := accepting("")

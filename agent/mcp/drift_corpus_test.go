@@ -186,7 +186,7 @@ func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	return tool
 }
 
-// An ambiguous list counts as no list: the server counts as unavailable, and none of its tools is called until it has a
+// An ambiguous list does not count. The server counts as unavailable, and none of its tools is called until it has a
 // valid list.
 func TestDriftThatCanNotBeRead(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})
@@ -219,8 +219,8 @@ func TestDriftThatCanNotBeRead(t *testing.T) {
 	t.Logf("changes=%d refused=%d", len(unreadable), refused)
 }
 
-// Changes that leave a tool as it is don't block it: its position in the list, the pages of the list, other tools, and
-// spaces between tokens.
+// Changes that don't affect a tool's definition don't block the tool: changes of its position in the list, of the
+// list's pages, of other tools, and of spaces between tokens.
 func TestWhatIsNoDrift(t *testing.T) {
 	spaced := strings.NewReplacer(`":"`, `" : "`, `,"`, ",\n\t\"").Replace(bystander)
 	s := newDriftingServer([]string{actDefinition, bystander})

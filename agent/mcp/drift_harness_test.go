@@ -195,7 +195,7 @@ func (o *harness) pinWhatIsOffered() {
 	}
 }
 
-// ask lets the model ask for a call, and returns it.
+// ask makes the model request a call, and returns the call.
 func (o *harness) ask(tool, args string) store.Call {
 	o.t.Helper()
 	ctx := o.t.Context()
@@ -235,7 +235,7 @@ func (o *harness) blocked(name string) string {
 	return tool.Blocked
 }
 
-// stale makes the last list that was read too old for a call.
+// stale makes the client's list count as too old for a call.
 func (o *harness) stale() {
 	o.t.Helper()
 	ses, err := o.client.servers[0].ready(o.t.Context())

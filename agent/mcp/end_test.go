@@ -16,8 +16,8 @@ import (
 	"countersign/config"
 )
 
-// TestUnresponsiveAddress checks that a server that answers neither a call nor a ping is connected again, and that the
-// waiting call ends with the old connection.
+// TestUnresponsiveAddress checks that if a server answers neither a call nor a ping, a new connection is opened, and
+// the waiting call ends with the old one.
 func TestUnresponsiveAddress(t *testing.T) {
 	l := quick()
 	l.probe = 100 * time.Millisecond

@@ -20,7 +20,7 @@ type outcome int
 const (
 	answers outcome = iota // a result
 	fails                  // an error: nothing was done, or the tool itself reports the error
-	unclear                // nobody can tell
+	unclear                // it is unknown whether something was done
 )
 
 func outcomeOf(err error) outcome {
@@ -36,7 +36,7 @@ func outcomeOf(err error) outcome {
 func (o outcome) String() string { return []string{"answers", "fails", "is unclear"}[o] }
 
 // TestHostileServers checks that, whatever a server does, its calls end in time with an outcome that claims no more
-// than is known. Memory and goroutines stay limited, and a sane server beside it can be called all the time.
+// than is known. Memory and goroutines stay limited, and another, correct server can be called all the time.
 func TestHostileServers(t *testing.T) {
 	tests := []struct {
 		role string
@@ -108,7 +108,7 @@ func TestHostileServers(t *testing.T) {
 			c := open(Config{
 				Servers: []config.Server{program(t, "bad", tt.role), program(t, "sane", "sane")}, Offer: o.take, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)),
 			}, quick())
-			c.servers[0].limits = l // the sane one has all the time that it needs on a busy machine
+			c.servers[0].limits = l // the sane server has enough time even on a busy machine
 			runUntilEnd(t, c)
 			beside := keepCalling(t, o.tool(t, "sane.echo"))
 			tool, err := c.Tool("bad", []byte(aTool))

@@ -96,7 +96,7 @@ func TestClaims(t *testing.T) {
 	tests := []struct {
 		annotations string
 		trust       bool
-		said        approvers.Effect // by the operator
+		said        approvers.Effect // the effect that the operator declared
 		risk        approvers.Risk
 		effect      approvers.Effect
 	}{

@@ -131,7 +131,7 @@ func (p *process) pipes() (theirs []*os.File, err error) {
 // Connect implements the SDK's transport.
 func (p *process) Connect(context.Context) (sdk.Connection, error) { return p, nil }
 
-// SessionID is empty: a pipe has one session.
+// SessionID returns "", because a pipe has only one session.
 func (p *process) SessionID() string { return "" }
 
 // Read returns the next message for the SDK.
@@ -160,7 +160,8 @@ func (p *process) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// errTooLong ends a connection: if a message is not read to its end, the next one can't be found.
+// errTooLong ends a connection, because after a message that was not read to its end, the start of the next one is
+// unknown.
 var errTooLong = errors.New("the server sent a message that is too large")
 
 // readLine reads a line without its end, up to a limit.
@@ -213,7 +214,7 @@ func (p *process) Write(ctx context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	if _, err := p.stdin.Write(append(oneLine(raw), '\n')); err != nil {
-		go p.end() // the message may be incomplete, so nothing can follow it
+		go p.end() // the message may be incomplete, so no other message can follow
 		return fmt.Errorf("the server does not accept input: %w", err)
 	}
 	return nil
@@ -225,7 +226,7 @@ func (p *process) Close() error {
 	return nil
 }
 
-// end ends the program and its process group: first its input is closed, then it gets SIGTERM, then SIGKILL.
+// end ends the program and its process group: it closes the program's input, then sends SIGTERM, then SIGKILL.
 func (p *process) end() {
 	p.closing.Do(func() {
 		p.stdin.Close()
@@ -245,9 +246,9 @@ func (p *process) end() {
 }
 
 // killGroup signals all processes of the program's group.
-func (p *process) killGroup(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // an error means that none is left
+func (p *process) killGroup(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // an error means that no process is left
 
-// messageLimiter limits the number of messages per second. While it waits, the server blocks on its pipe.
+// messageLimiter limits the number of messages per second. While the limiter waits, the server blocks on its pipe.
 type messageLimiter struct {
 	most  int
 	since time.Time
@@ -276,7 +277,8 @@ func (p *messageLimiter) wait(ctx context.Context) error {
 }
 
 const (
-	// logBurst and logEvery limit a program's log lines: logBurst lines without a pause, then one line each logEvery.
+	// logBurst and logEvery limit a program's log lines: the first logBurst lines at any rate, then one line per
+	// logEvery.
 	logBurst = 50
 	logEvery = time.Second
 )

@@ -27,7 +27,7 @@ const (
 	maxParts = 1000
 )
 
-// errLied means that a result violates the tool's own definition.
+// errLied returns the error for a result that violates the tool's own definition.
 func errLied(d definition, format string, args ...any) error {
 	return fmt.Errorf("%s ran, but %s, so its result was withheld; look up whether it succeeded, and don't assume it", d.name, fmt.Sprintf(format, args...))
 }
@@ -87,8 +87,8 @@ type writer struct {
 
 func (w *writer) text() string { return strings.Join(w.parts, "\n") }
 
-// holds reports whether one of the parts already is this value: servers repeat a structured value as text for older
-// clients.
+// holds reports whether one of the text parts is the same value as structured. Servers repeat a structured value as
+// text for older clients.
 func (w *writer) holds(structured json.RawMessage) bool {
 	want := plainValue(structured)
 	for _, p := range w.parts {
@@ -97,7 +97,7 @@ func (w *writer) holds(structured json.RawMessage) bool {
 		}
 	}
 	only, _ := want.(map[string]any)
-	for _, v := range only { // with one member: some servers wrap their text in an object
+	for _, v := range only { // an object with one member, in which some servers wrap their text
 		if text, ok := v.(string); ok && len(only) == 1 && slices.Contains(w.parts, text) {
 			return true
 		}

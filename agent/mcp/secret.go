@@ -11,8 +11,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// secretsOf returns the secrets that the policy gives a server and that must not come back from it: the values of
-// ${NAME}, and literal values under the name of a secret. A path is not a secret, although it may lead to one.
+// secretsOf returns the secrets that the policy gives a server, and that must not appear in its output: the values of
+// ${NAME}, and literal values whose name suggests a secret. A path does not count as a secret, even if it leads to one.
 func secretsOf(s config.Server, lookup func(string) (string, bool)) redact.Values {
 	var out []string
 	take := func(name, text string, secret bool) {
@@ -53,7 +53,7 @@ func (t *tap) masked(o object, raw []byte) (object, []byte) {
 		switch m.name {
 		case "params", "result", "error":
 			o[i].value = maskJSON(m.value, t.secrets)
-			if state := o.object(m.name).get("requestState"); state != nil { // only the server gets it, unchanged
+			if state := o.object(m.name).get("requestState"); state != nil { // goes back to the server only, unchanged
 				before, _ := readObject(m.value)
 				o[i].value = o.object(m.name).with("requestState", before.get("requestState")).bytes()
 			}
@@ -70,14 +70,14 @@ func (t *tap) isList(id string) bool {
 	return p != nil && p.method == "tools/list"
 }
 
-// maskJSON removes secrets from all texts, names and numbers of a value. All other bytes stay.
+// maskJSON removes secrets from all texts, names and numbers of a value. It changes no other bytes.
 func maskJSON(raw json.RawMessage, secrets redact.Values) json.RawMessage {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(bytes.Clone(raw)))
 	var out bytes.Buffer
 	for written := int64(0); ; {
 		before := dec.InputOffset()
 		token, err := dec.ReadToken()
-		if err != nil { // the end: the message was already parsed completely
+		if err != nil { // the end of the value, which was parsed without errors before
 			out.Write(raw[written:])
 			return out.Bytes()
 		}

@@ -26,16 +26,16 @@ type server struct {
 	log     *slog.Logger
 	version string
 	limits  limits
-	secrets redact.Values // secret values that are sent to it
+	secrets redact.Values // secret values that are sent to the server
 
 	connect func(context.Context) (*session, error) // replaced in tests
 	legacy  bool                                    // the next handshake uses the older protocol
 
 	slots   chan struct{} // one for each call in progress
 	tokens  atomic.Int64
-	settled chan struct{} // closed when it first lists its tools, or fails
+	settled chan struct{} // closed when the server first lists its tools, or fails
 	once    sync.Once
-	wake    chan struct{} // its list may have changed
+	wake    chan struct{} // receives a value when the server's list may have changed
 
 	offering sync.Mutex
 	offered  []json.RawMessage
@@ -44,7 +44,7 @@ type server struct {
 	live    *session
 	changed chan struct{} // closed when live changes
 	since   time.Time
-	links   int // connections that listed their tools
+	links   int // number of connections that listed their tools
 	tools   int
 	problem string
 }
@@ -59,7 +59,7 @@ func newServer(c config.Server, with Config, l limits) *server {
 	return s
 }
 
-// keep keeps the server connected until ctx ends. After each failure it waits, with growing pauses.
+// keep keeps the server connected until ctx ends. After each failure it waits, with increasing delays.
 func (s *server) keep(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()
@@ -116,7 +116,7 @@ func (s *server) link(ctx context.Context) error {
 		case <-ses.ctx.Done():
 			return errors.New("the server did not answer, so the connection was ended")
 		case <-s.wake:
-		case <-again.C: // a server need not announce changes of its list
+		case <-again.C: // the list is read regularly, because a server need not announce changes
 			due = true
 		}
 		again.Stop()
@@ -130,16 +130,16 @@ func (s *server) link(ctx context.Context) error {
 		default:
 			return err
 		}
-		if !sleep(ctx, s.limits.fresh/10) { // limits the listings for a server that announces changes all the time
+		if !sleep(ctx, s.limits.fresh/10) { // limits the reads if a server announces changes all the time
 			return ctx.Err()
 		}
 	}
 }
 
-// jittered varies a pause, so that servers don't reconnect together.
+// jittered varies a delay, so that servers don't reconnect at the same time.
 func jittered(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
-// relist reads the server's list, and offers it if it changed.
+// relist reads the server's list of tools, and offers the tools if the list has changed.
 func (s *server) relist(ctx context.Context, ses *session, first bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.list, fmt.Errorf("the server did not send its list of tools within %s", s.limits.list))
 	defer cancel()
@@ -158,7 +158,7 @@ func (s *server) relist(ctx context.Context, ses *session, first bool) error {
 	s.tools, s.problem = len(tools), problem
 	s.mu.Unlock()
 	if first {
-		s.linked(ses) // before the tools are offered, because they can be called from then on
+		s.linked(ses) // before the tools are offered, because offered tools can be called
 	}
 	s.offer(s.Name, tools)
 	return nil
@@ -239,7 +239,7 @@ func (s *server) tool(raw json.RawMessage) (agent.Tool, error) {
 
 func (s *server) settle() { s.once.Do(func() { close(s.settled) }) }
 
-// linked sets the connection that calls use.
+// linked sets the connection over which calls are made.
 func (s *server) linked(ses *session) {
 	s.mu.Lock()
 	s.live, s.since = ses, time.Now()
@@ -300,7 +300,7 @@ func (s *server) ready(ctx context.Context) (*session, error) {
 	}
 }
 
-// nudge requests a new read of the list.
+// nudge requests that the list is read again.
 func (s *server) nudge() {
 	select {
 	case s.wake <- struct{}{}:

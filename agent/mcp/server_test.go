@@ -122,7 +122,8 @@ func TestTooManyCalls(t *testing.T) {
 	<-ended
 }
 
-// TestToolOfNobody checks that a tool of a server that the policy does not name, or with an invalid name, is an error.
+// TestToolOfNobody checks that Tool returns an error for a server that the policy does not name, and for an invalid
+// name of a tool.
 func TestToolOfNobody(t *testing.T) {
 	c := Open(Config{Servers: []config.Server{{Name: "s"}}})
 	if _, err := c.Tool("other", []byte(aTool)); !errors.Is(err, ErrServer) {
@@ -135,7 +136,7 @@ func TestToolOfNobody(t *testing.T) {
 	}
 }
 
-// TestSettled checks that a wait for the servers is no longer than the caller wants.
+// TestSettled checks that waiting for the servers ends when the caller's context ends.
 func TestSettled(t *testing.T) {
 	c := Open(Config{Servers: []config.Server{{Name: "s"}}})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -25,8 +25,8 @@ import (
 type session struct {
 	server  *server
 	tap     *tap
-	process *process // for a started server
-	carrier *carrier // for a server at an address
+	process *process // set for a server that is started
+	carrier *carrier // set for a server at an address
 	sdk     *sdk.ClientSession
 	done    chan struct{} // the connection has ended
 	ctx     context.Context
@@ -35,7 +35,7 @@ type session struct {
 	changes atomic.Int64 // number of events that may have changed the list
 
 	listing sync.Mutex
-	page    atomic.Pointer[json.RawMessage] // of the list in progress
+	page    atomic.Pointer[json.RawMessage] // a page of the list that is being read
 	known   map[string]json.RawMessage
 	seen    int64 // value of changes at the last read of the list
 	readAt  time.Time
@@ -81,7 +81,7 @@ func (s *server) dial(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	go func() {
-		_ = ses.sdk.Wait() // the tap and the process know the reason better
+		_ = ses.sdk.Wait() // ignored, because the tap and the process know the reason better
 		close(ses.done)
 	}()
 	return ses, nil
@@ -149,8 +149,8 @@ func openly(address string) bool {
 	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
 }
 
-// expand replaces environment variables in the policy's values. From then on, the variables' values are masked in all
-// output; see also secretsOf.
+// expand fills in environment variables in the policy's values. It also registers the variables' values as secrets,
+// which are masked in all output; see also secretsOf.
 func (s *server) expand(key string, values map[string]string) (map[string]string, error) {
 	out := map[string]string{}
 	for name, text := range values {
@@ -190,7 +190,7 @@ func (ses *session) whyNot(ctx context.Context, err error) error {
 	return errors.New("there was no handshake: " + line(err.Error()))
 }
 
-// refused returns what to do about a server that refused a request, or "".
+// refused returns advice for the case that the server refused a request, or "".
 func (ses *session) refused() string {
 	if ses.carrier == nil {
 		return ""
@@ -218,7 +218,7 @@ func (ses *session) end() {
 	if ses.process != nil {
 		ses.process.end()
 	}
-	go func() { _ = ses.sdk.Close() }() // done reports the end
+	go func() { _ = ses.sdk.Close() }() // done is closed at the end
 	t := time.NewTimer(3 * ses.server.limits.soft)
 	defer t.Stop()
 	select {
@@ -251,7 +251,7 @@ func (ses *session) protocol() string {
 	return line(ses.sdk.InitializeResult().ProtocolVersion)
 }
 
-// stale reports whether an event after the last read may have changed the list.
+// stale reports whether the list may have changed since it was read.
 func (ses *session) stale() bool {
 	ses.listing.Lock()
 	defer ses.listing.Unlock()

@@ -15,9 +15,9 @@ import (
 	"countersign/internal/redact"
 )
 
-// tap processes every message of one connection as raw bytes. It inserts the exact arguments into outgoing calls, takes
-// results and lists as exact bytes, and drops unsolicited messages before they reach the SDK, so that they can't pile
-// up.
+// tap processes every message of one connection as raw bytes. It inserts the exact arguments into outgoing calls, and
+// keeps the exact bytes of results and lists. It drops unsolicited messages before they reach the SDK, so that they
+// can't pile up there.
 type tap struct {
 	log       *slog.Logger
 	secrets   redact.Values
@@ -41,7 +41,7 @@ type outgoing struct {
 
 // question is a question of the server to a person, with the bytes of its form.
 type question struct {
-	flight *flight // the call that it belongs to; nil: unknown
+	flight *flight // the call to which the question belongs; nil: unknown
 	schema json.RawMessage
 }
 
@@ -49,14 +49,14 @@ const (
 	// maxQuestions is the maximum number of open questions of a server. Further questions are dropped without an
 	// answer.
 	maxQuestions = 16
-	// maxPassed is the maximum number of notifications passed to the SDK per connection, of the kinds that it handles.
+	// maxPassed is the maximum number of notifications that are passed to the SDK per connection.
 	maxPassed = 10_000
 	// questionKey identifies a question in the parameters passed to the SDK.
 	questionKey = "countersign/question"
 	// executionKey passes the execution's id to the server.
 	executionKey = "countersign/execution"
-	// refusedCode is the error code of a rejected result. A server may send the same code: the two are told apart by the
-	// flight's answer.
+	// refusedCode is the error code with which a rejected result is passed to the SDK. A server may send the same code;
+	// the flight's answer shows which of the two it was.
 	refusedCode = -32603
 )
 
@@ -67,7 +67,7 @@ func newTap(log *slog.Logger, secrets redact.Values, maxResult int, changed func
 	}
 }
 
-// begin registers a call, so that its messages can be assigned.
+// begin registers a call, so that messages can be assigned to it.
 func (t *tap) begin(f *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *tap) out(raw []byte) ([]byte, *flight, error) {
 	if method == "tools/call" {
 		return t.calls(o, id)
 	}
-	if method == "tools/list" { // a late answer to an earlier request is not for this page
+	if method == "tools/list" { // so that a late answer to an earlier request is not taken for this page
 		maps.DeleteFunc(t.pending, func(_ string, p *outgoing) bool { return p.method == method })
 	}
 	t.pending[id] = &outgoing{method: method}
@@ -149,7 +149,7 @@ func (t *tap) in(raw []byte, of *flight) []byte {
 	return nil
 }
 
-// unfit handles an invalid message. If the message answers a call, the call fails immediately.
+// unfit handles an invalid message. If the message is the answer to a call, the call fails immediately.
 func (t *tap) unfit(o object, why error) []byte {
 	id := string(o.get("id"))
 	if !o.has("method") && id != "" {
@@ -161,7 +161,8 @@ func (t *tap) unfit(o object, why error) []byte {
 	return nil
 }
 
-// take returns and removes the request that an answer belongs to. A second answer belongs to none.
+// take returns and removes the request to which an answer belongs. A second answer to the same request therefore finds
+// none.
 func (t *tap) take(id string) *outgoing {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,14 +201,14 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 		return t.finished(o, id, p, result)
 	case p.method == "tools/list" && result != nil:
 		t.relisted(result)
-		if list, err := readObject(result); err == nil { // drop caching hints: the next read must reach the server
+		if list, err := readObject(result); err == nil { // drops caching hints: the next read must reach the server
 			return o.with("result", list.without("ttlMs").bytes()).bytes()
 		}
 	}
 	return raw
 }
 
-// finished handles a call's result. The SDK needs only the fact of a result, or the server's questions.
+// finished handles a call's result. It tells the SDK only that there is a result, or passes on the server's questions.
 func (t *tap) finished(o object, id string, p *outgoing, result json.RawMessage) []byte {
 	r, err := readObject(result)
 	if err != nil {
@@ -317,7 +318,8 @@ func marked(params object, key string) object {
 	return params.with("_meta", params.object("_meta").with(questionKey, quoted(key)).bytes())
 }
 
-// whose returns the question with a key and its run: the run whose stream carried it, or the only run in progress.
+// whose returns the question with a key, and the run to which it belongs: the run whose stream carried the question, or
+// else the only run in progress.
 func (t *tap) whose(key string) (*question, *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -336,7 +338,7 @@ func (t *tap) whose(key string) (*question, *flight) {
 	return q, nil
 }
 
-// forget removes a question that came within a result.
+// forget removes a question that was part of a result.
 func (t *tap) forget(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -358,7 +360,7 @@ func (t *tap) count(why string) {
 	}
 }
 
-// oneLine replaces line breaks between the values of a message. JSON texts contain none.
+// oneLine replaces line breaks between the values of a message. Texts in JSON contain no line breaks.
 func oneLine(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
 		return raw

@@ -14,16 +14,16 @@ import (
 	"countersign/internal/visible"
 )
 
-// Limits of a displayed diff. Omissions are marked.
+// Limits of a displayed diff. It marks what is left out.
 const (
 	maxLines = 60  // changes
 	maxText  = 240 // characters of one side of a change
-	context  = 60  // of these, the characters before the first difference
+	context  = 60  // how many of maxText are before the first difference
 )
 
 // Diff describes how one definition became another, with one line or more for each change: the old value after "-", the
-// new one after "+". It hides nothing: an invisible character, or one that looks like another, is written as its code
-// point. Without changes, the result is empty.
+// new one after "+". It makes every difference visible: an invisible character, or one that looks like another, is
+// written as its code point. If there are no changes, the result is empty.
 func Diff(before, after json.RawMessage) []string {
 	was, err := parts(before)
 	is, err2 := parts(after)
@@ -125,13 +125,13 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// difference is one changed place of a definition. A nil side means that the place did not exist.
+// difference is one changed place of a definition. A nil side means that the place did not exist on that side.
 type difference struct {
 	path       string
 	before, is *string
 }
 
-// compare lists the changes in the order of the new definition. Removed places are at the end.
+// compare lists the changes in the order of the new definition. Removed places come last.
 func compare(was, is []part) []difference {
 	before := map[string][]string{}
 	for _, p := range was {
@@ -228,7 +228,7 @@ func excerpt(s string, at int) string {
 	return text
 }
 
-// unquote returns a JSON value for people: a text without its quotes and escapes.
+// unquote returns a JSON value in a form for people: a text without its quotes and escapes.
 func unquote(v string) string {
 	if !strings.HasPrefix(v, `"`) {
 		return v

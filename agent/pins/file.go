@@ -15,7 +15,8 @@ import (
 // header is the first entry of the file. It explains the file to its reader.
 const header = `pinned tool definitions, written by "countersign tools pin"; keep this file in version control, beside the policy`
 
-// maxFile is the maximum size of the file, in bytes. A thousand tools with long schemas take a few megabytes.
+// maxFile is the maximum size of the file, in bytes. For comparison: a thousand tools with long schemas take a few
+// megabytes.
 const maxFile = 64 << 20
 
 // Beside returns the path of a policy file's lock file.
@@ -30,8 +31,8 @@ func Read(path string) (Lock, error) {
 	return Parse(path, data)
 }
 
-// Bytes returns the content of a lock file, or nil if there is none. It does not open anything but regular files,
-// because reading could block forever.
+// Bytes returns the content of a lock file, or nil if there is none. It opens only regular files, because reading
+// anything else could block forever.
 func Bytes(path string) ([]byte, error) {
 	info, err := os.Stat(path) // follows links
 	switch {
@@ -87,21 +88,21 @@ func laidOut(definition []byte) []byte {
 	out, err := jsontext.AppendFormat(nil, definition, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true),
 		jsontext.Multiline(true), jsontext.WithIndentPrefix("      "), jsontext.WithIndent("  "))
 	if err != nil {
-		return definition // it was compacted before, so it is valid
+		return definition // can't happen: the definition was compacted before, so it is valid
 	}
 	return out
 }
 
 func quoted(s string) string {
 	out, err := jsontext.AppendQuote(nil, s)
-	if err != nil { // not valid UTF-8: its replacement is quoted
+	if err != nil { // not valid UTF-8: quoted with replacement characters
 		out, _ = jsontext.AppendQuote(nil, strconv.QuoteToASCII(s))
 	}
 	return string(out)
 }
 
-// Write replaces a lock file completely, or leaves it unchanged. The result survives a power cut. An existing file
-// keeps its permissions; a new one is readable by everybody, because it holds no secrets.
+// Write replaces a lock file completely, or leaves it unchanged. After it returns, the new file survives a power
+// failure. An existing file keeps its permissions. A new file is readable by everybody, because it contains no secrets.
 func (l Lock) Write(path string) (err error) {
 	if _, err := Bytes(path); err != nil { // such as a broken link, or not a regular file
 		return fmt.Errorf("the lock file can't be written, and is as it was: %w", err)
@@ -111,7 +112,7 @@ func (l Lock) Write(path string) (err error) {
 		mode = info.Mode().Perm()
 	}
 	if at, err := filepath.EvalSymlinks(path); err == nil {
-		path = at // keep a link to the file
+		path = at // replace the target, so that a link stays a link
 	}
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, FileName+".*")
@@ -143,7 +144,7 @@ func (l Lock) Write(path string) (err error) {
 	return nil
 }
 
-// syncDir makes a rename survive a power cut.
+// syncDir makes a rename in a directory survive a power failure.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

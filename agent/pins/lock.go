@@ -1,10 +1,10 @@
-// Package pins stores the definitions that the operator reviewed, for every tool of an external server. They are in
-// countersign.lock, the file beside the policy. The definitions are the servers' own bytes. If a server's definition
-// differs from the pinned one in a single byte, it is a different tool, which nobody has reviewed yet.
+// Package pins stores the definitions that the operator reviewed, for every tool of an external server. The definitions
+// are in countersign.lock, beside the policy file, in the servers' own bytes. If a server's definition differs from the
+// pinned one in a single byte, it is a different tool, which nobody has reviewed yet.
 //
 // The file is JSON, formatted for reading and for git: the tools sorted by name, with one line for each value that can
-// change. Spaces between the tokens of a definition don't count. Everything else does: the order of names, the notation
-// of numbers, and duplicate names.
+// change. Two definitions are equal if they differ only in spaces between tokens. Any other difference counts, also in
+// the order of names, the notation of numbers, or duplicate names.
 package pins
 
 import (
@@ -34,9 +34,9 @@ var ErrDefinition = errors.New("the definition can't be pinned")
 
 // Pin is a reviewed tool.
 type Pin struct {
-	Tool       string          // as the policy names it
+	Tool       string          // the tool's name in the policy
 	Source     string          // its source in the policy file
-	Hash       string          // of the definition; see [Hash]
+	Hash       string          // hash of the definition; see [Hash]
 	Definition json.RawMessage // from the source, without spaces between the tokens
 	FirstSeen  time.Time       // when a tool of that name was first pinned
 	PinnedAt   time.Time
@@ -72,7 +72,8 @@ func (l Lock) find(tool string) (int, bool) {
 	return slices.BinarySearchFunc(l.Pins, tool, func(p Pin, tool string) int { return strings.Compare(p.Tool, tool) })
 }
 
-// With returns the lock with a pin added, or replaced if the tool is already pinned. The first-seen time is kept.
+// With returns the lock with a pin added, or replaced if the tool is already pinned. If the tool is already pinned, its
+// first-seen time is kept.
 func (l Lock) With(p Pin) Lock {
 	out := Lock{Pins: slices.Clone(l.Pins)}
 	i, found := l.find(p.Tool)
@@ -94,7 +95,7 @@ func (l Lock) Without(tool string) Lock {
 	return Lock{Pins: slices.Delete(slices.Clone(l.Pins), i, i+1)}
 }
 
-// Make pins a definition. The time is kept to the second.
+// Make pins a definition. It truncates the time to seconds.
 func Make(tool, source string, definition json.RawMessage, by string, now time.Time) (Pin, error) {
 	compact, err := Compact(definition)
 	if err != nil {
@@ -117,7 +118,8 @@ func Compact(definition json.RawMessage) (json.RawMessage, error) {
 	return out, nil
 }
 
-// Hash identifies a definition: two definitions with the same hash differ at most in the spaces between their tokens.
+// Hash returns a definition's hash. Two definitions with the same hash can differ only in the spaces between their
+// tokens.
 func Hash(definition json.RawMessage) (string, error) {
 	compact, err := Compact(definition)
 	if err != nil {
@@ -135,7 +137,7 @@ func hashOf(compact json.RawMessage) string {
 
 const hashPrefix = "sha256:"
 
-// Short returns the short form of a hash that people compare.
+// Short returns a short form of a hash, for people to compare.
 func Short(hash string) string {
 	hash = strings.TrimPrefix(hash, hashPrefix)
 	return hash[:min(len(hash), 12)]

@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Parse parses a lock file's content; name is the file's name in errors. Apart from the layout, it accepts only content
-// that Format would write, because a bad merge must not pin a definition that nobody reviewed.
+// Parse parses a lock file's content; name is the file's name in errors. Except for the layout, the content must be
+// exactly what Format would write. Otherwise a bad merge could pin a definition that nobody reviewed.
 func Parse(name string, data []byte) (Lock, error) {
 	p := &parser{name: name, data: data, d: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))}
 	l, err := p.file()
@@ -24,7 +24,7 @@ func Parse(name string, data []byte) (Lock, error) {
 	return l, nil
 }
 
-// parser reads token by token, because duplicate names are allowed within a definition and nowhere else.
+// parser reads token by token, because duplicate names are allowed within a definition but nowhere else.
 type parser struct {
 	name string
 	data []byte
@@ -61,7 +61,8 @@ func (p *parser) broken(err error) error {
 	return p.fault("it is not valid JSON (%s); %s", plain(err), mendIt)
 }
 
-// object reads an object with known, unique names. It calls the reader of each value in the order of the file.
+// object reads an object with known, unique names. For each name, in the order of the file, it calls the function that
+// reads the value.
 func (p *parser) object(what string, known map[string]func() error) error {
 	if err := p.begin('{', what+" is not an object"); err != nil {
 		return err

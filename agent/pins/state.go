@@ -5,11 +5,11 @@ type State string
 
 // The states of a tool.
 const (
-	None    State = ""        // needs no pin: compiled in, or declared in the policy file
-	Same    State = "same"    // its source offers the pinned definition
-	Waiting State = "waiting" // pinned, and its source has not listed its tools yet
+	None    State = ""        // the tool needs no pin: it is compiled in, or declared in the policy file
+	Same    State = "same"    // the source offers the pinned definition
+	Waiting State = "waiting" // pinned, but the source has not listed its tools yet
 	New     State = "new"     // offered, but not pinned
-	Drifted State = "drifted" // its source offers a definition other than the pinned one
+	Drifted State = "drifted" // the source offers a definition other than the pinned one
 	Gone    State = "gone"    // pinned, but no longer offered
 )
 

@@ -99,12 +99,12 @@ func readText(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// Whatever the state of the file, the next process adds the missing heads.
+// The next process adds the missing heads, whatever the state of the file.
 func TestHeadFile(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
 	s.head(3)
-	whole := func() string { // the file as it would be if nobody had ever stopped
+	whole := func() string { // the file as it would be if the process had never stopped
 		path := filepath.Join(t.TempDir(), "whole")
 		NewHeadShipper(HeadFile(path), s.db, s.log).Ship(t.Context())
 		return readText(t, path)
@@ -258,7 +258,7 @@ func TestHeadFileIsAheadOfTheStore(t *testing.T) {
 	}
 }
 
-// flaky is a destination that can't always be reached.
+// flaky is a head target that can't always be reached.
 type flaky struct {
 	down    bool
 	numbers []uint64
@@ -284,7 +284,7 @@ func (f *flaky) Ship(_ context.Context, heads []store.Head) error {
 	return f.fault()
 }
 
-// A destination that fails is tried again, is reported once, and misses no head.
+// If a head target fails, it is reported once and tried again, and misses no head.
 func TestHeadShipperTriesAgain(t *testing.T) {
 	s := newSealedStore(t)
 	to := &flaky{down: true}

@@ -19,8 +19,8 @@ import (
 )
 
 // A large history is verified in seconds. It has 20,000 records, or as many as COUNTERSIGN_RECORDS asks for. Each
-// request has twelve records, as one that is approved and run. Two records in three have a payload, and about a hundred
-// are sealed at a time.
+// request has twelve records, like a request that is approved and run. Two records in three have a payload, and about a
+// hundred are sealed at a time.
 func TestVerifyLarge(t *testing.T) {
 	n := testkit.Size(t, "COUNTERSIGN_RECORDS", 20_000)
 	path := filepath.Join(t.TempDir(), "large.db")

@@ -252,7 +252,7 @@ func (c *chaos) show(t *rapid.T) {
 	}
 }
 
-// leave lets a person say that they are away, now or soon, or that they are back.
+// leave lets a person set an absence, which begins now or soon, or end it.
 func (c *chaos) leave(t *rapid.T) {
 	who, minutes := c.who(t), rapid.IntRange(0, 40)
 	if rapid.IntRange(0, 3).Draw(t, "back") == 0 {
@@ -310,7 +310,7 @@ func (c *chaos) drift(t *rapid.T) {
 		case 1:
 			c.tools.change(name, func(tool *workflow.Tool) { tool.Blocked = "its definition changed since it was pinned" })
 		case 2:
-			c.tools.change(name, func(tool *workflow.Tool) { tool.Blocked = "" }) // the operator has looked at it
+			c.tools.change(name, func(tool *workflow.Tool) { tool.Blocked = "" }) // the operator has reviewed the tool
 		}
 		if rapid.Bool().Draw(t, "reconsidered") {
 			c.ok(c.Requests.Reevaluate(c.ctx()))

@@ -148,7 +148,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 	for name, tt := range tests {
 		named[strings.TrimPrefix(fmt.Sprintf("%T", tt.event), "approvers.")] = true
 		t.Run(name, func(t *testing.T) {
-			h := newBareHarness(t, t.TempDir()) // checks no invariants: an event alone leaves a state that no transition makes
+			h := newBareHarness(t, t.TempDir()) // a harness without invariants: an event alone leaves a state that no transition produces
 			var counted []string
 			h.Count = func(e workflow.Event) {
 				if e.Decision != nil {
@@ -158,7 +158,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 				}
 			}
 			r := h.ask(`issue_refund {"amount":600}`)
-			h.due() // who can be reached
+			h.due() // handles the check of who can be reached
 			h.loseCard(r)
 			before := h.rowsOf(r)
 			h.ok(h.ApplyEvents(h.ctx(), r.ID, tt.change, tt.event))

@@ -82,7 +82,7 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 func TestNobodyIsHere(t *testing.T) {
 	h := newHarness(t)
 	h.away(support, time.Hour)
-	h.due() // the absence has begun, so only the request itself causes a look-up of its people
+	h.due() // the absence has begun, so only the new request causes a look-up of people
 	h.quiet["U0002"] = h.clock.Now().Add(time.Hour)
 	r := h.ask(`apply_discount {}`)
 	h.due()
@@ -98,7 +98,7 @@ func TestNobodyIsHere(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated escalated")
 }
 
-// TestNobodyIsHereAtNight checks that nobody is called at night, and that availability is checked again in the morning.
+// TestNobodyIsHereAtNight checks that no lead is asked at night, and that availability is checked again in the morning.
 func TestNobodyIsHereAtNight(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -341,8 +341,8 @@ func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: "req_none"}, snapshot, people))
 }
 
-// TestSomebodyLeavesWhileThePeopleAreLookedUp checks that a look-up that does not know of an absence yet does not end the
-// one that was scheduled because of the absence.
+// TestSomebodyLeavesWhileThePeopleAreLookedUp checks that if an absence begins during a look-up, the look-up's result
+// does not cancel the look-up that was scheduled because of the absence.
 func TestSomebodyLeavesWhileThePeopleAreLookedUp(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":40}`)

@@ -16,7 +16,7 @@ import (
 func TestTokensOfADay(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Budgets.Tokens = 1_000 }))
-	for range 2 { // 999 tokens leave room for one more call, however large
+	for range 2 { // with 999 tokens used, one more call is made, however large it is
 		turn := h.say(alice, "a question").Turn
 		b := h.begin(turn)
 		h.ok(h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "an answer", 999))
@@ -58,7 +58,7 @@ func TestCallsOfADay(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestForgetCounters checks that counters are kept while they matter, however many there are.
+// TestForgetCounters checks that counters are kept as long as they are needed, however many there are.
 func TestForgetCounters(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {

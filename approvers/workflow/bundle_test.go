@@ -269,7 +269,7 @@ func TestDecideAllAtOneStage(t *testing.T) {
 	h.wantState(rs[0].ID, approvers.Pending)
 }
 
-// stepUp makes the approval of a request ask for a typed value.
+// stepUp makes the approval of a request require a typed value.
 func (h *harness) stepUp(id string) {
 	h.t.Helper()
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
@@ -361,7 +361,7 @@ func TestBundleNextStage(t *testing.T) {
 	}
 }
 
-// A bundle that Slack refuses is shown elsewhere, still as one card; each person gets a copy of all of it.
+// A bundle that Slack refuses is shown elsewhere, still as one card; each person gets a copy of the whole card.
 func TestBundleElsewhere(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`)
@@ -410,7 +410,7 @@ func TestBundleEscalates(t *testing.T) {
 }
 
 // Several calls of one step are withdrawn together. Calls that have ended stay as they are, and calls of another step
-// can't be named.
+// can't be withdrawn with them.
 func TestWithdrawSome(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`, `issue_refund {"amount":4}`)

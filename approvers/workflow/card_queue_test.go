@@ -92,7 +92,7 @@ func TestLine(t *testing.T) {
 	}
 	h.withdrawn(rs[1].ID)
 	h.wantLine(rs, "2 open, [4 5] wait")
-	h.reject(lead, rs[5].ID) // by the command line, or from an escalation's card
+	h.reject(lead, rs[5].ID) // from the command line, or from an escalation's card
 	h.withdrawn(rs[4].ID)
 	h.wantLine(rs, "2 open, [] wait")
 	h.clock.pass(expiresAfter)
@@ -204,7 +204,8 @@ func TestLineOfEscalations(t *testing.T) {
 	}
 }
 
-// A new cap counts the cards that are open already; with a higher cap, or none, the queued requests get their cards.
+// Cards that are already open count towards a new cap. With a higher cap, or no cap, the queued requests get their
+// cards.
 func TestCapChanges(t *testing.T) {
 	h := newHarness(t)
 	rs := h.asked(3)
@@ -224,7 +225,7 @@ func TestCapChanges(t *testing.T) {
 	h.wantLine(rs, "3 open, [4 5 6] wait")
 	h.policy.Store(policy("policy-5", func(p *approvers.Policy) { p.Caps.Approver, p.Approvers[1].Cards = 1, "#leads" }))
 	h.ok(h.Requests.Reevaluate(h.ctx()))
-	h.wantLine(rs, "0 open, [] wait") // they wait where the cards go now
+	h.wantLine(rs, "0 open, [] wait") // they wait at the address to which cards go now
 	if l := h.lineAt("channel:#leads"); len(l.Open) != 1 || len(l.Held) != 5 {
 		t.Errorf("at the new place: %+v", l)
 	}
@@ -271,7 +272,7 @@ func TestBurst(t *testing.T) {
 			t.Fatalf("request %d does not ask for a typed value", i)
 		}
 	}
-	for _, r := range rs[:50] { // the oldest first: each has its card by then
+	for _, r := range rs[:50] { // oldest first, so that each has its card when it is decided
 		if len(h.messagesOf(r.ID)) != 1 {
 			t.Fatal("it has no card when its turn has come")
 		}
@@ -324,8 +325,8 @@ func TestCardQueuesInAnyOrder(t *testing.T) {
 	})
 }
 
-// quickDir is a directory in memory, if the machine has one: these tests commit thousands of times, and don't test the
-// disk.
+// quickDir returns a directory in memory, if the machine has one, because these tests commit thousands of times and
+// don't test the disk.
 func quickDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "countersign")
 	if err != nil {
@@ -335,7 +336,7 @@ func quickDir(t testing.TB) string {
 	return dir
 }
 
-// notRunOrGone handles approved requests that did not start in time, as their timers do.
+// notRunOrGone expires approved requests that did not start in time, as their timers do.
 func (c *chaos) notRunOrGone(r approvers.Request) {
 	if now := c.request(r.ID); now.State == approvers.Approved {
 		_, _, err := c.Runs.Claim(c.ctx(), now.Execution)

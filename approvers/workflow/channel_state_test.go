@@ -33,7 +33,7 @@ func (h *harness) where(refs ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// leads is a policy in which the leads read their cards in a channel, like the support agents.
+// leads changes a policy so that the leads read their cards in a channel, like the support agents.
 func leads(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }
 
 // TestALostChannel checks that open messages of every kind move from the channel to each person immediately, and that
@@ -68,7 +68,7 @@ func TestALostChannel(t *testing.T) {
 	h.run(over.Execution, "ok")
 	shown(over.ID)
 
-	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-other", "it was archived", "#other")) // nothing is there, and the policy does not name it
+	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-other", "it was archived", "#other")) // nothing is open there, and the policy does not name the channel
 	h.due()
 	if n := told(); n != 0 {
 		t.Errorf("the operator was told %d times of a channel that nothing uses", n)

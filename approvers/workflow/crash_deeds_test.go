@@ -124,7 +124,8 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 	return w.Outbox.Delivered(ctx, s.Message, p.shown)
 }
 
-// people performs a person's next action on the messages shown. It reports false if nobody has anything to do.
+// people performs a person's next action on the messages that Slack shows. It returns false if nobody has anything to
+// do.
 func (w *environment) people() bool {
 	if w.silent {
 		return false
@@ -145,7 +146,7 @@ func (w *environment) people() bool {
 				continue
 			}
 			what := workflow.DidNot
-			if w.acts[p.ref] > 0 { // the person looks in the shop whether the tool acted
+			if w.acts[p.ref] > 0 { // the person checks in the shop whether the tool acted
 				what = workflow.Happened
 			}
 			w.slack(act{Who: alice, Report: what, Ref: p.ref})

@@ -27,7 +27,7 @@ type environment struct {
 	posts      map[string]posted // by outbox message
 	calls      map[string]int    // how often a tool was called, by execution, which is the key that the tool is given
 	acts       map[string]int    // how often a tool acted, by execution; an idempotent tool acts once under one key
-	cut        map[string]int    // how many runs a crash cut, by execution
+	cut        map[string]int    // how many runs were interrupted by a crash, by execution
 	acted      map[string]bool   // the messages that people have acted on
 	crashes    int
 	script     []string       // what the model asks for in its first step
@@ -36,7 +36,7 @@ type environment struct {
 	previews   map[string]int // how often a tool was asked what a call would do, by digest
 	muted      bool           // nobody reports on an unknown outcome
 	allow      int            // how many more calls the first approver allows
-	aside      []act          // what people do about the first card before anybody decides, one after the other
+	aside      []act          // actions on the first card before anybody decides, in order
 }
 
 type posted struct {
@@ -90,7 +90,7 @@ func (w *environment) life() {
 		w.open(w.mortally)
 		w.turns = w.heard()
 		w.noteCuts()
-		w.invariants() // they hold between any two transactions
+		w.invariants() // invariants hold between any two transactions
 		if w.t.Failed() {
 			w.t.Fatalf("after crash %d", w.crashes)
 		}
@@ -114,7 +114,7 @@ func (w *environment) noteCuts() {
 	}
 }
 
-// leave copies the dead process's file before the store is closed: the next process gets nothing else.
+// leave copies the dead process's file before the store is closed. The next process gets only this copy.
 func (w *environment) leave() {
 	w.t.Helper()
 	left, err := os.ReadFile(w.path)

@@ -20,8 +20,8 @@ func beside(t testing.TB, kill func(point string) bool) *environment {
 	return w
 }
 
-// TestPeopleKilledAtEveryPoint checks that each action of people on a request happens once, wherever the process is
-// killed.
+// TestPeopleKilledAtEveryPoint checks that each action of people on a request takes effect exactly once, wherever the
+// process is killed.
 func TestPeopleKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	want := killedAndTheSame(t, beside, 25)

@@ -23,8 +23,8 @@ var crashTransactions = []string{
 // crashMoments are the points between two transactions.
 var crashMoments = []string{notAcknowledged, notHandled, modelAnswered, notPosted, notShown, notCalled, notActed, notAnswered, notRecorded}
 
-// cutPoints are the points at which a run is cut: the state executing is durable, and the outcome is not. The next
-// process can't know more than that.
+// cutPoints are the points at which a crash interrupts a run: the state executing is durable, but the outcome is not,
+// and the next process knows no more than that.
 var cutPoints = map[string]bool{
 	"Claim" + testkit.BehindCommit: true, notCalled: true, notActed: true, notAnswered: true, notRecorded: true, "Finish" + testkit.BeforeCommit: true,
 }
@@ -68,7 +68,7 @@ func TestCrashPoints(t *testing.T) {
 			}
 			again := stride
 			if effect == approvers.Unprotected {
-				again = 1 // only for unprotected tools people are asked, and report
+				again = 1 // people are asked, and report, only for unprotected tools
 			}
 			for _, muted := range []bool{false, true} { // stopped while the tool runs, and again at a later point
 				if muted && effect != approvers.Unprotected {
@@ -143,7 +143,7 @@ func TestCrashesAtRandom(t *testing.T) {
 // crashSum counts the results of the crashes.
 type crashSum struct {
 	lives, crashes       int
-	once, again, unknown int // executions that ran undisturbed, that were run again, and that people were asked about
+	once, again, unknown int // executions that ran undisturbed, were run again, or needed people's reports
 	acts                 int // how often unprotected tools acted
 	runs                 int // the number of executions of unprotected tools
 	reached              map[string]map[approvers.Effect]map[string]int
@@ -226,7 +226,7 @@ func (s *crashSum) judge(w *environment, effect approvers.Effect, muted bool, st
 	}
 }
 
-// came describes the outcome of a run.
+// came describes how a run ended.
 func came(effect approvers.Effect, cut bool) string {
 	switch {
 	case !cut:

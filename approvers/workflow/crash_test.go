@@ -51,7 +51,7 @@ func (w *environment) check() {
 				t.Errorf("%s with %d decisions", r.State, len(r.Decisions))
 			}
 		default:
-			// A process may stop between the claim and the call as often as a run is tried. People are then asked, and
+			// A process may stop between the claim and the call in every try of a run. Then people are asked, and
 			// report that the call did not happen.
 			givenUp := e.Tries >= 5 && e.ReportedBy != "" && e.State == approvers.ExecutionFailed
 			if !givenUp && (n < 1 || e.State != approvers.ExecutionSucceeded) {

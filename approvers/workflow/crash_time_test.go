@@ -12,9 +12,9 @@ import (
 	"countersign/store"
 )
 
-// silence is a discount that nobody decides. The only member of its role is away and has named a stand-in, and the lead
-// is in do-not-disturb for a while. Everybody is reminded. When its time is over, the request escalates and everybody
-// is told again. At the end it is rejected. The process is killed several times meanwhile.
+// silence sets up a request for a discount that nobody decides. The only member of its role is away and has named a
+// stand-in, and the lead is in do-not-disturb for a while. Everybody is reminded. When its time is over, the request
+// escalates and everybody is told again. At the end it is rejected. The process is killed several times meanwhile.
 func silence(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", withDeputy, reminding(7*time.Minute, 3), func(p *approvers.Policy) {
@@ -57,7 +57,7 @@ func (w *environment) next() (next time.Time) {
 	return next
 }
 
-// account lists everything that followed from the silence: the records, and the messages to each person.
+// account lists everything that happened because nobody decided: the records, and the messages to each person.
 func (w *environment) account() string {
 	w.t.Helper()
 	var out []string
@@ -99,8 +99,8 @@ func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// killedAndTheSame kills a world at every nth of its points, in one run for each offset. All runs must have the same
-// result, which is returned.
+// killedAndTheSame runs an environment several times, and in each run kills it at every nth point, with another offset.
+// All runs must have the same result, which is returned.
 func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *environment, every int) string {
 	want := world(t, func(string) bool { return false }).account()
 	for n := 0; n < every; n += testkit.Stride() {

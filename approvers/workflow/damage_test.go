@@ -38,8 +38,8 @@ type wreckage struct {
 
 type wreckedRequest struct {
 	id, call, digest string
-	people           []approvers.Identity // who approves it from here on
-	needs            int                  // how many more approvals it needs
+	people           []approvers.Identity // who approves the request from here on
+	needs            int                  // how many more approvals the request needs
 }
 
 // wreckable creates the store in a synctest bubble, whose clock starts at the same time as that of each trial.
@@ -180,7 +180,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 			out.told = append(out.told, x)
 		})
 		h := &harness{t: t, path: path, store: s, tools: newToolbox(), clock: &clock{}}
-		time.Sleep(time.Second) // later than everything in the store
+		time.Sleep(time.Second) // so that the time is later than everything in the store
 		h.policy.Store(policy("policy-1"))
 		h.Workflow = workflow.New(workflow.Config{
 			Store: s, Policy: h.policy.Load, Tools: h.tools, Log: slog.New(errorLog{mu: &mu, lines: &out.errors}), GrantOwner: h.giver,
@@ -222,7 +222,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 				mu.Lock()
 				out.runs[e.Request]++
 				if w.ran[e.ID] {
-					out.runs[e.Request] += 100 // it had acted before
+					out.runs[e.Request] += 100 // the tool had acted before
 				}
 				mu.Unlock()
 				return h.Runs.Finish(ctx, e.ID, true, "done")
@@ -329,8 +329,8 @@ func outcome(s store.Store, r wreckedRequest) (text string) {
 }
 
 // A store with requests in every state is damaged in one place, and the bot continues with it. The bot must not panic,
-// and must report every difference. It must run no tool without permission, and none twice. Everything undamaged must
-// end as in a store without damage. COUNTERSIGN_DAMAGE="1000 200" is the long form; a third number is the seed.
+// and must report every difference. It must run no tool without permission, and no call twice. Everything undamaged
+// must end as in a store without damage. COUNTERSIGN_DAMAGE="1000 200" is the long form; a third number is the seed.
 func TestDamageCampaign(t *testing.T) {
 	t.Parallel()
 	flips, pages, seed := 12, 6, uint64(1)

@@ -50,7 +50,7 @@ func TestEscalationAndExpiry(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated escalated closed returned")
 }
 
-// TestTheLeadIsGoneWhenTheEscalationIsDue checks that nobody is told, and that the request no longer announces the
+// TestTheLeadIsGoneWhenTheEscalationIsDue checks that nobody is notified, and that the card no longer announces the
 // escalation.
 func TestTheLeadIsGoneWhenTheEscalationIsDue(t *testing.T) {
 	h := newHarness(t)
@@ -363,8 +363,8 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	}
 }
 
-// TestRecoverShares checks that a run is recovered when this process takes over its share, or has it again after it
-// gave up the run's handler. Runs of other shares do not change.
+// TestRecoverShares checks that a run is recovered when this process takes over the run's share, or takes it over again
+// after it gave up the run's handler. Runs of other shares do not change.
 func TestRecoverShares(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()

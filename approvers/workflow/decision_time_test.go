@@ -37,7 +37,7 @@ func (h *harness) shows(request string) {
 	}
 }
 
-// took is the time that the last decision took, in the store and, in milliseconds, in the audit.
+// took returns the time that the last decision took: as stored, and in milliseconds as in the audit.
 func (h *harness) took(request string) (time.Duration, string) {
 	h.t.Helper()
 	r := h.request(request)
@@ -58,7 +58,7 @@ func (h *harness) wantTook(request string, want time.Duration, fact string) {
 }
 
 // TestDecisionTime checks that a decision's time counts from the moment when the card first showed these arguments,
-// however often it was rendered since.
+// however often the card was rendered after that.
 func TestDecisionTime(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
@@ -140,8 +140,8 @@ func TestUnknownDecisionTime(t *testing.T) {
 	h.wantTook(r.ID, time.Millisecond, "1")
 }
 
-// TestDecisionTimeInABundle checks that each call of a bundle has its own time. In a decision about all calls, each
-// took as long as it was shown.
+// TestDecisionTimeInABundle checks that each call of a bundle has its own time. In a decision about all calls, the time
+// of each call is how long that call was shown.
 func TestDecisionTimeInABundle(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`, `apply_discount {"a":3}`)

@@ -91,8 +91,8 @@ func TestRefusalsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAwayWithoutEnd checks that a person can say only so many times a day that they are away, but always that they are
-// back.
+// TestAwayWithoutEnd checks that a person can set an absence only a limited number of times a day, but can always end
+// it.
 func TestAwayWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	away := func() error {

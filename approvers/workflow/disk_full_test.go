@@ -42,9 +42,9 @@ func (c *cramped) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return c.Store.Update(ctx, fn)
 }
 
-// While the disk is full nothing is tried again and again: no model is called for an answer that could not be stored,
-// and the log says the reason from time to time. When there is space again, everything continues by itself, and nothing
-// counts as failed.
+// While the disk is full, work is not tried over and over: no model is called for an answer that could not be stored,
+// and the log gives the reason only from time to time. When there is space again, everything continues by itself, and
+// nothing counts as failed.
 func TestFullDisk(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var log bytes.Buffer

@@ -184,7 +184,7 @@ func unknownInstead(hash, tool string) *approvers.Policy {
 }
 
 // If the policy says so, a tool that drifted can be called with its new definition, by the approvers of the highest
-// risk. Earlier requests are voided all the same.
+// risk. Earlier requests are voided nevertheless.
 func TestDriftedCountsAsUnknown(t *testing.T) {
 	h := newHarness(t)
 	before := h.ask(`issue_refund {"amount":10}`)
@@ -222,8 +222,7 @@ func TestUnpinnedWhileItWaits(t *testing.T) {
 	}
 }
 
-// All waiting requests are voided, each once, however many there are and in whichever transaction the process is
-// killed.
+// All waiting requests are voided, each exactly once, however many there are and wherever the process is killed.
 func TestDriftSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const waiting = 25
@@ -281,7 +280,7 @@ func TestDriftAgainstSixteenApprovals(t *testing.T) {
 			if i%4 == 3 { // the run has begun
 				<-begun
 			}
-			for range i % 4 { // none, one or two people got an answer before
+			for range i % 4 { // none, one or two people approved before
 				<-answered
 			}
 			h.drift("cancel_account")

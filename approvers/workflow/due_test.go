@@ -14,8 +14,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// TestWhatWasDueBeforeTheClockWasSetBack checks that work that was due is done all the same; deadlines wait for their
-// time.
+// TestWhatWasDueBeforeTheClockWasSetBack checks that work that was due is done even after the clock was set back, while
+// deadlines wait for their time.
 func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	for _, back := range []time.Duration{30 * time.Second, time.Hour, 7 * 24 * time.Hour} {
 		h := newHarness(t)
@@ -48,7 +48,7 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 }
 
 // TestWhatPeopleSeeBeforeTheClockWasSetBack checks that other work whose outcome people see is done, too. A check that
-// is put off until the morning is made once, and then waits for the morning by the new clock.
+// was postponed until the morning is made once, and then waits for the morning by the new clock.
 func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 	day := &approvers.Hours{Zone: time.UTC, Days: [7]bool{true, true, true, true, true, true, true}, From: 9 * time.Hour, To: 17 * time.Hour, Outside: approvers.OutsideWaits}
 	for kind, begin := range map[store.TimerKind]func(*harness){
@@ -104,8 +104,8 @@ func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasPutOffBeforeTheClockWasSetBack checks that work that was put off is tried again immediately, a single
-// time; after that it waits for its time by the new clock.
+// TestWhatWasPutOffBeforeTheClockWasSetBack checks that postponed work is tried again once immediately, and then waits
+// for its time by the new clock.
 func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 	for _, back := range []time.Duration{30 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

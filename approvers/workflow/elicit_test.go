@@ -116,7 +116,8 @@ func TestElicitationIsAnswered(t *testing.T) {
 	}
 }
 
-// When the run ends for any reason, or the question's time is over, the question ends, once, and the run is woken.
+// When the run ends for any reason, or the question's time is over, the question ends exactly once, and the run is
+// woken.
 func TestElicitationsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(h *harness, e approvers.Execution, q approvers.Elicitation)

@@ -317,8 +317,8 @@ func TestAGrantIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestANewGrantTakesTheOldOnesPlace checks that a new grant replaces an earlier one like it: the remaining uses of the
-// two don't add up.
+// TestANewGrantTakesTheOldOnesPlace checks that a new grant replaces a similar earlier one, so that the remaining uses
+// of both don't add up.
 func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -333,8 +333,8 @@ func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	}
 }
 
-// TestLastUseOfAGrant checks that of the calls of one step only one runs with the last use, and that only a run counts
-// as a use.
+// TestLastUseOfAGrant checks that only one of several calls in a step runs with a grant's last use, and that only a run
+// counts as a use.
 func TestLastUseOfAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))

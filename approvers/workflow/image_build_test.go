@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// disk is the content of the disk at one moment of a recorded run: what was synced, and later writes. It is unknown
-// which of the later writes arrived, and in which order.
+// disk is the content of the disk at one moment of a recorded run: what was synced, and the writes after the last sync.
+// It is unknown which of these writes arrived, and in which order.
 type disk struct {
 	synced []byte
 	since  []traced

@@ -72,7 +72,7 @@ func TestCrashImagesOfALyingDisk(t *testing.T) {
 	for i, e := range r.events {
 		if e.kind == synced {
 			if syncs++; syncs > r.syncs/2 {
-				continue // it lies
+				continue // the lying disk skips this sync
 			}
 		}
 		d.do(e)
@@ -139,7 +139,7 @@ func recorded(t *testing.T, decisions int) recording {
 	return r
 }
 
-// known is everything that the process had acknowledged by a moment.
+// known is everything that the process had acknowledged up to a moment.
 type known struct {
 	safe   []string        // the lines that it printed
 	called map[string]bool // executions whose tool was called

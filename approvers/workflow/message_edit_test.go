@@ -77,7 +77,7 @@ func TestEditedBeforeItWasRead(t *testing.T) {
 		t.Errorf("it waits: %+v, %v", vm.Queued, err)
 	}
 	o.ok(o.Outbox.Removed(o.ctx(), o.message(notice.ID)))
-	o.hear(o.spoken(bob, "hello?")) // people are told again
+	o.hear(o.spoken(bob, "hello?")) // people are told again that messages wait
 	if n := len(o.messagesOf(turn)); n != 3 || o.messagesOf(turn)[2].Kind != store.OutboxQueued {
 		t.Errorf("%d outbox messages; want another notice", n)
 	}

@@ -12,7 +12,8 @@ import (
 
 const question = `ask_people {"question":"Which order?","options":["A-1","A-2"]}`
 
-// askPeople lets alice ask for something, and the model ask back. It returns the turn and the open question.
+// askPeople lets alice ask for something, and the model answer with a question. It returns the turn and the open
+// question.
 func (h *harness) askPeople() (string, store.Call) {
 	h.t.Helper()
 	h.tools.asks("ask_people")
@@ -63,8 +64,8 @@ func TestModelQuestionIsAnsweredByAChoice(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestModelQuestionIsAnsweredByWriting checks that a written message is the answer, and is given to the model once: as
-// the question's result.
+// TestModelQuestionIsAnsweredByWriting checks that a written message counts as the answer, and that the model gets it
+// only once, as the question's result.
 func TestModelQuestionIsAnsweredByWriting(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()

@@ -110,8 +110,8 @@ func TestMessagesFollowTheState(t *testing.T) {
 	}
 }
 
-// TestAChangeDuringTheDelivery checks that a change during a rendering is not lost: the rendering counts as the older
-// version.
+// TestAChangeDuringTheDelivery checks that a change during a delivery is not lost, because the delivered rendering
+// counts as an older version.
 func TestAChangeDuringTheDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -204,7 +204,7 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 		t.Errorf("%s: %s", s.State, s.LastError)
 	}
 	role := h.messagesOf(r.ID)[1]
-	h.ok(h.Outbox.Expand(h.ctx(), role.ID, nil)) // nobody can be written to
+	h.ok(h.Outbox.Expand(h.ctx(), role.ID, nil)) // no member can get messages
 	if got := h.wanted(r.ID); got != "" {
 		t.Errorf("to be shown: %s", got)
 	}

@@ -69,7 +69,7 @@ func TestPauseHoldsEverything(t *testing.T) {
 }
 
 // Only people of the roles that the policy names may pause and resume, by Slack's current information about them. If
-// two people pause simultaneously, one is first, and the other is told who that was.
+// two people pause simultaneously, only the first click counts, and the other person is told who was first.
 func TestWhoMayPause(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", pausable))
@@ -138,8 +138,8 @@ func TestWhoMayPause(t *testing.T) {
 	}
 }
 
-// A pause survives a restart. During the pause, people are asked immediately about a run of the earlier process if a
-// second run would act again. Any other run waits, and is run again after the pause.
+// A pause survives a restart. During the pause, people are asked immediately about an interrupted run of the earlier
+// process if a second run would take effect again. Any other run waits, and is run again after the pause.
 func TestPauseSurvivesARestart(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -257,8 +257,8 @@ func (h *harness) showPause() {
 	}
 }
 
-// Every waiting turn shows the pause and its end, however many transactions that takes, and in whichever of them the
-// process is killed; the short form leaves some out.
+// Every waiting turn shows the pause and its end, however many transactions that takes, and wherever the process is
+// killed. The short form of the test leaves out some of these points.
 func TestPauseIsShownEverywhere(t *testing.T) {
 	t.Parallel()
 	const waiting = 45 // requests on three pages; each step has three of them

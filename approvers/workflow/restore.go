@@ -119,7 +119,7 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 	}
 	err := w.update(ctx, "salvage", func(t *tx) error {
 		pause, _, err := settings.ReadPause(t)
-		if err == nil && pause.Damaged() { // it is unknown whether everything is paused, so nothing runs until a person decides
+		if err == nil && pause.Damaged() { // whether everything is paused is unknown: nothing runs until a person decides
 			err = t.pauses.setPause(settings.Pause{On: true, By: x.Who, Reason: pause.Reason})
 		}
 		return err

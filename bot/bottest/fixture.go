@@ -19,7 +19,7 @@ import (
 	"countersign/store"
 )
 
-// The state that golden files are drawn from: the policy of the example, and one refund that waits.
+// The state from which golden files are drawn: the policy of the example, and one pending refund.
 
 var Noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
@@ -131,7 +131,7 @@ func Golden(t *testing.T, name string, v any) {
 	}
 }
 
-// GrantingPolicy lets refunds be allowed more than once.
+// GrantingPolicy returns a policy that allows grants for refunds.
 func GrantingPolicy() *approvers.Policy {
 	p := Policy()
 	p.Tools[2].Grants = approvers.GrantTerms{Uses: 5, Within: 2 * time.Hour, AtMost: []string{"amount"}, Same: []string{"currency"}}

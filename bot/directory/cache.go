@@ -11,7 +11,7 @@ type Cache[T any] struct {
 	keep    time.Duration
 	mu      sync.Mutex
 	entries map[string]cacheEntry[T]
-	era     uint64 // rises with each forget: an answer that was requested before the last forget is not kept
+	era     uint64 // increases with each forget, so that an answer requested before the last forget is not kept
 }
 
 type cacheEntry[T any] struct {
@@ -23,7 +23,7 @@ func NewCache[T any](now func() time.Time, keep time.Duration) *Cache[T] {
 	return &Cache[T]{now: now, keep: keep, entries: map[string]cacheEntry[T]{}}
 }
 
-// maxCacheEntries bounds the size of a cache.
+// maxCacheEntries limits the size of a cache.
 const maxCacheEntries = 10_000
 
 func (m *Cache[T]) Get(key string, fresh bool, ask func() (T, error)) (T, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// channelTTL is how long a channel's name and id are used again. Events on channels invalidate them sooner.
+// channelTTL is how long a channel's name and id are cached. Events about channels invalidate them sooner.
 const channelTTL = 10 * time.Minute
 
 // Channels returns the names and ids of channels. It is safe for concurrent use.
@@ -20,8 +20,8 @@ type Channels struct {
 	names *Cache[string]            // name by channel id
 	ids   *Cache[map[string]string] // channel id by name
 	dms   *Cache[string]            // direct-message channel by user id
-	ext   *Cache[bool]              // whether a channel is shared with another organisation, by its id
-	was   *Cache[bool]              // the same with a longer lifetime, for use while the call is put off
+	ext   *Cache[bool]              // whether a channel is shared with another organisation, by channel id
+	was   *Cache[bool]              // as ext, with a longer lifetime, for use while the rate limit delays the call
 }
 
 func NewChannels(api *slack.Client, now func() time.Time) *Channels {
@@ -31,10 +31,10 @@ func NewChannels(api *slack.Client, now func() time.Time) *Channels {
 	}
 }
 
-// missingScope is Slack's answer if the bot token lacks a permission: nothing is known about the channel.
+// missingScope is Slack's answer if the bot token lacks a permission. Nothing is then known about the channel.
 const missingScope = "missing_scope"
 
-// Name returns the name of a channel. It is empty for a channel that Slack does not show to the bot.
+// Name returns the name of a channel, or "" for a channel that Slack does not show to the bot.
 func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
 	return p.names.Get(channel, false, func() (string, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
@@ -48,13 +48,14 @@ func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
 	})
 }
 
-// IsShared reports whether people of other organisations are in a channel. fresh asks Slack again. While Slack's rate
-// limit puts the call off, IsShared uses an earlier answer: an event would have invalidated an outdated one.
+// IsShared reports whether people of other organisations are in a channel. If fresh is set, it asks Slack again. While
+// Slack's rate limit delays the call, IsShared uses an earlier answer; if that were outdated, an event would have
+// invalidated it.
 func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bool, error) {
 	ext, err := p.ext.Get(channel, fresh, func() (bool, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
 		if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) && code != missingScope {
-			return false, nil // a post there fails with the same code
+			return false, nil // a post in this channel fails with the same code
 		}
 		if err != nil {
 			return false, fmt.Errorf("conversations.info: %w", slackapi.WithDelay(err))
@@ -85,7 +86,7 @@ func (p *Channels) ID(ctx context.Context, named string) (string, error) {
 		return named, nil
 	}
 	named = strings.TrimPrefix(named, "#")
-	for _, fresh := range []bool{false, true} { // the channel may be newer than the cached list
+	for _, fresh := range []bool{false, true} { // second try: the channel may be newer than the cached list
 		ids, err := p.ids.Get("", fresh, func() (map[string]string, error) { return p.list(ctx) })
 		if err != nil {
 			return "", err
@@ -126,7 +127,7 @@ func EachChannel(ctx context.Context, api *slack.Client, query slack.GetConversa
 }
 
 // DirectMessages returns the id of the direct-message channel with a user, and opens it if necessary. fresh opens it
-// again, after Slack reported that the known channel does not exist.
+// again; it is set after Slack has reported that the known channel does not exist.
 func (p *Channels) DirectMessages(ctx context.Context, user string, fresh bool) (string, error) {
 	return p.dms.Get(user, fresh, func() (string, error) {
 		c, _, _, err := p.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
@@ -137,7 +138,7 @@ func (p *Channels) DirectMessages(ctx context.Context, user string, fresh bool) 
 	})
 }
 
-// Invalidate drops the cached answers that an event makes outdated. channel is the channel of the event, if any.
+// Invalidate drops the cached answers that an event outdates. channel is the channel of the event, if any.
 func (p *Channels) Invalidate(event, channel string) {
 	switch event {
 	case "channel_rename", "group_rename", "channel_created", "channel_archive", "channel_unarchive", "channel_deleted", "channel_left", "group_left",

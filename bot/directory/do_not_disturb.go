@@ -7,8 +7,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// quietPatience is the time limit for asking whether a person can be disturbed. If Slack does not answer, the person
-// counts as reachable.
+// quietPatience is the time limit for asking Slack whether a person can be disturbed. If Slack does not answer, the
+// person counts as reachable.
 const quietPatience = 3 * time.Second
 
 // QuietUntil returns the end of a person's do-not-disturb. It is zero if the person can be disturbed, or if Slack does
@@ -20,7 +20,7 @@ func (d *Users) QuietUntil(ctx context.Context, user string) time.Time {
 		s, err := d.api.GetDNDInfoContext(ctx, &user)
 		if err != nil {
 			d.log.Info("Slack does not say whether somebody can be disturbed, so they count as reachable", "user", user, "cause", err)
-			return slack.DNDStatus{}, nil // not asked again for a while: it would fail for everybody else too
+			return slack.DNDStatus{}, nil // cached, so that Slack is not asked again for a while
 		}
 		return *s, nil
 	})
@@ -30,7 +30,7 @@ func (d *Users) QuietUntil(ctx context.Context, user string) time.Time {
 	return quietEnd(status, d.now())
 }
 
-// quietEnd returns the end of a do-not-disturb that is active now.
+// quietEnd returns the end of a do-not-disturb that is active now, or zero.
 func quietEnd(s slack.DNDStatus, now time.Time) (until time.Time) {
 	start, end := time.Unix(int64(s.NextStartTimestamp), 0), time.Unix(int64(s.NextEndTimestamp), 0)
 	if s.Enabled && !now.Before(start) && now.Before(end) {

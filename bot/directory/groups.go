@@ -12,7 +12,7 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// IdentityRisk returns the risk that determines how old Slack's answer about a clicking person may be. It is critical
+// IdentityRisk returns the risk that determines how old Slack's answer about a person who clicks may be. It is critical
 // if the policy has changed since the request was planned.
 func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 	if r.Plan.PolicyHash != p.Hash {
@@ -21,8 +21,8 @@ func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 	return r.Plan.Risk
 }
 
-// Clicker returns the identity of a person who clicked, with the user groups that can give authority over the tool.
-// From high risk on it asks Slack again. r is the request that the click is about; it may be nil.
+// Clicker returns the identity of a person who clicked, with the user groups that can give authority over the tool. If
+// the risk is high or critical, it asks Slack again. r is the request that was clicked; it may be nil.
 func (d *Users) Clicker(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk, r *approvers.Request) (approvers.Identity, error) {
 	fresh := risk >= approvers.High || !risk.Valid()
 	who, err := d.Who(ctx, user, fresh)
@@ -123,7 +123,7 @@ func (d *Users) GroupMembers(ctx context.Context, named string, fresh bool) (map
 	})
 }
 
-// RoleUsers lists the user ids of a role's members who can be written to.
+// RoleUsers lists the user ids of a role's members to whom the bot can send messages.
 func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, error) {
 	users, err := d.RoleMembers(ctx, role)
 	if err != nil {
@@ -142,7 +142,7 @@ func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, e
 	return out, nil
 }
 
-// RoleMembers lists the user ids of a role's members, as far as Slack knows them.
+// RoleMembers lists the user ids of those members of a role whom Slack knows.
 func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string, error) {
 	var users []string
 	for _, m := range role.Members {
@@ -176,12 +176,12 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 	return slices.Compact(users), nil
 }
 
-// readsMessages reports whether a person is sent requests for their role. Guests and people of other organisations
-// can't decide them, and are not notified.
+// readsMessages reports whether the bot sends a person the requests of their role. Guests and people of other
+// organisations can't decide them, and are not notified.
 func readsMessages(who approvers.Identity) bool { return !Barred(who) }
 
-// GroupUsers lists the members of a user group who can be written to and hold one of the roles of the request's stage
-// that asks for the group.
+// GroupUsers lists those members of a user group to whom the bot can send messages and who hold one of the roles of the
+// current stage, which requires the group.
 func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Request, p *approvers.Policy) ([]string, error) {
 	if r == nil {
 		return nil, nil
@@ -214,7 +214,7 @@ func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Reque
 	return out, nil
 }
 
-// Invalidate drops the cached answers that an event makes outdated. user is the person of the event, if any.
+// Invalidate drops the cached answers that an event outdates. user is the person of the event, if any.
 func (d *Users) Invalidate(event, user string) {
 	switch event {
 	case "user_change", "team_join", "user_profile_changed":

@@ -14,13 +14,13 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// IdentityTTL is how long Slack's answer about a person or a group is reused. Events invalidate it sooner.
+// IdentityTTL is how long Slack's answer about a person or a group is cached. Events invalidate it sooner.
 const IdentityTTL = time.Minute
 
 // deactivatedTTL is how long it is remembered that an account was deactivated.
 const deactivatedTTL = 30 * 24 * time.Hour
 
-// Users returns the identities of people, from Slack or from a recent answer of Slack. It is safe for concurrent use.
+// Users looks up the identities of people, in Slack or in its recent answers. It is safe for concurrent use.
 type Users struct {
 	api         *slack.Client
 	self        func(context.Context) (Self, error) // who the bot is in its workspace
@@ -32,7 +32,7 @@ type Users struct {
 	groups *Cache[map[string]bool] // members by group id
 	ids    *Cache[map[string]string]
 	quiet  *Cache[slack.DNDStatus]
-	gone   *Cache[bool] // whose account was deactivated when Slack was asked last
+	gone   *Cache[bool] // users whose account was deactivated at the last look-up
 }
 
 // UsersOptions configure Users. All fields are required.
@@ -52,7 +52,8 @@ func NewUsers(s UsersOptions) *Users {
 	}
 }
 
-// Who returns the current identity of a user. fresh asks Slack again. A user whom Slack does not know has no ID.
+// Who returns the current identity of a user. If fresh is set, it asks Slack again. A user whom Slack does not know has
+// no ID.
 func (d *Users) Who(ctx context.Context, user string, fresh bool) (approvers.Identity, error) {
 	me, err := d.self(ctx)
 	if err != nil {
@@ -79,7 +80,7 @@ func (d *Users) Who(ctx context.Context, user string, fresh bool) (approvers.Ide
 // ErrAboutAnother says that Slack answered with the record of another user. The answer is not used.
 var ErrAboutAnother = errors.New("users.info: Slack's answer is about somebody else")
 
-// User returns Slack's record of a user. fresh asks Slack again.
+// User returns Slack's record of a user. If fresh is set, it asks Slack again.
 func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, error) {
 	return d.users.Get(user, fresh, func() (slack.User, error) {
 		u, err := d.api.GetUserInfoContext(ctx, user)
@@ -98,7 +99,7 @@ func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, 
 	})
 }
 
-// WasDeactivated reports whether an account was deactivated when Slack was asked last. It makes no call.
+// WasDeactivated reports whether an account was deactivated at the last look-up. It makes no call.
 func (d *Users) WasDeactivated(user string) bool {
 	gone, _ := d.gone.peek(user)
 	return gone
@@ -114,7 +115,7 @@ func Identity(me Self, u slack.User) approvers.Identity {
 		} else if u.TeamID == me.Team {
 			home = me.Enterprise
 		}
-		if u.Enterprise.ID != "" && u.Enterprise.ID != u.ID { // a person in several workspaces of an enterprise has one id in all of them
+		if u.Enterprise.ID != "" && u.Enterprise.ID != u.ID { // a person has the same id in all workspaces of an enterprise
 			id, local = u.Enterprise.ID, u.ID
 		}
 	}
@@ -156,7 +157,7 @@ func Barred(who approvers.Identity) bool {
 	return who.ID == "" || who.Foreign || who.Guest || who.Bot || who.Deleted
 }
 
-// Slackbot is the user id of Slackbot, which Slack's API reports as a person.
+// Slackbot is the user id of Slackbot. It is needed because Slack's API reports Slackbot as a person.
 const Slackbot = "USLACKBOT"
 
 // Self identifies the bot in its workspace.
@@ -166,5 +167,5 @@ type Self struct {
 	App        string // empty if Slack does not provide it
 	Team       string
 	Enterprise string
-	URL        string // of the workspace, with its final slash
+	URL        string // URL of the workspace, with its final slash
 }

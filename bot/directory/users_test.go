@@ -81,7 +81,7 @@ func TestMemory(t *testing.T) {
 	if _, err := m.Get("x", false, func() (int, error) { return 0, errors.New("no") }); err == nil {
 		t.Error("an error is swallowed")
 	}
-	// If an event comes while Slack is being asked, the answer may be from before the event, and is not kept.
+	// If an event comes while Slack is being asked, the answer is not cached, because it may be from before the event.
 	if v, _ := m.Get("race", false, func() (int, error) { m.forget("race"); return 7, nil }); v != 7 {
 		t.Error(v)
 	}

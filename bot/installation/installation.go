@@ -20,8 +20,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// Examiner asks Slack how the app is set up. It changes nothing and opens no socket, because the running bot would miss
-// the events sent through that socket.
+// Examiner asks Slack how the app is set up. It changes nothing. It opens no socket, because the running bot would miss
+// the events that Slack sends through that socket.
 type Examiner struct {
 	api      *slack.Client
 	http     *http.Client
@@ -42,7 +42,8 @@ func New(botToken, appToken, apiURL string) *Examiner {
 	return e
 }
 
-// maxAsked is how often the examiner retries when Slack asks it to wait. The running bot shares the same limits.
+// maxAsked is how often the examiner retries when Slack asks it to wait. This can happen because the running bot shares
+// the same rate limits.
 const maxAsked = 5
 
 // headers records the response headers of Slack.
@@ -75,11 +76,11 @@ func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
 // App describes the app as installed.
 type App struct {
 	Team, TeamID string
-	User, UserID string // the bot's own
+	User, UserID string // the bot's own name and user id
 	ID           string // its id; empty if Slack does not provide it
 	Scopes       []string
 	Skew         time.Duration // how far this machine's clock is ahead of Slack's
-	Dated        bool          // Slack's response had a date
+	Dated        bool          // Skew is known, because Slack's response had a date
 	Took         time.Duration // duration of one call
 }
 

@@ -14,7 +14,7 @@ import (
 	"countersign/bot/render/markdown"
 )
 
-// say adds text from the model, up to max characters and most blocks. If text is cut, a note says so.
+// say adds text from the model, up to max characters and most blocks. If the text is cut, a note says so.
 func (p *BlockBuilder) say(pieces []markdown.Piece, max, most int) {
 	total := 0
 	for i, piece := range pieces {
@@ -40,7 +40,7 @@ func (p *BlockBuilder) Piece(x markdown.Piece) {
 	p.lines = append(p.lines, Escape(x.Plain))
 }
 
-// answer draws the whole answer of the agent, in several messages if it does not fit in one.
+// answer draws the agent's whole answer, in several messages if it does not fit in one.
 func (v View) answer() Rendered {
 	pieces := markdown.Parse(v.Text)
 	if len(pieces) == 0 {
@@ -105,7 +105,7 @@ func Plural(n int, what string) string {
 	return strconv.Itoa(n) + " " + what
 }
 
-// Limits of the steps that an answer includes beside its own text.
+// Limits on the steps that an answer includes in addition to its own text.
 const (
 	MaxStepsTold     = 2
 	maxStepCallsTold = 3   // per step

@@ -22,15 +22,15 @@ import (
 // Invisible characters are shown as ⟨…⟩.
 func ArgumentText(raw []byte) string { return maskedText(raw, nil) }
 
-// maskedText is ArgumentText with a note in place of each secret value. No other text can look like that note, because
-// its brackets are escaped everywhere else.
+// maskedText is like ArgumentText, but shows a note in place of each secret value. No other text can look like this
+// note, because the note's brackets are escaped everywhere else.
 func maskedText(raw []byte, secrets []string) string { return layout{secrets: secrets}.of(raw) }
 
 // layout lays out the arguments of a call.
 type layout struct {
 	secrets []string
-	first   []string          // the top-level members that come first
-	was     map[string]string // top-level members that changed: how their earlier value was laid out
+	first   []string          // names of the top-level members that come first
+	was     map[string]string // earlier values, laid out, of top-level members that changed
 
 	dec  *jsontext.Decoder
 	path []string // path of the member being laid out
@@ -126,10 +126,10 @@ func (l *layout) inline() (string, error) {
 	return open.String() + strings.Join(parts, ", ") + closed.String(), err
 }
 
-// inlineSigns matches the punctuation between the values on one line.
+// inlineSigns matches the punctuation that separates values on one line.
 var inlineSigns = regexp.MustCompile(`[{}\[\]]|[,:]( |$)`)
 
-// rank returns the position of a top-level member among those that come first. The others follow them.
+// rank returns a top-level member's position. Members that are not in first follow those that are.
 func (l layout) rank(m member) int {
 	if i := slices.Index(l.first, m.name); i >= 0 {
 		return i
@@ -153,7 +153,7 @@ type member struct {
 	below       []string
 }
 
-// maxColumn is the longest name that widens the column of names.
+// maxColumn is the greatest width of the column of names. Longer names don't widen it.
 const maxColumn = 20
 
 // table writes members, with the values of short names in one column.
@@ -275,13 +275,13 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// empties reports whether the next object or array is empty.
+// empties reports whether the object or array that was just opened is empty.
 func (l *layout) empties(end byte) bool {
 	rest := bytes.TrimLeft(l.dec.UnreadBuffer(), " \t\r\n,:")
 	return len(rest) > 0 && bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte{end})
 }
 
-// shownText lays out a text. A text of one line has no quotes if it can't be taken for something else. A text of
+// shownText lays out a text. A text of one line is quoted only if it could be taken for something else. A text of
 // several lines is shown line by line, each behind a bar.
 func shownText(s string) (line string, below []string) {
 	switch {
@@ -296,8 +296,8 @@ func shownText(s string) (line string, below []string) {
 	return "", below
 }
 
-// plain reports whether a text needs no quotes: it is neither empty nor like a number or another value of JSON, begins
-// with a letter, a digit or a sign that is common in names, has single spaces only, and needs no escapes.
+// plain reports whether a text needs no quotes. Such a text is not empty, does not look like a number or another JSON
+// value, begins with a letter, a digit or a sign that is common in names, has only single spaces, and needs no escapes.
 func plain(s string) bool {
 	return plainStart.MatchString(s) && !likeValue.MatchString(s) && !strings.ContainsAny(s, "→\"\\") &&
 		!strings.Contains(s, "  ") && !strings.HasSuffix(s, " ") && Visible(s) == s && strings.IndexFunc(s, otherSpace) < 0
@@ -341,7 +341,7 @@ func changes(before, after []byte, secrets []string) (text string, ok bool) {
 	return changesOf(before, after, secrets, nil)
 }
 
-// longChanges returns the changes that changedFrom leaves out.
+// longChanges shows the changes that changedFrom leaves out because they are long.
 func longChanges(before, after []byte, secrets []string) (text string, ok bool) {
 	return changesOf(before, after, secrets, changedFrom(before, after, secrets))
 }
@@ -368,7 +368,7 @@ func changesOf(before, after []byte, secrets []string, except map[string]string)
 	return text, utf8.RuneCountInString(text) <= maxDiff
 }
 
-// noValue is shown as the earlier value of an argument that was added. No text can look like it.
+// noValue is shown as the earlier value of an argument that was added. No text can look the same.
 const noValue = "⟨none⟩"
 
 // changedFrom lays out the earlier values of arguments that changed, if both values take one short line.
@@ -391,7 +391,7 @@ func changedFrom(before, after []byte, secrets []string) map[string]string {
 	return out
 }
 
-// maxChanged is the maximum length of each of the two values if an earlier value is shown beside the current one.
+// maxChanged limits the length of both values if an earlier value is shown beside the current one.
 const maxChanged = 60
 
 // shortValue lays out a top-level value, and reports whether it takes one short line.
@@ -427,8 +427,8 @@ func membersOf(raw []byte) (names []string, values map[string][]byte) {
 	return names, values
 }
 
-// wordsIn returns every text in arguments, including names, with JSON escapes decoded. Escaped characters are therefore
-// checked too.
+// wordsIn returns every text in arguments, including names, with JSON escapes decoded. A check of these texts therefore
+// includes escaped characters.
 func wordsIn(raw []byte) string {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
 	var b strings.Builder
@@ -443,7 +443,7 @@ func wordsIn(raw []byte) string {
 	}
 }
 
-// span is the position of an object's member in its bytes: the whole member, and its value.
+// span is the position of a member in an object's bytes: of the whole member, and of its value.
 type span struct {
 	name       string
 	from       int // opening quote of the name

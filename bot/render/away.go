@@ -28,7 +28,7 @@ func (v View) standIn() *BlockBuilder {
 	return p
 }
 
-// AbsenceOf tells a person in an answer to their command whether they are away, until when, and who stands in.
+// AbsenceOf answers a person's command: it says whether they are away, until when, and who stands in.
 func AbsenceOf(a approvers.Absence, p *approvers.Policy, command string, now time.Time, reads Reader) []*RichText {
 	if a.Over(now) {
 		return []*RichText{Say("You are not away. To say that you are, write ").Code(command + " away until monday").Say(".")}
@@ -53,14 +53,14 @@ func AbsenceOf(a approvers.Absence, p *approvers.Policy, command string, now tim
 	return append(out, new(RichText).Code(command+" back").Say(" ends it."))
 }
 
-// Limits on named roles and tools keep the message short even with a long policy.
+// Limits on the named roles and tools, which keep the message short even if the policy is long.
 const (
 	maxCovers     = 8
 	maxToolsNamed = 6
 )
 
-// coverage describes for each role of an absent person which requests the stand-in can decide. who and whose address
-// the stand-in: "you" and "yours", or "they" and "theirs".
+// coverage describes for each role of an absent person which requests the stand-in can decide. who and whose are the
+// words for the stand-in: "you" and "yours", or "they" and "theirs".
 func coverage(p *approvers.Policy, covers []approvers.Cover, who, whose string) []*RichText {
 	var out []*RichText
 	for i, c := range covers {
@@ -82,7 +82,7 @@ func coverage(p *approvers.Policy, covers []approvers.Cover, who, whose string) 
 	return out
 }
 
-// toolList names tools, and counts those beyond the limit.
+// toolList names tools up to a limit, and counts the rest.
 func toolList(tools []string) string {
 	named := make([]string, 0, maxToolsNamed)
 	for i, t := range tools {

@@ -35,7 +35,7 @@ type BlockBuilder struct {
 	Tabled bool     // contains a table; Slack accepts one per message
 }
 
-// width returns the number of characters of the text.
+// width returns the number of characters of the collected text.
 func (p *BlockBuilder) width() (n int) {
 	for _, line := range p.lines {
 		n += Width(line)
@@ -43,7 +43,7 @@ func (p *BlockBuilder) width() (n int) {
 	return n
 }
 
-// headline adds the first line. A text too long for Slack's headers becomes a bold paragraph.
+// headline adds the first line. If the text is too long for Slack's header block, it becomes a bold paragraph.
 func (p *BlockBuilder) headline(s string) {
 	if utf8.RuneCountInString(s) > slackapi.MaxHeader || strings.Contains(s, "\n") {
 		p.Para(new(RichText).Strong(s))
@@ -102,7 +102,7 @@ func (p *BlockBuilder) exact(s string) {
 	p.lines = append(p.lines, Escape(s))
 }
 
-// Small adds a line of our own text in small print.
+// Small adds a line of the bot's own text in small print.
 func (p *BlockBuilder) Small(s string) {
 	p.Blocks = append(p.Blocks, slack.NewContextBlock("", plainText(s)))
 	p.lines = append(p.lines, Escape(s))
@@ -121,7 +121,7 @@ func (p *BlockBuilder) buttons(id string, buttons ...slack.BlockElement) {
 // maxButtonsNamed is the maximum number of buttons that a message's text names.
 const maxButtonsNamed = 12
 
-// whatToDo names a message's buttons for readers of its text, such as users of screen readers.
+// whatToDo names a message's buttons for people who get only its text, such as users of screen readers.
 func (p *BlockBuilder) whatToDo() string {
 	if len(p.labels) == 0 {
 		return ""

@@ -15,13 +15,13 @@ import (
 	"countersign/store"
 )
 
-// bundle draws the requests of one step that ask the same people. Shared facts appear once. Each call follows in a few
-// lines: what would happen, its arguments, and the warnings; Details… shows the rest. A decided call is reduced to its
-// outcome.
+// bundle draws the requests of one step that wait for the same people. Facts that they share appear once. Then each
+// call has a few lines: what would happen, its arguments, and warnings; Details… shows the rest. A decided call is
+// reduced to its outcome.
 //
-// The headline and the buttons for all calls must fit on a phone's screen together. A card that is too tall is
-// shortened in steps until it fits. First, the quotation of the person who asked is shortened. Second, the calls become
-// a list, with one row of buttons that open one call each. Third, each decided call takes one line. Finally, the
+// The whole card, from the headline to the buttons for all calls, must fit on a phone's screen. A card that is too tall
+// is shortened in steps until it fits. First, the quotation of the person who asked is shortened. Second, the calls
+// become a list, with one row of buttons that open one call each. Third, each decided call takes one line. Finally, the
 // tallest calls are reduced to what would happen, one after the other; these can be approved only in their details.
 func (v View) bundle() Rendered {
 	if len(v.Calls) == 0 { // a bundle always has calls; Slack rejects an empty message
@@ -63,7 +63,7 @@ func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) 
 		}
 	}
 	list := look.list()
-	var details []slack.BlockElement // of the calls of a list
+	var details []slack.BlockElement // buttons that open the calls of a list
 	for i, c := range v.Calls {
 		r := *c.Request
 		opens := button(ActArguments, "Details…", v.token(r.ID), slack.StyleDefault)
@@ -117,7 +117,7 @@ func (v View) Undecided() (open []approvers.Request) {
 // The forms of a bundle, the tallest first.
 const (
 	roomy  = iota // each call has its own buttons
-	terse         // the same, with less text about the calls as a whole
+	terse         // as roomy, with less text about the calls as a whole
 	listed        // one row of buttons opens the calls, if there are several
 	brief         // decided calls take one line
 )
@@ -128,15 +128,15 @@ type bundleLook struct {
 	form    int
 	args    map[string]bundledArgs // by request
 	heights map[string]int         // by request; set when the calls are drawn
-	risk    *RichText              // of all calls; empty: each call shows its own, as they differ
+	risk    *RichText              // the risk of all calls; empty: the risks differ, and each call shows its own
 	same    bundledArgs            // the arguments that are the same in each call of a list
-	agreed  *RichText              // who agreed to each call of a list; empty: each call shows its own, as they differ
+	agreed  *RichText              // who agreed to every call of a list; empty: they differ, each call shows its own
 	ownTime bool                   // the calls have different deadlines
-	all     string                 // the question asked before all are approved together; empty: each is approved alone
-	apart   string                 // why each is approved alone; empty if there is only one
+	all     string                 // the question before all calls are approved together; empty: each is approved alone
+	apart   string                 // why each call is approved alone; empty if there is only one call
 }
 
-// highest returns the request with the tallest call that can still be cut.
+// highest returns the request whose call is the tallest among those that can still be shortened.
 func (look bundleLook) highest() (request string, found bool) {
 	most := 0
 	for _, r := range look.open {
@@ -151,7 +151,7 @@ func (look bundleLook) highest() (request string, found bool) {
 // space.
 func (look bundleLook) list() bool { return look.form >= listed && len(look.open) > 1 }
 
-// briefly returns the maximum length of the text about a decided call that takes one line.
+// briefly returns the maximum length of the text about a decided call.
 func (look bundleLook) briefly() int {
 	if slices.ContainsFunc(look.open, func(r approvers.Request) bool { return look.args[r.ID].hidden }) {
 		return maxBriefly
@@ -169,7 +169,7 @@ type bundledArgs struct {
 }
 
 // sameArguments returns the arguments that are the same in all calls, laid out, and their names. It returns none if a
-// call has no other arguments, or if the calls are of different tools.
+// call would have no other arguments, or if the calls are to different tools.
 func sameArguments(open []approvers.Request) (args bundledArgs, same []string) {
 	all, first := membersOf(open[0].Args)
 	same = slices.Clone(all)
@@ -258,7 +258,7 @@ func newBundleLook(v View, form int, hidden []string) bundleLook {
 	return look
 }
 
-// bundleHead draws how many requests wait, and mentions the people they wait for.
+// bundleHead draws how many requests wait, and mentions the people for whom they wait.
 func (v View) bundleHead(p *BlockBuilder, open []approvers.Request) {
 	all := len(v.Calls)
 	if len(open) == 0 {
@@ -305,7 +305,7 @@ func (v View) untilWhen(look bundleLook) *RichText {
 	return Say("⏳ The first deadline: ").also(v.deadline(first))
 }
 
-// bundled draws one call that is decided here. opens is the button to its details.
+// bundled draws one call that can be decided on this card. opens is the button to the call's details.
 func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
 	what, notes, args := whatHappens(r.Preview, r.Tool), v.bundleNotes(r, look), look.args[r.ID]
 	lines := []*RichText{Say(number).Strong(Clip(what, maxBundleText))}
@@ -348,7 +348,7 @@ func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens
 	}
 }
 
-// warnings lists what could mislead the reader of a call, or makes the call hard to judge.
+// warnings lists what could mislead the reader of a call or makes it hard to judge the call.
 func warnings(r approvers.Request) []string {
 	out := doubts(r)
 	if fault := previewFault(r); fault != "" {
@@ -384,7 +384,7 @@ func (v View) bundleNotes(r approvers.Request, look bundleLook) []*RichText {
 		}
 		out = append(out, line)
 	}
-	if look.list() { // its details ask for the value
+	if look.list() { // in a list, the call's details ask for the value
 		return out
 	}
 	return append(out, v.wantsTyping(r))
@@ -491,8 +491,8 @@ func allInOne(p *approvers.Policy, open []approvers.Request, args map[string]bun
 	return question, ""
 }
 
-// SelectRequest selects the request of the bundle that the button is about. It selects none if the button is about all
-// of them.
+// SelectRequest selects the request of the bundle to which the button belongs. If the button is for all requests, it
+// selects none.
 func (s *ClickTarget) SelectRequest() {
 	for _, c := range s.Calls {
 		if c.Request.ID == s.Token.Ref {

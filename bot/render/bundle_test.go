@@ -301,8 +301,8 @@ func TestShortBundlesAndHomeRows(t *testing.T) {
 	}
 }
 
-// Whatever the calls of a bundle are like, a phone shows its headline and its buttons together, and only what is shown
-// whole can be approved from it.
+// For any calls, a bundle's headline and buttons fit on a phone's screen together, and only calls that are shown whole
+// can be approved on its card.
 func TestBundlesFitAPhone(t *testing.T) {
 	words := strings.Fields("order refund broken parcel customer asked twice urgent 2026-03-02 EUR confirmed warehouse")
 	f := testkit.Chance(testkit.Seed(t), 3)

@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// card draws a request for its approvers. A pending card says, in this order: what is wrong, what will happen, with
-// which arguments, who asked and in which words, whom it waits for, and what happens if nobody decides. It leaves out
-// what is normal; Details… shows everything. The card of a decided request has two lines.
+// card draws a request for its approvers. A pending card says, in this order: what is wrong; what will happen, and with
+// which arguments; who asked, and in which words; for whom the request waits; and what happens if nobody decides. It
+// leaves out what is normal; Details… shows everything. The card of a decided request has two lines.
 func (v View) card() Rendered {
 	r := *v.Request
 	p := new(BlockBuilder)
@@ -178,8 +178,8 @@ var (
 	templateFields  = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
 )
 
-// edits names the person who changed the arguments, and shows the changes that the table of arguments does not: the
-// table shows an earlier value only if it takes one short line.
+// edits names the person who changed the arguments. It also shows the changes that are not in the table of arguments,
+// which shows an earlier value only if it takes one short line.
 func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	if len(r.Edits) == 0 {
 		return
@@ -241,8 +241,9 @@ func inWords(why []string) string {
 	return line
 }
 
-// actionButtons adds the buttons of a pending card. A copy for one person offers what is still open to that person. A
-// card in a channel looks the same to everybody; a person without permission gets an explanation on a click.
+// actionButtons adds the buttons of a pending card. A copy for one person has only the buttons that this person can
+// still use. A card in a channel looks the same to everybody; a person without permission gets an explanation on a
+// click.
 func (v View) actionButtons(p *BlockBuilder, r approvers.Request, whole bool) {
 	value := v.token(r.ID)
 	details := button(ActArguments, "Details…", value, slack.StyleDefault)
@@ -264,7 +265,7 @@ func (v View) actionButtons(p *BlockBuilder, r approvers.Request, whole bool) {
 	p.buttons("", row...)
 }
 
-// haveAgreed tells a person who has agreed who is still needed.
+// haveAgreed tells a person who has already approved who is still needed.
 func haveAgreed(v View, r approvers.Request) *RichText {
 	return stillNeeded(v, r, "☑️ You have agreed.")
 }
@@ -284,14 +285,15 @@ func stillNeeded(v View, r approvers.Request, did string) *RichText {
 
 func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUser) }
 
-// hadTheirSay reports whether the owner of this copy has already approved. Each person counts once.
+// hadTheirSay reports whether the owner of this copy has already approved. They can't approve again, because each
+// person counts only once.
 func (v View) hadTheirSay(r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	return own && slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By.User() == user })
 }
 
-// hasPassedOn reports whether the owner of this copy changed the arguments in a role that the current stage does not
-// ask.
+// hasPassedOn reports whether the owner of this copy changed the arguments, in a role that is not one of the current
+// stage's.
 func hasPassedOn(v View, r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	if !own {
@@ -323,13 +325,13 @@ func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []sl
 		row = append(row, button(ActArguments, "Details…", value, style))
 	}
 	row = append(row, button(ActReject, "Reject…", value, slack.StyleDanger))
-	if masked || r.Bundled() { // Details… has it
+	if masked || r.Bundled() { // the button is in Details…
 		return row
 	}
 	return append(row, button(ActModify, "Modify…", value, slack.StyleDefault))
 }
 
-// askApprove repeats before an approval what will happen, and what speaks against it.
+// askApprove returns the confirmation dialog of an approval. It repeats what will happen, and what speaks against it.
 func askApprove(r approvers.Request) *slack.ConfirmationBlockObject {
 	_, risk := riskWords(r.Plan.Risk, r.Effect)
 	rest := "\n\n" + risk + "."
@@ -342,7 +344,7 @@ func askApprove(r approvers.Request) *slack.ConfirmationBlockObject {
 	return confirm("Approve this?", Clip(what, slackapi.MaxConfirm-Width(rest))+rest, "Approve", "Not yet", slack.StylePrimary)
 }
 
-// cardQueue draws how many requests wait behind the open cards of a place, and names the oldest.
+// cardQueue draws how many requests wait until the open cards at an address are decided, and names the oldest.
 func (v View) cardQueue() Rendered {
 	p := new(BlockBuilder)
 	if v.CardQueue == nil {
@@ -392,8 +394,8 @@ func (c Mention) in(p *RichText) {
 	p.Person(approvers.PersonID(c.User), "")
 }
 
-// MentioningRequest returns the request for which a card mentions people, if one waits. For a bundle, it is the first
-// request that is still to be decided on the bundle.
+// MentioningRequest returns the pending request for which a card mentions people, if there is one. For a bundle, it is
+// the first request that is still to be decided on the bundle.
 func MentioningRequest(s view.Model) (approvers.Request, bool) {
 	if s.Message.Kind == store.OutboxCard {
 		return *s.Request, s.Request.State == approvers.Pending
@@ -406,5 +408,6 @@ func MentioningRequest(s view.Model) (approvers.Request, bool) {
 	return approvers.Request{}, false
 }
 
-// MaxMentions is the maximum number of mentions on a card. For a larger role the policy can name a user group.
+// MaxMentions is the maximum number of mentions on a card. If a role has more people, the policy can name a user group
+// instead.
 const MaxMentions = 8

@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-// waitsLine returns the line that names whom a request waits for, and the lines around it. The lines above explain why
-// the reader got this copy, unless the stage itself asks the reader, and list the stages that have agreed. The lines
-// below name the people who are against.
+// waitsLine returns the line that names the people for whom a request waits, and the lines around it. The lines above
+// explain why the reader got this copy, unless the stage itself names the reader, and list the stages that have agreed.
+// The lines below name the people who are against.
 func (v View) waitsLine(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
@@ -44,7 +44,7 @@ func agreedAt(r approvers.Request) *RichText {
 	return p.Say(fmt.Sprintf(" (%d of %d agreed: ", n, quorum)).also(peopleOf(decisionsAt(r, r.Stage))).Say(")")
 }
 
-// decisionsAt returns the approvals of a stage that count.
+// decisionsAt returns those approvals of a stage that count.
 func decisionsAt(r approvers.Request, stage int) (out []approvers.Decision) {
 	for _, d := range r.ValidApprovals() {
 		if d.Stage == stage {
@@ -103,7 +103,7 @@ func laterStages(v View, r approvers.Request) *RichText {
 }
 
 // escalated tells a role why it was added to the stage: the stage's own people have not decided in time, can't decide,
-// or could not see the card. It is empty for the roles that the stage itself names.
+// or could not see the card. For roles that the stage itself names, it returns nothing.
 func (v View) escalated(r approvers.Request) *RichText {
 	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
 		return new(RichText)
@@ -142,8 +142,8 @@ func nobodyLeft(v View, r approvers.Request, call approvers.LeadCall) *RichText 
 	return p
 }
 
-// against returns how many people are against, prefixed with sep, if ending the request takes more than one rejection.
-// Otherwise it is empty.
+// against returns how many people are against, prefixed with sep. If one rejection would end the request, it returns
+// "".
 func against(r approvers.Request, sep string) string {
 	if need := r.CurrentStage().Rejects; need > 1 {
 		return fmt.Sprintf("%s%d of %d against", sep, len(r.Against(r.Stage)), need)
@@ -212,8 +212,8 @@ func whyFallen(r approvers.Request, i int) string {
 	return "; no longer counts, because the policy changed afterwards"
 }
 
-// remarks shows the newest remarks: comments, and each question with its answer below it. No text can imitate another
-// remark: each remark begins with one of the bot's signs, and its text has no line breaks.
+// remarks shows the newest remarks: comments, and each question with its answer below it. Each remark begins with one
+// of the bot's signs, and its text has no line breaks, so no text can imitate another remark.
 func (v View) remarks(r approvers.Request) []*RichText {
 	shown := slices.DeleteFunc(v.allRemarks(r, maxRemark), func(lines []*RichText) bool { return len(lines) == 0 })
 	var out []*RichText
@@ -312,7 +312,8 @@ func (v View) cardFor(user string) string {
 	return link
 }
 
-// agreed names everybody whose approval counted, in order. Consecutive people of one role share its title.
+// agreed names everybody whose approval counted, in order. For consecutive people of one role, the role's title appears
+// once.
 func (v View) agreed(r approvers.Request) *RichText {
 	by := approvals(r)
 	p := new(RichText)

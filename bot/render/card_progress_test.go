@@ -32,7 +32,7 @@ func TestAgreedNamesAll(t *testing.T) {
 	}
 }
 
-// A person whose approval no longer counts reads why: the call or the policy changed.
+// A person whose approval no longer counts is told why: the call or the policy changed.
 func TestWhyAnApprovalFell(t *testing.T) {
 	policy := bottest.ApprovedBy(bottest.Request(bottest.RefundArgs), "U0002", "Teo", "team-lead", 0)
 	policy.Decisions[0].Fallen = true

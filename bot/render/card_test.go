@@ -217,7 +217,7 @@ func TestClaimsOnACard(t *testing.T) {
 	bottest.Golden(t, "card_claims", d.Messages[0])
 }
 
-// The own copy of a person who has agreed says who is still needed, and has no Approve.
+// The copy for a person who has approved says who is still needed, and has no Approve button.
 func TestHaveAgreed(t *testing.T) {
 	quorum := func(n int, by ...string) approvers.Request {
 		r := bottest.Request(bottest.RefundArgs)

@@ -15,10 +15,10 @@ import (
 	"countersign/store"
 )
 
-// ButtonToken is the value of a button. It names what the button was drawn for, and grants nothing. Ref is a request, a
-// turn, an execution, a grant or a pause. Post counts the versions of the outbox message. Print is a fingerprint of the
-// version. A version that was replaced before it was recorded and the version that replaced it have the same number,
-// but different fingerprints.
+// ButtonToken is the value of a button. It only identifies what was shown with the button, and grants nothing. Ref is a
+// request, a turn, an execution, a grant or a pause. Post is the number of the outbox message's version, and Print the
+// version's fingerprint. If a version was replaced before it was recorded, its replacement has the same number, but
+// another fingerprint.
 type ButtonToken struct {
 	Ref     string
 	Message string
@@ -81,9 +81,9 @@ func (s ClickTarget) ShownRequest() store.Shown {
 	return s.Shown.Of(s.Request.ID)
 }
 
-// MayHaveShown reports whether an unrecorded drawing of the outbox message could have contained a button with the
-// token. This requires that the recorded version has another fingerprint, and that the token's subject belongs to this
-// outbox message.
+// MayHaveShown reports whether an unrecorded version of the outbox message could have contained a button with the
+// token. For this, the token's fingerprint must differ from that of the recorded version, and the token's subject must
+// belong to this outbox message.
 func (s ClickTarget) MayHaveShown(token ButtonToken) bool {
 	if bytes.Contains(s.Shown.Body, []byte(" "+token.Print+`"`)) {
 		return false
@@ -101,8 +101,8 @@ func (s ClickTarget) MayHaveShown(token ButtonToken) bool {
 	return slices.Contains(about, token.Ref)
 }
 
-// Named returns everything that a click names or that the clicked message shows. The attempt then appears in the
-// history of each of them.
+// Named returns the ids of everything that a click names or the clicked message shows. A rejected click is recorded in
+// the history of each of these.
 func (s ClickTarget) Named() []string {
 	named := []string{s.Token.Ref, s.Message.Request}
 	for _, shown := range s.Shown.Shows {
@@ -121,7 +121,7 @@ func (s ClickTarget) RenderingHash() string {
 }
 
 // ItemBody returns the part of a Home tab that shows the request, as a message of its own. The rest of the tab is about
-// other requests and does not belong in this one's history.
+// other requests, and does not belong in this request's history.
 func (s ClickTarget) ItemBody() []byte {
 	var whole struct {
 		Blocks []json.RawMessage `json:"blocks"`
@@ -186,13 +186,14 @@ const (
 	ActChoose      = "choose_"   // followed by the number of the option
 
 	ActApart        = "apart"      // moves a call of a bundle to a card of its own
-	ActDetailsOf    = "arguments_" // followed by the number of a call; does what ActArguments does
+	ActDetailsOf    = "arguments_" // followed by the number of a call; otherwise like ActArguments
 	ActApproveAll   = "approve_all"
 	ActRejectAll    = "reject_all"
 	ActWithdrawSome = "withdraw_some" // opens a form of the waiting calls, if a step has more than a message can list
 )
 
-// ActionOf returns what a button does. The buttons of one row have different IDs, even if they do the same.
+// ActionOf returns the action of a button from its ID. Within a row, buttons have different IDs even if they do the
+// same.
 func ActionOf(id string) string {
 	if number, ok := strings.CutPrefix(id, ActDetailsOf); ok && number != "" {
 		return ActArguments
@@ -213,7 +214,7 @@ const (
 const (
 	FieldFrom      = "from"
 	FieldUntil     = "until"
-	FieldReason    = "reason" // and any other free text
+	FieldReason    = "reason" // for a reason, and for any other free text
 	FieldResult    = "result"
 	FieldRaw       = "arguments"
 	FieldTyped     = "typed"

@@ -11,7 +11,7 @@ import (
 	"countersign/bot/render/markdown"
 )
 
-// About is what Details… shows of a request beside its state.
+// About is what Details… shows about a request in addition to its state.
 type About struct {
 	WorkspaceURL string
 	Tool         ToolDescription
@@ -19,13 +19,13 @@ type About struct {
 }
 
 // DetailsForm shows everything about a request: what is wrong, all arguments, page by page, the whole preview, who has
-// to decide and why, and what has happened. A person who may decide can approve it there when they have seen all
-// arguments. Its buttons lead to everything else that the person may do.
+// to decide and why, and what has happened. A person who may decide can approve the request there, once they have seen
+// all arguments. Its buttons lead to everything else that the person may do.
 func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	v := View{Model: s.Model, WorkspaceURL: s.About.WorkspaceURL, Tool: s.About.Tool}
 	pages := ArgumentPages(r)
-	seen := len(pages) - 1 // the page after which all arguments were seen
+	seen := len(pages) - 1 // index of the page with which all arguments have been seen
 	if at := pages[seen]; at.width() < maxPageText/2 {
 		v.about(at, r, s.About.History)
 	} else {
@@ -169,7 +169,7 @@ func LastPage(v slack.ModalViewRequest) bool {
 }
 
 // ArgumentPages lays out all arguments, followed by warnings about misleading text. The pages depend only on the
-// request, so they are the same each time.
+// request, so they are the same whenever they are drawn.
 func ArgumentPages(r approvers.Request) []*BlockBuilder {
 	texts := markdown.Pages(argumentsOf(r), maxPageText)
 	pages := make([]*BlockBuilder, len(texts))
@@ -203,7 +203,7 @@ func ArgumentPages(r approvers.Request) []*BlockBuilder {
 	return pages
 }
 
-// WholeView returns the content of all pages, which is what a person who turned through them has seen.
+// WholeView returns the content of all pages: what a person has seen after reading the last page.
 func WholeView(r approvers.Request) ([]byte, error) {
 	var all []Message
 	for _, p := range ArgumentPages(r) {

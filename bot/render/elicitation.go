@@ -66,8 +66,8 @@ func hostOf(address string) string {
 	return short(Visible(u.Host), slackapi.MaxHeader)
 }
 
-// ElicitationForm returns the form that a tool asks for. A person who was not asked, or a question that has ended, gets
-// a modal that explains why there is no form.
+// ElicitationForm returns the form that a tool asks for. If the person was not asked, or the question has ended, it
+// returns a modal that explains why there is no form.
 func ElicitationForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	q := *s.Elicitation
 	if d := q.Answerable(who, s.Now); d != nil {
@@ -89,7 +89,7 @@ func ElicitationForm(s ClickTarget, who approvers.Identity) slack.ModalViewReque
 	return submittable(Modal(FormTitles[ActFillIn], p), ActFillIn, "Send", FormToken{ButtonToken: s.Token, Execution: q.Execution})
 }
 
-// ElicitationValues returns the values of a form that a tool asked for, or the errors by block.
+// ElicitationValues returns the values of a submitted form that a tool asked for, or the errors by block.
 func ElicitationValues(q approvers.Elicitation, v answers, admits func(schema, values json.RawMessage) error) (values []byte, faults map[string]string) {
 	faults = map[string]string{}
 	defaults := defaultsOf(q.Schema)

@@ -54,7 +54,7 @@ var riskMeaning = map[approvers.Risk]string{
 	approvers.High: "By the policy it is hard or impossible to undo, or sensitive.", approvers.Critical: "By the policy it is about money, law or the public.",
 }
 
-// effectWords explains what the operator declares about a second run.
+// effectWords explains what the operator has declared about a second run of a tool.
 var effectWords = map[approvers.Effect]string{
 	approvers.ReadOnly:    "(it only reads)",
 	approvers.Idempotent:  "(if it is interrupted, it is run again, and acts only once)",
@@ -92,8 +92,8 @@ func (v View) decisionLines(r approvers.Request) (out []*RichText) {
 	return out
 }
 
-// toldByEnding reports whether the line about a request's end already says everything about decision i. This is so for
-// the rejection that ended the request, and for an approval that was sufficient alone or replaced the others.
+// toldByEnding reports whether the line about a request's end already says everything about decision i. It does for the
+// rejection that ended the request, and for an approval that alone was sufficient or replaced the others.
 func toldByEnding(r approvers.Request, i int) bool {
 	d := r.Decisions[i]
 	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
@@ -147,7 +147,7 @@ func (v View) deciders(st approvers.Stage) *RichText {
 	return out
 }
 
-// PlanOutlook draws how a call would be handled.
+// PlanOutlook draws how a hypothetical call would be handled.
 func (v View) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
 	switch plan.Verdict {
 	case approvers.Auto:
@@ -168,8 +168,8 @@ func (v View) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
 	}
 }
 
-// Timeline describes a request's history from its audit records, oldest first. Repeated deliveries to Slack are
-// mentioned once. The facts of records contain no secrets or reasons.
+// Timeline describes a request's history from its audit records, oldest first. A message that was sent to Slack several
+// times is mentioned once. The facts of records contain no secrets or reasons.
 func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
 	shown := false
 	for _, a := range records {
@@ -188,7 +188,7 @@ func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
 	return lines
 }
 
-// event describes one record in words. It is empty if the record is of no interest to people.
+// event describes one record in words. It returns nothing for a record that does not interest people.
 func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one case for each kind of record
 	f := a.Facts
 	by := func(words string) *RichText { return new(RichText).Person(a.Actor, "").Say(" " + words) }
@@ -203,7 +203,7 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 			return by("was shown the masked values.")
 		}
 		if a.Actor != "" {
-			return new(RichText) // the decision covers it
+			return new(RichText) // already described by the line about the decision
 		}
 		return Say("Put before those who decide.")
 	case approvers.AuditDenied:
@@ -304,7 +304,7 @@ func (v View) inRole(role string) string {
 	return " as " + v.title(role)
 }
 
-// maxHappened is the number of history lines on a page. Older lines are counted.
+// maxHappened is the number of history lines on a page. Lines that are not shown are counted.
 const maxHappened = 15
 
 // Newest returns a page of lines; the first page has the newest lines. If older lines precede the page, its first line

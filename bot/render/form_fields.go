@@ -29,7 +29,7 @@ const (
 	fieldInteger
 	fieldBool
 	fieldChoice
-	fieldMany // several of a set of values
+	fieldMany // a list of values from a fixed set
 	fieldDate
 	fieldMoment
 	fieldEmail
@@ -82,8 +82,8 @@ type objectSchema struct {
 	Ref        string          `json:"$ref"`
 }
 
-// fieldsOf returns a field for each argument: those of the schema in its order, then the call's other arguments. It
-// returns nil if a form is not suitable; the arguments are then edited as JSON.
+// fieldsOf returns a field for each argument: first the arguments in the schema, in the schema's order, then the call's
+// other arguments. It returns nil if a form is not suitable; the arguments are then edited as JSON.
 func fieldsOf(schema json.RawMessage, args []byte, secrets []string) []field {
 	var s objectSchema
 	if json.Unmarshal(schema, &s) != nil || s.Ref != "" || s.OneOf != nil || s.AnyOf != nil {
@@ -167,7 +167,7 @@ func (f field) bytes() int {
 	return len(raw)
 }
 
-// fit picks the input that suits the schema and the stored value.
+// fit chooses the kind of input that suits the schema and the stored value.
 func (f field) fit(p property) field {
 	if p.OneOf != nil && p.AnyOf == nil {
 		values, titles := consts(p.OneOf)
@@ -227,7 +227,7 @@ func (f field) asText(p property) field {
 	if f.present {
 		text, err := jsontext.AppendUnquote(nil, f.stored)
 		if err != nil || countHidden(string(text)) > 0 || bytes.ContainsAny(text, "\r\t") {
-			return f.asJSON() // an input would hide or change some of its characters
+			return f.asJSON() // a text input would hide or change some of the characters
 		}
 		f.initial = string(text)
 	}
@@ -288,7 +288,7 @@ func escapedJSON(raw []byte) string {
 	return b.String()
 }
 
-// blockID returns the ID of the field's block. Submitted values and faults are keyed by it.
+// blockID returns the ID of the field's block. Submitted values and faults are found by this ID.
 func (f field) blockID() string {
 	if simpleName.MatchString(f.name) && len(f.name) <= 200 {
 		return "arg." + f.name
@@ -297,7 +297,7 @@ func (f field) blockID() string {
 	return "arg:" + hex.EncodeToString(sum[:12])
 }
 
-// asChoice makes the field a menu, if every value is a word or a number that fits in a menu.
+// asChoice makes the field a menu, if every possible value is a word or a number that fits in a menu.
 func (f field) asChoice(values []json.RawMessage, titles []string) field {
 	f.kind = fieldChoice
 	if !f.offer(values, titles) {
@@ -317,7 +317,7 @@ func (f field) asChoice(values []json.RawMessage, titles []string) field {
 // menued reports whether the field is a menu.
 func (f field) menued() bool { return f.kind == fieldChoice || f.kind == fieldMany }
 
-// offer sets the options of a menu. It reports whether each value is a word or a number that fits.
+// offer sets the options of a menu. It returns false if a value is not a word or a number, or does not fit.
 func (f *field) offer(values []json.RawMessage, titles []string) bool {
 	if len(values) == 0 || len(values) > slackapi.MaxOptions {
 		return false
@@ -343,7 +343,7 @@ func (f field) choice(i int) string {
 	return OneLine(f.titles[i]) + " (" + value + ")"
 }
 
-// consts returns the values of a list of alternatives, or nil if an alternative is more than a single value.
+// consts returns the values of a schema's list of alternatives, or nil if one of them admits more than a single value.
 func consts(alternatives json.RawMessage) (values []json.RawMessage, titles []string) {
 	var list []struct {
 		Const json.RawMessage `json:"const"`

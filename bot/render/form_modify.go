@@ -21,7 +21,7 @@ import (
 )
 
 // ModifyForm returns a form with one field for each argument. If the schema is too complex for that, the arguments are
-// edited as JSON. A form that was filled in keeps its input, and its button names the effect of the change.
+// edited as JSON. If the form was filled in before, it keeps the input, and its button names the effect of the change.
 func ModifyForm(s ClickTarget, who approvers.Identity, f FormToken, tool workflow.Tool, filled answers) slack.ModalViewRequest {
 	r := *s.Request
 	p := new(BlockBuilder)
@@ -38,7 +38,7 @@ func ModifyForm(s ClickTarget, who approvers.Identity, f FormToken, tool workflo
 	}
 	args := r.Args
 	if filled != nil {
-		args, _ = EditArgs(r, tool, filled) // the caller has checked it
+		args, _ = EditArgs(r, tool, filled) // no faults: the caller has checked the input
 		raw = filled.text(FieldRaw)
 	}
 	effect := s.editEffect(who, tool, args)
@@ -144,7 +144,7 @@ func (f field) yesNo() slack.BlockElement {
 	return in
 }
 
-// options returns the options of a menu. The value of each is its number.
+// options returns the options of a menu. The value of each option is its number.
 func (f field) options() (options []*slack.OptionBlockObject) {
 	for i := range f.choices {
 		options = append(options, slack.NewOptionBlockObject(strconv.Itoa(i), plainText(f.choice(i)), nil))
@@ -263,12 +263,12 @@ func (a answers) text(block string) string {
 	return text
 }
 
-// sameText compares texts as Slack's inputs return them: line endings may differ.
+// sameText compares texts but ignores differences in line endings, because Slack's inputs may change these.
 func sameText(a, b string) bool {
 	return strings.ReplaceAll(a, "\r\n", "\n") == strings.ReplaceAll(b, "\r\n", "\n")
 }
 
-// stays reports whether the form does not change the argument.
+// stays reports whether the form can't change the argument.
 func (f field) stays() bool { return f.kind == fieldLocked || f.kind == fieldMasked }
 
 func (f field) unchanged(text string) bool {
@@ -360,8 +360,8 @@ func validJSON(text string) error {
 	return nil
 }
 
-// place assigns the schema's errors to the fields that they name. Example: "amount: must be ≥ 0.01; reason: is
-// missing".
+// place assigns the parts of a schema error to the fields that they name. Such an error reads like "amount: must be ≥
+// 0.01; reason: is missing".
 func place(faults map[string]string, fields []field, err error) {
 	text := strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
 	for part := range strings.SplitSeq(text, "; ") {

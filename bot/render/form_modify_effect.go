@@ -7,17 +7,17 @@ import (
 )
 
 // editEffect is the effect that changed arguments will have, determined before they are sent. The form's button names
-// it.
+// the effect.
 type editEffect struct {
 	submit string      // the label of the button
 	typed  bool        // the form asks for the tool's name
-	lines  []*RichText // who has to agree then, and why the change is not an approval
+	lines  []*RichText // who has to agree after the change, and why the change is not an approval
 }
 
 // Labels of the button that sends changed arguments.
 const (
 	submitApprove = "Change and approve"
-	submitEither  = "Change" // approves if the tool's name is typed
+	submitEither  = "Change" // counts as an approval only if the tool's name is typed
 	submitOnly    = "Change without approving"
 	submitSend    = "Change and send on" // if the recipient's name is too long
 )
@@ -37,8 +37,8 @@ func (s ClickTarget) SeenWhole(tool workflow.Tool) bool {
 	return s.ShownRequest().Whole || !hasLockedFields(tool.Schema, *s.Request)
 }
 
-// editEffect determines the effect of a change: it makes the change on a copy of the request, as the workflow does when
-// the form is sent.
+// editEffect determines the effect of a change. It makes the change on a copy of the request, in the same way as the
+// workflow when the form is sent.
 func (s ClickTarget) editEffect(who approvers.Identity, tool workflow.Tool, args []byte) editEffect {
 	partly := !s.SeenWhole(tool)
 	alone, approves, denied := s.edited(who, args, partly, false)
@@ -76,7 +76,7 @@ func (s ClickTarget) edited(who approvers.Identity, args []byte, partly, typed b
 		return r, false, &approvers.Denied{Code: approvers.DeniedInvalidArgs}
 	}
 	e := approvers.Edited{Execution: r.Execution, Args: args, Digest: r.Digest, Plan: s.Policy.Plan(r.AsCall(values))}
-	if r.ToolPreview != nil { // the changed call needs a new one
+	if r.ToolPreview != nil { // the changed call needs a new tool preview
 		e.ToolPreview = &approvers.ToolPreview{State: approvers.ToolPreviewPending}
 	}
 	m := approvers.Action{Who: who, At: s.Now, Digest: r.Digest, Partly: partly, Typed: typed}

@@ -37,7 +37,7 @@ func TestModifyEffect(t *testing.T) {
 		r      approvers.Request
 		policy *approvers.Policy
 		who    approvers.PersonID
-		amount string // what is entered; empty: the form as it opens
+		amount string // the entered amount; empty: the form as it was opened
 		submit string
 		says   string
 	}{

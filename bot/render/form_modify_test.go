@@ -234,8 +234,8 @@ func TestTypedValue(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"user_id":"C-77","amount":50.10}`: "50.10", `{"note":"two words","user_id":"C-77"}`: "C-77",
 		`{}`: "issue_refund", `{"x":"\u202e"}`: "issue_refund", `{"x":{"y":1}}`: "issue_refund",
-		// The most telling value first: an amount, the recipient, the subject, a value in the preview, any number, any
-		// word.
+		// The most informative value is chosen: an amount, the recipient, the subject, a value in the preview, any
+		// number, any word.
 		`{"days":14,"order_id":"ORD-1","amount":9}`:                               "9",
 		`{"note":"abcd","order_id":"ORD-1","email":"ann@example.com"}`:            "ann@example.com",
 		`{"to":12345,"userId":"U-1","count":77}`:                                  "U-1",

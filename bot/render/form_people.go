@@ -16,7 +16,7 @@ var PeopleForms = map[string]func(ClickTarget, approvers.Identity) slack.ModalVi
 	ActAllow: allowForm,
 }
 
-// Texts beside the input for a reason: they name the readers of the reason.
+// Hints at the input for a reason. They say who will read the reason.
 const (
 	reasonHint   = "The person who asked and the agent read this."
 	reasonNeeded = "Say why: the person who asked and the agent read it."
@@ -32,8 +32,8 @@ var WordsNeeded = map[string]string{
 	ActTakeBack:  reasonNeeded,
 }
 
-// trial returns an action with placeholder input. With it, a form is refused before it is filled in if the person is
-// not allowed to act.
+// trial returns an action with placeholder input. It is tried before a form is shown, so that a person who is not
+// allowed to act gets no form.
 func trial(s ClickTarget, who approvers.Identity) (approvers.DecisionContext, approvers.Action) {
 	return approvers.DecisionContext{Policy: s.Policy, Now: s.Now}, approvers.Action{Who: who, At: s.Now, Reason: "…"}
 }
@@ -110,7 +110,8 @@ func (s ClickTarget) sendable(p *BlockBuilder, action, submit string) slack.Moda
 	return submittable(Modal(FormTitles[action], p), action, submit, FormToken{ButtonToken: s.Token, Execution: s.Request.Execution})
 }
 
-// wordsInput returns an input for text on the card. Its length is limited to what the card can hold.
+// wordsInput returns an input for a text that will be shown on the card. The text can't be longer than fits on the
+// card.
 func wordsInput(label, hint string) *slack.InputBlock {
 	in := slack.NewPlainTextInputBlockElement(nil, FieldReason).WithMultiline(true).WithMaxLength(maxRemark)
 	return inputBlock(FieldReason, label, hint, in, false)
@@ -127,9 +128,9 @@ func PlainWords(p *RichText) string {
 	return b.String()
 }
 
-// RejectForm asks for the reason of a rejection. Its button is not red: Slack styles the submit button of every form
-// the same. A red button among the blocks would not do: in answer to a click on such a button, Slack neither closes the
-// form nor shows an error beside the reason. The first line therefore says what the button does.
+// RejectForm asks for the reason of a rejection. Its submit button can't be red, because Slack styles this button the
+// same in every form. A red button among the blocks would not work: after a click on such a button, Slack neither
+// closes the form nor shows an error at the reason. The first line therefore says what the submit button does.
 func RejectForm(r approvers.Request, f FormToken, s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	p.Para(Say("⛔ You reject this, and it will not run: ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)))
@@ -137,7 +138,7 @@ func RejectForm(r approvers.Request, f FormToken, s ClickTarget) slack.ModalView
 	return submittable(Modal("Reject", p), ActReject, "Reject", f)
 }
 
-// ReportForm asks for the result of a run that did happen.
+// ReportForm asks for the result of a run that, according to the person, did take effect.
 func ReportForm(s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	if s.Execution == nil || s.Execution.State != approvers.ExecutionUnknown {

@@ -56,7 +56,7 @@ func (v View) grantLine(g approvers.Grant) *RichText {
 	return p.Say(", until ").At(g.Until, DayTime).Say(".")
 }
 
-// where names the conversation to readers who see the grant elsewhere.
+// where names the grant's conversation, for readers who see the grant in another place.
 func (v View) where(g approvers.Grant) *RichText {
 	p := new(RichText)
 	if !v.ownCopy() || v.Conversation.DM || v.Conversation.Name == "" {
@@ -91,7 +91,7 @@ func (v View) bounds(g approvers.Grant) *RichText {
 	return p
 }
 
-// boundShown returns the displayed form of a value that a grant fixes.
+// boundShown returns a value that a grant fixes, in the form for people.
 func boundShown(b approvers.Bound, secrets []string) string {
 	if approvers.HoldsSecret(secrets, b.Arg) {
 		return masked(b.Equal)
@@ -99,7 +99,7 @@ func boundShown(b approvers.Bound, secrets []string) string {
 	return short(Visible(string(b.Equal)), maxBoundShown)
 }
 
-// ArgumentList names arguments, and counts those beyond the limit.
+// ArgumentList names arguments up to a limit, and counts the rest.
 func ArgumentList(args []string) string {
 	shown := args[:min(len(args), maxBoundsTold)]
 	text := make([]string, len(shown))
@@ -174,7 +174,7 @@ func (v View) offer(p *BlockBuilder, g approvers.Grant) {
 	p.Small("Everything else still waits for approval, also what the person who accepts asks for.")
 }
 
-// underGrant returns whose grant a call ran under, and how many calls were left then.
+// underGrant returns under whose grant a call ran, and how many calls were left after it.
 func (v View) underGrant(g approvers.Grant, e approvers.Execution) *RichText {
 	return Say("Under the permission of ").Person(g.By, g.Name).Say(fmt.Sprintf(" (%s), %d of %d left. ", v.title(g.Role), g.Uses-e.GrantUse, g.Uses))
 }
@@ -278,7 +278,7 @@ func spansUpTo(most time.Duration) []time.Duration {
 	return append(shorter, most)
 }
 
-// atMostInput asks for the maximum of an argument. It starts with the value in the call.
+// atMostInput asks for the maximum of an argument. The initial value is the one in the call.
 func atMostInput(b approvers.Bound) slack.Block {
 	f := field{name: b.Arg}
 	label, hint, value := Visible(Clip(b.Arg, MaxNameShown))+" at most", "In this call it is "+Visible(string(b.AtMost))+".", string(b.AtMost)

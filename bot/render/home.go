@@ -94,8 +94,8 @@ func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 	return shows
 }
 
-// homeRequest draws one waiting request with its actions. The blocks have the request's id, which separates this part
-// of the tab from the rest.
+// homeRequest draws one waiting request with its actions. The IDs of its blocks contain the request's id, by which this
+// part of the tab can be found.
 func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	r := *row.Request
 	v.Conversation = row.Conversation
@@ -171,7 +171,7 @@ func (v View) homeAsked(p *BlockBuilder) {
 	pager(v, p, PartAsked, of)
 }
 
-// homeRecent draws recent decisions by the person or about their requests.
+// homeRecent draws recent decisions that the person made, or that are about their requests.
 func (v View) homeRecent(p *BlockBuilder) {
 	of := v.Home.Recent
 	if of.Total == 0 {
@@ -225,7 +225,7 @@ func (v View) homeGrants(p *BlockBuilder) {
 	pager(v, p, PartGrants, of)
 }
 
-// HistoryLine returns the line about a request that is decided, or that the person has already decided on.
+// HistoryLine returns the line about a request that has ended, or about which the person has already decided.
 func (v View) HistoryLine(r approvers.Request, who approvers.PersonID) *RichText {
 	line := Say(signOf(r) + " ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxCallText))
 	if r.Facts.Asker != who {
@@ -298,6 +298,6 @@ func Paginate[T any](list []T, page, size int) Rows[T] {
 	return Rows[T]{List: list[page*size : min(len(list), (page+1)*size)], Page: page, Pages: pages, Total: len(list)}
 }
 
-// HomeRows is the number of rows per page in each section of a Home tab. A view may have 100 blocks; these sections
-// need about 90 at most.
+// HomeRows is the number of rows per page in each section of a Home tab. With these numbers a tab has at most about 90
+// blocks; Slack accepts 100.
 var HomeRows = map[string]int{PartWaiting: 8, PartAsked: 5, PartRecent: 8, PartGrants: 4}

@@ -4,8 +4,9 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// Limits of what a card shows in full, and of the parts of long texts. The limits are the bot's own. They keep the
-// largest message within the 12,000 characters that Slack accepts; limits_test.go checks this.
+// Limits on what a card shows in full, and on the shown parts of long texts, in characters unless the comment says
+// otherwise. They are the bot's own limits. They keep the largest message within the 12,000 characters that Slack
+// accepts; limits_test.go checks this.
 const (
 	MaxCardArgs      = 3000 // longer arguments open in a modal, and can be approved only there
 	maxCardLines     = 60

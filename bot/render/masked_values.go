@@ -18,11 +18,12 @@ import (
 
 // Secret arguments are masked wherever they would be shown. A person who may decide can reveal them.
 
-// longNumber matches card and account numbers. The last four digits identify such a number only to people who know it.
+// longNumber matches card and account numbers. Of these, the last four digits are shown, which identify the number only
+// to people who know it.
 var longNumber = regexp.MustCompile(`^[0-9](?:[ -]?[0-9]){11,}$`)
 
-// masked returns the text shown in place of a secret value. It includes the length if that reveals little, and the last
-// digits of a long number.
+// masked returns the text shown in place of a secret value. This text includes the value's length if that reveals
+// little, and the last digits of a long number.
 func masked(raw []byte) string {
 	text, err := jsontext.AppendUnquote(nil, raw)
 	switch {
@@ -37,8 +38,7 @@ func masked(raw []byte) string {
 // argumentsOf lays out a request's arguments for its card.
 func argumentsOf(r approvers.Request) string { return maskedText(r.Args, r.Secrets) }
 
-// openArgs returns a request's arguments without the secret ones. It is used for texts that quote arguments, such as
-// warnings.
+// openArgs returns a request's arguments without the secret ones, for texts that quote arguments, such as warnings.
 func openArgs(r approvers.Request) []byte { return withoutSecrets(r.Args, r.Secrets) }
 
 // withoutSecrets removes secret members from arguments. Everything else keeps its bytes.
@@ -211,7 +211,8 @@ func (v View) mustReveal(r approvers.Request) bool {
 	return !r.Bundled() && r.MustReveal(v.Policy, reader)
 }
 
-// minMaskedLen is the minimum length of a secret that is masked in other texts. Shorter ones occur in too many words.
+// minMaskedLen is the minimum length of a secret that is masked in other texts. Shorter secrets occur in too many
+// words.
 const minMaskedLen = 3
 
 // maskSecrets masks the secret values of a call in texts about it, such as the requester's message and the tool's
@@ -241,8 +242,8 @@ func texts(raw []byte) (out []string) {
 	}
 }
 
-// doubts returns warnings about misleading text in a request's arguments. Warnings about open arguments quote them; a
-// warning about masked arguments does not.
+// doubts returns warnings about misleading text in a request's arguments. Warnings about open arguments quote the text.
+// Warnings about masked arguments do not.
 func doubts(r approvers.Request) []string {
 	out := findings(wordsIn(openArgs(r)))
 	hidden := countHidden(wordsIn(r.Args)) - countHidden(wordsIn(openArgs(r)))

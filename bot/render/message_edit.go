@@ -9,8 +9,8 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// messageEdit tells requesters that calls from a message that they have edited or deleted still wait unchanged, and
-// offers to withdraw them. The message is removed when no such call waits.
+// messageEdit tells requesters who have edited or deleted a message that the calls it led to still wait unchanged, and
+// offers to withdraw these calls. The notice is removed when no such call waits any more.
 func (v View) messageEdit() Rendered {
 	p := new(BlockBuilder)
 	open := slices.DeleteFunc(slices.Clone(v.Calls), func(c view.Call) bool { return !waits(c) })
@@ -48,8 +48,8 @@ func (v View) withdraw(c view.Call, number string) slack.BlockElement {
 	return button(ActWithdraw, "Withdraw"+number, v.token(c.Request.ID), slack.StyleDefault).WithConfirm(again)
 }
 
-// since draws on a card how the message that led to the call changed after the agent had read it. The arguments, which
-// are signed, have not changed.
+// since draws, on a card, how the message that led to the call changed after the agent had read it. The arguments did
+// not change with the message.
 func since(p *BlockBuilder, r approvers.Request) {
 	w := r.Facts.MessageEdit
 	switch {

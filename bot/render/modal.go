@@ -22,7 +22,7 @@ var FormTitles = map[string]string{
 	ActFillIn: "Answer a tool", ExplainShortcut: "Explain this approval",
 }
 
-// Modal makes a view from a page.
+// Modal makes a modal view from collected blocks.
 func Modal(title string, p *BlockBuilder) slack.ModalViewRequest {
 	return slack.ModalViewRequest{
 		Type: slack.VTModal, Title: plainText(short(title, slackapi.MaxModalTitle)), Close: plainText("Close"), Blocks: slack.Blocks{BlockSet: p.Blocks},
@@ -64,8 +64,8 @@ func (f FormToken) String() string {
 	return f.ButtonToken.String() + " " + f.Execution + " " + strconv.Itoa(f.Page)
 }
 
-// Precheck returns the reason why a person can't decide a request now. It only serves early feedback; the workflow
-// checks again on submission.
+// Precheck returns the reason why a person can't decide a request now. It only gives early feedback: the workflow
+// checks again when the form is submitted.
 func Precheck(r approvers.Request, s ClickTarget, who approvers.Identity) *approvers.Denied {
 	if r.State != approvers.Pending {
 		return r.Over()
@@ -123,7 +123,7 @@ func inputBlock(id, label, hint string, in slack.BlockElement, optional bool) *s
 const maxFaults = 16 << 10
 
 // FitFormErrors returns as many form errors as fit in one acknowledgement. The last one says how many are missing;
-// those appear when the form is submitted again.
+// these are shown when the form is submitted again.
 func FitFormErrors(faults map[string]string) map[string]string {
 	out := map[string]string{}
 	size := 0

@@ -42,14 +42,14 @@ func (v View) notice() *BlockBuilder {
 	return p
 }
 
-// late reports whether the request ended before a notice that asks for a decision was posted. The notice is then not
+// late reports whether the request had ended before a notice that asks for a decision was posted. Such a notice is not
 // needed, because the card shows how the request ended.
 func (v View) late() bool {
 	asks := v.Message.Note == store.NoteReminder || v.Message.Note == store.NoteTurn || v.Message.Note == store.NoteInvited
 	return asks && v.Message.TS == "" && v.Request.State != approvers.Pending
 }
 
-// turn tells people who already have the card, or the channel that has it, that they can decide now.
+// turn tells people that they can decide now. They, or their channel, already have the card.
 func (v View) turn(p *BlockBuilder, r approvers.Request) {
 	line := Say("🔔 ").Strong("This is yours to decide now: ").Say(what(r))
 	switch {
@@ -145,7 +145,7 @@ func fallenOf(r approvers.Request, user string) (last approvers.Decision) {
 	return last
 }
 
-// answered tells the person who asked a question the answer.
+// answered tells the answer to the person who asked the question.
 func (v View) answered(p *BlockBuilder, r approvers.Request) {
 	for _, a := range r.Remarks {
 		if a.Kind != approvers.Answer || a.To != v.Message.Step {
@@ -157,7 +157,7 @@ func (v View) answered(p *BlockBuilder, r approvers.Request) {
 	}
 }
 
-// answerEdited tells the person who asked a question that the answer was edited or deleted after they had it.
+// answerEdited tells the person who asked a question that the answer was edited or deleted after they had received it.
 func answerEdited(v View, p *BlockBuilder, r approvers.Request) {
 	for _, a := range r.Remarks {
 		if a.Kind != approvers.Answer || a.To != v.Message.Step || a.MessageEdit == nil {
@@ -187,7 +187,7 @@ func (v View) invitation(p *BlockBuilder, r approvers.Request, user string) {
 }
 
 // askedAgain returns whether a person whose decision no longer counts is asked again, at this stage or a later one. It
-// knows a person's roles only from their decisions.
+// knows a person's roles only from the person's decisions.
 func (v View) askedAgain(r approvers.Request, user string) string {
 	waits := v.waitsFor(r)
 	for _, d := range r.ValidApprovals() {

@@ -192,7 +192,7 @@ func toldAlready(v View) *RichText {
 	return line.Say(". You can still report it. To have it done after all, ask the agent again in the thread.")
 }
 
-// onceMoreToo returns onceMore as an additional sentence.
+// onceMoreToo returns the text of onceMore, as an additional sentence.
 func onceMoreToo(v View) *RichText {
 	if again := v.onceMore(); !again.empty() {
 		return Say(" ").also(again)
@@ -219,7 +219,7 @@ func (v View) onceMore() *RichText {
 }
 
 // findings draws what people need to report an unknown outcome: where to look, the buttons that report the outcome, and
-// the button that asks for the call again. A few words describe what each button does; the confirmation dialogs say
+// the button that asks for the call again. A few words describe what each button does, and its confirmation dialog says
 // more.
 func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	value := v.token(e.ID)
@@ -256,8 +256,8 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	}
 }
 
-// earlier returns the warning on the card of a repeated request that the call may have happened already, with what has
-// been reported about the earlier run.
+// earlier returns a warning for the card of a retry: the call may have taken effect already. It includes what has been
+// reported about the earlier run.
 func (v View) earlier(r approvers.Request) *RichText {
 	a := r.Retry
 	if a == nil {

@@ -44,12 +44,12 @@ func (v View) held(c view.Call) *RichText {
 	return Say("Not started, because everything is paused. It starts when the pause ends.")
 }
 
-// startsLater describes when an approved call starts after the pause, and when it expires instead.
+// startsLater says when an approved call will start after the pause, and when it will expire if the pause lasts longer.
 func (v View) startsLater(r approvers.Request) *RichText {
 	return Say("It starts when the pause ends. If that is after ").At(r.RunBy, DayTime).Say(", it expires and will not run.")
 }
 
-// standstill tells a conversation that a pause delays its messages, or that the pause is over.
+// standstill draws the notice in a conversation that a pause delays its messages, or that the pause is over.
 func (v View) standstill() *BlockBuilder {
 	p := new(BlockBuilder)
 	if !v.Pause.On {

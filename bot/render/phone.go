@@ -6,8 +6,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Sizes of the parts of a message on a phone of 390×844 pixels: heights in pixels, and characters per row. They are
-// measured in the demo workspace, in which TestCardsFit checks cards.
+// Sizes of the parts of a message on a phone of 390×844 pixels: heights in pixels, and characters per row. They were
+// measured in the demo workspace, where TestCardsFit also checks the cards.
 const (
 	maxPhoneHeight = 720
 
@@ -69,7 +69,7 @@ func rowsOf(text string, columns int) (n int) {
 	return n
 }
 
-// partsText returns a text that is about as long as the text that people see.
+// partsText returns the text of rich text elements, about as long as people see it.
 func partsText(parts []slack.RichTextSectionElement) string {
 	var b strings.Builder
 	for _, part := range parts {

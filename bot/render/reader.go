@@ -10,8 +10,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Reader describes how one person reads times: their time zone and locale. The zero Reader is for messages to several
-// people.
+// Reader has a person's time zone and locale, in which times are shown to them. The zero Reader is for messages to
+// several people.
 type Reader struct {
 	Zone   *time.Location
 	Locale string
@@ -45,7 +45,7 @@ func (r Reader) moment(t time.Time) string {
 	return t.In(r.Zone).Format(r.day("2 Jan 2006", "Jan 2, 2006")+" "+r.clock()) + " " + r.zoneName(t)
 }
 
-// Spoken formats a time with its weekday and zone, so that its author can see how it was understood.
+// Spoken formats a time with its weekday and zone, so that the person who wrote the time can see how it was understood.
 func (r Reader) Spoken(t time.Time) string {
 	if !r.known() {
 		r.Zone = time.UTC
@@ -53,7 +53,7 @@ func (r Reader) Spoken(t time.Time) string {
 	return t.In(r.Zone).Format("Monday, "+r.day("2 January 2006", "January 2, 2006")+", "+r.clock()) + " (" + r.Zone.String() + ")"
 }
 
-// day picks the order of day and month.
+// day returns usual or american, depending on the reader's order of day and month.
 func (r Reader) day(usual, american string) string {
 	if r.Locale == "en-US" {
 		return american

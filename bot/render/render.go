@@ -16,15 +16,15 @@ import (
 	"countersign/store"
 )
 
-// View is everything needed to draw an outbox message: the state to show, and the context of the drawing.
+// View has everything that is needed to draw an outbox message: the state to show, and its context.
 type View struct {
 	view.Model
 	WorkspaceURL string          // of the workspace, for links to messages
 	Tool         ToolDescription // the tool's own description
 	Mentions     []Mention       // people and groups to mention on a card in a channel
 	Home         *HomeTab        // content of a Home tab
-	Reader       Reader          // the person it is drawn for, if it is one person
-	print        string          // fingerprint of this version, in its buttons
+	Reader       Reader          // the person for whom it is drawn, if it is one person
+	print        string          // fingerprint of this version, which its buttons contain
 
 	Progress map[string]RunProgress // reported progress of runs, by execution
 }
@@ -61,8 +61,8 @@ func (d Rendered) Body() (body []byte, err error) {
 	return body, nil
 }
 
-// With returns the outbox message with m in place of one of its messages. If m is not whole, nothing can be approved
-// from the outbox message.
+// With returns the outbox message with m in place of one of its Slack messages. whole says whether m shows everything;
+// if not, nothing can be approved from the outbox message.
 func (d Rendered) With(part int, m Message, whole bool) Rendered {
 	d.Messages = slices.Clone(d.Messages)
 	d.Messages[part] = m
@@ -90,7 +90,7 @@ func (v View) fingerprint() (string, error) {
 type ToolDescription struct {
 	description string
 	claims      []string // properties, each in a word or two
-	required    []string // the arguments that it needs, in the order of its schema
+	required    []string // the arguments that the tool requires, in the order of its schema
 }
 
 // DescribeTool returns the description of a call's tool, if the tool has not changed since the call was made.
@@ -188,9 +188,9 @@ func (v View) permalink(channel, ts, thread string) string {
 	return link
 }
 
-// riskWords describes a risk in words, with a coloured sign. Whether a call can't be undone follows from the policy's
-// level, never from a claim of the tool's source. The text never says that a call can be undone, because nobody
-// declares that.
+// riskWords describes a risk in words, with a coloured sign. Whether it says that a call can't be undone depends on the
+// risk level in the policy, never on a claim of the tool's source. It never says that a call can be undone, because
+// nobody declares that.
 func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	undo := ""
 	switch {

@@ -30,7 +30,7 @@ func (p *RichText) soft(s string) *RichText {
 	return p.styled(s, &slack.RichTextSectionTextStyle{Italic: true})
 }
 
-// reason ends a sentence with a person's reason, if there is one. Most reasons already end with a full stop.
+// reason ends a sentence with a person's reason, if there is one. The sentence gets exactly one mark at its end.
 func (p *RichText) reason(s string, most int) *RichText {
 	s = Clip(strings.TrimRight(OneLine(s), ". "), most)
 	if s != "" {
@@ -57,7 +57,8 @@ func (p *RichText) styled(s string, style *slack.RichTextSectionTextStyle) *Rich
 	return p
 }
 
-// Person names a person by their Slack account if they have one. Names can be chosen freely; accounts can't.
+// Person names a person by their Slack account if they have one. People can choose their names freely, but not their
+// accounts.
 func (p *RichText) Person(id approvers.PersonID, called string) *RichText {
 	user := id.User()
 	if !slackUser(user) {
@@ -101,7 +102,7 @@ func (p *RichText) At(t time.Time, format string) *RichText {
 	return p
 }
 
-// link adds a link of our own. Links that others wrote stay text.
+// link adds a link of the bot. Links that others wrote stay text.
 func (p *RichText) link(url, words string) *RichText {
 	if url == "" {
 		return p.Say(words)

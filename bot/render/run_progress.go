@@ -18,7 +18,8 @@ type RunProgress struct {
 // MaxRunProgressText is the maximum length of a tool's progress text.
 const MaxRunProgressText = 120
 
-// percent returns the completed share. It is at most 100, regardless of the tool's figures.
+// percent returns the completed share in percent: at most 100, even if the tool reports more. The second result is
+// false if the share is unknown.
 func (r RunProgress) percent() (int, bool) {
 	part := r.Done / r.Total
 	if math.IsNaN(part) || r.Total <= 0 || math.IsInf(r.Total, 0) {
@@ -27,7 +28,7 @@ func (r RunProgress) percent() (int, bool) {
 	return int(math.Floor(100 * min(max(part, 0), 1))), true
 }
 
-// amount formats the progress in figures. It is empty if there are none.
+// amount formats the progress in figures, or returns "" if the run reports none.
 func (r RunProgress) amount() string {
 	if percent, known := r.percent(); known {
 		return fmt.Sprintf("%d %%", percent)
@@ -72,7 +73,7 @@ func (v View) running(c view.Call) *RichText {
 }
 
 // RedrawProgress draws the recorded version of an outbox message with new progress of its runs. The buttons name the
-// recorded version. It reports false if the state has changed since that version.
+// recorded version. Its second result is false if the state has changed since that version.
 func RedrawProgress(v View, say map[string]RunProgress) (Rendered, bool, error) {
 	v.Progress = nil
 	v.Message.Posts--

@@ -11,11 +11,10 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// A workspace or a client may lack kinds of blocks that the bot uses. A message that Slack refuses is therefore sent
-// again in a simpler form. The simpler form has the same content, and keeps the buttons as long as Slack accepts
-// buttons.
+// A workspace or a client may not support all kinds of blocks that the bot uses. If Slack refuses a message, it is
+// therefore sent again in a simpler form, with the same content, and with its buttons as long as Slack accepts buttons.
 
-// Simplicity is how much of a message's design is left out.
+// Simplicity says how much of a message's design is left out.
 type Simplicity int
 
 // The forms of a message, in the order in which they are tried.
@@ -29,7 +28,7 @@ const (
 var (
 	usualKinds   = []string{"rich_text", "header", "section", "context", "actions", "divider"}
 	plainestKind = []string{"section", "actions", "divider"}
-	spareKinds   = []string{"divider", "context_actions", "image"} // they are left out, and not replaced
+	spareKinds   = []string{"divider", "context_actions", "image"} // kinds that are left out without a replacement
 )
 
 // IsUsualKind reports whether a kind of block is one that Slack has had for years.
@@ -69,8 +68,8 @@ func (m Message) Kinds() (kinds []string) {
 	return kinds
 }
 
-// noButtons replaces the names of the buttons in a message without blocks. One of the other texts follows it, and says
-// what people can do instead.
+// noButtons replaces the names of the buttons in a message without blocks. It is followed by one of the other texts,
+// which says what people can do instead.
 const (
 	noButtons     = "\nSlack refuses the buttons of this message. "
 	insteadDecide = "Decide on my Home tab, or write /countersign pending."
@@ -130,7 +129,7 @@ type simplifier struct {
 	whole  bool
 }
 
-// add adds a block, or its text. It reports false if neither is possible.
+// add adds a block or, if that is not possible, its text. It returns false if neither is possible.
 func (s *simplifier) add(b slack.Block) bool {
 	kind := string(b.BlockType())
 	switch {
@@ -172,7 +171,7 @@ func (s *simplifier) add(b slack.Block) bool {
 // maxSection is the number of characters that Slack accepts in the text of a section.
 const maxSection = 3000
 
-// chunks cuts a text into parts of at most so many characters. Nothing is left out.
+// chunks cuts a text into parts of at most the given number of characters. It leaves nothing out.
 func chunks(text string, most int) (parts []string) {
 	for utf8.RuneCountInString(text) > most {
 		runes := []rune(text)
@@ -189,7 +188,7 @@ var taskSigns = map[slack.TaskCardStatus]string{
 	slack.TaskCardStatusPending: "✋ ", slack.TaskCardStatusInProgress: "▶️ ", slack.TaskCardStatusComplete: "✅ ", slack.TaskCardStatusError: "⚠️ ",
 }
 
-// blockText returns the text of a block or of a part of it, as decoded JSON. All of it is literal.
+// blockText returns the literal text of a block, or of a part of a block. v is decoded JSON.
 func blockText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -206,8 +205,8 @@ func blockText(v any) string {
 	return ""
 }
 
-// elementText returns the text of an element whose text is more than the joined texts of its parts. It reports false
-// for other kinds.
+// elementText returns the text of an element of a kind whose text is more than the joined texts of its parts. For other
+// kinds its second result is false.
 func elementText(kind string, v map[string]any) (string, bool) {
 	word := func(key string) string { s, _ := v[key].(string); return s }
 	switch kind {

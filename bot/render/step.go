@@ -195,7 +195,7 @@ func reasonOf(c view.Call) string {
 	return c.Call.Result
 }
 
-// briefly returns a call's arguments on one line, or "" if they are long. The card shows long ones.
+// briefly returns a call's arguments on one line, or "" if they are long, because the card shows them.
 func briefly(args string, secrets []string) string {
 	if len(args) > 2<<10 {
 		return ""
@@ -208,11 +208,11 @@ func briefly(args string, secrets []string) string {
 }
 
 // This file draws tool calls as Slack's tasks: one as a card, several as a plan. A task's status is only an icon, and
-// Slack may collapse its details. So the title names the people that a call waits for, and the decisions are below,
-// with the buttons.
+// Slack may collapse its details. Therefore the title names the people for whom a call waits, and the decisions are
+// shown below the tasks, with the buttons.
 
-// tasks draws calls in order, each with its state. If there are many, only the first ones are complete, and those that
-// do not fit are counted.
+// tasks draws calls in order, each with its state. If there are many, only the first ones are shown in full, and those
+// that do not fit are only counted.
 func (v View) tasks(p *BlockBuilder, calls []view.Call) {
 	many, numbered := len(calls) > MaxStepCalls, decidedOn(calls) > 1
 	var cards []*slack.TaskCardBlock
@@ -278,7 +278,7 @@ func taskStatus(c view.Call) slack.TaskCardStatus {
 	return slack.TaskCardStatusError
 }
 
-// planTitle counts the calls of a step by progress.
+// planTitle returns the title of a plan: how many of the step's calls are done, and how many wait for people.
 func planTitle(calls []view.Call) string {
 	over, ran := 0, 0
 	for _, c := range calls {
@@ -335,7 +335,7 @@ func decidedOn(calls []view.Call) (n int) {
 }
 
 // callStates adds the state of each call that needs or needed a decision, numbered if there are several, with buttons
-// for the waiting ones. If there are many, it shows the first ones, and a form lists the rest that wait.
+// for the waiting ones. If there are many, it shows only the first ones, and a form lists the other calls that wait.
 func (v View) callStates(p *BlockBuilder, calls []view.Call) {
 	drawn, asked := 0, decidedOn(calls)
 	for i, c := range calls {

@@ -14,7 +14,7 @@ func (v View) otherwise(r approvers.Request) []*RichText {
 }
 
 // ifNobody describes what happens if nobody decides, in chronological order. On a card with several calls, the sentence
-// about the deadline begins with which.
+// about the deadline begins with the text which.
 func (v View) ifNobody(r approvers.Request, which string) *RichText {
 	line := Say("⏳ ")
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
@@ -47,10 +47,11 @@ func deadlineFormat(r approvers.Request) string {
 	return DayTime
 }
 
-// maxClock is a limit: a deadline that comes sooner than this after the request is shown without its day.
+// maxClock limits for which deadlines only the time of day is shown: a deadline that is later than this after the
+// request also shows the day.
 const maxClock = 8 * time.Hour
 
-// unless returns the condition that must be met before a deadline.
+// unless returns the condition that must be met before a deadline to avoid what it causes.
 func unless(r approvers.Request) string {
 	switch need := r.CurrentStage().Quorum - r.At(r.Stage); {
 	case r.At(r.Stage) == 0:
@@ -61,8 +62,8 @@ func unless(r approvers.Request) string {
 	return " unless one more agrees"
 }
 
-// roughly formats a duration in one unit, rounded. It takes the largest unit that fits at least three times into the
-// duration, or divides the duration without a remainder.
+// roughly formats a duration in one unit, rounded. The unit is the largest that fits at least three times into the
+// duration, or divides it without a remainder.
 func roughly(d time.Duration) string {
 	for _, unit := range []struct {
 		long time.Duration
@@ -85,10 +86,10 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// afterSilence simulates all escalations and names the lead who gets a request that nobody decides in time. It reports
-// false if the request is rejected instead.
+// afterSilence simulates all escalations and names the lead who gets a request that nobody decides in time. up is false
+// if the request is rejected instead.
 func (v View) afterSilence(r approvers.Request) (lead string, up bool) {
-	for range 100 { // there are fewer leads and rounds
+	for range 100 { // a limit: there are fewer leads and rounds
 		after, _, due := r.Escalate(approvers.DecisionContext{Policy: v.Policy, Now: r.EscalateAt})
 		if !due {
 			break
@@ -116,7 +117,7 @@ func (v View) lead(r approvers.Request) string {
 }
 
 // standsStill returns the note that the clock is stopped, because all approvers are outside their working hours.
-// Otherwise it is empty.
+// Otherwise it returns nothing.
 func (v View) standsStill(r approvers.Request) *RichText {
 	var first approvers.Role
 	var opens time.Time

@@ -10,7 +10,7 @@ import (
 
 // A tool preview is text from others. It is shown below the policy's own sentence, quoted and with the tool's name.
 
-// says returns the words before a preview, which name its author.
+// says returns the words before a preview, which name the tool that made it.
 func says(f approvers.ToolPreview) *RichText {
 	switch {
 	case f.Dry:
@@ -21,13 +21,13 @@ func says(f approvers.ToolPreview) *RichText {
 	return Say("What ").Code(Name(f.By)).Say(" says of it, in its own words:")
 }
 
-// saidAbove reports whether the first line of the card already contains the whole preview.
+// saidAbove reports whether the card's first line already contains the whole preview.
 func saidAbove(r approvers.Request) bool {
 	return r.ToolPreview.Cut == 0 && (r.Preview == r.ToolPreview.Text || r.Preview == r.ToolPreview.By+" says: "+r.ToolPreview.Text)
 }
 
 // toolPreviewLine returns one line about a tool preview: what it says, or that it is being made. If most is less than
-// MaxNote, the text is cut to most characters. The line is empty if the card shows the preview elsewhere.
+// MaxNote, the text is cut to most characters. The line is empty if another part of the card shows the preview.
 func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 	f := r.ToolPreview
 	switch {
@@ -42,7 +42,7 @@ func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 		return line
 	case f.Text != "" && !saidAbove(r):
 		text, more := previewSentence(*f)
-		if text == "" || text == OneLine(r.Preview) || f.No != "" && strings.Contains(text, OneLine(f.No)) { // the headline or the banner has the same text
+		if text == "" || text == OneLine(r.Preview) || f.No != "" && strings.Contains(text, OneLine(f.No)) { // the headline or the banner already has this text
 			return new(RichText)
 		}
 		if most < MaxNote {
@@ -57,8 +57,8 @@ func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 	return new(RichText)
 }
 
-// previewSaysNo returns a sentence saying that, according to its preview, the call would not succeed, and why. It is
-// empty if the preview has no objection.
+// previewSaysNo returns a sentence saying that, according to its preview, the call would not succeed, and why. It
+// returns nothing if the preview does not say that.
 func previewSaysNo(r approvers.Request) string {
 	if r.ToolPreview == nil || r.ToolPreview.No == "" {
 		return ""
@@ -66,7 +66,8 @@ func previewSaysNo(r approvers.Request) string {
 	return Name(r.ToolPreview.By) + " says this would fail: " + Clip(OneLine(r.ToolPreview.No), MaxNote)
 }
 
-// currentMembers are the members of a preview that hold the values that the call would replace, by argument.
+// currentMembers are the possible names of the preview's member that has, by argument, the current values that the call
+// would replace.
 var currentMembers = []string{"current", "before", "previous", "old"}
 
 // currentValues lays out the values that a call would replace, as reported by the companion tool that made the preview.
@@ -118,7 +119,7 @@ func previewSentence(f approvers.ToolPreview) (text string, more bool) {
 	return Clip(text, MaxNote), more || f.Cut > 0 || Width(text) > MaxNote
 }
 
-// othersIn lays out a preview on one line, without the current values, which stand beside the arguments.
+// othersIn lays out a preview on one line, without the current values, which are shown beside the arguments.
 func othersIn(said string) (text string, current bool) {
 	change := map[string][]byte{}
 	for _, m := range spans([]byte(said)) {

@@ -15,9 +15,9 @@ import (
 // maxTyped is the maximum length of a value that a person must type.
 const maxTyped = 40
 
-// typedValue picks the value to be typed: the one that says most about the call, so that the person has to read it. It
-// prefers an amount; then the recipient; then the subject; then a value that the preview shows; then any other number
-// or word. If there is none, it is the tool's name.
+// typedValue chooses the value to be typed. It is the value that says most about the call, so that the person has to
+// read it. It prefers an amount; then the recipient; then the subject; then a value that the preview shows; then any
+// other number or word. If there is none, it is the tool's name.
 func typedValue(r approvers.Request) (what, value string) {
 	names, values := membersOf(openArgs(r))
 	best := len(telling)
@@ -39,7 +39,7 @@ func typedValue(r approvers.Request) (what, value string) {
 	return what, value
 }
 
-// telling lists tests for values, the most informative kind first.
+// telling lists tests for kinds of values, the most informative kind first.
 var telling = []func(r approvers.Request, member, value string, number bool) bool{
 	func(_ approvers.Request, member, value string, _ bool) bool {
 		return plainNumber.MatchString(value) && calledLike(member, "amount", "total", "sum", "price", "cost", "percent", "quantity", "budget", "value")
@@ -59,12 +59,12 @@ var telling = []func(r approvers.Request, member, value string, number bool) boo
 
 var nameParts = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
-// calledLike reports whether one of the words in an argument's name is among words.
+// calledLike reports whether an argument's name contains one of the words.
 func calledLike(member string, words ...string) bool {
 	return slices.ContainsFunc(nameParts.FindAllString(member, -1), func(part string) bool { return slices.Contains(words, strings.ToLower(part)) })
 }
 
-// typeable returns a value that a person can be asked to type. It is empty for a value that is too long, contains
+// typeable returns a value that a person can be asked to type. It returns "" for a value that is too long, contains
 // spaces or invisible characters, or can be guessed.
 func typeable(raw []byte) (value string, number bool) {
 	v := string(raw)
@@ -94,7 +94,7 @@ func sameNumber(a, b string) bool {
 	return ok && ok2 && x.Cmp(y) == 0
 }
 
-// TypedForm asks an approver to type one of the call's values, and says why. Typing prevents approval out of habit.
+// TypedForm asks an approver to type one of the call's values, and says why. This prevents approval out of habit.
 func TypedForm(r approvers.Request, f FormToken) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)

@@ -6,8 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// refusals puts Slack's reasons for refusing a message into words, for people and for the operator. An entry applies to
-// a cause that contains its code.
+// refusals has words for Slack's reasons for refusing a message: words for people, and mend for the operator. An entry
+// applies if the cause contains its code.
 var refusals = []struct{ code, words, mend string }{
 	{"missing_scope", "I lack a permission in Slack", "Add the scope on the app's page OAuth & Permissions, and reinstall the app"},
 	{"not_in_channel", "I am not in the channel for it", "Invite the app to the channel"},
@@ -37,8 +37,8 @@ func MendRefusal(cause string) string {
 	return "Correct the cause in Slack"
 }
 
-// unreached tells the requesters that nobody can see the card of their request, who is told instead, and what is tried.
-// It is empty for a request that people can see.
+// unreached tells the requesters that nobody can see the card of their request, who was notified instead, and that the
+// bot tries again. It returns nothing for a request that people can see.
 func unreached(v View, r approvers.Request) *RichText {
 	stage := v.stageTitle(r.CurrentStage())
 	if r.ReachesNobody() {

@@ -17,7 +17,7 @@ import (
 // Visible shows invisible and direction-changing characters as ⟨…⟩. Line feeds stay.
 func Visible(s string) string { return visible.Text(s) }
 
-// OneLine is Visible without line breaks.
+// OneLine is like Visible, but also replaces line breaks.
 func OneLine(s string) string {
 	return strings.ReplaceAll(Visible(strings.TrimSpace(s)), "\n", " ⏎ ")
 }
@@ -48,7 +48,8 @@ func clipMarked(s string, n int) string {
 	return kept + fmt.Sprintf(" … (cut: %d more characters)", total-utf8.RuneCountInString(kept))
 }
 
-// short cuts a name and appends "…". Clip's note on the cut would be longer than the name.
+// short cuts a name and appends "…". It is used instead of Clip, whose note about the cut would be longer than the
+// name.
 func short(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -64,15 +65,15 @@ func Name(s string) string {
 	return s
 }
 
-// Escape escapes text for mrkdwn, where it could otherwise mention people or make links. Stars, backticks and
-// underscores can't be escaped there; they only change the style.
+// Escape escapes text for mrkdwn, where it could otherwise mention people or make links. In mrkdwn, stars, backticks
+// and underscores can't be escaped, but they only change the style.
 func Escape(s string) string {
 	return mrkdwnEscapes.Replace(s)
 }
 
 var mrkdwnEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// findings describes what in a text could mislead its reader, in sentences. It is empty if nothing was found.
+// findings returns sentences about everything in a text that could mislead the reader, or none.
 func findings(s string) []string {
 	var out []string
 	_, did := visible.Counted(s)
@@ -129,8 +130,8 @@ func mixedWords(s string) []string {
 const twins = "аеорсухѕіјһԁԛԝӏАВЕКМНОРСТХУІЅЈԌԚԜ" + "οραικνυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
 
 // disguised returns a test for words of at least two letters, all of them Cyrillic or Greek letters that look Latin,
-// such as раураӏ. Such words are normal in a Russian or Greek text. So if more words of s have a Cyrillic or Greek
-// letter that does not look Latin than are Latin words, the test finds none.
+// such as раураӏ. Such words are normal in a Russian or Greek text. The test therefore finds none if s is such a text:
+// if it has more words with Cyrillic or Greek letters that don't look Latin than Latin words.
 func disguised(s string) func(word string) bool {
 	own := func(r rune) bool {
 		return (unicode.Is(unicode.Cyrillic, r) || unicode.Is(unicode.Greek, r)) && !strings.ContainsRune(twins, r)
@@ -162,7 +163,7 @@ func disguised(s string) func(word string) bool {
 
 // styled reports whether a character is a variant of a common one, such as 𝐚, ａ, ⅼ, Ⓐ or the dot ․.
 func styled(r rune) bool {
-	if r < utf8.RuneSelf || r == 'ª' || r == 'º' { // Spanish and Portuguese use them
+	if r < utf8.RuneSelf || r == 'ª' || r == 'º' { // used in Spanish and Portuguese
 		return false
 	}
 	plain := norm.NFKC.String(string(r))

@@ -12,7 +12,7 @@ import (
 
 // Upload is a file to be sent to Slack.
 type Upload struct {
-	Name    string // used to find the upload again; only the bot's uploads have such a name
+	Name    string // by this name, which only the bot's uploads have, the upload is found again
 	Title   string
 	Comment string // in mrkdwn
 	Data    []byte
@@ -34,7 +34,7 @@ func UploadOf(vm view.Model) Upload {
 	return u
 }
 
-// Body returns the record of an upload. The file's bytes are stored with the run.
+// Body returns what is recorded about an upload, without the file's bytes, which are stored with the run.
 func (u Upload) Body() ([]byte, error) {
 	raw, err := json.Marshal(map[string]any{"text": u.Comment, "file": u.Title, "bytes": len(u.Data)})
 	if err != nil {
@@ -53,7 +53,7 @@ func slackName(s string) string {
 	}, s)
 }
 
-// attachment names a file that a run returned. It is used if Slack does not accept the file itself.
+// attachment draws a note that names a file that a run returned. It is used if Slack does not accept the file itself.
 func (v View) attachment() *BlockBuilder {
 	p := new(BlockBuilder)
 	f := v.File

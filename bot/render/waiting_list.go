@@ -51,8 +51,8 @@ func (l *WaitingList) linked(line *RichText, conv store.Conversation, messages [
 	return line
 }
 
-// link returns the address of the first message that the person can open, in the order of places. It is empty if there
-// is none.
+// link returns the address of the first message that the person can open, in the order of places, or "" if there is
+// none.
 func (l *WaitingList) link(conv store.Conversation, messages []store.OutboxMessage, places ...string) string {
 	for _, place := range places {
 		for _, s := range messages {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// circuitBreaker tracks whether Slack answers. During an outage only probes pass: any other call would fail without an
-// answer, and its effect would have to be determined afterwards.
+// circuitBreaker tracks whether Slack answers. During an outage it lets only probes pass. Any other call would fail
+// without an answer, and it would have to be found out later whether the call had an effect.
 type circuitBreaker struct {
 	log   *slog.Logger
 	probe func(context.Context) error // tests whether Slack answers
@@ -35,13 +35,13 @@ const (
 	downAfter    = 5 // failures in a row
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
-	probeTime    = 10 * time.Second // less than the timeout of the call that may have started it
+	probeTime    = 10 * time.Second // less than the timeout of the call that may have started the probe
 )
 
 // errDown says that a call was not made because Slack does not answer.
 var errDown = errors.New("Slack does not answer")
 
-// made returns nil if a call may be made, or an error with the time of the next try.
+// made returns nil if a call may be made now, or else an error with the time of the next try.
 func (c *circuitBreaker) made(ctx context.Context) error {
 	c.mu.Lock()
 	down, watched, wait := c.down, c.watched, time.Until(c.next)
@@ -81,7 +81,7 @@ func (c *circuitBreaker) look(ctx context.Context) error {
 	return putOffError{fmt.Errorf("%w: %w", errDown, err), c.pause}
 }
 
-// answered records a call that got an answer, of whatever kind.
+// answered records that a call got an answer, with success or not.
 func (c *circuitBreaker) answered() {
 	c.mu.Lock()
 	wasDown, since := c.down, c.since
@@ -93,7 +93,7 @@ func (c *circuitBreaker) answered() {
 	}
 }
 
-// failed records a call that got no answer.
+// failed records that a call got no answer.
 func (c *circuitBreaker) failed(cause error) {
 	c.mu.Lock()
 	now := time.Now()
@@ -155,7 +155,7 @@ func (c *circuitBreaker) attended(by bool) {
 
 var (
 	notOK = regexp.MustCompile(`"ok": ?false`)
-	// Slack's own failures: whether the call took effect is unknown.
+	// Codes of Slack's own failures, after which it is unknown whether the call took effect.
 	slackFailed = regexp.MustCompile(`"error": ?"(internal_error|fatal_error|service_unavailable)"`)
 )
 
@@ -165,7 +165,7 @@ func failureIn(resp *http.Response) error {
 		return errors.New(resp.Status)
 	}
 	body := bufio.NewReaderSize(resp.Body, 256)
-	head, _ := body.Peek(128) // the reader of the body sees any error
+	head, _ := body.Peek(128) // an error also reaches the reader of the body
 	resp.Body = readCloser{body, resp.Body}
 	if m := slackFailed.FindSubmatch(head); m != nil && notOK.Match(head) {
 		return fmt.Errorf("Slack says %s", m[1])

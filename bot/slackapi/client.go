@@ -17,7 +17,7 @@ type Options struct {
 	URL       string       // base of the Web API; empty: Slack's
 	HTTP      *http.Client // nil: a client with a timeout
 	Share     func() int   // the number of processes that share Slack's limits; nil: one
-	Unlimited bool         // do not apply Slack's published limits; a limit that Slack enforces is learned from its refusals
+	Unlimited bool         // do not apply Slack's published limits; each limit applies once Slack has refused a call because of it
 	Count     func(Call)   // is called after each call; may be nil
 	Recovered func()       // is called when Slack answers again after an outage; may be nil
 	Rescoped  func()       // is called when Slack says that the bot token has other scopes than before; may be nil
@@ -61,7 +61,7 @@ func New(o Options) *Client {
 	return c
 }
 
-// Available returns nil while Slack answers. Otherwise its error says since when Slack has not answered.
+// Available returns nil while Slack answers. During an outage, its error says since when Slack has not answered.
 func (c *Client) Available() error { return c.limiter.breaker.state() }
 
 // Worth reports whether a call may succeed now: Slack answers, or it is time to test whether it does.
@@ -70,7 +70,7 @@ func (c *Client) Worth() bool { return c.limiter.breaker.worth() }
 // Watch runs until ctx ends. During an outage, it tests whether Slack answers again.
 func (c *Client) Watch(ctx context.Context) { c.limiter.breaker.watch(ctx) }
 
-// UpdatesScarce reports whether chat.update should be avoided if there is an alternative.
+// UpdatesScarce reports whether chat.update's rate limit is nearly reached, so that alternatives should be used.
 func (c *Client) UpdatesScarce() bool { return c.limiter.scarce() }
 
 // Sleep waits for a duration. If ctx ends first, it returns the context's error.

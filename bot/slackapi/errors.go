@@ -30,7 +30,7 @@ var tokenRefused = map[string]bool{
 	"not_allowed_token_type": true,
 }
 
-// IsUnreachable reports whether a code says that a channel or a person cannot be written to, now or later.
+// IsUnreachable reports whether a code says that the bot can't send messages to a channel or person, now or later.
 func IsUnreachable(code string) bool { return unreachable[code] }
 
 var unreachable = map[string]bool{
@@ -59,7 +59,8 @@ func IsMessageLost(code string) bool {
 	return code == "message_not_found" || code == "cant_update_message"
 }
 
-// IsServerFailure reports whether a code says that Slack itself failed: whether the call took effect is unknown.
+// IsServerFailure reports whether a code says that Slack itself failed, so that it is unknown whether the call took
+// effect.
 func IsServerFailure(code string) bool { return slackFailed.MatchString(`"error":"` + code + `"`) }
 
 // IsNotSent reports whether an error proves that a call had no effect: it was not made, or Slack refused it.
@@ -90,7 +91,7 @@ func (e putOffError) After() time.Duration { return e.wait }
 
 func (e putOffError) Unwrap() error { return e.error }
 
-// IsPutOff reports whether an error says that something was only put off.
+// IsPutOff reports whether an error says that a call was not refused, but must wait.
 func IsPutOff(err error) bool {
 	var put putOffError
 	return errors.As(err, &put)
@@ -113,7 +114,7 @@ func WithDelay(err error) error {
 	return err
 }
 
-// RetryDelay returns how long an error asks to wait before the next try, or 0 if it does not say.
+// RetryDelay returns how long to wait before the next try according to an error, or 0 if the error does not say.
 func RetryDelay(err error) time.Duration {
 	var put putOffError
 	if errors.As(WithDelay(err), &put) {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// quota counts calls against a limit. Each priority leaves a part of the limit to those above it, so that answers
-// never use up what a card needs.
+// quota counts calls against a limit. Each priority leaves a part of the limit to the higher priorities, so that
+// answers never use up what a card needs.
 type quota interface {
-	// wait returns the time until a call may be made. Zero or less: now.
+	// wait returns how long a call must wait. Zero or less: it may be made now.
 	wait(now time.Time, p Priority) time.Duration
 	// take counts a call.
 	take(at time.Time)
-	// spacing returns the time between two calls that wait in a row.
+	// spacing returns the time between two consecutive waiting calls.
 	spacing(p Priority) time.Duration
 	// share sets the number of processes that share the limit. Each uses its part of it.
 	share(n int)
@@ -26,7 +26,7 @@ type bucket struct {
 	paid  time.Time // when the bucket will be full again
 }
 
-// spare is the part of a burst that a priority leaves to those above it.
+// spare is the number of calls in a burst that a priority leaves to the higher priorities.
 var spare = [priorities]int{PriorityNormal: 1, PriorityReply: 1, PriorityLast: 2, PriorityTransient: 3}
 
 func (b *bucket) wait(now time.Time, p Priority) time.Duration {
@@ -37,7 +37,7 @@ func (b *bucket) take(at time.Time) { b.paid = latest(b.paid, at).Add(b.every) }
 
 func (b *bucket) spacing(Priority) time.Duration { return b.every }
 
-// share leaves a burst of two calls, so that a single call never waits.
+// share divides the limit, but leaves a burst of at least two calls, so that a single call never waits.
 func (b *bucket) share(n int) {
 	b.every, b.burst = postEvery*time.Duration(n), max(postBurst/n, 2)
 }
@@ -47,10 +47,10 @@ type window struct {
 	limit int         // Slack's
 	most  int         // this process's part of it
 	calls []time.Time // in order
-	kept  []time.Time // when each reserved call was reserved, in order
+	kept  []time.Time // the time of each reservation, in order
 }
 
-// minute is slightly longer than a minute, because calls take different times to reach Slack.
+// minute is slightly longer than a minute, because calls don't all take the same time to reach Slack.
 const minute = 61 * time.Second
 
 // allowed returns the number of calls per minute that a priority may use.
@@ -61,7 +61,7 @@ func (w *window) allowed(p Priority) int {
 func (w *window) wait(now time.Time, p Priority) time.Duration {
 	w.calls = lastMinute(w.calls, now)
 	calls := w.calls
-	if p == PriorityTransient { // it never uses a reservation
+	if p == PriorityTransient { // this priority never uses a reservation
 		calls = slices.SortedFunc(slices.Values(append(lastMinute(slices.Clone(w.kept), now), calls...)), time.Time.Compare)
 	}
 	if allowed := w.allowed(p); len(calls) >= allowed {
@@ -79,7 +79,8 @@ func lastMinute(times []time.Time, now time.Time) []time.Time {
 	return slices.Delete(times, 0, over)
 }
 
-// room reports whether a call of a priority fits beside the reservations. A reservation lasts a minute.
+// room reports whether a call of a priority fits within the limit in addition to the reserved calls. A reservation
+// lasts a minute.
 func (w *window) room(now time.Time, p Priority) bool {
 	w.calls, w.kept = lastMinute(w.calls, now), lastMinute(w.kept, now)
 	return len(w.calls)+len(w.kept) < w.allowed(p)
@@ -104,16 +105,17 @@ func (w *window) spacing(p Priority) time.Duration { return minute / time.Durati
 type callLimit struct {
 	key   string                   // the method, and the channel for posts
 	meter quota                    // nil: no limit is known
-	until time.Time                // Slack asked for no call before this time
-	turns [priorities][2]time.Time // the last turn given to calls that were put off: first tries, and retries
+	until time.Time                // Slack asked the bot to make no call before this time
+	turns [priorities][2]time.Time // the last time assigned to a call that was put off, for first tries and for retries
 }
 
-// behind delays lower priorities after the end of a refusal, because Slack may accept only a single call at that time.
+// behind delays the calls of lower priorities after the time that Slack asked to wait, because Slack may then accept
+// only a single call.
 var behind = [priorities]time.Duration{
 	PriorityNormal: 50 * time.Millisecond, PriorityReply: 75 * time.Millisecond, PriorityLast: 100 * time.Millisecond, PriorityTransient: 150 * time.Millisecond,
 }
 
-// wait returns the time until a call may be made. An urgent call waits only for a time that Slack named.
+// wait returns how long a call must wait. An urgent call only waits if Slack has asked for it.
 func (p *callLimit) wait(now time.Time, e CallPriority) time.Duration {
 	wait := p.until.Add(behind[e.Priority]).Sub(now)
 	if p.meter != nil && e.Priority != PriorityUrgent {
@@ -127,7 +129,7 @@ func (p *callLimit) queued(now time.Time, e CallPriority) bool {
 	return !e.Retry && p.turns[e.Priority][0].After(now)
 }
 
-// turn assigns a time to a call that cannot be made now, after the times of the calls that were put off before.
+// turn assigns a time to a call that can't be made now. This time is after those of all calls that were put off before.
 func (p *callLimit) turn(now time.Time, e CallPriority) time.Time {
 	spacing := 100 * time.Millisecond
 	if p.meter != nil {
@@ -147,7 +149,7 @@ func (p *callLimit) take(at time.Time) {
 	}
 }
 
-// over reports whether the limit holds no state that is still needed.
+// over reports whether the limit can be dropped, because its state is not needed any more.
 func (p *callLimit) over(now time.Time) bool {
 	if b, ok := p.meter.(*bucket); ok && b.paid.After(now) {
 		return false
@@ -173,14 +175,15 @@ const (
 )
 
 // Slack's limit for posts in a channel: one per second, after a short burst. Slack does not publish the length of the
-// burst. Ours is below that of the local workspace, because posts may arrive closer together than they were sent.
+// burst. The bot's value is below that of the demo workspace, because posts may arrive closer together than they were
+// sent.
 const (
 	postEvery = time.Second
 	postBurst = 4
 )
 
 // limits lists the calls per minute that Slack allows, by its published tiers. A method that is not listed is limited
-// only after Slack has refused it.
+// only after Slack has refused a call of it.
 var limits = map[string]int{
 	posting:                        300, // "several hundred"
 	"chat.postEphemeral":           100,

@@ -7,7 +7,7 @@ type Priority int
 
 // The priorities. The default is PriorityNormal.
 const (
-	PriorityUrgent    Priority = iota // a person waits for it: forms, and answers to a click
+	PriorityUrgent    Priority = iota // a person waits for the call: forms, and answers to a click
 	PriorityFirst                     // urgent work, such as the cards of critical calls
 	PriorityNormal                    // everything else that people act on
 	PriorityReply                     // answers for the requester
@@ -19,8 +19,8 @@ const (
 // CallPriority describes the purpose of a call to the rate limiter.
 type CallPriority struct {
 	Priority     Priority
-	Retry        bool // the call was put off before, and its turn has come
-	WillChange   bool // the posted message will have to be updated: an update is reserved, or the call is put off
+	Retry        bool // the call was put off before, and its time has come
+	WillChange   bool // the posted message will need an update, which is reserved; if it can't be, the call is put off
 	UsesReserved bool // the call is the update that was reserved when the message was posted
 	probe        bool // the call only tests whether Slack answers
 }

@@ -16,8 +16,9 @@ import (
 )
 
 // rateLimiter is the transport of every call to Slack's Web API. It applies Slack's limits and lets urgent calls go
-// first. After a refusal it makes no call of the same kind before the time that Slack named. A call that would wait
-// longer than patience is not made: it fails with the time of its next try. A call within the limits passes unchanged.
+// first. After Slack has refused a call because of a limit, no call of the same kind is made before the time that Slack
+// named. A call that would have to wait longer than patience is not made, but fails with the time of its next try. A
+// call within the limits passes unchanged.
 type rateLimiter struct {
 	next     http.RoundTripper
 	path     string // of the Web API, with its final slash
@@ -62,9 +63,9 @@ type CallOutcome string
 // The outcomes of calls.
 const (
 	CallAnswered CallOutcome = "answered" // with success or with a refusal
-	CallLimited  CallOutcome = "limited"  // Slack asked to wait
+	CallLimited  CallOutcome = "limited"  // Slack asked the bot to wait
 	CallFailed   CallOutcome = "failed"   // no usable answer
-	CallPutOff   CallOutcome = "put_off"  // not made: its turn has not come, or Slack does not answer
+	CallPutOff   CallOutcome = "put_off"  // not made, because its turn has not come or Slack does not answer
 )
 
 // errNoTurn says that a call was not made because its turn has not come yet.
@@ -100,7 +101,7 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		l.hold(method, channel, retryAfter(resp.Header))
 		l.count(Call{method, CallLimited})
 		l.breaker.answered()
-	case errors.Is(err, context.Canceled): // proves nothing about Slack
+	case errors.Is(err, context.Canceled): // the caller gave up, which proves nothing about Slack
 	case err != nil:
 		l.count(Call{method, CallFailed})
 		l.breaker.failed(err)
@@ -151,7 +152,7 @@ func channelIn(req *http.Request) string {
 // admit waits for the turn of a call, or fails with the time of its next try.
 func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 	e := priorityOf(ctx)
-	if !e.probe && method != "apps.connections.open" { // these calls detect the end of an outage
+	if !e.probe && method != "apps.connections.open" { // all calls except those that detect the end of an outage
 		if err := l.breaker.made(ctx); err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 	return nil
 }
 
-// take reserves the turn of a call, if that is now or soon, and returns how long to wait for it.
+// take reserves the turn of a call, if the turn is now or soon, and returns how long the call must wait.
 func (l *rateLimiter) take(method, channel string, e CallPriority) (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,14 +210,13 @@ func (l *rateLimiter) take(method, channel string, e CallPriority) (time.Duratio
 	return wait, nil
 }
 
-// redrawAgain is the time to the next try of a message for which no update could be reserved.
+// redrawAgain is the delay before a message is tried again for which no update could be reserved.
 const redrawAgain = 5 * time.Second
 
-// creating lists the methods that create messages which may have to be updated.
+// creating lists the methods that create messages which may need an update later.
 var creating = map[string]bool{posting: true, "chat.startStream": true}
 
-// scarce reports whether so many messages are being updated that chat.update should be avoided if there is an
-// alternative.
+// scarce reports whether so many messages are being updated that alternatives to chat.update should be used.
 func (l *rateLimiter) scarce() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,7 +224,7 @@ func (l *rateLimiter) scarce() bool {
 	return counted && !changes.room(time.Now(), PriorityTransient)
 }
 
-// maxLimits bounds the number of limits in memory: there is one for each channel.
+// maxLimits limits the number of callLimits in memory, of which each channel has one.
 const maxLimits = 1000
 
 // limitsOf returns the limits of a call: its method's, and for a post also its channel's. The caller holds l.mu.
@@ -294,7 +294,7 @@ func (l *rateLimiter) hold(method, channel string, wait time.Duration) {
 	for _, held := range applicable {
 		held.until = latest(held.until, until)
 	}
-	if p.meter == nil { // Slack does apply its limits
+	if p.meter == nil { // the limits were switched off, but Slack applies them
 		l.meter(p)
 	}
 	if b, ok := p.meter.(*bucket); ok { // Slack counted more calls than the bot did
@@ -303,7 +303,7 @@ func (l *rateLimiter) hold(method, channel string, wait time.Duration) {
 	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)
 }
 
-// defaultRetryAfter is how long to wait if Slack does not say.
+// defaultRetryAfter is how long to wait if Slack does not say how long.
 const defaultRetryAfter = 5 * time.Second
 
 // retryAfter returns how long Slack asks to wait.

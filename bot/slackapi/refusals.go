@@ -49,7 +49,7 @@ var kindNamed = regexp.MustCompile(`unsupported type: ([a-z_]+)`)
 
 // BlockFault is one reason of Slack for refusing blocks.
 type BlockFault struct {
-	Index int    // of the block
+	Index int    // index of the block
 	Kind  bool   // Slack does not accept this kind of block at all
 	Name  string // the kind that Slack names, if it names one
 }
@@ -73,7 +73,7 @@ func BlockFaults(err error) (faults []BlockFault, said bool) {
 	return faults, said
 }
 
-// reasons returns what Slack said beside its code.
+// reasons returns the reasons in Slack's answer, in addition to its code.
 func reasons(err error) []string {
 	var answer slack.SlackErrorResponse
 	if !errors.As(err, &answer) {
@@ -82,10 +82,11 @@ func reasons(err error) []string {
 	return answer.ResponseMetadata.Messages
 }
 
-// maxReason bounds what is kept of Slack's reasons, in bytes.
+// maxReason limits how much of Slack's reasons is kept, in bytes.
 const maxReason = 400
 
-// Explain returns the words of an error with Slack's reasons and the missing scope, without secrets and bounded.
+// Explain returns the text of an error with Slack's reasons and the missing scope. It removes secrets and limits the
+// length.
 func Explain(err error) string {
 	text := redact.Error(err)
 	var answer slack.SlackErrorResponse
@@ -102,7 +103,7 @@ func Explain(err error) string {
 }
 
 // IsMissing reports whether an error says that Slack has no such method here. The call had no effect, and repeating it
-// does not help for now.
+// soon would not help.
 func IsMissing(err error) bool {
 	var status slack.StatusCodeError
 	if errors.As(err, &status) {
@@ -126,8 +127,8 @@ func IsUnusable(err error) bool {
 	return errors.As(err, &unusable) || IsServerFailure(cmp.Or(ErrorCode(err), "-"))
 }
 
-// IsRefused reports whether an error is a refusal that will not pass by itself: it says neither that Slack failed nor
-// that the call must wait.
+// IsRefused reports whether an error is a lasting refusal: an error that says neither that Slack failed nor that the
+// call must wait.
 func IsRefused(err error) bool {
 	code := ErrorCode(err)
 	return IsMissing(err) || code != "" && !IsServerFailure(code) && RetryDelay(err) == 0
@@ -141,8 +142,8 @@ func (e unusableError) Error() string { return "the response does not have Slack
 // ErrNoTimestamp says that Slack accepted a post without naming the message.
 var ErrNoTimestamp error = unusableError{"it names no message"}
 
-// notJSON returns why a response with status 200 is not one of the Web API's, or nil. The response can still be read
-// from its start. It ignores a broken connection, which the caller reports.
+// notJSON returns why a response with status 200 can't be a response of the Web API, or nil. The response can still be
+// read from its start. It ignores a broken connection, which the caller reports.
 func notJSON(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return nil
@@ -155,7 +156,7 @@ func notJSON(resp *http.Response) error {
 			return unusableError{"it is empty"}
 		}
 		if err != nil {
-			return nil //nolint:nilerr // reading the body shows the error
+			return nil //nolint:nilerr // whoever reads the body gets the error
 		}
 		switch c := head[n-1]; c {
 		case ' ', '\t', '\r', '\n':
@@ -183,7 +184,7 @@ func asksToWait(resp *http.Response) bool {
 	return notOK.Match(head) && limitedIn.Match(head)
 }
 
-// isReply reports whether a request posts to a response URL, and does not upload a file.
+// isReply reports whether a request posts to a response URL; a file upload does not.
 func isReply(req *http.Request) bool {
 	return req.Method == http.MethodPost && strings.HasPrefix(req.Header.Get("Content-Type"), "application/json")
 }

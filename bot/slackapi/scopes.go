@@ -13,7 +13,7 @@ type scopeReader struct {
 	next    http.RoundTripper
 	changed func() // is called when the scopes have changed, but not for the first answer
 
-	calls atomic.Int64 // begun so far
+	calls atomic.Int64 // number of calls begun so far
 
 	mu      sync.Mutex
 	granted []string
@@ -23,7 +23,7 @@ type scopeReader struct {
 // GrantedScopes returns the scopes that Slack's answer to a call with the bot token names. It is nil if there are none.
 func GrantedScopes(req *http.Request, resp *http.Response) []string {
 	scopes := resp.Header.Get("X-OAuth-Scopes")
-	if scopes == "" || MethodOf(req) == "apps.connections.open" { // this one is made with the app-level token
+	if scopes == "" || MethodOf(req) == "apps.connections.open" { // this call is made with the app-level token
 		return nil
 	}
 	granted := strings.Split(strings.ReplaceAll(scopes, " ", ""), ",")
@@ -45,7 +45,7 @@ func (s *scopeReader) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // keep stores the scopes of an answer, and reports whether they differ from those of the previous answer. If the call
-// began before the call of the previous answer, its scopes may be outdated, and are ignored.
+// began earlier than the call of the previous answer, its scopes may be outdated, so they are ignored.
 func (s *scopeReader) keep(granted []string, call int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,8 @@ func (s *scopeReader) keep(granted []string, call int64) bool {
 	return changed
 }
 
-// Scopes returns the scopes of the bot token according to Slack's latest answer. It is empty before the first one.
+// Scopes returns the scopes of the bot token according to Slack's latest answer. The list is empty before the first
+// answer.
 func (c *Client) Scopes() []string {
 	c.scopes.mu.Lock()
 	defer c.scopes.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// sizeGuard checks the sizes in a call before it reaches the rate limiter. A call that Slack would refuse is not sent:
-// it fails with the error that Slack would return. Rendering already stays within the limits, so each stopped call is a
-// bug of the bot, and is logged with its place.
+// sizeGuard checks the sizes in a call before it reaches the rate limiter. A call that Slack would refuse is not sent,
+// but fails with the error that Slack would return. Because rendering already stays within the limits, each such call
+// is a bug in the bot. It is logged with the part that is too large.
 type sizeGuard struct {
 	next http.RoundTripper
 	log  *slog.Logger
@@ -25,7 +25,7 @@ type sizeGuard struct {
 // errTooLarge says that a call was not sent because Slack would refuse it. It is wrapped together with Slack's refusal.
 var errTooLarge = errors.New("this exceeds Slack's limits")
 
-// RoundTrip makes a call whose sizes Slack accepts.
+// RoundTrip makes a call if Slack accepts its sizes.
 func (f sizeGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 	tooLong := CheckSizes(shownBy(req))
 	if len(tooLong) == 0 {
@@ -51,7 +51,7 @@ func MethodOf(req *http.Request) string {
 	return name
 }
 
-// shownBy returns the arguments of a call that shows something, with those in JSON decoded. It is nil for other calls,
+// shownBy returns the arguments of a call that shows something, with JSON arguments decoded. It is nil for other calls,
 // which have nothing to measure.
 func shownBy(req *http.Request) map[string]any {
 	name := MethodOf(req)

@@ -18,7 +18,7 @@ const (
 	MaxInput       = 3000 // initial value and content of a text input
 	MaxOptions     = 100
 	MaxOptionText  = 75
-	MaxMessageText = 4000 // of chat.update, so of every message that may be updated
+	MaxMessageText = 4000 // limit of chat.update, and so of every message that may be updated
 )
 
 // Slack's limits on the contents of an object, by its type and field: characters of a text, items of a list.
@@ -71,7 +71,7 @@ const (
 	maxText          = 3000      // any text that has no limit of its own
 	maxColumns       = 20        // of a table's row
 	maxPrompts       = 4
-	maxMetadata      = 3000 // our own limit: the metadata of a message only names its outbox message
+	maxMetadata      = 3000 // the bot's own limit: the metadata of a message only names its outbox message
 )
 
 // SizeError is one part of a call that Slack would refuse because of its size.
@@ -213,7 +213,7 @@ func (g *sizeChecker) field(at, key string, v any, most int, limited bool) {
 	}
 }
 
-// textObject measures a text object. The limit of its field was checked before.
+// textObject measures a text object. The caller has checked the limit of its field.
 func (g *sizeChecker) textObject(at, field string, o map[string]any) {
 	text, _ := o["text"].(string)
 	if text == "" {

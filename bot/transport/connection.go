@@ -14,14 +14,14 @@ import (
 
 const (
 	ackWait = 10 * time.Second
-	// silence is the longest time without a frame or a ping. Slack pings several times within it.
+	// silence is the longest time without a frame or a ping. Slack pings several times within this time.
 	silence = 45 * time.Second
-	// farewell is how long a connection is read after Slack asked for a replacement. Slack closes it ten seconds after
-	// a warning.
+	// farewell is how long a connection is still read after Slack asked for a replacement. Slack closes the connection
+	// ten seconds after a warning.
 	farewell  = 30 * time.Second
 	maxFrame  = 16 << 20
 	maxAck    = 20 << 10 // Slack silently drops larger acknowledgements
-	socketBuf = 32 << 10 // holds most acknowledgements whole
+	socketBuf = 32 << 10 // large enough for most acknowledgements
 )
 
 // connection is one WebSocket to Slack. slack-go's own client is not used: when Slack asks for a replacement, it closes
@@ -64,7 +64,7 @@ func connect(ctx context.Context, address string, client *http.Client) (*connect
 		c.heard()
 		return conn.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(ackWait))
 	})
-	conn.SetCloseHandler(func(int, string) error { return nil }) // end answers Slack's close, after the last acknowledgement
+	conn.SetCloseHandler(func(int, string) error { return nil }) // the method end answers Slack's close, after the last acknowledgement
 	c.heard()
 	return c, nil
 }
@@ -80,7 +80,7 @@ func (c *connection) heard() {
 	}
 }
 
-// leave records that Slack wants a replacement. The connection is read until Slack closes it.
+// leave records that Slack wants a replacement. The connection is still read until Slack closes it.
 func (c *connection) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +99,7 @@ func (c *connection) wasLeft() bool {
 	return c.leaving
 }
 
-// stop ends reading immediately. What was read can still be acknowledged.
+// stop ends reading immediately. Frames that were read can still be acknowledged.
 func (c *connection) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +147,7 @@ func (c *connection) ack(envelope string, payload any) error {
 	return nil
 }
 
-// end closes the connection after the acknowledgement of what was read from it.
+// end closes the connection. It is called after everything that was read is acknowledged.
 func (c *connection) end() {
 	c.unacked.Wait()
 	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")

@@ -15,7 +15,7 @@ type connections struct {
 	until time.Time       // when the last connection ended
 }
 
-// set records whether a connection is up. first reports whether no other connection was up.
+// set records whether a connection is up. first is true if no other connection was up.
 func (c *connections) set(n int, up bool, now time.Time) (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *connections) any() bool {
 	return slices.Contains(c.up[:], true)
 }
 
-// none reports whether no connection is up and this has not been reported since a connection was up.
+// none reports whether no connection is up, but returns true only once for each outage.
 func (c *connections) none() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,8 +29,8 @@ const (
 // accepts every kind, because many apps have one Request URL for all kinds. The other paths accept only their own kind.
 var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsPath}
 
-// Limits of requests. Slack gives up after 3 s. Unknown senders get no more time or space than the largest delivery
-// needs over a bad connection.
+// Limits of requests. Slack gives up after 3 s. No sender gets more time or space than Slack's largest delivery needs
+// over a bad connection.
 const (
 	headerWait  = 5 * time.Second
 	requestWait = 10 * time.Second // headers and body
@@ -83,12 +83,12 @@ func (h *HTTP) Ready() error {
 	return nil
 }
 
-// Arriving returns an error if no request from Slack has come yet, or if requests were refused since Slack's last one.
-// That no request came may also mean that nothing happened in Slack.
+// Arriving returns an error if no request from Slack has come yet, or if requests were refused after the last request
+// from Slack. If no request has come, it is also possible that nothing happened in Slack.
 func (h *HTTP) Arriving() error { return h.senders.arriving() }
 
-// Listening returns until when requests were accepted. If no request came, either nothing happened in Slack, or the
-// requests did not reach the bot.
+// Listening returns the time up to which requests were accepted. If no request came, it is unknown whether nothing
+// happened in Slack or requests did not reach the bot.
 func (h *HTTP) Listening() Listening {
 	l := Listening{Began: h.began.count(), Received: h.senders.lastVerified()}
 	if h.gate.opened() {
@@ -97,7 +97,7 @@ func (h *HTTP) Listening() Listening {
 	return l
 }
 
-// Retry does nothing: Slack connects to the bot.
+// Retry does nothing, because Slack connects to the bot.
 func (h *HTTP) Retry() {}
 
 // Run serves Slack's requests until ctx ends. It completes the requests that have begun.
@@ -124,7 +124,7 @@ func (h *HTTP) Run(ctx context.Context) error {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWait)
 	defer cancel()
 	if srv.Shutdown(stopping) != nil {
-		_ = srv.Close() // nothing was stored of requests that are still incomplete
+		_ = srv.Close() // requests that are still incomplete were not stored
 	}
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 		h.Log.Warn("the server for Slack's requests did not stop cleanly", "error", err)
@@ -167,10 +167,10 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", typeJSON+"; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(body) // if Slack has closed the connection, it sends events again
+	_, _ = w.Write(body) // an error is ignored: if Slack has closed the connection, it sends events again
 }
 
-// answer decides how to respond to a request. It trusts nothing in the request before the signature is verified.
+// answer decides how to respond to a request. It uses nothing in the request before the signature is verified.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	if !slices.Contains(requestPaths, r.URL.Path) {
 		return answer{status: http.StatusNotFound}
@@ -221,7 +221,7 @@ func unread(err error) int {
 }
 
 // rejectUnsigned rejects a request that is not from Slack, or whose time is too far off. The operator is told about
-// those that claim to be from Slack.
+// requests that claim to be from Slack.
 func (h *HTTP) rejectUnsigned(cause error) answer {
 	why := "its signature does not match: is SLACK_SIGNING_SECRET the Signing Secret of this app?"
 	switch {
@@ -251,7 +251,7 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 		h.Log.Info("a Request URL was verified, by Slack or by countersign doctor", "path", r.URL.Path)
 		return answer{http.StatusOK, map[string]string{"challenge": q.challenge}}
 	}
-	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" { // a retry may be the first copy to arrive
+	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" { // only logged: a retry may be the first copy that arrives
 		h.Log.Info("Slack retries a delivery that was not acknowledged in time", "attempt", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
 	}
 	if q.once && !h.replays.first(nameOf(r, body), time.Now()) {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// signatureLives is how long a signed request may be accepted after it was first seen: the timestamp may be five
-// minutes in the future at first, and is accepted until it is five minutes old.
+// signatureLives is how long a signed request may be accepted after it was first seen: its timestamp may at first be
+// five minutes in the future, and is accepted until it is five minutes old.
 const signatureLives = 10 * time.Minute
 
-// requestName identifies a request by everything that its signature covers. The spelling of the signature itself does
-// not matter.
+// requestName identifies a request by everything that its signature covers. It does not include the signature itself,
+// which may be spelled differently.
 type requestName [sha256.Size]byte
 
 func nameOf(r *http.Request, body []byte) requestName {
@@ -23,8 +23,8 @@ func nameOf(r *http.Request, body []byte) requestName {
 	return requestName(h.Sum(nil))
 }
 
-// replays remembers the requests of at least the last ten minutes. A new process remembers none, but the handler
-// recognises the deliveries that an earlier process acknowledged.
+// replays remembers the requests of at least the last ten minutes. A new process remembers none. Deliveries that an
+// earlier process acknowledged are recognised by the handler.
 type replays struct {
 	mu    sync.Mutex
 	seen  [2]map[requestName]bool // newer half first

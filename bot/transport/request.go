@@ -14,7 +14,7 @@ type request struct {
 	path      string // the path to which it must be sent
 	kind      store.InboxKind
 	payload   []byte // JSON, as a socket would deliver it
-	challenge string // to be returned: Slack, or the doctor, verifies the URL
+	challenge string // to be returned, because Slack or the doctor verifies the URL
 	once      bool   // the request has an effect, and Slack sends it only once
 }
 
@@ -22,7 +22,7 @@ type request struct {
 // URL for events; the doctor sends it as an interaction and as a command too.
 const urlVerification = "url_verification"
 
-// Challenge returns a request that a Request URL with the given path answers with value, and that changes nothing.
+// Challenge returns a request that changes nothing. A Request URL with the given path answers it with value.
 func Challenge(path, value string) (media string, body []byte, err error) {
 	asked, err := json.Marshal(map[string]string{"type": urlVerification, "challenge": value})
 	switch path {
@@ -96,7 +96,7 @@ func readInteractionRequest(payload []byte) (request, error) {
 	if outer.Type == urlVerification && outer.Challenge != "" {
 		return request{path: InteractionsPath, challenge: outer.Challenge}, nil
 	}
-	if outer.Type == menuOptions { // sent for each typed character
+	if outer.Type == menuOptions { // sent for each character that a person types
 		return request{path: OptionsPath, kind: store.InboxInteraction, payload: payload}, nil
 	}
 	return request{path: InteractionsPath, kind: store.InboxInteraction, payload: payload, once: true}, nil

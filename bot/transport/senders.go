@@ -11,7 +11,7 @@ import (
 type senders struct {
 	mu       sync.Mutex
 	last     time.Time // time of the last request from Slack
-	refused  int       // requests with invalid signatures since the last request from Slack
+	refused  int       // number of requests with invalid signatures since the last request from Slack
 	why      string    // why the last of these was refused
 	unlogged int       // number of refused requests that have not been logged
 	logged   time.Time
@@ -34,7 +34,7 @@ func (s *senders) lastVerified() time.Time {
 // logAgain is the minimum time between lines in the log about invalid requests, because anybody can send them.
 const logAgain = time.Minute
 
-// refuse records an invalid request. It returns how many of them to log now.
+// refuse records an invalid request. It returns the number of invalid requests to report in the log now, or 0.
 func (s *senders) refuse(now time.Time, why string) (log int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,8 @@ func (s *senders) refuse(now time.Time, why string) (log int) {
 	return log
 }
 
-// arriving returns an error if no request from Slack has come yet, or if requests were refused since Slack's last one.
+// arriving returns an error if no request from Slack has come yet, or if requests were refused after the last request
+// from Slack.
 func (s *senders) arriving() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

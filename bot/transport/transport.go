@@ -12,28 +12,28 @@ import (
 // Delivery is one event, interaction or slash command from Slack.
 type Delivery struct {
 	Kind       store.InboxKind
-	Payload    []byte // JSON, the same from either transport
+	Payload    []byte // JSON, in the same form from both transports
 	ReceivedAt time.Time
 }
 
 // Handler receives deliveries. Its methods are called concurrently.
 type Handler interface {
-	// Lane names the deliveries that must be received one after another.
+	// Lane returns the name of a delivery's lane. Deliveries in the same lane are received one after another.
 	Lane(Delivery) string
-	// Receive makes a delivery durable. If it returns nil, the delivery is acknowledged, with answer as JSON unless answer
-	// is nil. If it returns an error, the delivery is not acknowledged.
+	// Receive makes a delivery durable. If it returns an error, the delivery is not acknowledged. Otherwise it is
+	// acknowledged, with answer as JSON unless answer is nil.
 	Receive(context.Context, Delivery) (answer any, err error)
 }
 
 // Transport is a way in which Slack delivers.
 type Transport interface {
-	// Run receives until ctx ends. It returns early only with a permanent error.
+	// Run receives until ctx ends. It returns earlier only with a permanent error.
 	Run(ctx context.Context) error
 	// Ready returns nil while Slack can deliver.
 	Ready() error
-	// Arriving returns an error if the transport is ready but, as far as it can tell, receives nothing from Slack.
+	// Arriving returns an error if the transport is ready but probably receives nothing from Slack.
 	Arriving() error
-	// Listening returns until when Slack could deliver.
+	// Listening returns the time up to which Slack could deliver.
 	Listening() Listening
 	// Retry reconnects to Slack immediately instead of at the next try. It is called when Slack answers again.
 	Retry()
@@ -55,7 +55,7 @@ func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error
 	return answer, err
 }
 
-// Listening describes until when Slack could deliver. The times are zero if Slack never could.
+// Listening describes up to which time Slack could deliver. The times are zero if Slack never could.
 type Listening struct {
 	Open     time.Time // the last time at which deliveries were accepted
 	Received time.Time // everything that Slack sent before this time was received; for HTTP, the time of its last request

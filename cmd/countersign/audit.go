@@ -194,7 +194,7 @@ of requests. If a check fails, the page says which one, and the command exits wi
 			err := toFile(cmd, file, func(out io.Writer) error {
 				page := &cli.Output{W: out}
 				err := auditEvidenceTask.do(cmd.Context(), o, nil, page)
-				if page.Written > 0 && cli.Code(err) == cli.ExitNo { // the page was written completely, although parts of the history are missing
+				if page.Written > 0 && cli.Code(err) == cli.ExitNo { // the page is complete, but the history is not
 					fault, err = err, nil
 				}
 				return err

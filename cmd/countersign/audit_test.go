@@ -435,7 +435,7 @@ func forged(t *testing.T, signed string) string {
 	return note
 }
 
-// newKey is a key of an installation that has not signed anything yet.
+// newKey returns a key of an installation that has not signed anything yet.
 func newKey(t *testing.T, origin string) approvers.SealKey {
 	t.Helper()
 	text, err := approvers.NewSealKey(rand.Reader, origin)

@@ -15,7 +15,7 @@ const (
 	formClosed = `document.querySelector("[data-testid=modal][open]") === null`
 )
 
-// approves lets the person whose page is open approve a critical call by typing its value.
+// approves makes the person whose page is open approve a critical call by typing its value.
 func (b *browser) approves(value string) {
 	b.Helper()
 	b.click("button", "Approve…")

@@ -18,7 +18,7 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// catalogOf is a catalog of the tools that a test registers itself, and no others.
+// catalogOf returns a catalog of the tools that a test registers itself, and no others.
 func catalogOf(r *agent.Registry) *catalog.Catalog {
 	c, err := catalog.New(catalog.Config{Registry: r})
 	if err != nil {
@@ -27,7 +27,7 @@ func catalogOf(r *agent.Registry) *catalog.Catalog {
 	return c
 }
 
-// openCatalog is a catalog under a policy. begin connects its servers until the test ends.
+// openCatalog returns a catalog under a policy. begin connects its servers until the test ends.
 func openCatalog(t *testing.T, policy string) (c *catalog.Catalog, begin func()) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "countersign.yaml")

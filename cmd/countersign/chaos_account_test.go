@@ -38,7 +38,7 @@ type chaosRequest struct {
 	maybe    map[string]int // number of further records that are possible
 }
 
-// until is the time at which the request expires.
+// until returns the time at which the request expires.
 func (r *chaosRequest) until() time.Time { return r.opened.Add(5 * time.Minute) }
 
 // chaosAccount is an independent model of the product: the expected final state, computed from what arrived and when.
@@ -129,7 +129,7 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	director := x.who == "U0003" || x.who == "U0004"
 	if x.act == "open" {
 		if x.who == "U0002" || director {
-			r.maybe[x.who]++ // the click may be refused: if the card was replaced, or the request is decided, or not yet theirs to decide, when the bot builds the form
+			r.maybe[x.who]++ // refused if, when the bot builds the form, the card was replaced or the person can't decide
 		} else {
 			r.records[x.who]++ // they never get a form
 		}
@@ -252,7 +252,7 @@ func (c *chaos) compareRequest(r store.Reader, want *chaosRequest, n string, req
 	if err != nil {
 		return err
 	}
-	const recorded = 5 // largest number of denials of one person for one reason that are recorded; further ones are only counted
+	const recorded = 5 // maximum number of recorded denials of one person for one reason; further ones are only counted
 	got, found := map[string]int{}, ""
 	denied, atLeast := map[[3]string]int{}, map[string]bool{}
 	for _, a := range records {

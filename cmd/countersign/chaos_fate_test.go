@@ -61,7 +61,8 @@ func (c *chaos) mishap(a delivery.Attempt) (m delivery.Mishap) {
 	return m
 }
 
-// draw is the fate of an attempt. No two deliveries arrive at the same moment, because their order would be undefined.
+// draw draws the fate of an attempt. No two deliveries arrive at the same moment, because their order would be
+// undefined.
 func (c *chaos) draw(a delivery.Attempt) (m delivery.Mishap) {
 	some := func(most time.Duration) time.Duration { return time.Duration(1 + c.fates.Int64N(int64(most))) }
 	m.Late = some(time.Millisecond)

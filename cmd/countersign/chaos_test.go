@@ -96,7 +96,7 @@ var (
 	directors = []string{"ingrid", "kenji"}
 )
 
-// somebody lets a random person act.
+// somebody makes a random person act.
 func (c *chaos) somebody() {
 	switch n := c.rnd.IntN(100); {
 	case n < 34:
@@ -136,7 +136,7 @@ func (c *chaos) may(err error) {
 	}
 }
 
-// asks lets a person ask the agent for a call that needs approval.
+// asks makes a person ask the agent for a call that needs approval.
 func (c *chaos) asks() {
 	c.n++
 	m := &chaosMessage{who: askers[c.rnd.IntN(3)], n: fmt.Sprint("a", c.n)}
@@ -174,7 +174,7 @@ func (c *chaos) recent() *chaosMessage {
 	return asked[c.rnd.IntN(len(asked))]
 }
 
-// decides lets a person read the last cards, and approve or reject one of them.
+// decides makes a person read the last cards, and approve or reject one of them.
 func (c *chaos) decides(who string) {
 	var seen []workspaceclient.Message
 	places := []string{"U0BOT"}
@@ -220,7 +220,7 @@ func (c *chaos) presses(who string, m workspaceclient.Message, e workspaceclient
 	}
 }
 
-// withdraws lets a requester withdraw a call, in their thread.
+// withdraws makes a requester withdraw a call, in their thread.
 func (c *chaos) withdraws() {
 	asked := c.recent()
 	if asked == nil {
@@ -239,7 +239,7 @@ func (c *chaos) withdraws() {
 	}
 }
 
-// rewrites lets a person edit a message that asked for a call.
+// rewrites makes a person edit a message that asked for a call.
 func (c *chaos) rewrites() {
 	m := c.recent()
 	if m == nil {
@@ -251,7 +251,7 @@ func (c *chaos) rewrites() {
 	}
 }
 
-// takesBack lets a person, or an admin, delete a message that asked for a call.
+// takesBack makes a person, or an admin, delete a message that asked for a call.
 func (c *chaos) takesBack() {
 	m := c.recent()
 	if m == nil {
@@ -261,7 +261,7 @@ func (c *chaos) takesBack() {
 	c.may(c.as([]string{m.who, "ingrid"}[c.rnd.IntN(2)]).Delete(c.ctx, "#support", m.ts))
 }
 
-// writesOn lets a person write another message in their thread.
+// writesOn makes a person write another message in their thread.
 func (c *chaos) writesOn() {
 	if root := c.recent(); root != nil {
 		c.n++
@@ -270,7 +270,7 @@ func (c *chaos) writesOn() {
 	}
 }
 
-// sweeps lets an admin delete one of the bot's last messages.
+// sweeps makes an admin delete one of the bot's last messages.
 func (c *chaos) sweeps() {
 	messages, err := c.as("ingrid").Latest(c.ctx, "#support-approvals", 6)
 	c.ok(err)

@@ -18,7 +18,7 @@ import (
 	"countersign/store"
 )
 
-// threeChains is a store with three chains of three records.
+// threeChains creates a store with three chains of three records each, and returns its path.
 func threeChains(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "store.db")

@@ -37,7 +37,7 @@ func booking(f agent.Form) agent.Tool {
 	}}
 }
 
-// elicitation is the question of a thread's run, with the message that shows it.
+// elicitation returns the question of a thread's run, with the message that shows it.
 func (b *synctestHarness) elicitation(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
 	b.Helper()
 	b.view(func(r store.Reader) error {
@@ -148,7 +148,7 @@ func TestToolAsksAndIsAnswered(t *testing.T) {
 	}
 }
 
-// form is a person's open form, or nil.
+// form returns a person's open form, or nil.
 func (b *synctestHarness) form(who string) (v workspaceclient.View) {
 	b.Helper()
 	views, err := b.as(who).Views(b.ctx)

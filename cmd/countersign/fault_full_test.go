@@ -23,7 +23,7 @@ import (
 // TestFullDisk fills the disk under a bot in use, and frees it again. While it is full nothing may run, no action of
 // people may be acknowledged, and /readyz and the log must tell the operator; when there is space again, everything
 // must continue without a restart. In the end nothing may be lost, nothing may have run twice, and every run must be in
-// the history. Then the file system is read-only: the bot must not start, and must say why.
+// the history. Finally the file system is made read-only: the bot must refuse to start, and say why.
 //
 // The disk is filled once, or COUNTERSIGN_FILLS times.
 func TestFullDisk(t *testing.T) {

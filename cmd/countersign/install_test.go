@@ -51,7 +51,7 @@ func TestInstallPage(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: dir, Cmds: commands, RequireExplicitExec: true})
 }
 
-// pageScript is a script of the commands in a section of the page.
+// pageScript returns a script of the commands in a section of the page.
 func pageScript(t *testing.T, part string) string {
 	t.Helper()
 	var b strings.Builder
@@ -93,7 +93,7 @@ func subscribe(ts *testscript.TestScript, _ bool, _ []string) {
 	askWorkspace(ts, false, []string{"/app/request_urls", body})
 }
 
-// firstCall lets Sam ask for a refund and Teo approve it, and waits until Sam is told.
+// firstCall makes Sam ask for a refund and Teo approve it, and waits until Sam is told.
 func firstCall(ts *testscript.TestScript, _ bool, _ []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

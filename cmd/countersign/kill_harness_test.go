@@ -227,7 +227,7 @@ func (c *killHarness) wake(wakeup string) {
 	}
 }
 
-// tail is the end of the bot's standard error.
+// tail returns the end of the bot's standard error.
 func (c *killHarness) tail() string {
 	said, err := os.ReadFile(filepath.Join(c.dir, "said"))
 	if err != nil {
@@ -270,5 +270,5 @@ func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scrip
 	return reply, nil
 }
 
-// finished is the model's answer to the order with this number.
+// finished returns the model's answer to the order with this number.
 func finished(number string) string { return "finished " + number + " now" }

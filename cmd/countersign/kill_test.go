@@ -137,7 +137,7 @@ func (c *killHarness) begin() {
 	c.killed(bot)
 }
 
-// run lets people work while the bot is killed, lets everything settle, and stops the bot in an orderly way.
+// run makes people work while the bot is killed, lets everything settle, and stops the bot in an orderly way.
 func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())

@@ -201,8 +201,8 @@ func (h *loadHarness) cards(n int) []card {
 	return out
 }
 
-// cardOf is the newest message with buttons that shows a request, alone or with others of its step; empty if there is
-// none. settled is true if Slack shows each of these messages in its current state.
+// cardOf returns the newest message with buttons that shows a request, alone or with others of its step; empty if there
+// is none. settled is true if Slack shows each of these messages in its current state.
 func cardOf(r store.Reader, req approvers.Request) (m workspaceclient.Message, settled bool, err error) {
 	for _, ref := range []string{req.ID, req.Turn} {
 		messages, err := r.OutboxMessagesOf(ref)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestManyChangesAreOneUpdate lets four people decide, one after the other, while Slack accepts no updates. Afterwards
+// TestManyChangesAreOneUpdate makes four people decide, one after the other, while Slack accepts no updates. Afterwards
 // the card is updated once, and shows all decisions.
 func TestManyChangesAreOneUpdate(t *testing.T) {
 	inFakedTime(t, nil, func(b *synctestHarness) {

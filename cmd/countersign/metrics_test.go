@@ -51,7 +51,7 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// calledCatalog is a catalog with two servers: one is connected and had one call, the other is down.
+// calledCatalog returns a catalog with two servers: one is connected and had one call, the other is down.
 func calledCatalog(t *testing.T) *catalog.Catalog {
 	t.Helper()
 	up := openShifting(t, map[string]string{"look": "Looks."})
@@ -249,7 +249,7 @@ func TestToolMetrics(t *testing.T) {
 		`countersign_tools_blocked{source="crm"} 1`, `countersign_tools_blocked{source="up"} 0`)
 }
 
-// The bot counts what people and tools do: a request waits, is approved, and runs.
+// The metrics of a running bot are right while a request waits, is approved, and runs.
 func TestMetricsOfTheBot(t *testing.T) {
 	h := openDemoHarness(t, t.TempDir(), nil)
 	teo := h.watcher("teo")

@@ -161,7 +161,7 @@ func (m *moving) until(status int) (report string) {
 	}
 }
 
-// refused lets a person click, and checks that the click is not acknowledged.
+// refused makes a person click, and checks that the click is not acknowledged.
 func (m *moving) refused() {
 	m.Helper()
 	card := m.teo.sees("countersign", "", "Refund of $20.00 for order ORD-131")

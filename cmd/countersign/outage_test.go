@@ -304,8 +304,8 @@ func (o *outage) order() {
 	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
 }
 
-// wanted is the time from which Slack could have shown an outbox message: when it, or the message that it copies, was
-// created, or when Slack was back, whichever is later.
+// wanted returns the time from which Slack could have shown an outbox message: when it, or the message that it copies,
+// was created, or when Slack was back, whichever is later.
 func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt
 	for _, other := range o.outbox() {

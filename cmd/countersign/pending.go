@@ -103,7 +103,7 @@ type pending struct {
 	Unknown  []unknownRun    `json:"unknown"` // runs with an unknown outcome
 	// Refused is what Slack refuses in this workspace.
 	Refused []settings.Refusal `json:"slack_refuses,omitempty"`
-	// Undelivered lists what Slack does not let the bot deliver or delete, other than cards.
+	// Undelivered lists the messages, other than cards, that Slack does not let the bot deliver or delete.
 	Undelivered undelivered `json:"undelivered,omitzero"`
 }
 

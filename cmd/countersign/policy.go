@@ -228,7 +228,7 @@ func (ps *policies) enter(ctx context.Context) error {
 
 func (ps *policies) leave() { <-ps.turn }
 
-// files are the watched files.
+// files returns the watched files.
 func (ps *policies) files() [2]*watchedFile { return [2]*watchedFile{&ps.policy, &ps.pins} }
 
 // read reads the files.
@@ -281,7 +281,7 @@ func (ps *policies) put(ctx context.Context, c catalog.Content, name, why string
 	before, row := ps.used, store.Policy{}
 	now := usedPolicy{content: storedContent{Content: c}, file: file, lock: lock}
 	if ps.workflow != nil {
-		now.load = ps.workflow.Policies.NewLoad() // a new id, so that no decision is stored under this policy before the policy is stored
+		now.load = ps.workflow.Policies.NewLoad() // a new id: no decision by this policy is stored before the policy itself
 	}
 	if err := ps.tools.Adopt(file, lock, now.load); err != nil {
 		return err, nil
@@ -309,7 +309,7 @@ func (ps *policies) store(ctx context.Context, row store.Policy, p usedPolicy, w
 	})
 }
 
-// now records that this process uses what is in force.
+// now records that this process uses the policy in force.
 func (ps *policies) now(row store.Policy, p usedPolicy) {
 	ps.row, ps.used = row, p
 	ps.number.Store(row.Version)
@@ -325,7 +325,7 @@ func earlier(before []string, old, now string) []string {
 	return out[max(0, len(out)-mostEarlier):]
 }
 
-// join compares the files with what is in force in the store. From then on, this process uses what is in force in the
+// join compares the files with the policy and pins in force in the store. From then on, this process uses those in the
 // store.
 func (ps *policies) join(ctx context.Context, wf *workflow.Workflow) (err error) {
 	if err := ps.enter(ctx); err != nil {
@@ -422,7 +422,7 @@ func passing(err error) bool {
 		func(target error) bool { return errors.Is(err, target) })
 }
 
-// load reads what is in force. If it returns an error, row is still set if it could be read.
+// load reads the policy and pins in force. If it returns an error, row is still set if it could be read.
 func (ps *policies) load(ctx context.Context) (row store.Policy, p usedPolicy, err error) {
 	row, content, err := ps.workflow.Policies.Content(ctx)
 	if err == nil {
@@ -438,7 +438,7 @@ func (ps *policies) load(ctx context.Context) (row store.Policy, p usedPolicy, e
 	return row, p, err
 }
 
-// adopt makes this process use what is in force.
+// adopt makes this process use the policy and pins in force.
 func (ps *policies) adopt(row store.Policy, p usedPolicy) (err error) {
 	if p.file, p.lock, err = ps.check(p.content.Content, inForceName); err == nil {
 		err = ps.tools.Adopt(p.file, p.lock, p.load)
@@ -450,17 +450,17 @@ func (ps *policies) adopt(row store.Policy, p usedPolicy) (err error) {
 	return nil
 }
 
-// unusable returns the error that says that this process can't use what is in force.
+// unusable returns the error of a process that can't use the policy in force.
 func unusable(p store.Policy, why error) error {
 	return fmt.Errorf("the policy in force (%s) can't be used by this process, so it decides and runs nothing: %w. Start the version of the program that loaded it, with the same environment, or load another policy", origin(p, p.Policy), why)
 }
 
-// origin describes where a part of what is in force comes from.
+// origin describes where a part of the policy in force comes from.
 func origin(p store.Policy, part store.PolicyPart) string {
 	return fmt.Sprintf("change %d, loaded by %s at %s", p.Version, part.By, part.At.UTC().Format(time.RFC3339))
 }
 
-// CatchUp makes this process use what is in force in the store.
+// CatchUp makes this process use the policy and pins in force in the store.
 func (ps *policies) CatchUp(ctx context.Context) error {
 	if err := ps.enter(ctx); err != nil {
 		return err
@@ -512,7 +512,7 @@ func (ps *policies) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// Usable reports whether this process can use what is in force.
+// Usable reports whether this process can use the policy in force.
 func (ps *policies) Usable() bool { return ps.unusable.Load() == nil }
 
 // Wake makes watch look at the store now.
@@ -681,7 +681,7 @@ func (ps *policies) take(ctx context.Context, own catalog.Content, take [2]bool,
 	return false, nil
 }
 
-// refuse keeps what is in force, and logs the faults of a file.
+// refuse keeps the policy in force, and logs the faults of a file.
 func (ps *policies) refuse(f *watchedFile, why error) {
 	f.refused = f.found
 	f.failure.Store(&refusal{at: time.Now(), why: why})

@@ -226,7 +226,7 @@ func (r *policyReplica) ok(err error) {
 	}
 }
 
-// approve lets a person approve a request through the replica.
+// approve makes a person approve a request through the replica.
 func (r *policyReplica) approve(who approvers.Identity, q approvers.Request) error {
 	r.Helper()
 	click := fmt.Sprint("click-", q.ID, who.ID, time.Now().UnixNano())

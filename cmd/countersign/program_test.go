@@ -89,7 +89,7 @@ func launch(t *testing.T, dir string, env []string, args ...string) *program {
 	return p
 }
 
-// plainEnv is the environment without the variables that the program reads.
+// plainEnv returns the environment without the variables that the program reads.
 func plainEnv() []string {
 	var out []string
 	for _, pair := range os.Environ() {

@@ -28,7 +28,7 @@ var raceKinds = []raceKind{
 	{name: "all", calls: 3, atOnce: 6, run: allOrOne, outcome: eachOnce},
 }
 
-// gun lets people act on cards at the same time, and counts the acknowledged actions.
+// gun makes people act on cards at the same time, and counts the acknowledged actions.
 func (r *raceHarness) gun(races []*race, people []int, act func(ra *race, i int) error) {
 	r.Helper()
 	var all sync.WaitGroup
@@ -64,7 +64,7 @@ func from(first, last int) (out []int) {
 // errNoButton is the error for a card that has no such button, or no longer has it.
 var errNoButton = errors.New("the card has no such button")
 
-// press lets a person press a button of a card, for one of its requests or for all of them. If the card was rendered
+// press makes a person press a button of a card, for one of its requests or for all of them. If the card was rendered
 // again meanwhile, the person looks again.
 func (r *raceHarness) press(ra *race, i int, label, request string) error {
 	card := ra.card
@@ -91,7 +91,7 @@ func (r *raceHarness) press(ra *race, i int, label, request string) error {
 	}
 }
 
-// form lets a person open a form, and returns a function that sends it with a reason.
+// form makes a person open a form, and returns a function that sends it with a reason.
 func (r *raceHarness) form(ra *race, i int, label string) (send func() error) {
 	r.Helper()
 	if err := r.press(ra, i, label, ra.requests[0].ID); err != nil {
@@ -160,7 +160,7 @@ func allApprove(r *raceHarness, races []*race) {
 // rejecters is the number of people who reject a request. A person with an open form can't open another one.
 const rejecters = 4
 
-// someReject lets some people send a form that they opened before. The others approve.
+// someReject makes some people send a form that they opened before. The others approve.
 func someReject(r *raceHarness, races []*race) {
 	send := make([]func() error, deciders)
 	for i := range min(deciders, rejecters*len(races)) {
@@ -236,7 +236,7 @@ func backOrRun(ra *race) (string, error) {
 	return "", fmt.Errorf("%s by %s after %+v", q.State, q.ClosedBy, q.Decisions)
 }
 
-// allOrOne lets four people approve all calls of a card, and twelve one call each.
+// allOrOne makes four people approve all calls of a card, and twelve one call each.
 func allOrOne(r *raceHarness, races []*race) {
 	r.gun(races, from(0, deciders), func(ra *race, i int) error {
 		if i%4 > 0 {

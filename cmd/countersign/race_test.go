@@ -38,12 +38,12 @@ agents:
 // deciders is the number of people who race.
 const deciders = 16
 
-// TestRaces lets sixteen people act on one card at the same time, through the page's API, the sockets and the store:
-// all approve; some reject in a form; two of eight must agree, then two of eight others; somebody revokes an approval;
-// some approve all calls of a card while others approve one of them. Each race must have one outcome, and everybody
-// whose action came too late must be told so. In the end every message must have been posted once, changed once for
-// each change of the state, and have no button; every person must have been told as often as they came too late; and
-// the history must have a record of each acknowledged click.
+// TestRaces makes sixteen people act on one card at the same time, through the page's API, the sockets and the store.
+// In different races, all approve; some reject in a form; two of eight people and then two of eight others must
+// approve; somebody revokes an approval; or some approve all calls of a card while others approve one of them. Each
+// race must have one outcome, and everybody whose action came too late must be told so. In the end every message must
+// have been posted once, changed once for each change of the state, and have no button; every person must have been
+// told as often as they came too late; and the history must have a record of each acknowledged click.
 //
 // It runs COUNTERSIGN_RACES races (default 10, or 5 with the race detector), for at most COUNTERSIGN_RACE_MINUTES. The
 // workflow's own test runs ten times as many in the same time: approvers/workflow/race_test.go.

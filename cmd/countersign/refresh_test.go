@@ -12,10 +12,10 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestRefreshedSockets lets people write messages and commands all the time while Slack replaces sockets, again and
+// TestRefreshedSockets makes people write messages and commands all the time while Slack replaces sockets, again and
 // again: one after the other, or all together after a warning. Nobody may be told that the app did not respond, because
-// a new socket is open before the old one closes. Then all sockets close together without a warning, or break. Every
-// message must be answered exactly once. The test runs in faked time.
+// a new socket is open before the old one closes. Then all sockets are closed at the same time without a warning, or
+// broken. Every message must be answered exactly once. The test runs in faked time.
 //
 // COUNTERSIGN_REFRESHES sets the number of replacements.
 func TestRefreshedSockets(t *testing.T) {
@@ -71,7 +71,7 @@ type refreshed struct {
 	typing               sync.WaitGroup
 }
 
-// talk lets people write, and meanwhile calls a function a number of times, some seconds apart.
+// talk makes people write, and meanwhile calls a function a number of times, some seconds apart.
 func (c *refreshed) talk(times int, do func(n int)) {
 	for n := range times {
 		next := time.Now().Add(time.Duration(2000+c.rnd.IntN(20_000)) * time.Millisecond)
@@ -89,7 +89,7 @@ func (c *refreshed) talk(times int, do func(n int)) {
 	c.typing.Wait()
 }
 
-// types lets a person type a command, concurrently with everything else.
+// types makes a person type a command, concurrently with everything else.
 func (c *refreshed) types() {
 	c.typing.Go(func() {
 		_, err := c.as("ada").Command(c.ctx, "#support", "/countersign", "help")

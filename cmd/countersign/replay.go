@@ -237,7 +237,7 @@ var storedTask = task[none]{"check stored", true, func(ctx context.Context, w ta
 // storedFixtures returns a fixture for each call in the history, with the plan of that time. Calls with damaged rows
 // are left out; the fixtures of all other calls are then returned with an *audit.Unread as the error.
 func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
-	firsts := map[string]approvers.AuditRecord{} // by call, because a call over its automatic limit has a second record: it was proposed again, to people
+	firsts := map[string]approvers.AuditRecord{} // by call: a call over its automatic limit was proposed a second time, to people
 	var left audit.Unread
 	err := left.Take(audit.EachChain(ctx, s, func(records []approvers.AuditRecord) error {
 		first := records[0]

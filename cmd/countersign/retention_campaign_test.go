@@ -275,7 +275,7 @@ func (a *archive) fill(n int) {
 	g.Go(func() error {
 		thread := fmt.Sprint("all ", a.n.Add(1))
 		for i := range n / 2 {
-			if _, err := a.one(a.Context(), thread, endings[i%(len(endings)-1)]); err != nil { // without the last ending: that call waits, and would delay the rest of the thread
+			if _, err := a.one(a.Context(), thread, endings[i%(len(endings)-1)]); err != nil { // without the last ending: its call waits, and would delay the thread
 				return err
 			}
 		}

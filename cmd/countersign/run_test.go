@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// TestEveryTimerHasAWorker compares the workers of the workflow, the bot and the agent with the kinds of timer: each
-// kind has one.
+// TestEveryTimerHasAWorker checks that the workflow, the bot and the agent together have exactly one worker for each
+// kind of timer.
 func TestEveryTimerHasAWorker(t *testing.T) {
 	c, err := catalog.New(catalog.Config{})
 	if err != nil {

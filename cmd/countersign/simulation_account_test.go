@@ -137,7 +137,7 @@ func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	}
 	e, err := s.execution(in.Key)
 	if s.ran[in.Key] > 1 && err == nil && e.State == approvers.ExecutionSucceeded {
-		return // an attempt that ignored its cancellation acts after a later attempt has succeeded; the tool recognises the key, so there is no second effect
+		return // an attempt that ignored its cancellation acts after a later one has succeeded: the tool recognises the key
 	}
 	if err != nil || string(e.Args) != string(in.Args) || !p.dead.Load() && e.State != approvers.ExecutionExecuting && e.State != approvers.ExecutionUnknown && e.ReportedBy == "" {
 		s.violate("%s %s acts, and in the store it is %s with %s: %v", tool, a.N, e.State, e.Args, err)

@@ -81,7 +81,7 @@ func (s *simulation) open() {
 	s.db = db
 }
 
-// now is the bot's clock.
+// now returns the time on the bot's clock.
 func (s *simulation) now() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
 
 // chance is true once in n times.

@@ -164,7 +164,7 @@ func readAll(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// sum is a short hash of some bytes.
+// sum returns a short hash of some bytes.
 func sum(b []byte) string {
 	h := fnv.New32a()
 	h.Write(b)

@@ -42,7 +42,7 @@ func (s *simulation) hire() {
 	}
 }
 
-// somebody lets a person do something.
+// somebody makes a person do something.
 func (s *simulation) somebody() {
 	p := s.order[s.rnd.IntN(len(s.order))]
 	if p.busy.Load() {
@@ -69,7 +69,7 @@ func (s *simulation) somebody() {
 	}
 }
 
-// busyWith lets a person do something that the app must acknowledge, concurrently with everything else.
+// busyWith makes a person do something that the app must acknowledge, concurrently with everything else.
 func (s *simulation) busyWith(p *person, what string, do func(context.Context) error) {
 	s.step("%s %s", p.name, what)
 	s.clicks++
@@ -120,7 +120,7 @@ type buttonSeen struct {
 	e workspaceclient.Element
 }
 
-// looks lets a person look at their places, and click something.
+// looks makes a person look at their places, and click something.
 func (s *simulation) looks(p *person) {
 	var seen []buttonSeen
 	for _, m := range s.before(p) {
@@ -194,7 +194,7 @@ func (s *simulation) before(p *person) []workspaceclient.Message {
 	return messages[max(0, len(messages)-25):]
 }
 
-// fills lets a person fill in and send the open form, or close it.
+// fills makes a person fill in and send the open form, or close it.
 func (s *simulation) fills(p *person, v workspaceclient.View) {
 	if v.Submit == nil || s.chance(10) {
 		if v.Submit == nil && !s.chance(6) {
@@ -271,7 +271,7 @@ func (s *simulation) fill(in simulationInput) (text string, fill bool) {
 	return "", false
 }
 
-// corrects lets a person edit or delete their message.
+// corrects makes a person edit or delete their message.
 func (s *simulation) corrects(p *person) {
 	if len(p.talks) == 0 {
 		return

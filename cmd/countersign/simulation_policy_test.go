@@ -123,7 +123,7 @@ func (p simulationPolicy) need(tool string, amount float64) need {
 	return need{1, approvers.Critical}
 }
 
-// ceiling is the highest risk up to which a person may decide about a tool; 0 if they may not.
+// ceiling returns the highest risk up to which a person may decide about a tool; 0 if they may not.
 func (p simulationPolicy) ceiling(user, tool string) approvers.Risk {
 	all := []struct {
 		members []string

@@ -73,7 +73,7 @@ func (s *simulation) comeToRest(atEnd bool) {
 	s.violate("it never comes to rest; what waits: %s", s.pending())
 }
 
-// nextDue is the time of the next timer that a rest waits for; zero if there is none.
+// nextDue returns the time of the next timer that a rest waits for; zero if there is none.
 func (s *simulation) nextDue(atEnd bool) (next time.Time) {
 	err := s.db.View(context.Background(), func(r store.Reader) error {
 		for _, kind := range store.TimerKinds {

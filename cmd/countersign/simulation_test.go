@@ -106,7 +106,7 @@ func simulate(t *testing.T, seed uint64, steps int) (h history) {
 	return h
 }
 
-// traceTail is the number of lines of a failed history that are printed. COUNTERSIGN_TRACE=all prints all lines.
+// traceTail returns the number of lines of a failed history that are printed. COUNTERSIGN_TRACE=all prints all lines.
 func traceTail() int {
 	if os.Getenv("COUNTERSIGN_TRACE") == "all" {
 		return 1 << 30

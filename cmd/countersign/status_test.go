@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The thread's status says what the turn is doing, is renewed before Slack removes it, and is gone when the turn has
+// The thread's status says what the turn is doing. It is renewed before Slack removes it, and cleared when the turn has
 // ended.
 func TestStatus(t *testing.T) {
 	t.Parallel()

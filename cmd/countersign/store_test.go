@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// hollowStore is a store that is mostly free space.
+// hollowStore creates a store file that is mostly free space, and returns its path.
 func hollowStore(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "countersign.db")

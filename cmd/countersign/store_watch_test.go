@@ -218,7 +218,7 @@ func TestFailedCommitWithToolUnderWay(t *testing.T) {
 	})
 }
 
-// oneRequest is a store with a waiting request and its history.
+// oneRequest creates a store with a waiting request and its history, and returns its path.
 func oneRequest(t *testing.T, change func(*approvers.Request)) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "store.db")

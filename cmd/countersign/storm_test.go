@@ -16,8 +16,8 @@ import (
 
 // TestStorm sends a thousand answers to one channel and some to another, while critical cards come for the first
 // channel and for direct messages: once with Slack's published limits, and once with a Slack that refuses at random for
-// random times. All must be posted, once each; no call may be made before the time that Slack asked for; and no answer
-// may go before a critical card of its channel.
+// random times. Every message must be posted exactly once; no call may be made before the time that Slack asked for;
+// and no answer may be posted before a waiting critical card of the same channel.
 //
 // COUNTERSIGN_POSTS sets the number of answers (default 40).
 func TestStorm(t *testing.T) {

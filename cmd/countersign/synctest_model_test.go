@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 )
 
-// tools are the tools that the model can ask for.
+// tools returns the tools that the model can ask for.
 func (b *synctestHarness) tools() *agent.Registry {
 	r := &agent.Registry{}
 	for _, name := range []string{"plain", "grave", "patient", "alarm", "vote"} {

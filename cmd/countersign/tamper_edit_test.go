@@ -30,7 +30,7 @@ func summed(bucket, key, value string) []byte {
 	return binary.BigEndian.AppendUint32([]byte(value), sum)
 }
 
-// unsummed is a stored value without its checksum.
+// unsummed returns a stored value without its checksum.
 func unsummed(v []byte) []byte { return v[: len(v)-4 : len(v)-4] }
 
 func remove(bucket, key string) func(tx *bbolt.Tx) error {

@@ -20,7 +20,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// flips are n flipped bits, each in another place: keys and values of every bucket, in proportion to its rows.
+// flips returns n flipped bits, each in another place: keys and values of every bucket, in proportion to its rows.
 func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []tampering) {
 	type place struct {
 		bucket, key string
@@ -57,7 +57,7 @@ func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []t
 	return out
 }
 
-// deletions are the deletion of each row of every bucket, and of each chain with everything that names it.
+// deletions returns the deletion of each row of every bucket, and of each chain with everything that names it.
 func deletions(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)
@@ -79,7 +79,7 @@ func deletions(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// reorders exchange neighbouring rows, and leaves together with their records.
+// reorders returns tamperings that exchange neighbouring rows, or leaves together with their records.
 func reorders(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)
@@ -104,7 +104,8 @@ func reorders(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// truncations cut ends off: of chains, of the journal, of the heads, and of everything together.
+// truncations returns tamperings that cut off the end of chains, of the journal, of the heads, and of all of these
+// together.
 func truncations(rows map[string]map[string]string) (out []tampering) {
 	for chain, keys := range chainsOf(rows) {
 		var steps []func(tx *bbolt.Tx) error
@@ -164,7 +165,7 @@ func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
 	return false
 }
 
-// replacements replace larger and larger parts.
+// replacements returns tamperings that replace larger and larger parts of the history.
 func replacements(rows map[string]map[string]string, own, thief approvers.SealKey) (out []tampering) {
 	under := func(h *approvers.Head) {
 		if h.Number == 1 {

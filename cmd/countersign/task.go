@@ -222,7 +222,7 @@ func (t task[O]) handle(ctx context.Context, w taskEnv, options json.RawMessage)
 // errSkew means that the command and the bot have different versions.
 var errSkew = errors.New("the bot does not know this")
 
-// tasks are all tasks that a running bot accepts.
+// tasks returns all tasks that a running bot accepts.
 func tasks() []handler {
 	return []handler{
 		auditListTask, auditVerifyTask, auditEraseTask, auditExportTask, auditEvidenceTask, auditPaceTask, acceptLossTask,

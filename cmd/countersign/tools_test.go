@@ -272,7 +272,7 @@ func TestPinAsks(t *testing.T) {
 	}
 }
 
-// listing is an MCP server whose list of tools a test can set to any text.
+// listing starts an MCP server whose list of tools a test can set to any text.
 func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	t.Helper()
 	list = new(atomic.Pointer[string])

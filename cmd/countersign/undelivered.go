@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// undelivered lists what Slack does not let the bot deliver or delete, other than cards.
+// undelivered lists the messages, other than cards, that Slack does not let the bot deliver or delete.
 type undelivered struct {
 	Messages  []refusedMessage  `json:"messages,omitempty"`  // messages that Slack refuses in every place where they could be posted
 	Leftovers []leftover        `json:"leftovers,omitempty"` // messages that Slack would not delete
@@ -46,7 +46,7 @@ type deferredMessages struct {
 	Cause string    `json:"cause"`
 }
 
-// readUndelivered reads what Slack does not let the bot deliver or delete.
+// readUndelivered reads which messages Slack does not let the bot deliver or delete.
 func readUndelivered(ctx context.Context, wf *workflow.Workflow) (u undelivered, err error) {
 	all, err := wf.Views.Undelivered(ctx)
 	for _, m := range all.Refused {

@@ -145,8 +145,8 @@ func TestLeftoverCardsAreDeletedInTheEnd(t *testing.T) {
 	})
 }
 
-// TestRefusedMessagesAreTold: an answer that Slack refuses everywhere is in countersign pending and on /readyz, with
-// its reason and what an operator can do, until Slack shows it.
+// TestRefusedMessagesAreTold: countersign pending and /readyz report an answer that Slack refuses everywhere, with the
+// reason and what an operator can do, until Slack shows the answer.
 func TestRefusedMessagesAreTold(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		b.saysOf("")

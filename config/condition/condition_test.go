@@ -10,7 +10,7 @@ import (
 	"countersign/config"
 )
 
-// compiled is a condition after compilation as part of a policy.
+// compiled returns a condition after compilation as part of a policy.
 func compiled(t *testing.T, text string) approvers.Condition {
 	t.Helper()
 	f, err := config.ParsePolicy("test.yaml", []byte("version: 1\ntools: {x: {risk: low, rules: [{when: "+strconv.Quote(text)+", confirm: true}]}}\n"))

@@ -13,7 +13,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// parsed is a policy with one tool, which runs without approval unless a rule matches.
+// parsed returns a policy with one tool, which runs without approval unless a rule matches.
 func parsed(t testing.TB, conditions ...string) *approvers.Policy {
 	t.Helper()
 	var b strings.Builder
@@ -42,7 +42,7 @@ func parsed(t testing.TB, conditions ...string) *approvers.Policy {
 	return p.Indexed()
 }
 
-// largest are arguments of nearly the maximum size.
+// largest returns arguments of nearly the maximum size.
 func largest() []map[string]any {
 	texts, numbers, nested := make([]any, 16<<10), make([]any, 32<<10), make([]any, 4<<10)
 	for i := range texts {

@@ -87,7 +87,7 @@ var hostileRules = []string{
 	`size("` + strings.Repeat("%.99f", 600) + `".format(args.l.map(x, 1e308))) > 5`,
 }
 
-// hostileArgs are arguments of about 60 KB, each large in a different way.
+// hostileArgs returns arguments of about 60 KB, each large in a different way.
 func hostileArgs() []map[string]any {
 	base := func() map[string]any {
 		return map[string]any{

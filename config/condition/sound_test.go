@@ -252,7 +252,7 @@ func many(t *testing.T, check func(t *rapid.T)) {
 	})
 }
 
-// samples are the sample shop's tools and the rich one.
+// samples returns the sample shop's tools and the rich one.
 func samples(t *testing.T) []sample {
 	out := []sample{newSample(t, "rich", richSchema)}
 	for _, tool := range shop.New(time.Now).Tools() {

@@ -10,7 +10,7 @@ import (
 	"countersign/config/preview"
 )
 
-// compiled is a template after compilation.
+// compiled returns a template after compilation.
 func compiled(t *testing.T, text string) approvers.Preview {
 	t.Helper()
 	render, message, hint := preview.Compile(text)

@@ -15,7 +15,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// largestArgs are arguments of the maximum size, of the kinds that take templates longest.
+// largestArgs returns arguments of the maximum size, of the kinds that take templates longest.
 func largestArgs() map[string]any {
 	numbers := make([]any, approvers.MaxArgs/2)
 	for i := range numbers {
@@ -23,7 +23,7 @@ func largestArgs() map[string]any {
 	}
 	nested := any("x")
 	for range 31 {
-		nested = []any{nested, nested} // one value shared many times: its text would be 2^31 long. Such a call can't exist, so the loop stops at a size that StrictArgs allows
+		nested = []any{nested, nested} // shared values: the text would be 2^31 long. Such a call can't exist, so the loop stops at a size that StrictArgs allows
 		if len(fmt.Sprint(nested)) > approvers.MaxArgs/2 {
 			break
 		}

@@ -24,7 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// otherUserEnv is the environment variable that makes the test binary a client of the socket that the variable names.
+// otherUserEnv is an environment variable with the path of a socket. If it is set, the test binary is a client of that
+// socket.
 const otherUserEnv = "CONTROL_TEST_OTHER_USER"
 
 func TestMain(m *testing.M) {
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// socketPath is a path for a socket in a directory that other users can enter.
+// socketPath returns a path for a socket in a directory that other users can enter.
 func socketPath(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "control-test-")

@@ -111,7 +111,7 @@ func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 
 var failedTest = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
-// plainEnv is the environment without the sizes and seeds of campaigns.
+// plainEnv returns the environment without the sizes and seeds of campaigns.
 func plainEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "COUNTERSIGN_") })
 }

@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// wellFilled is a store with two of everything.
+// wellFilled returns a store with two of everything.
 func wellFilled(t *testing.T) *Store {
 	t.Helper()
 	s := opened(t)

@@ -96,7 +96,7 @@ func dump(t *testing.T, s *Store) map[string]string {
 	return rows
 }
 
-// wreckable is a store with rows in every bucket: some on pages of their own, some on shared pages.
+// wreckable returns a store with rows in every bucket: some on pages of their own, some on shared pages.
 func wreckable(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "whole.db")

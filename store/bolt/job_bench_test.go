@@ -37,7 +37,8 @@ func BenchmarkJobAlone(b *testing.B) { benchJobs(b, jobs{workers: 1, round: 200,
 
 func BenchmarkJob64(b *testing.B) { benchJobs(b, jobs{workers: 64, round: 640, peer: peer64}) }
 
-// BenchmarkJobReopened opens the file again for each part, on both sides, as a newly started process does.
+// BenchmarkJobReopened is like BenchmarkJobAlone, but opens the file again for each step, as a newly started process
+// does.
 func BenchmarkJobReopened(b *testing.B) {
 	benchJobs(b, jobs{workers: 1, round: 50, peer: peerAlone, reopen: true})
 }

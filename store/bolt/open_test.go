@@ -21,7 +21,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// made is the path of a store with one record in it.
+// made returns the path of a store with one record in it.
 func made(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")

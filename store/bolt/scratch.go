@@ -15,7 +15,7 @@ const maxScratch = 4 << 20
 // call.
 func (s *scratch) space(room int) []byte {
 	if cap(s.block)-len(s.block) < room {
-		s.block = make([]byte, 0, max(room, min(2*cap(s.block), maxScratch), 64<<10)) // rows that use the old block keep it alive
+		s.block = make([]byte, 0, max(room, min(2*cap(s.block), maxScratch), 64<<10)) // rows may still use the old block
 	}
 	return s.block[len(s.block):]
 }

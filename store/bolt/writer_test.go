@@ -23,7 +23,7 @@ func opened(t *testing.T) *Store {
 	return s
 }
 
-// commits is the number of commits of the file so far.
+// commits returns the number of commits of the file so far.
 func (s *Store) commits(t *testing.T) int {
 	t.Helper()
 	btx, err := s.db.Begin(false)

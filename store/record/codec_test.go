@@ -233,7 +233,7 @@ func stable[T any](t *testing.T, b []byte) {
 	if err := Decode(written, &again); err != nil {
 		t.Fatalf("%s was read and written as %s, which was not read: %v", b, written, err)
 	}
-	if rewritten, err := Append(nil, &again); err != nil || len(rewritten) != len(written) { // compares only the lengths, because the facts are a map and are written in random order
+	if rewritten, err := Append(nil, &again); err != nil || len(rewritten) != len(written) { // only the lengths, because maps are written in random order
 		t.Fatalf("%s was read and written as %s, and then as %s (%v)", b, written, rewritten, err)
 	}
 }

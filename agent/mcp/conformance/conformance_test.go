@@ -104,7 +104,7 @@ func TestScenarios(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var n int
 			var problems []string
-			for range tries { // checks with the suite's clock may fail on a busy machine
+			for range tries { // repeated because checks of times may fail on a busy machine
 				n, problems = scenario(t, node, dir, name)
 				if len(problems) == 0 {
 					break

@@ -15,7 +15,7 @@ type Model struct {
 	Turn         approvers.Turn
 	Request      *approvers.Request     // for a card, an escalation, a question, a notice, and a run that was approved
 	Execution    *approvers.Execution   // the request's current execution, or the run whose outcome is unknown
-	Call         *store.Call            // the call of the request or the execution, with the result that the model received
+	Call         *store.Call            // call of the request or the execution, with the result that the model received
 	Later        *approvers.Request     // for a run with an unknown outcome: the request for a retry
 	Earlier      []store.OutboxMessage  // for a retry's request: the messages about the earlier run that Slack shows
 	LeaveAt      time.Time              // for an unknown outcome: when the model is told that it is unknown; zero: never, or already

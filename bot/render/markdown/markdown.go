@@ -1,11 +1,11 @@
-// Package markdown turns a model's Markdown into Slack's rich text, in which every word is literal: a model can't
-// mention anybody, hide a link behind other words, or imitate the bot's buttons.
+// Package markdown turns a model's Markdown into Slack's rich text. In the result every word is literal, so a model
+// can't mention anybody, hide a link behind other words, or imitate the bot's buttons.
 //
 // It reads headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go), and within
 // them code, links, bold, italic and struck-out text (inline.go). Everything else is shown as it is written, and no
-// word is dropped except the language of fenced code. Blocks other than fenced code end at a blank line, so a text can
-// be shown while it is written: Settled returns the part that can't change any more. The time grows linearly with the
-// length of the text, whatever it contains.
+// word is dropped except the language of fenced code. Blocks other than fenced code end at a blank line. A text can
+// therefore be shown while it is being written: Settled returns the part that can't change any more. Parsing time grows
+// linearly with the length of the text, for any text.
 package markdown
 
 import (
@@ -31,7 +31,7 @@ const (
 // Piece is one block of an answer, as a rich text element and as plain text.
 type Piece struct {
 	Element slack.RichTextElement
-	Table   *slack.TableBlock // replaces the element in a message that has no table yet; nil if this is no table
+	Table   *slack.TableBlock // used instead of the element in a message that has no table yet; nil: not a table
 	Plain   string
 	Size    int // characters of Plain
 }
@@ -179,8 +179,8 @@ func quotePieces(lines []string) []Piece {
 	return out
 }
 
-// listPieces makes one list of each run of items with the same kind and depth, because a Slack list has one kind and
-// depth.
+// listPieces makes one list of each sequence of items with the same kind and depth, because all items of a Slack list
+// have the same kind and depth.
 func listPieces(lines []string) []Piece {
 	var out []Piece
 	for _, l := range lines {

@@ -41,7 +41,7 @@ type diagnosis struct {
 type Doctor struct {
 	Out       io.Writer                                                  // nil: findings are not printed while the doctor works
 	URL       string                                                     // the bot's public address; empty: unknown
-	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as they are known without asking their sources
+	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as known without asking their sources
 	OpenStore func(context.Context, config.Env) (Store, error)           // opens the store; store.ErrLocked: another process holds it
 	// Excess says which rights the database's role has that the bot does not need, and how to revoke them; empty: none.
 	Excess func(context.Context, config.Env) (what, do string, err error)

@@ -65,7 +65,7 @@ var settingsPages = map[string]string{
 	"slash-commands":       "the page Slash Commands",
 }
 
-// settingsPage is the address of a page of the app's settings.
+// settingsPage returns the address of a page of the app's settings.
 func settingsPage(app, name string) string {
 	if app == "" {
 		return settingsPages[name] + " at https://api.slack.com/apps"

@@ -30,7 +30,7 @@ func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error)
 		}
 		p.known.messages[m.Channel+" "+m.TS] = true
 		switch s.Kind {
-		case "", store.OutboxStep, store.OutboxAnswer, store.OutboxProblem, store.OutboxQueued, store.OutboxModelQuestion: // an empty kind: the message is a part of a very long answer
+		case "", store.OutboxStep, store.OutboxAnswer, store.OutboxProblem, store.OutboxQueued, store.OutboxModelQuestion: // "": a part of a very long answer
 		default:
 			lines = append(lines, "Countersign: "+oneLine(workspaceclient.Plain(m.Text, p.called)))
 		}

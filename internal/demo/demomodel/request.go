@@ -78,7 +78,7 @@ func newRequest(c clause) request {
 	if c.kind == sendEmail {
 		text = w.readEmail(c.text)
 		if question.MatchString(c.text) && !strings.Contains(c.text, `"`) {
-			w.body = strings.TrimSuffix(w.body, "?") // the question mark of "can you tell her that …?" is for the agent, not part of the message
+			w.body = strings.TrimSuffix(w.body, "?") // in "can you tell her that …?", the question mark is not part of the message
 			w.body = sentenceOf(w.body)
 		}
 	}

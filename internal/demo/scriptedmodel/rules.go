@@ -6,7 +6,7 @@ import (
 	"countersign/internal/demo/demomodel"
 )
 
-// Rules is the Responder of the demo, backed by package demomodel.
+// Rules returns the Responder of the demo, backed by package demomodel.
 func Rules() Responder {
 	return ResponderFunc(func(_ context.Context, request Request) (Reply, error) {
 		history := make([]demomodel.Message, len(request.Messages))

@@ -58,7 +58,7 @@ func (c *channel) index() {
 
 func (c *channel) has(user string) bool { return slices.Contains(c.Members, user) }
 
-// kind is the channel_type of events.
+// kind returns the channel_type of events.
 func (c *channel) kind() string {
 	switch {
 	case c.IM:

@@ -205,7 +205,7 @@ func (s *Server) getMessages(p *personCall) (object, *apiError) {
 	return out, nil
 }
 
-// threadKey is the key of a person's read mark in a thread.
+// threadKey returns the key of a person's read mark in a thread.
 func threadKey(user, thread string) string { return user + " " + thread }
 
 // markRead sets a person's read mark to the newest message of a channel or thread.

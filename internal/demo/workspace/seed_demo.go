@@ -7,7 +7,7 @@ const (
 	DemoSigningSecret = "c0de51c0de51c0de51c0de51c0de51c0"
 )
 
-// OpenSeed is the workspace of the demo for trying any app: it grants every scope and sends every event.
+// OpenSeed returns the demo's workspace in a form for trying any app: it grants every scope and sends every event.
 func OpenSeed() Seed {
 	s := DemoSeed()
 	s.App.Scopes, s.App.Events = nil, nil
@@ -16,8 +16,8 @@ func OpenSeed() Seed {
 	return s
 }
 
-// DemoSeed is the workspace of the demo. It has support colleagues who ask, three levels of approvers, and one account
-// of each kind that must never approve anything.
+// DemoSeed returns the workspace of the demo. It has support colleagues who ask, three levels of approvers, and one
+// account of each kind that must never approve anything.
 func DemoSeed() Seed {
 	everyone := []string{"U0001", "U0002", "U0003", "U0004", "U0100", "U0101"}
 	with := func(extra ...string) []string { return append(append([]string{}, everyone...), extra...) }

@@ -37,7 +37,7 @@ func (r *Refusal) Error() string {
 	return "the workspace refused: " + r.Code
 }
 
-// Code is the workspace's error code in err, or "".
+// Code returns the workspace's error code in err, or "".
 func Code(err error) string {
 	var r *Refusal
 	if errors.As(err, &r) {

@@ -37,7 +37,7 @@ func task(id, title string, status slack.TaskCardStatus) slack.TaskCardBlock {
 	return *card
 }
 
-// messageSamples are the blocks for messages, in the order of the screenshots.
+// messageSamples returns the blocks for messages, in the order of the screenshots.
 func messageSamples() []sample {
 	wide := slack.NewSectionBlock(mrkdwn("A section with *bold* text"), []*slack.TextBlockObject{plain("Field one"), mrkdwn("Field _two_")}, slack.NewAccessory(picture("a picture beside it")))
 	return []sample{
@@ -61,7 +61,7 @@ func messageSamples() []sample {
 	}
 }
 
-// plainSamples are the blocks of which the page shows only the text.
+// plainSamples returns the blocks of which the page shows only the text.
 func plainSamples() []sample {
 	card := &slack.CardBlock{Type: slack.MBTCard, Title: mrkdwn("Card title"), Body: mrkdwn("The body of the card."), Actions: &slack.BlockElements{ElementSet: []slack.BlockElement{button("card_go", "Card button")}}}
 	inside := slack.NewSectionBlock(plain("Inside"), nil, nil)
@@ -111,7 +111,7 @@ func richTexts() *slack.RichTextBlock {
 	)
 }
 
-// elements are the elements for a message's actions block.
+// elements returns the elements for a message's actions block.
 func elements() []slack.BlockElement {
 	date := slack.NewDatePickerBlockElement("date")
 	date.InitialDate = "2026-03-09"
@@ -139,7 +139,7 @@ func elements() []slack.BlockElement {
 	}
 }
 
-// inputs are the elements for inputs in a modal.
+// inputs returns the elements for inputs in a modal.
 func inputs() []slack.BlockElement {
 	var out []slack.BlockElement
 	for _, element := range elements() {
