@@ -57,9 +57,11 @@ func Migrate(ctx context.Context, url string, dry bool) ([]string, error) {
 }
 
 func (c *config) migrate(ctx context.Context, dry bool) (names []string, err error) {
-	settings := c.pool.ConnConfig.Copy()
-	delete(settings.RuntimeParams, "statement_timeout") // changing a large table may take long
-	db := stdlib.OpenDB(*settings)
+	to := c.pool.ConnConfig.Copy()
+	session := c.settings()
+	delete(session, "statement_timeout") // changing a large table may take long
+	to.AfterConnect = setting(session, to.ConnectTimeout)
+	db := stdlib.OpenDB(*to)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if dry {
 		found, err := c.look(ctx)
