@@ -111,6 +111,7 @@ const (
 	SettingReception    = "heard"    // the time up to which all messages were received, and the gap that is being read; its value is a settings.Reception
 	SettingFeedback     = "ratings/" // followed by an agent: ratings of its answers; its value is a settings.Feedback
 	SettingRefusals     = "refused"  // what Slack refuses in this workspace, such as a kind of block
+	SettingDemo         = "demo"     // no content: the store was made by a demo that was told to use it, and is no bot's
 )
 
 // Setting is a small value that belongs to the whole installation.

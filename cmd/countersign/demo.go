@@ -36,6 +36,7 @@ var exercise string
 type demoOptions struct {
 	addr      string
 	data      string
+	store     string // address; empty: a file in the data directory
 	policy    string
 	noBrowser bool
 	play      string
@@ -53,8 +54,12 @@ func demoCommand() *cobra.Command {
 state that changes. With OPENAI_API_KEY or OPENAI_BASE_URL set (and OPENAI_MODEL), that model is used instead.
 
 With --play a scenario is played without a browser: FILE, or the built-in exercise. Its transcript is printed with who
-decided what; the exit code is 1 when anything differs from what the file expects.`,
-		Example: `  countersign demo --play scenario.txt`,
+decided what; the exit code is 1 when anything differs from what the file expects.
+
+With --store the store is another file, or a PostgreSQL database (docs/demo.md). It must be empty, or made by an earlier demo: a demo never
+writes into a bot's store. Tables are made in an empty database. COUNTERSIGN_STORE is not used.`,
+		Example: `  countersign demo --play scenario.txt
+  countersign demo --store postgres://countersign@localhost/countersign_demo`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && o.play == "" {
 				return fmt.Errorf("a FILE goes with --play only")
@@ -77,6 +82,7 @@ decided what; the exit code is 1 when anything differs from what the file expect
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8484", "where the page is served")
 	f.StringVar(&o.data, "data", "", "directory that keeps everything, so that the demo can be continued later; nothing is kept without it")
+	f.StringVar(&o.store, "store", "", "where the store is, as in COUNTERSIGN_STORE; a file in the data directory without it")
 	f.StringVar(&o.policy, "policy", "", "another policy file than the demo's")
 	f.StringVar(&o.transport, "transport", string(config.SocketMode), "how the workspace's events reach the bot: socket or http")
 	f.BoolVar(&o.noBrowser, "no-browser", false, "do not open the page in the browser")
@@ -158,8 +164,8 @@ func demoSetup(st demoEnv, env config.Env, policies *policies, log *slog.Logger)
 
 // perform runs the bot in the demo until ctx ends.
 func perform(ctx context.Context, s setup, st demoEnv, o demoOptions, out io.Writer) error {
-	s.storePath, s.audit = st.path, config.AuditBeside(st.path)
-	if l, err := openControl(config.ControlBeside(st.path), s.log); err != nil {
+	s.storePath, s.audit = st.at.Path, config.AuditBeside(st.at.Path)
+	if l, err := openControl(config.ControlBeside(st.at.Path), s.log); err != nil {
 		s.log.Warn("the operator's commands don't reach this demo: choose another directory with --data", "why", err)
 	} else if s.control = l; l != nil {
 		defer func() { _ = l.Close() }() // it is closed already, unless nothing was served
@@ -250,10 +256,16 @@ func readScript(name string) (*scenario.Scenario, error) {
 func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 	page := st.base + "/#/U0100/C0001"
 	fmt.Fprintf(out, "Countersign's demo is open.\n\n  The workspace   %s\n  The sample shop %s/shop/\n  The model       %s at %s\n", page, st.base, s.model.Name, modelPlace(s.model))
-	if o.data == "" {
-		fmt.Fprintf(out, "  Kept            nothing; start with --data DIR to continue later\n")
-	} else {
+	if o.store != "" {
+		fmt.Fprintf(out, "  The store       %s\n", st.at)
+	}
+	switch {
+	case o.data != "":
 		fmt.Fprintf(out, "  Kept            in %s\n", o.data)
+	case o.store != "":
+		fmt.Fprintf(out, "  Kept            only the store; start with --data DIR, too, to continue later\n")
+	default:
+		fmt.Fprintf(out, "  Kept            nothing; start with --data DIR to continue later\n")
 	}
 	if a, ok := st.l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		fmt.Fprintf(out, "\nThis address is open to the network: anybody who reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
@@ -266,8 +278,13 @@ func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 	if names := s.tools.PolicyServers(); len(names) > 0 {
 		fmt.Fprintf(out, "\nThe policy's servers are there too: %s. Write \"help\" to see how their tools are called.\n", strings.Join(names, ", "))
 	}
-	if s.control != nil {
-		fmt.Fprintf(out, "\nAs its operator, in another terminal:  export COUNTERSIGN_STORE='bolt:%s'  and then  countersign pending\n", st.path)
+	switch {
+	case s.control == nil:
+	case st.at.Backend == config.Postgres:
+		fmt.Fprintf(out, "\nAs its operator, in another terminal: set COUNTERSIGN_STORE to the address of --store,\nthen  export COUNTERSIGN_CONTROL='%s'  and then  countersign pending\n",
+			config.ControlBeside(st.at.Path))
+	default:
+		fmt.Fprintf(out, "\nAs its operator, in another terminal:  export COUNTERSIGN_STORE='%s'  and then  countersign pending\n", st.at)
 	}
 	if !o.noBrowser {
 		openBrowser(page)

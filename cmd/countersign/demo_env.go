@@ -22,7 +22,8 @@ import (
 	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspace/delivery"
-	"countersign/store/bolt"
+	"countersign/store"
+	"countersign/store/postgres"
 )
 
 // demoEnv holds the demo's services around the bot: the workspace, the model and the shop, at one address.
@@ -31,8 +32,8 @@ type demoEnv struct {
 	now      func() time.Time
 	ws       *workspace.Server
 	shop     *shop.Shop
-	store    *bolt.Store
-	path     string // of the store
+	store    openedStore
+	at       config.Store // where the store is; Path begins the paths of its files in the data directory
 	seal     sealing
 	l        net.Listener
 	model    agent.Model
@@ -52,23 +53,24 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 	}()
 	st.now = now
 	st.base = "http://" + st.l.Addr().String()
-	st.path = filepath.Join(dir, "countersign.db")
-	beside := config.AuditBeside(st.path)
-	if err := audit.MayCreate(st.path, beside.Heads); err != nil {
+	if st.at, err = demoStoreAt(dir, o.store); err != nil {
 		return st, err
 	}
-	if st.store, err = openStore(st.path); err != nil {
+	beside := config.AuditBeside(st.at.Path)
+	if st.store, err = openDemoStore(ctx, st.at, o.store != "", beside.Heads); err != nil {
 		return st, err
 	}
-	older, err := audit.FindOlder(ctx, st.path, beside.Heads, st.store)
+	older, err := audit.FindOlder(ctx, shownStore(st.at), beside.Heads, st.store)
 	if err == nil && older != nil {
 		err = cli.CouldNot("%w", older)
 	}
 	if err != nil {
 		return st, errors.Join(err, st.store.Close())
 	}
-	if st.seal, err = openSealing(ctx, beside, st.store, log); err != nil {
-		return st, errors.Join(err, st.store.Close())
+	if st.at.Backend != config.Postgres || o.data != "" { // a key that is not kept can't continue the history in a database
+		if st.seal, err = openSealing(ctx, beside, st.store, log); err != nil {
+			return st, errors.Join(err, st.store.Close())
+		}
 	}
 	if st.shop, err = shop.Open(filepath.Join(dir, "shop.json"), now); err != nil {
 		return st, errors.Join(cli.CouldNot("the sample shop can't be opened: %w", err), st.store.Close())
@@ -91,6 +93,88 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 		st.model = agent.Model{BaseURL: st.base + "/v1", Key: "demo", Name: scriptedmodel.DefaultModel}
 	}
 	return st, nil
+}
+
+// demoStoreAt returns where the demo's store is: at the given address, or in the data directory.
+func demoStoreAt(dir, address string) (config.Store, error) {
+	if address == "" {
+		return config.Store{Backend: config.Bolt, Path: filepath.Join(dir, "countersign.db")}, nil
+	}
+	at, _, err := config.ReadStore("--store", address)
+	if err != nil {
+		return at, cli.Misused("the demo's store can't be used:\n%w", err)
+	}
+	if at.Backend == config.Postgres {
+		at.Path = filepath.Join(dir, at.Path)
+	}
+	return at, nil
+}
+
+// openDemoStore opens the demo's store, and makes it if there is none. A store that was chosen must be empty or a
+// demo's own: then it gets a mark, by which later demos and serve know it.
+func openDemoStore(ctx context.Context, at config.Store, chosen bool, heads string) (openedStore, error) {
+	var db openedStore
+	var err error
+	if at.Backend == config.Postgres {
+		db, err = openDemoDatabase(ctx, at)
+	} else if err = audit.MayCreate(at.Path, heads); err == nil {
+		db, err = opened(openStore(at.Path))
+	}
+	if err != nil || !chosen {
+		return db, err
+	}
+	err = mayBeDemo(ctx, at, db)
+	if err == nil {
+		err = db.Update(ctx, func(tx store.Tx) error {
+			if _, err := tx.Setting(store.SettingDemo); !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			return tx.PutSetting(store.Setting{Key: store.SettingDemo, Value: []byte("true")})
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// openDemoDatabase opens a database and holds it alone. A bot's database is refused before it is held, so that the bot
+// is not disturbed.
+func openDemoDatabase(ctx context.Context, at config.Store) (openedStore, error) {
+	db, err := postgres.Open(ctx, at.URL.Reveal(), postgres.Options{Create: true})
+	if err != nil {
+		return nil, databaseError(err)
+	}
+	if err := mayBeDemo(ctx, at, db); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if err := db.Hold(ctx, false); err != nil {
+		return nil, errors.Join(databaseError(err), db.Close())
+	}
+	return db, nil
+}
+
+// mayBeDemo returns an error if a store is in use, and not by demos.
+func mayBeDemo(ctx context.Context, at config.Store, db store.Store) error {
+	if is, err := isDemo(ctx, db); err != nil || is {
+		return err
+	}
+	errUsed := errors.New("the store has rows")
+	err := db.(store.Contents).EachRow(ctx, func(store.Row) error { return errUsed })
+	if errors.Is(err, errUsed) {
+		return cli.Misused("%s is in use, and not by a demo with --store, so the demo does not write into it: name an empty database, another schema with search_path in the address, or a new file", at)
+	}
+	return err
+}
+
+// isDemo reports whether a demo was told to use a store.
+func isDemo(ctx context.Context, db store.Store) (is bool, err error) {
+	err = db.View(ctx, func(r store.Reader) error {
+		_, err := r.Setting(store.SettingDemo)
+		is = err == nil
+		return store.IgnoreNotFound(err)
+	})
+	return is, err
 }
 
 // shopServer is the name of the sample shop as an MCP server.

@@ -20,6 +20,7 @@ import (
 	"countersign/config"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
+	"countersign/store/bolt"
 )
 
 // When the bot has stopped, everything that it recorded is sealed, and the heads are in the file beside the store.
@@ -208,7 +209,7 @@ func TestHeadsInAChannel(t *testing.T) {
 func (h *demoHarness) copyStore(path string) {
 	h.Helper()
 	var b bytes.Buffer
-	_, err := h.store.Copy(h.Context(), &b)
+	_, err := h.store.(*bolt.Store).Copy(h.Context(), &b)
 	if err == nil {
 		err = os.WriteFile(path, b.Bytes(), 0o600)
 	}

@@ -21,6 +21,7 @@ import (
 	"countersign/bot"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/store"
 	"countersign/store/bolt"
 	"countersign/store/postgres"
 )
@@ -80,6 +81,9 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := refuseDemo(ctx, env.Store, db); err != nil {
+		return errors.Join(err, db.Close())
+	}
 	return unlessHung(ctx, db, log, func() error { return serveStore(ctx, env, policies, db, listeners{admin, requests}, log) })
 }
 
@@ -100,6 +104,18 @@ func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (openedS
 	}
 	atStart.compact(ctx, env.Store.Path, log)
 	return opened(openStore(env.Store.Path))
+}
+
+// refuseDemo returns an error if a store is a demo's: later demos would write into it.
+func refuseDemo(ctx context.Context, at config.Store, db store.Store) error {
+	is, err := isDemo(context.WithoutCancel(ctx), db)
+	switch {
+	case errors.Is(err, store.ErrDamaged):
+		return nil // the bot works with what can be read
+	case err == nil && is:
+		return cli.Misused("%s is the store of a demo: set COUNTERSIGN_STORE to an empty database, to another schema with search_path in the address, or to a new file", at)
+	}
+	return err
 }
 
 // listeners are the open listeners of serve.

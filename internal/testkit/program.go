@@ -37,5 +37,6 @@ const (
 	InstallNode     = "install Node.js 20.19 or newer, with npm"
 	InstallStrace   = "install Debian's package strace"
 	InstallPostgres = "install Debian's package postgresql"
+	InstallBouncer  = "install Debian's package pgbouncer"
 	InstallSpin     = "install Debian's package spin"
 )

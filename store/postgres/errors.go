@@ -21,6 +21,7 @@ const (
 	codeDiskFull      = "53100"
 	codePrivilege     = "42501"
 	codeNoDatabase    = "3D000"
+	codeProtocol      = "08P01"
 	codeGivenUp       = "CS001" // number_commit: the connection was fenced
 	codeFenced        = "CS002" // check_claim: another replica has the claim
 	codePolicy        = "CS003" // check_policy: another policy is in force

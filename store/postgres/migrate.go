@@ -111,10 +111,12 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 	if dry || err != nil {
 		return names, err
 	}
-	settings := c.pool.ConnConfig.Copy()
-	delete(settings.RuntimeParams, "statement_timeout") // changing a large table may take long
-	settings.RuntimeParams["lock_timeout"] = milliseconds(migrateWait)
-	db := stdlib.OpenDB(*settings)
+	to := c.pool.ConnConfig.Copy()
+	session := c.settings()
+	delete(session, "statement_timeout") // changing a large table may take long
+	session["lock_timeout"] = milliseconds(migrateWait)
+	to.AfterConnect = setting(session, to.ConnectTimeout)
+	db := stdlib.OpenDB(*to)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	// Only one process at a time makes the schema; goose's own lock comes later.
 	const makeSchema = "DO $$ BEGIN PERFORM pg_advisory_xact_lock(%d); IF to_regnamespace('%s') IS NULL THEN CREATE SCHEMA %[2]s; END IF; END $$"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"regexp"
@@ -118,17 +119,14 @@ func parse(url string) (*config, error) {
 	if params["application_name"] == "" {
 		params["application_name"] = "countersign"
 	}
-	params["search_path"] = c.schema
-	params["timezone"] = "UTC"
-	params["statement_timeout"] = milliseconds(statementTimeout)
-	params["lock_timeout"] = milliseconds(lockTimeout)
-	params["idle_in_transaction_session_timeout"] = milliseconds(idleTimeout)
-	// A sequential scan takes a predicate lock on the whole table, and then conflicts with every writer.
-	params["enable_seqscan"] = "off"
-	params["jit"] = "off"
+	session := c.settings()
+	for name := range session {
+		delete(params, name)
+	}
 	if pool.ConnConfig.ConnectTimeout == 0 {
 		pool.ConnConfig.ConnectTimeout = connectTimeout
 	}
+	pool.ConnConfig.AfterConnect = setting(session, pool.ConnConfig.ConnectTimeout)
 	if !poolConns.MatchString(url) {
 		pool.MaxConns = poolSize
 	}
@@ -146,6 +144,34 @@ func parse(url string) (*config, error) {
 	// An idle connection is not tested before it is used, because that would take a round trip: see run.query.
 	pool.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	return c, nil
+}
+
+// settings are those of every session.
+func (c *config) settings() map[string]string {
+	return map[string]string{
+		"search_path":                         c.schema,
+		"timezone":                            "UTC",
+		"statement_timeout":                   milliseconds(statementTimeout),
+		"lock_timeout":                        milliseconds(lockTimeout),
+		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
+		"enable_seqscan":                      "off", // a sequential scan takes a predicate lock on the whole table, and then conflicts with every writer
+		"jit":                                 "off",
+	}
+}
+
+// setting makes a new connection's session have settings. They are not sent as parameters of the connection: PgBouncer
+// refuses most of those, or ignores them.
+func setting(settings map[string]string, within time.Duration) pgconn.AfterConnectFunc {
+	var all strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&all, "SET %s = '%s';", name, settings[name])
+	}
+	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		ctx, cancel := context.WithTimeout(ctx, within) // the time limit for connecting does not include this
+		defer cancel()
+		_, err := conn.Exec(ctx, all.String()).ReadAll()
+		return err
+	}
 }
 
 var poolConns = regexp.MustCompile(`\bpool_max_conns=`)
@@ -295,6 +321,9 @@ func (c *config) look(ctx context.Context) (found looked, err error) {
 		return found, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
+	if err := c.sameSession(ctx, conn); err != nil {
+		return found, err
+	}
 	var server int
 	var encoding string
 	var standby, ours, theirs bool
@@ -331,6 +360,97 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 		found.rights.excess = nil // a newer program may need more
 	}
 	return found, err
+}
+
+// poolTries is how often sameSession looks, because other clients of a pooler may use the process in between.
+const poolTries = 10
+
+// sameSession returns an error if a connection does not keep its server process, and so its session. That is the case
+// behind a PgBouncer whose pool_mode is not session: an idle process then serves any connection.
+func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.PgConn().Exec(ctx, "SET countersign.session = 'kept'").ReadAll(); err != nil {
+		return c.sentence(err)
+	}
+	own, err := processOf(ctx, conn)
+	if err != nil {
+		return c.sentence(err)
+	}
+	if own.pid == strconv.FormatUint(uint64(conn.PgConn().PID()), 10) {
+		return nil // there is no pooler: PgBouncer announces a number that it has made up
+	}
+	other, err := c.connect(ctx)
+	if err != nil {
+		return fmt.Errorf("%w. There is a connection pooler: see whether it has connections left (docs/postgres.md, \"PgBouncer\")", err)
+	}
+	defer other.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
+	for range poolTries {
+		// The transaction takes an idle process. If that is not this connection's, somebody else may be using that one.
+		theirs, seen, err := own.fromOutside(ctx, other)
+		switch {
+		case code(err) == codeProtocol: // PgBouncer refuses BEGIN so with pool_mode = statement
+			return c.pooled()
+		case err != nil:
+			return c.sentence(err)
+		case theirs == own.pid || seen != own.used:
+			return c.pooled()
+		}
+		now, err := processOf(ctx, conn)
+		switch {
+		case err != nil:
+			return c.sentence(err)
+		case now.pid != own.pid || !now.kept:
+			return c.pooled()
+		}
+		own = now
+		if _, err := other.PgConn().Exec(ctx, "ROLLBACK").ReadAll(); err != nil {
+			return c.sentence(err)
+		}
+	}
+	return nil
+}
+
+// process is the server process of a connection.
+type process struct {
+	pid  string
+	used string // when its last statement began; empty: the server does not say that
+	kept bool   // the session has the setting that sameSession has made
+}
+
+// processOf reads which process a connection has. It prepares nothing.
+func processOf(ctx context.Context, conn *pgx.Conn) (p process, err error) {
+	row, err := onlyRow(ctx, conn, "SELECT pid, query_start, current_setting('countersign.session', true) FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+	if err == nil {
+		p = process{pid: string(row[0]), used: string(row[1]), kept: string(row[2]) == "kept"}
+	}
+	return p, err
+}
+
+// fromOutside begins a transaction over another connection. It returns that connection's process, and when the last
+// statement of this process began.
+func (p process) fromOutside(ctx context.Context, other *pgx.Conn) (pid, used string, err error) {
+	row, err := onlyRow(ctx, other, "BEGIN; SELECT pg_backend_pid(), (SELECT query_start FROM pg_stat_activity WHERE pid = "+p.pid+")")
+	if err != nil {
+		return "", "", err
+	}
+	return string(row[0]), string(row[1]), nil
+}
+
+// onlyRow runs statements without preparing them, and returns the row of the last one.
+func onlyRow(ctx context.Context, conn *pgx.Conn, sql string) ([][]byte, error) {
+	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if rows := results[len(results)-1].Rows; len(rows) == 1 {
+		return rows[0], nil
+	}
+	return nil, errors.New("pg_stat_activity lacks the connection")
+}
+
+// pooled explains that the pooler's mode can't be used.
+func (c *config) pooled() error {
+	return fmt.Errorf("%w: %s is behind a connection pooler that gives one connection different sessions of the server, as PgBouncer does with pool_mode = transaction or statement. "+
+		"Set pool_mode = session there for this database, or name the address of the server itself (docs/postgres.md, \"PgBouncer\")", ErrServer, c.name())
 }
 
 // ErrServer says that the server or the database can't be used.

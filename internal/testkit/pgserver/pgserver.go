@@ -30,7 +30,7 @@ type Server struct {
 	bin, dir string
 	as       *syscall.Credential // nil: the tests' own user
 	settings []string
-	done     chan struct{} // closed when the process has ended
+	done     <-chan struct{} // closed when the process has ended
 	pid      int
 }
 
@@ -129,19 +129,8 @@ func (s *Server) Run() error {
 	cmd := s.command("postgres", args...)
 	var said strings.Builder
 	cmd.Stderr = &said
-	endWithParent(cmd.SysProcAttr)
-	started, done := make(chan error), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // the kernel sends the signal when the thread ends, so the thread must stay
-		defer runtime.UnlockOSThread()
-		defer close(done)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // the exit status does not matter
-		}
-	}()
-	if err := <-started; err != nil {
+	done, err := start(cmd)
+	if err != nil {
 		return err
 	}
 	s.pid, s.done = cmd.Process.Pid, done
@@ -158,6 +147,23 @@ func (s *Server) Run() error {
 			return fmt.Errorf("the server does not become ready: %s", said.String())
 		}
 	}
+}
+
+// start starts a process that ends with this one. The channel is closed when the process has ended.
+func start(cmd *exec.Cmd) (<-chan struct{}, error) {
+	endWithParent(cmd.SysProcAttr)
+	started, done := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the signal comes when the thread ends
+		defer runtime.UnlockOSThread()
+		defer close(done)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // the exit status does not matter
+		}
+	}()
+	return done, <-started
 }
 
 // Tool returns a command that runs one of PostgreSQL's programs, such as pg_dump, as the superuser.

@@ -1,0 +1,168 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/internal/testkit/pgserver"
+	"countersign/store"
+	"countersign/store/postgres"
+)
+
+// bouncer starts a PgBouncer in front of the server.
+func bouncer(t *testing.T, settings ...string) *pgserver.Bouncer {
+	t.Helper()
+	begin(t)
+	if server.own == nil {
+		t.Skip("needs a server of its own")
+	}
+	return pgserver.NewBouncer(t, server.own, map[string]string{role: "bot"}, settings...)
+}
+
+func bouncedBot(b *pgserver.Bouncer, name string) string {
+	return b.URL(name, url.UserPassword(role, "bot"))
+}
+
+// In session mode everything works: making the tables, transactions with the right settings, the lock, notices, and
+// taking over from a replica that has died. Parameters of the address that PgBouncer would ignore have effect, too.
+func TestBouncerSession(t *testing.T) {
+	t.Parallel()
+	for _, settings := range [][]string{{"pool_mode=session"}, {"pool_mode=session", "ignore_startup_parameters=search_path,statement_timeout", "server_round_robin=1"}} {
+		b := bouncer(t, append(settings, "default_pool_size=40")...)
+		fresh := database(t, "template0")
+		s, err := postgres.Open(t.Context(), b.URL(fresh, nil)+"&search_path=elsewhere", postgres.Options{Create: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{"search_path": "elsewhere", "statement_timeout": "30s", "enable_seqscan": "off", "TimeZone": "UTC", "synchronous_commit": "on"} {
+			if got, err := s.Shown(t.Context(), name); err != nil || got != want {
+				t.Errorf("%s is %q (%v), want %q", name, got, err, want)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+
+		name := empty(t)
+		o := postgres.ReplicaOptions{Lease: time.Second}
+		first, a := join(t, bouncedBot(b, name), o)
+		second, c := join(t, bouncedBot(b, name), o)
+		for _, held := range []*postgres.Store{first, second} {
+			if err := held.Hold(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		alone := open(t, bouncedBot(b, name))
+		if err := alone.Hold(t.Context(), false); !errors.Is(err, store.ErrLocked) {
+			t.Errorf("while replicas hold the database: got error %v, want ErrLocked", err)
+		}
+		write := func(s *postgres.Store) error {
+			return s.Update(t.Context(), func(tx store.Tx) error {
+				x, err := tx.Setting("x")
+				x.Key, x.Value = "x", []byte("1")
+				return errors.Join(store.IgnoreNotFound(err), tx.PutSetting(x))
+			})
+		}
+		if err := errors.Join(write(first), write(second), first.Check(t.Context())); err != nil {
+			t.Error(err)
+		}
+		notified(t, a, c)
+		a.Freeze() // as if its process had died
+		for end := time.Now().Add(time.Minute); c.Shares() != store.AllShares; {
+			changed := c.Changed()
+			select {
+			case <-changed:
+			case <-time.After(time.Until(end)):
+				t.Fatal("the second replica does not take over")
+			}
+		}
+		a.Thaw()
+		a.Leave()
+		c.Leave()
+		if err := errors.Join(first.Close(), second.Close(), alone.Hold(t.Context(), false)); err != nil {
+			t.Errorf("after the replicas have ended: %v", err)
+		}
+	}
+}
+
+// A pool that is too small for the bot is named as a possible cause.
+func TestBouncerFull(t *testing.T) {
+	t.Parallel()
+	b := bouncer(t, "pool_mode=session", "default_pool_size=1")
+	tryOpen(t, b.URL(empty(t), nil)+"&connect_timeout=1", store.ErrUnavailable, "does not answer", "connection pooler: see whether it has connections left")
+}
+
+// notified waits until a replica gets another one's notice.
+func notified(t *testing.T, from, to *postgres.Replica) {
+	t.Helper()
+	again := time.NewTicker(10 * time.Millisecond) // LISTEN may not have begun yet
+	defer again.Stop()
+	end := time.After(time.Minute)
+	for {
+		select {
+		case n := <-to.Notices():
+			if len(n.News) > 0 {
+				return
+			}
+		case <-again.C:
+			from.Tell(store.Notice{News: []string{"hello"}})
+		case <-end:
+			t.Fatal("no notice arrives")
+		}
+	}
+}
+
+// The other modes are refused when the store is opened, before anything is written: also if the pooler's processes are
+// used in turn, if there is only one, and while another client uses them.
+func TestBouncerModes(t *testing.T) {
+	t.Parallel()
+	for _, settings := range []string{
+		"pool_mode=transaction", "pool_mode=statement", "pool_mode=transaction server_round_robin=1", "pool_mode=transaction default_pool_size=1",
+		"pool_mode=transaction server_reset_query_always=1",
+	} {
+		t.Run(settings, func(t *testing.T) {
+			t.Parallel()
+			b := bouncer(t, strings.Fields(settings)...)
+			name := database(t, "template0")
+			if err := execIn(name, "CREATE TABLE public.mine (id int)"); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			defer cancel()
+			if !strings.Contains(settings, "size=1") {
+				conn, err := pgx.Connect(ctx, b.URL(name, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				wg.Go(func() {
+					defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
+					for ctx.Err() == nil {
+						_, _ = conn.PgConn().Exec(ctx, "SELECT 1").ReadAll() // it only has to use processes
+					}
+				})
+			}
+			for range 5 {
+				if _, err := postgres.Open(t.Context(), b.URL(name, nil), postgres.Options{Create: true}); !errors.Is(err, postgres.ErrServer) || !strings.Contains(err.Error(), "pool_mode = session") {
+					t.Fatalf("got error %v, want one that names pool_mode", err)
+				} else if strings.Contains(err.Error(), "horse") {
+					t.Errorf("the error %q shows the password", err)
+				}
+			}
+			if _, err := postgres.Migrate(context.Background(), b.URL(name, nil), false); !errors.Is(err, postgres.ErrServer) {
+				t.Errorf("migrate: got error %v", err)
+			}
+			if err := execIn(name, "CREATE SCHEMA countersign"); err != nil {
+				t.Errorf("the schema was made: %v", err)
+			}
+		})
+	}
+}
