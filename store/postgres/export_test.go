@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"countersign/store"
 )
@@ -50,4 +51,16 @@ func (s *Store) Shown(ctx context.Context, setting string) (value string, err er
 		return r.(reader).run.query(row("SELECT current_setting($1)", []any{setting}, func(found pgx.Row) error { return found.Scan(&value) }))
 	})
 	return value, err
+}
+
+// OpenWith opens a database with changed settings of the connections.
+func OpenWith(ctx context.Context, url string, change func(*pgx.ConnConfig)) (*Store, error) {
+	s, err := Open(ctx, url, Options{})
+	if err != nil {
+		return nil, err
+	}
+	s.pool.Close()
+	change(s.config.pool.ConnConfig)
+	s.pool, err = pgxpool.NewWithConfig(ctx, s.config.pool)
+	return s, err
 }

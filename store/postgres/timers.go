@@ -84,7 +84,7 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 }
 
 func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
-	if limit <= 0 {
+	if limit <= 0 || shares == 0 { // without shares, the server would read all timers of the kind
 		return nil, nil
 	}
 	if until.IsZero() {
