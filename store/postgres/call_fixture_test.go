@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,20 +40,32 @@ type callFixture struct {
 	replica  store.Replica
 	policy   *approvers.Policy
 	tools    *agent.Registry
-	inbox    *sync.Map               // what an inbox row is: an incoming message, or the request that a click approves
 	n        *atomic.Int64           // messages so far
 	asked    func(approvers.Request) // called when a request waits; nil: nothing
 	ran      func(execution string)  // called when a tool runs; nil: nothing
 }
 
-// newCallFixture puts the policy into force.
+// newCallFixture makes a fixture, and puts its policy into force.
 func newCallFixture(t testing.TB, s *postgres.Store) *callFixture {
+	t.Helper()
+	f := joinCallFixture(t, s)
+	inForce, err := f.workflow.Policies.PutIntoForce(t.Context(), store.Policy{}, workflow.PolicyChange{Load: f.policy.Load, Policy: f.policy.Hash, Content: []byte(callPolicy)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.policy.Load = inForce.Load
+	return f
+}
+
+// joinCallFixture makes a fixture on a store where the policy is in force.
+func joinCallFixture(t testing.TB, s *postgres.Store) *callFixture {
 	t.Helper()
 	policy, err := config.ParsePolicy("countersign.yaml", []byte(callPolicy))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &callFixture{TB: t, policy: policy.Policy, tools: &agent.Registry{}, inbox: &sync.Map{}, n: &atomic.Int64{}}
+	f := &callFixture{TB: t, policy: policy.Policy, tools: &agent.Registry{}, n: &atomic.Int64{}}
+	f.policy.Load = "first" // checking the policy takes no round trip of its own
 	if err := f.tools.Register(agent.Tool{
 		Name: "issue_refund", Description: "Pays money back.", Effect: approvers.Unprotected,
 		Schema: json.RawMessage(`{"type":"object","properties":{"order_id":{"type":"string"},"amount":{"type":"number"},"currency":{"type":"string"}}}`),
@@ -60,13 +73,7 @@ func newCallFixture(t testing.TB, s *postgres.Store) *callFixture {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	f = f.on(s, nil)
-	inForce, err := f.workflow.Policies.PutIntoForce(t.Context(), store.Policy{}, workflow.PolicyChange{Load: "first", Policy: policy.Policy.Hash, Content: []byte(callPolicy)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy.Policy.Load = inForce.Load // checking the policy takes no round trip of its own
-	return f
+	return f.on(s, nil)
 }
 
 // on returns the fixture with a workflow on another store, which is open on the same database.
@@ -140,32 +147,36 @@ func (f *callFixture) ask(ctx context.Context) (r approvers.Request, err error) 
 	return f.request(turn)
 }
 
+// The beginnings of the ids of inbox rows that the scheduler handles.
+const (
+	messageRow = "message " // and its timestamp
+	clickRow   = "click "   // and the id of the request that it approves
+)
+
 // say receives a message, which the scheduler handles.
 func (f *callFixture) say(ctx context.Context) error {
 	ts := f.ts()
-	f.inbox.Store("Ev"+ts, ts)
-	return f.receive(ctx, "Ev"+ts, store.InboxEvent, ts)
+	return f.receive(ctx, messageRow+ts, store.InboxEvent, ts)
 }
 
 // click receives a click that approves a request. The scheduler carries it out.
 func (f *callFixture) click(ctx context.Context, r approvers.Request) error {
-	f.inbox.Store("click"+r.ID, r)
-	return f.receive(ctx, "click"+r.ID, store.InboxInteraction, r.ID)
+	return f.receive(ctx, clickRow+r.ID, store.InboxInteraction, r.ID)
 }
 
 // work handles due timers until stop is called, as the bot does.
 func (f *callFixture) work() (stop func()) {
 	workers := map[store.TimerKind]jobs.Worker{
 		store.TimerInbox: {Concurrency: 64, Handle: func(ctx context.Context, t store.Timer) error {
-			switch what, _ := f.inbox.Load(t.Ref); what := what.(type) {
-			case string:
-				_, err := f.message(ctx, t.Ref, what)
-				return err
-			case approvers.Request:
-				_, err := f.decide(ctx, t.Ref, what)
+			if ts, is := strings.CutPrefix(t.Ref, messageRow); is {
+				_, err := f.message(ctx, t.Ref, ts)
 				return err
 			}
-			return fmt.Errorf("the delivery %q is unknown", t.Ref)
+			r, err := f.workflow.Views.Request(ctx, strings.TrimPrefix(t.Ref, clickRow))
+			if err == nil {
+				_, err = f.decide(ctx, t.Ref, r)
+			}
+			return err
 		}},
 		store.TimerThink: {Concurrency: 16, Handle: func(ctx context.Context, t store.Timer) error { return f.think(ctx, t.Ref) }},
 		store.TimerRun: {Concurrency: 16, Handle: func(ctx context.Context, t store.Timer) error {
