@@ -1,8 +1,12 @@
 package postgres_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"countersign/store"
 	"countersign/store/postgres"
@@ -58,4 +62,43 @@ func TestRoundTrips(t *testing.T) {
 		}
 	}
 	t.Log(counted)
+}
+
+// Transactions that write the same rows in opposite orders send them in the same order, so that they do not wait for
+// each other.
+func TestOneOrder(t *testing.T) {
+	record := &recorder{open: map[*pgx.Conn][]statement{}}
+	url := at(empty(t))
+	s, err := postgres.OpenWith(t.Context(), url, func(c *pgx.ConnConfig) { c.Tracer = record })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var writes []func(store.Tx) error
+	for _, ref := range []string{"a", "b"} {
+		writes = append(writes,
+			func(tx store.Tx) error {
+				return tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: ref, Due: time.Unix(1, 0)})
+			},
+			func(tx store.Tx) error { return tx.PutMessage(store.Message{Conversation: ref, Seq: 1}) })
+	}
+	var orders []string
+	for range 2 {
+		err := s.Update(t.Context(), func(tx store.Tx) error {
+			for _, write := range writes {
+				if err := write(tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Reverse(writes)
+		orders = append(orders, fmt.Sprint(record.taken()))
+	}
+	if orders[0] != orders[1] {
+		t.Errorf("in one order: %s\nin the other order: %s", orders[0], orders[1])
+	}
 }
