@@ -165,7 +165,7 @@ func percentiles(took []time.Duration) (p50, p99 float64) {
 // run: how long does that take, if the click arrives at one replica and another one runs the call? Then many approve at
 // the same moment: how many calls are run in a second, and how long do the connections wait for what?
 func BenchmarkReplicas(b *testing.B) {
-	const round, workers = 100, 64
+	const round, workers = 64, 64
 	server := diskServer(b)
 	type side struct {
 		name     string
@@ -239,6 +239,16 @@ func BenchmarkReplicas(b *testing.B) {
 			b.ReportMetric(share, s.name+kind+"-%")
 		}
 	}
+	conn, err := pgx.Connect(b.Context(), server.URL("postgres"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close(b.Context())
+	var deadlocks float64
+	if err := conn.QueryRow(b.Context(), "SELECT sum(deadlocks)::float8 FROM pg_stat_database").Scan(&deadlocks); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(deadlocks, "deadlocks")
 	perSecond := func(s *side) float64 { return float64(s.done) / s.spent.Seconds() }
 	b.ReportMetric(perSecond(sides[1])/perSecond(sides[0]), "ratio")
 }
