@@ -296,7 +296,7 @@ func bytea(b []byte) []byte {
 }
 
 func eachTimer(c *contents, fn func(store.Row) error) error {
-	return c.stream(selectTimers+"ORDER BY kind, due, ref", func(found pgx.Rows) error {
+	return c.stream(selectTimers+"ORDER BY kind || '', due, ref", func(found pgx.Rows) error {
 		timer, err := scanTimer(found)
 		if err != nil {
 			return err

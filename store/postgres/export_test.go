@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"countersign/store"
 )
@@ -71,4 +72,16 @@ func MigrateAs(ctx context.Context, url string, migrations fs.FS, dry bool) ([]s
 	}
 	c.migrations = migrations
 	return c.update(ctx, dry)
+}
+
+// OpenWith opens a database with changed settings of the connections.
+func OpenWith(ctx context.Context, url string, change func(*pgx.ConnConfig)) (*Store, error) {
+	s, err := Open(ctx, url, Options{})
+	if err != nil {
+		return nil, err
+	}
+	s.pool.Close()
+	change(s.config.pool.ConnConfig)
+	s.pool, err = pgxpool.NewWithConfig(ctx, s.config.pool)
+	return s, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/pressly/goose/v3/lock"
 
 	"countersign/store"
 )
@@ -263,7 +264,18 @@ func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 	if err != nil {
 		return Rights{}, err
 	}
-	if err := c.usable(found, target, opts); err != nil {
+	err = c.usable(found, target, opts)
+	for opts.Create && errors.Is(err, ErrOlder) && found.migrating { // another process is making the tables
+		select {
+		case <-ctx.Done():
+			return Rights{}, ctx.Err()
+		case <-time.After(migrationPoll):
+		}
+		if found, err = c.look(ctx); err == nil {
+			err = c.usable(found, target, opts)
+		}
+	}
+	if err != nil {
 		return Rights{}, err
 	}
 	if found.version >= target {
@@ -275,6 +287,9 @@ func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 	found, err = c.look(ctx)
 	return found.rights, err
 }
+
+// migrationPoll is how often a process looks whether another one has made the tables.
+const migrationPoll = 100 * time.Millisecond
 
 // usable returns an error if the tables can't be used, and the options do not allow changing them.
 func (c *config) usable(found looked, target int64, opts Options) error {
@@ -306,6 +321,8 @@ type looked struct {
 	oldest  int64 // the oldest program that works on them; 0: they don't say
 	foreign bool  // there are other tables in the schema
 	rights  Rights
+
+	migrating bool // a process was changing the tables, so the version may be between two
 }
 
 // worksWith reports whether a program that was written for a version of the tables works on these, or on these after
@@ -348,6 +365,11 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	}
 	if found.rights.blind {
 		return found, found.rights.Missing()
+	}
+	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32) + objid::bigint = $1 AND granted)", int64(lock.DefaultLockID)).
+		Scan(&found.migrating)
+	if err != nil {
+		return found, c.sentence(err)
 	}
 	// Tables of version 6 have no column oldest_program.
 	err = conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0), coalesce(max((to_jsonb(m) ->> 'oldest_program')::bigint), 0) FROM "+c.schema+"."+versionTable+" m WHERE is_applied").

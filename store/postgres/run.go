@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,8 +46,10 @@ type key struct {
 
 // write is a pending statement.
 type write struct {
-	sql  string
-	args []any
+	key   key
+	fresh bool // it creates a record
+	sql   string
+	args  []any
 }
 
 // known is the state of a row; value nil: there is none.
@@ -92,10 +96,36 @@ func (r *run) batch() *pgx.Batch {
 			b.Queue("SELECT check_claim($1, $2, $3)", c.Name, c.Owner, c.Epoch)
 		}
 	}
+	slices.SortStableFunc(r.pending, inOrder)
 	for _, w := range r.pending {
 		b.Queue(w.sql, w.args...)
 	}
 	return b
+}
+
+// inOrder is the order in which every transaction writes rows: by table and key. Otherwise two transactions that write
+// the same rows could wait for each other, until the server ends one of them after a second (deadlock_timeout). New
+// records of a table keep their order, and so do the entries of the journal, which come last.
+func inOrder(a, b *write) int {
+	rank := func(w *write) int {
+		switch {
+		case w.key.table == "audit_journal", w.key.table == "audit_heads":
+			return 2
+		case w.fresh:
+			return 1
+		}
+		return 0
+	}
+	x, y := rank(a), rank(b)
+	switch {
+	case x == 2 || y == 2:
+		return cmp.Compare(x, y)
+	case a.key.table != b.key.table:
+		return cmp.Compare(a.key.table, b.key.table)
+	case x == 1 || y == 1:
+		return cmp.Compare(x, y)
+	}
+	return cmp.Or(cmp.Compare(a.key.id, b.key.id), cmp.Compare(a.key.n, b.key.n))
 }
 
 // query sends the pending writes and the reads in one round trip. An error ends the transaction.
@@ -203,9 +233,9 @@ func (r *run) put(k key, create, change string, exists bool, args ...any) {
 		w.args = args
 		return
 	}
-	w := &write{sql: change, args: args}
+	w := &write{key: k, sql: change, args: args}
 	if !exists {
-		w.sql = create
+		w.sql, w.fresh = create, true
 	}
 	r.pending = append(r.pending, w)
 	r.byKey[k] = w
@@ -216,7 +246,7 @@ func (r *run) always(k key, sql string, args ...any) {
 	r.wrote = true
 	w := r.byKey[k]
 	if w == nil {
-		w = &write{}
+		w = &write{key: k}
 		r.pending = append(r.pending, w)
 		r.byKey[k] = w
 	}

@@ -56,7 +56,9 @@ func (t reader) Timer(kind store.TimerKind, ref string) (timer store.Timer, err 
 	return found.value.(store.Timer), nil
 }
 
-// timers lists the timers that the rest of a SELECT finds.
+// timers lists the timers that the rest of a SELECT finds. The lists read the index timers_due, which is on kind || ”;
+// every other statement reads the primary key. If a statement about one timer read timers_due, it would conflict with
+// every transaction that sets a timer of the kind.
 func (t reader) timers(where string, args ...any) (out []store.Timer, err error) {
 	err = t.run.query(rows(selectTimers+where, args, func(found pgx.Rows) error {
 		timer, err := scanTimer(found)
@@ -73,24 +75,27 @@ func (t reader) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]sto
 	if limit <= 0 {
 		return nil, nil
 	}
-	return t.timers("WHERE kind = $1 AND due <= $2 ORDER BY due, ref LIMIT $3", text(kind), moment(now), limit)
+	return t.timers("WHERE kind || '' = $1 AND due <= $2 ORDER BY due, ref LIMIT $3", text(kind), moment(now), limit)
 }
 
 func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	return t.timers("WHERE kind = $1 ORDER BY due, ref LIMIT $2", text(kind), limit)
+	if kind == store.TimerHome { // read by every decision, so it has an index of its own: timers_home
+		return t.timers("WHERE kind = 'home' ORDER BY due, ref LIMIT $1", limit)
+	}
+	return t.timers("WHERE kind || '' = $1 ORDER BY due, ref LIMIT $2", text(kind), limit)
 }
 
 func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
-	if limit <= 0 {
+	if limit <= 0 || shares == 0 { // without shares, the server would read all timers of the kind
 		return nil, nil
 	}
 	if until.IsZero() {
-		return t.timers("WHERE kind = $1 AND share = ANY($2) ORDER BY due, ref LIMIT $3", text(kind), shareNumbers(shares), limit)
+		return t.timers("WHERE kind || '' = $1 AND share = ANY($2) ORDER BY due, ref LIMIT $3", text(kind), shareNumbers(shares), limit)
 	}
-	return t.timers("WHERE kind = $1 AND due <= $2 AND share = ANY($3) ORDER BY due, ref LIMIT $4", text(kind), moment(until), shareNumbers(shares), limit)
+	return t.timers("WHERE kind || '' = $1 AND due <= $2 AND share = ANY($3) ORDER BY due, ref LIMIT $4", text(kind), moment(until), shareNumbers(shares), limit)
 }
 
 // shareNumbers lists the shares of a set.

@@ -1,30 +1,16 @@
 package postgres_test
 
 import (
-	"context"
-	"encoding/json"
-	"log/slog"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
-	"countersign/agent"
-	"countersign/approvers"
-	"countersign/approvers/workflow"
-	"countersign/config"
+	"github.com/jackc/pgx/v5"
+
 	"countersign/store"
 	"countersign/store/postgres"
 )
-
-const tripsPolicy = `version: 1
-defaults: {expires_after: 30m, escalate_after: 10m, run_within: 15m}
-tools:
-  issue_refund: {risk: high, confirm: true, preview: "Refund of {{money .amount .currency}} for order {{.order_id}}"}
-approvers:
-  team-lead: {title: Team Lead, members: [U0002], max_risk: high, can_approve: [issue_refund], cards: "#support-approvals", lead: finance-director}
-  finance-director: {title: Finance Director, members: [U0003, U0004], max_risk: critical, can_approve: ["*"]}
-agents:
-  support: {channels: ["#support"], prompt: You help., tools: ["*"]}
-`
 
 // TestRoundTrips counts, at the wire, how often each part of a call waits for the database. It fails if a transaction
 // needs another round trip.
@@ -38,24 +24,8 @@ func TestRoundTrips(t *testing.T) {
 		t.Fatal("the replica lacks a claim")
 	}
 	defer leave()
-	policy, err := config.ParsePolicy("countersign.yaml", []byte(tripsPolicy))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tools := &agent.Registry{}
-	if err := tools.Register(agent.Tool{
-		Name: "issue_refund", Description: "Pays money back.", Effect: approvers.Unprotected,
-		Schema: json.RawMessage(`{"type":"object","properties":{"order_id":{"type":"string"},"amount":{"type":"number"},"currency":{"type":"string"}}}`),
-		Run:    func(context.Context, agent.Invocation) (string, error) { return "done", nil },
-	}); err != nil {
-		t.Fatal(err)
-	}
-	wf := workflow.New(workflow.Config{Store: s, Policy: func() *approvers.Policy { return policy.Policy }, Tools: tools, Log: slog.New(slog.DiscardHandler)})
-	inForce, err := wf.Policies.PutIntoForce(t.Context(), store.Policy{}, workflow.PolicyChange{Load: "first", Policy: policy.Policy.Hash, Content: []byte(tripsPolicy)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy.Policy.Load = inForce.Load // checking the policy takes no round trip of its own
+	f := newCallFixture(t, s)
+	wf := f.workflow
 	counted := map[string]int64{}
 	step := func(name string, do func() error) {
 		t.Helper()
@@ -68,53 +38,19 @@ func TestRoundTrips(t *testing.T) {
 	for round := range 2 { // in the first one statements are prepared
 		ts := []string{"1780000000.000001", "1780000000.000002"}[round]
 		var turn string
-		var r approvers.Request
 		inbox := "Ev" + ts
-		step("receive", func() error {
-			_, err := wf.Intake.Receive(ctx, store.Inbox{ID: inbox, Kind: store.InboxEvent, ReceivedAt: time.Now(), Payload: []byte("{}")}, ts)
-			return err
-		})
-		step("receive again", func() error {
-			_, err := wf.Intake.Receive(ctx, store.Inbox{ID: inbox, Kind: store.InboxEvent, ReceivedAt: time.Now(), Payload: []byte("{}")}, ts)
-			return err
-		})
-		step("message", func() error {
-			heard, err := wf.Intake.ReceiveMessage(ctx, workflow.IncomingMessage{
-				Inbox: inbox, At: time.Now(), Team: "T0001", Thread: ts, TS: ts, Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
-				Who: approvers.Identity{ID: "T0001/U0009", Name: "Robin"}, Text: "Please refund order ORD-123.", Start: true,
-			})
-			turn = heard.Turn
-			return err
-		})
+		step("receive", func() error { return f.receive(ctx, inbox, store.InboxEvent, ts) })
+		step("receive again", func() error { return f.receive(ctx, inbox, store.InboxEvent, ts) })
+		step("message", func() (err error) { turn, err = f.message(ctx, inbox, ts); return err })
 		step("begin", func() error { _, err := wf.Turns.Begin(ctx, turn); return err })
-		step("propose", func() error {
-			return wf.Turns.Propose(ctx, workflow.Proposal{
-				Turn: turn, Calls: []workflow.ModelCall{{ID: "call_1", Tool: "issue_refund", Args: `{"order_id":"ORD-123","amount":49.99,"currency":"USD"}`}},
-				Authors: []approvers.PersonID{"T0001/U0009"}, Tokens: 500,
-			})
-		})
-		err = s.View(ctx, func(x store.Reader) error {
-			calls, err := x.Calls(turn)
-			if err == nil {
-				r, err = x.Request(calls[0].Request)
-			}
-			return err
-		})
+		step("propose", func() error { return f.propose(ctx, turn) })
+		r, err := f.request(turn)
 		if err != nil {
 			t.Fatal(err)
 		}
 		click := "Ev" + ts + "click"
-		step("receive click", func() error {
-			_, err := wf.Intake.Receive(ctx, store.Inbox{ID: click, Kind: store.InboxInteraction, ReceivedAt: time.Now(), Payload: []byte("{}")}, ts)
-			return err
-		})
-		step("decide", func() error {
-			r, err = wf.Requests.Decide(ctx, workflow.Click{
-				Inbox: click, At: time.Now(), Who: approvers.Identity{ID: "T0001/U0002", Name: "Sam"}, Request: r.ID, Kind: approvers.Approve,
-				Digest: r.Digest, Whole: true, Rendering: r.Digest, Channel: "C0002", MessageTS: "1780000000.000100",
-			})
-			return err
-		})
+		step("receive click", func() error { return f.receive(ctx, click, store.InboxInteraction, ts) })
+		step("decide", func() (err error) { r, err = f.decide(ctx, click, r); return err })
 		step("claim", func() error { _, _, err := wf.Runs.Claim(ctx, r.Execution); return err })
 		step("finish", func() error { return wf.Runs.Finish(ctx, r.Execution, true, "done") })
 	}
@@ -126,4 +62,43 @@ func TestRoundTrips(t *testing.T) {
 		}
 	}
 	t.Log(counted)
+}
+
+// Transactions that write the same rows in opposite orders send them in the same order, so that they do not wait for
+// each other.
+func TestOneOrder(t *testing.T) {
+	record := &recorder{open: map[*pgx.Conn][]statement{}}
+	url := at(empty(t))
+	s, err := postgres.OpenWith(t.Context(), url, func(c *pgx.ConnConfig) { c.Tracer = record })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var writes []func(store.Tx) error
+	for _, ref := range []string{"a", "b"} {
+		writes = append(writes,
+			func(tx store.Tx) error {
+				return tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: ref, Due: time.Unix(1, 0)})
+			},
+			func(tx store.Tx) error { return tx.PutMessage(store.Message{Conversation: ref, Seq: 1}) })
+	}
+	var orders []string
+	for range 2 {
+		err := s.Update(t.Context(), func(tx store.Tx) error {
+			for _, write := range writes {
+				if err := write(tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Reverse(writes)
+		orders = append(orders, fmt.Sprint(record.taken()))
+	}
+	if orders[0] != orders[1] {
+		t.Errorf("in one order: %s\nin the other order: %s", orders[0], orders[1])
+	}
 }

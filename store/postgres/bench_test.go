@@ -1,0 +1,215 @@
+package postgres_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"countersign/approvers"
+	"countersign/internal/testkit/pgserver"
+	"countersign/store/postgres"
+)
+
+// docs/figures.md explains these figures and says how to repeat them.
+
+// BenchmarkDecisionAlone compares decisions with the same rows written by hand: for each decision one transaction, sent
+// as one batch with pgx. Rounds of both alternate. The decided requests are chosen at random among those that wait. The
+// goal is half of the rate by hand.
+func BenchmarkDecisionAlone(b *testing.B) { benchDecisions(b, 1, 100) }
+
+func BenchmarkDecision64(b *testing.B) { benchDecisions(b, 64, 640) }
+
+func benchDecisions(b *testing.B, workers, round int) {
+	server := diskServer(b)
+	record := &recorder{open: map[*pgx.Conn][]statement{}}
+	s, err := postgres.OpenWith(b.Context(), newDatabase(b, server, "ours"), func(c *pgx.ConnConfig) { c.Tracer = record })
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	f := newCallFixture(b, s)
+	hand, err := pgxpool.New(b.Context(), newDatabase(b, server, "byhand")+"&search_path=countersign&pool_max_conns=16") // the store's
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(hand.Close)
+	write := func(rows []statement) error {
+		batch := &pgx.Batch{}
+		batch.Queue("begin")
+		for _, w := range rows {
+			batch.Queue(w.sql, w.args...)
+		}
+		batch.Queue("commit")
+		return hand.SendBatch(b.Context(), batch).Close()
+	}
+	var done, statements int
+	var spent, worked [2]time.Duration
+	measure := func(side int, do func(i int) error) {
+		began, cpu := time.Now(), processorTime(b)
+		crowd(b, workers, round, do)
+		spent[side] += time.Since(began)
+		worked[side] += processorTime(b) - cpu
+	}
+	var waiting []approvers.Request
+	for b.Loop() {
+		b.StopTimer()
+		asked := make([]approvers.Request, max(round, 3000-len(waiting)))
+		crowd(b, 4, len(asked), func(i int) (err error) {
+			asked[i], err = f.ask(b.Context())
+			return err
+		})
+		waiting = append(waiting, asked...)
+		rand.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+		requests := waiting[:round]
+		waiting = waiting[round:]
+		for _, rows := range record.taken() {
+			if err := write(rows); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.StartTimer()
+		measure(0, func(i int) error {
+			_, err := f.decide(b.Context(), "", requests[i])
+			return err
+		})
+		decisions := record.taken()
+		if len(decisions) != round {
+			b.Fatalf("%d decisions took %d transactions", round, len(decisions))
+		}
+		measure(1, func(i int) error { return write(decisions[i]) })
+		done += round
+		statements = len(decisions[0])
+	}
+	perSecond := func(side int) float64 { return float64(done) / spent[side].Seconds() }
+	b.ReportMetric(0, "ns/op") // not reported: a loop does a round of each
+	b.ReportMetric(perSecond(0), "decisions/s")
+	b.ReportMetric(perSecond(1), "byhand/s")
+	b.ReportMetric(perSecond(0)/perSecond(1), "ratio")
+	b.ReportMetric(float64(worked[0].Microseconds())/float64(done), "cpu-µs/decision")
+	b.ReportMetric(float64(worked[1].Microseconds())/float64(done), "byhand-cpu-µs")
+	b.ReportMetric(float64(statements), "rows")
+}
+
+// diskServer starts a server that writes to the disk before it answers a COMMIT, as in production.
+func diskServer(t testing.TB) *pgserver.Server {
+	t.Helper()
+	s, err := pgserver.Start(pgserver.Find(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Remove)
+	return s
+}
+
+// newDatabase makes a database with the tables.
+func newDatabase(t testing.TB, server *pgserver.Server, name string) (url string) {
+	t.Helper()
+	if err := server.SQL("postgres", "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	s, err := postgres.Open(t.Context(), server.URL(name), postgres.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return server.URL(name)
+}
+
+// statement is a statement with its parameters.
+type statement struct {
+	sql  string
+	args []any
+}
+
+// recorder records which rows each transaction of a store has written.
+type recorder struct {
+	mu        sync.Mutex
+	open      map[*pgx.Conn][]statement
+	committed [][]statement
+}
+
+var _ pgx.BatchTracer = &recorder{}
+
+// taken returns the transactions since the last call.
+func (r *recorder) taken() [][]statement {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.committed
+	r.committed = nil
+	return out
+}
+
+type sentBatch struct{}
+
+func (r *recorder) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	return context.WithValue(ctx, sentBatch{}, data.Batch)
+}
+
+func (*recorder) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+func (r *recorder) TraceBatchEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchEndData) {
+	b, is := ctx.Value(sentBatch{}).(*pgx.Batch)
+	if !is || data.Err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, q := range b.QueuedQueries {
+		verb, _, _ := strings.Cut(q.SQL, " ")
+		switch {
+		case verb == "begin":
+			delete(r.open, conn)
+		case verb == "commit" && len(r.open[conn]) > 0:
+			r.committed = append(r.committed, r.open[conn])
+			delete(r.open, conn)
+		case verb == "INSERT", verb == "UPDATE", verb == "DELETE":
+			r.open[conn] = append(r.open[conn], statement{q.SQL, q.Arguments})
+		}
+	}
+}
+
+func (*recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (*recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// crowd does n things, with a number of concurrent workers.
+func crowd(t testing.TB, workers, n int, do func(i int) error) {
+	t.Helper()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := do(i); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// processorTime is the time that the process has used on all processors.
+func processorTime(t testing.TB) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

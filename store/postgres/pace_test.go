@@ -1,0 +1,312 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/approvers"
+	"countersign/internal/testkit"
+	"countersign/internal/testkit/pgserver"
+	"countersign/store"
+	"countersign/store/postgres"
+)
+
+// replicaEnv makes TestReplicaProcess a replica on the database that it names.
+const replicaEnv = "COUNTERSIGN_TEST_REPLICA"
+
+// TestReplicaProcess is a replica in a process of its own, which TestTakeover kills.
+func TestReplicaProcess(t *testing.T) {
+	url := os.Getenv(replicaEnv)
+	if url == "" {
+		t.Skip("is a part of TestTakeover")
+	}
+	f := joinCallFixture(t, open(t, url)).joined("killed")
+	f.work()
+	select {} // until it is killed
+}
+
+// joined makes the fixture's store a replica, with the lease and heartbeats of production.
+func (f *callFixture) joined(name string) *callFixture {
+	f.Helper()
+	r, err := f.store.Join(f.Context(), postgres.ReplicaOptions{Name: name})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return f.on(f.store, r)
+}
+
+// has waits until the fixture's replica has shares.
+func (f *callFixture) has(is func(store.Shares) bool) {
+	f.Helper()
+	timeout := time.After(testkit.Patience)
+	for {
+		changed := f.replica.Changed()
+		if is(f.replica.Shares()) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			f.Fatalf("the replica has the shares %x", f.replica.Shares())
+		}
+	}
+}
+
+// TestTakeover kills one of two replicas with SIGKILL. At the same moment somebody approves a request whose work
+// belongs to the killed one. The time until the other replica runs the call is at most ten seconds.
+//
+// COUNTERSIGN_TAKEOVERS sets the number of kills (1).
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Remove)
+	n := testkit.Size(t, "COUNTERSIGN_TAKEOVERS", 1)
+	var took []time.Duration
+	var mu sync.Mutex
+	crowd(t, 5, n, func(i int) error { // each on its own database
+		d, err := takeover(t, newDatabase(t, server, fmt.Sprintf("takeover%d", i)))
+		mu.Lock()
+		defer mu.Unlock()
+		took = append(took, d)
+		return err
+	})
+	p50, p99 := percentiles(took)
+	t.Logf("kills=%d takeover p50=%.1f s p99=%.1f s", n, p50/1000, p99/1000)
+	if p99 > 10_000 {
+		t.Errorf("p99 is %.1f s, want at most 10 s", p99/1000)
+	}
+}
+
+func takeover(t *testing.T, url string) (took time.Duration, err error) {
+	s, err := postgres.Open(t.Context(), url, postgres.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	f := newCallFixture(t, s)
+	var requests []approvers.Request
+	for range 20 {
+		r, err := f.ask(t.Context())
+		if err != nil {
+			return 0, err
+		}
+		requests = append(requests, r)
+	}
+	ran := make(chan string, len(requests))
+	f = f.joined("stays")
+	f.ran = func(execution string) { ran <- execution }
+	defer f.work()()
+	f.has(func(s store.Shares) bool { return s == store.AllShares })
+	killed := exec.Command(os.Args[0], "-test.run=^TestReplicaProcess$")
+	killed.Env = append(os.Environ(), replicaEnv+"="+url)
+	if err := killed.Start(); err != nil {
+		return 0, err
+	}
+	defer func() {
+		_ = killed.Process.Kill()
+		_ = killed.Wait() // the exit status does not matter
+	}()
+	var theirs approvers.Request
+	f.has(func(own store.Shares) bool {
+		i := slices.IndexFunc(requests, func(r approvers.Request) bool { return !own.Has(store.Timer{Ref: clickRow + r.ID, Lane: r.ID}.Share()) })
+		if len(list(own)) > store.ShareCount/2 || i < 0 {
+			return false
+		}
+		theirs = requests[i]
+		return true
+	})
+	time.Sleep(rand.N(2 * time.Second)) // so that the kill is at any time between two heartbeats
+	began := time.Now()
+	if err := killed.Process.Kill(); err != nil {
+		return 0, err
+	}
+	if err := f.click(t.Context(), theirs); err != nil {
+		return 0, err
+	}
+	select {
+	case <-ran:
+		return time.Since(began), nil
+	case <-time.After(testkit.Patience):
+		return 0, fmt.Errorf("%s: the call did not run", theirs.ID)
+	}
+}
+
+// list lists the shares of a set.
+func list(shares store.Shares) (all []int) {
+	for n := range store.ShareCount {
+		if shares.Has(n) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// percentiles returns the median and the 99th percentile of durations, in milliseconds.
+func percentiles(took []time.Duration) (p50, p99 float64) {
+	slices.Sort(took)
+	at := func(p float64) float64 {
+		return float64(took[min(len(took)-1, int(p*float64(len(took))))]) / float64(time.Millisecond)
+	}
+	return at(0.5), at(0.99)
+}
+
+// BenchmarkReplicas compares three replicas with one. Somebody approves a request, and the next one when the call has
+// run: how long does that take, if the click arrives at one replica and another one runs the call? Then many approve at
+// the same moment: how many calls are run in a second, and how long do the connections wait for what?
+func BenchmarkReplicas(b *testing.B) {
+	const round, workers = 64, 64
+	server := diskServer(b)
+	type side struct {
+		name     string
+		replicas []*callFixture
+		asked    chan approvers.Request
+		ran      chan int // the number of the replica that ran a call
+		alone    []time.Duration
+		spent    time.Duration
+		done     int
+		sample   waits
+	}
+	sides := []*side{{name: "one-"}, {name: "three-"}}
+	for i, s := range sides {
+		url := newDatabase(b, server, fmt.Sprintf("side%d", i))
+		s.asked, s.ran = make(chan approvers.Request, round), make(chan int, round)
+		first := newCallFixture(b, open(b, url))
+		for n := range 1 + 2*i {
+			f := first
+			if n > 0 {
+				f = first.on(open(b, url), nil)
+			}
+			f = f.joined(fmt.Sprint(n))
+			f.asked, f.ran = func(r approvers.Request) { s.asked <- r }, func(string) { s.ran <- n }
+			f.work()
+			s.replicas = append(s.replicas, f)
+		}
+		for _, f := range s.replicas {
+			f.has(func(own store.Shares) bool { return own != 0 && len(list(own)) <= store.ShareCount/len(s.replicas)+1 })
+		}
+	}
+	ask := func(s *side) []approvers.Request {
+		crowd(b, 4, round, func(int) error { return s.replicas[0].say(b.Context()) })
+		var requests []approvers.Request
+		for range round {
+			requests = append(requests, <-s.asked)
+		}
+		s.replicas[0].quiet()
+		return requests
+	}
+	for b.Loop() {
+		for _, s := range sides {
+			for _, r := range ask(s) {
+				began := time.Now()
+				if err := s.replicas[0].click(b.Context(), r); err != nil {
+					b.Fatal(err)
+				}
+				at := <-s.ran
+				if at > 0 || len(s.replicas) == 1 { // otherwise no other replica had a part in it
+					s.alone = append(s.alone, time.Since(began))
+				}
+			}
+			requests := ask(s)
+			stop := s.sample.begin(b, server)
+			began := time.Now()
+			crowd(b, workers, round, func(i int) error { return s.replicas[i%len(s.replicas)].click(b.Context(), requests[i]) })
+			for range round {
+				<-s.ran
+			}
+			s.spent += time.Since(began)
+			stop()
+			s.done += round
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for _, s := range sides {
+		p50, p99 := percentiles(s.alone)
+		b.ReportMetric(p50, s.name+"p50-ms")
+		b.ReportMetric(p99, s.name+"p99-ms")
+		b.ReportMetric(float64(s.done)/s.spent.Seconds(), s.name+"runs/s")
+		for kind, share := range s.sample.shares() {
+			b.ReportMetric(share, s.name+kind+"-%")
+		}
+	}
+	conn, err := pgx.Connect(b.Context(), server.URL("postgres"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close(b.Context())
+	var deadlocks float64
+	if err := conn.QueryRow(b.Context(), "SELECT sum(deadlocks)::float8 FROM pg_stat_database").Scan(&deadlocks); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(deadlocks, "deadlocks")
+	perSecond := func(s *side) float64 { return float64(s.done) / s.spent.Seconds() }
+	b.ReportMetric(perSecond(sides[1])/perSecond(sides[0]), "ratio")
+}
+
+// waits counts what connections in a transaction are seen to do.
+type waits struct {
+	seen map[string]int
+	all  int
+}
+
+// begin looks every few milliseconds, until stop is called.
+func (w *waits) begin(t testing.TB, server *pgserver.Server) (stop func()) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.seen == nil {
+		w.seen = map[string]int{}
+	}
+	end := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		defer conn.Close(t.Context())
+		for {
+			select {
+			case <-end:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+			rows, err := conn.Query(t.Context(), `
+SELECT CASE WHEN wait_event_type IS NULL THEN 'computing' WHEN wait_event_type = 'Client' THEN 'client' WHEN wait_event_type = 'Lock' THEN 'locks' ELSE 'disk' END
+FROM pg_stat_activity WHERE datname LIKE 'side%' AND state IN ('active', 'idle in transaction')`)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for rows.Next() {
+				var kind string
+				if err := rows.Scan(&kind); err != nil {
+					t.Error(err)
+				}
+				w.seen[kind]++
+				w.all++
+			}
+		}
+	})
+	return func() {
+		close(end)
+		looking.Wait()
+	}
+}
+
+// shares returns the share of each kind, in percent.
+func (w *waits) shares() map[string]float64 {
+	out := map[string]float64{}
+	for kind, n := range w.seen {
+		out[kind] = 100 * float64(n) / float64(w.all)
+	}
+	return out
+}

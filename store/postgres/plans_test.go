@@ -1,0 +1,252 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"countersign/approvers"
+	"countersign/store"
+	"countersign/store/postgres"
+)
+
+// smallTables have few rows, however much the store holds. All other tables grow.
+var smallTables = []string{"replicas", "claims", "connections", "policies", "origin"}
+
+// mostRead is how many rows of growing tables one statement may read in vain.
+const mostRead = 100
+
+// TestPlans has calls done, from the message to the answer, by two replicas on a store with thousands of requests; then
+// one of them is stopped, and the other takes its work over. The server explains every statement as it was executed,
+// also those within functions. No statement may read a growing table without an index, or many of its rows in vain.
+// PostgreSQL plans a statement either for its parameters or for any: both are tried.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	if server.own == nil {
+		t.Skip("needs a server of its own, with auto_explain")
+	}
+	f := fillTables(t, name)
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		t.Run(mode, func(t *testing.T) {
+			var seen plans
+			f.TB = t
+			f.useDatabase(at(name)+"&plan_cache_mode="+mode+"&session_preload_libraries=auto_explain&auto_explain.log_min_duration=0&auto_explain.log_analyze=on"+
+				"&auto_explain.log_timing=off&auto_explain.log_nested_statements=on&auto_explain.log_format=json&auto_explain.log_level=notice", &seen)
+			seen.check(t)
+		})
+	}
+}
+
+// fillTables puts some requests into a database, and thousands of copies of every row.
+func fillTables(t testing.TB, database string) *callFixture {
+	t.Helper()
+	const copies = 1000
+	s := open(t, at(database))
+	f := newCallFixture(t, s)
+	asked := make(chan approvers.Request, 1)
+	f.asked = func(r approvers.Request) { asked <- r }
+	stop := f.work()
+	for i := range 4 {
+		if err := f.say(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := <-asked
+		if i%2 == 0 { // the others wait
+			if err := f.click(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.quiet()
+	}
+	stop()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	conn, err := pgx.Connect(ctx, at(database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, fmt.Sprintf(`
+SET search_path = countersign;
+INSERT INTO grants (id, version, tool, state, open, record, checksum) SELECT 'grant' || n, 1, 'tool' || n, 'active', true, '{}', '' FROM generate_series(1, 4) n;
+INSERT INTO elicitations (id, version, execution, record, checksum) VALUES ('elicitation', 1, 'execution', '{}', '');
+DO $$ DECLARE name text; list text; copied text; BEGIN
+FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'countersign' AND tablename <> 'migrations' AND NOT tablename = ANY('{%s}') LOOP
+    -- The names of records get a suffix, and what is in a copy otherwise is the same.
+    SELECT string_agg(quote_ident(attname), ', '), string_agg(CASE
+        WHEN attname IN ('id', 'conversation', 'turn', 'call', 'request', 'execution', 'ref', 'chain', 'message', 'place', 'key', 'ts') THEN format('%%I || ''-'' || copy', attname)
+        WHEN attname IN ('due', 'created_at', 'last_at', 'received_at', 'handled_at', 'at') THEN format('%%I + copy * interval ''1 second''', attname)
+        ELSE quote_ident(attname) END, ', ')
+    INTO list, copied FROM pg_attribute
+    WHERE attrelid = name::regclass AND attnum > 0 AND NOT attisdropped AND attidentity = '' AND attgenerated = '' AND NOT (name = 'audit_journal' AND attname = 'leaf');
+    EXECUTE format('INSERT INTO %%I (%%s) SELECT %%s FROM %%I, generate_series(1, %d) copy', name, list, copied, name);
+END LOOP;
+END $$;
+ANALYZE`, strings.Join(smallTables, ","), copies)); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// useDatabase does calls with two replicas, until one of them takes over the work of the other.
+func (f *callFixture) useDatabase(url string, seen *plans) {
+	t := f.TB
+	t.Helper()
+	const calls = 6
+	asked, ran := make(chan approvers.Request, calls), make(chan string, calls)
+	var all []*callFixture
+	var replicas []*postgres.Replica
+	for i := range 2 {
+		s, err := postgres.OpenWith(t.Context(), url, func(c *pgx.ConnConfig) {
+			c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { seen.add(n.Message) }
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		r, err := s.Join(t.Context(), postgres.ReplicaOptions{Name: fmt.Sprint(i), Lease: time.Second, Beat: 50 * time.Millisecond, Margin: 300 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := f.on(s, r)
+		f.asked, f.ran = func(r approvers.Request) { asked <- r }, func(execution string) { ran <- execution }
+		f.work()
+		all, replicas = append(all, f), append(replicas, r)
+	}
+	portion := func(i int, has func(store.Shares) bool) {
+		t.Helper()
+		timeout := time.After(time.Minute)
+		for {
+			changed := replicas[i].Changed()
+			if has(replicas[i].Shares()) {
+				return
+			}
+			select {
+			case <-changed:
+			case <-timeout:
+				t.Fatalf("replica %d has the shares %x", i, replicas[i].Shares())
+			}
+		}
+	}
+	portion(1, func(s store.Shares) bool { return s != 0 })
+	for i := range calls {
+		if i == calls/2 {
+			replicas[1].Freeze()
+			portion(0, func(s store.Shares) bool { return s == store.AllShares })
+		}
+		if err := all[0].say(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := all[0].click(t.Context(), <-asked); err != nil {
+			t.Fatal(err)
+		}
+		<-ran
+	}
+	all[0].quiet()
+}
+
+// plans are the plans of statements as the server has executed them.
+type plans struct {
+	mu  sync.Mutex
+	all map[string]explained // by statement
+}
+
+// explained is one statement, with the plan that has read most in vain.
+type explained struct {
+	Statement string `json:"Query Text"`
+	Plan      planNode
+}
+
+// planNode is a part of a plan, as EXPLAIN (ANALYZE, FORMAT JSON) writes it.
+type planNode struct {
+	Kind      string `json:"Node Type"`
+	Relation  string `json:"Relation Name"`
+	Index     string `json:"Index Name"`
+	Condition string `json:"Index Cond"`
+	Rows      int    `json:"Actual Rows"`
+	Loops     int    `json:"Actual Loops"`
+	Removed   int    `json:"Rows Removed by Filter"`
+	Rechecked int    `json:"Rows Removed by Index Recheck"`
+	Plans     []planNode
+}
+
+// wasted returns how many rows a plan has read in vain.
+func (n planNode) wasted() (rows int) {
+	for _, below := range n.Plans {
+		rows += below.wasted()
+	}
+	if slices.Contains(smallTables, n.Relation) {
+		return rows
+	}
+	return rows + (n.Removed+n.Rechecked)*n.Loops
+}
+
+// each calls fn for each part of a plan.
+func (n planNode) each(fn func(planNode)) {
+	fn(n)
+	for _, below := range n.Plans {
+		below.each(fn)
+	}
+}
+
+// add reads a notice of auto_explain.
+func (p *plans) add(notice string) {
+	_, plan, is := strings.Cut(notice, "plan:\n")
+	if !is {
+		return
+	}
+	var e explained
+	if err := json.Unmarshal([]byte(plan), &e); err != nil {
+		panic(fmt.Sprintf("%v: %s", err, plan))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil {
+		p.all = map[string]explained{}
+	}
+	if before, there := p.all[e.Statement]; !there || before.Plan.wasted() < e.Plan.wasted() {
+		p.all[e.Statement] = e
+	}
+}
+
+// check looks for statements that become slower as the store grows.
+func (p *plans) check(t *testing.T) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	used := map[string]bool{}
+	for _, e := range p.all {
+		e.Plan.each(func(n planNode) {
+			used[n.Relation] = true
+			rows := n.Rows * n.Loops
+			switch {
+			case n.Relation == "" || slices.Contains(smallTables, n.Relation):
+			case n.Kind == "Seq Scan", strings.Contains(n.Kind, "Index") && n.Condition == "" && rows > mostRead:
+				t.Errorf("%s: %s of %s, %d rows", e.Statement, n.Kind, n.Relation, rows)
+			}
+		})
+		most := mostRead
+		if strings.Contains(e.Statement, "share = ANY") { // it also reads the timers of the other replicas' shares
+			most += 4 * store.ShareCount * e.Plan.Rows
+		}
+		if wasted := e.Plan.wasted(); wasted > most {
+			t.Errorf("%s: read %d rows and skipped %d; at most %d may be skipped", e.Statement, e.Plan.Rows, wasted, most)
+		}
+	}
+	for _, table := range []string{"requests", "calls", "executions", "audit_records", "timers", "inbox", "outbox_messages", "claims", "replicas", "policies"} {
+		if !used[table] {
+			t.Errorf("no plan with the table %s was seen", table)
+		}
+	}
+	t.Logf("statements=%d", len(p.all))
+}
