@@ -71,7 +71,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bo
 		st.by[at] = s
 	}
 	st.mu.Unlock()
-	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // nothing to do: the status is unchanged, or is empty and there is none to remove, or Slack refuses statuses
+	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // the same, or nothing to remove, or Slack refuses statuses
 		return
 	}
 	err := b.api.SetAssistantThreadsStatusContext(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}), slack.AssistantThreadsSetStatusParameters{

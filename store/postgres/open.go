@@ -366,7 +366,7 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	if found.rights.blind {
 		return found, found.rights.Missing()
 	}
-	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32) + objid::bigint = $1 AND granted)", int64(lock.DefaultLockID)).
+	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32) + objid::bigint = $1 AND granted)", lock.DefaultLockID).
 		Scan(&found.migrating)
 	if err != nil {
 		return found, c.sentence(err)
