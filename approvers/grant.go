@@ -67,8 +67,8 @@ func (s GrantState) Open() bool { return s == GrantOffered || s == GrantLive }
 // ErrGrant means that the grant is not in force.
 var ErrGrant = errors.New("the grant is not in force")
 
-// over reports whether the grant is not in force at a time. It is also not in force before the time at which it was
-// given, which can happen if the clock was set back.
+// over reports whether the grant is not in force at a time. A grant is also not in force before the time at which it
+// was given: now can be earlier if the clock was set back.
 func (g Grant) over(now time.Time) bool {
 	return g.State != GrantLive || g.Left < 1 || now.Before(g.At) || !now.Before(g.Until)
 }

@@ -126,7 +126,8 @@ func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.P
 	return who, nil
 }
 
-// itemLine returns the line about one waiting item, with the conversation and the messages that it may link to.
+// itemLine is a function that renders the line about one waiting item. The line can link to the item's conversation and
+// messages.
 type itemLine func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText
 
 // listed returns the line about one waiting item, after verifying that Slack still shows the message that it links to.

@@ -208,8 +208,8 @@ func TestAskAgainDenied(t *testing.T) {
 	wantDenied(t, h.again(lead, "exec_none"), approvers.DeniedNotFound)
 }
 
-// Leads who were told by escalation, and the requesters, may ask again; if the repeated run gets lost too, they may ask
-// once more.
+// If the outcome of a run is unknown, the requesters and the leads who were asked by escalation may ask for another
+// run. If that run gets lost too, they may ask once more.
 func TestAskAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
 	c := h.propose(h.say(alice, "please").Turn, `issue_refund {"amount":1}`)[0]

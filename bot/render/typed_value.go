@@ -127,7 +127,7 @@ func whyTyped(r approvers.Request) string {
 	return strings.Join(why, " ")
 }
 
-// wantsTyping returns the note on a card that approval requires a typed value, and why. It is empty if no value is
+// wantsTyping returns the card's note, which says that approval requires a typed value, and why. It is empty if no value is
 // required.
 func (v View) wantsTyping(r approvers.Request) *RichText {
 	if !r.WantsTyping() {

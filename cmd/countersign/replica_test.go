@@ -390,7 +390,7 @@ func (c *killHarness) clicks() int {
 	return len(c.deeds)
 }
 
-// settled waits until everything is settled that people have begun until now.
+// settled waits until everything that people have begun so far is settled.
 func (c *killHarness) settled() {
 	c.Helper()
 	c.mu.Lock()
