@@ -127,8 +127,8 @@ func whyTyped(r approvers.Request) string {
 	return strings.Join(why, " ")
 }
 
-// wantsTyping returns the card's note, which says that approval requires a typed value, and why. It is empty if no value is
-// required.
+// wantsTyping returns the card's note, which says that approval requires a typed value, and why. It is empty if no
+// value is required.
 func (v View) wantsTyping(r approvers.Request) *RichText {
 	if !r.WantsTyping() {
 		return new(RichText)
