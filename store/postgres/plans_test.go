@@ -18,7 +18,7 @@ import (
 )
 
 // smallTables have few rows, however much the store holds. All other tables grow.
-var smallTables = []string{"replicas", "claims", "connections", "policies", "origin"}
+var smallTables = []string{"replicas", "claims", "connections", "policies", "origin", "migrations"}
 
 // mostRead is how many rows of growing tables one statement may read in vain.
 const mostRead = 100
