@@ -46,6 +46,7 @@ var replicaPoints = func() []string {
 // COUNTERSIGN_SEED repeats their moments.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
+	pgserver.Find(t) // skips the test without PostgreSQL
 	n, seed := testkit.Size(t, "COUNTERSIGN_REPLICA_KILLS", 8), testkit.Seed(t)
 	began := time.Now()
 	var all figures
