@@ -51,7 +51,7 @@ func sumOf(b []byte) (s approvers.Sum) {
 
 func (t reader) Audit(chain string) ([]approvers.AuditRecord, error) {
 	if _, ok := t.run.lists.chains[chain]; !ok {
-		if err := t.run.query(t.run.lookUpChain(chain)); err != nil {
+		if err := t.run.query(onRows("audit_records", chain), t.run.lookUpChain(chain)); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +92,7 @@ func (t reader) lookUpHead(chain string) queryable {
 // head returns a chain's last record; zero if the chain does not exist.
 func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	if _, ok := t.run.known[chainKey(chain)]; !ok {
-		if err := t.run.query(t.lookUpHead(chain)); err != nil {
+		if err := t.run.query(onRows("audit_records", chain), t.lookUpHead(chain)); err != nil {
 			return head, err
 		}
 	}
@@ -112,7 +112,7 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 func (t reader) headOfJournal(damaged *store.DamagedError) (head approvers.AuditRecord, err error) {
 	var seq int64
 	var sum []byte
-	err = t.run.query(row("SELECT seq, sum FROM audit_journal WHERE chain = $1 ORDER BY position DESC LIMIT 1", []any{text(damaged.ID)}, func(found pgx.Row) error {
+	err = t.run.query(onRows("audit_journal", damaged.ID), row("SELECT seq, sum FROM audit_journal WHERE chain = $1 ORDER BY position DESC LIMIT 1", []any{text(damaged.ID)}, func(found pgx.Row) error {
 		return found.Scan(&seq, &sum)
 	}))
 	if err != nil {
@@ -129,7 +129,7 @@ func (t reader) AuditChains(after string, limit int) (chains []string, err error
 		return nil, nil
 	}
 	// The query skips through the index: one step for each chain, not for each record.
-	err = t.run.query(rows(`
+	err = t.run.query(on("audit_records"), rows(`
 WITH RECURSIVE chains AS (
     (SELECT chain FROM audit_records WHERE chain > $1 ORDER BY chain LIMIT 1)
     UNION ALL
@@ -146,7 +146,7 @@ SELECT chain FROM chains WHERE chain IS NOT NULL LIMIT $2`, []any{text(after), l
 
 func (t reader) AuditPayload(chain string, seq uint64) (p approvers.AuditPayload, err error) {
 	var body, record []byte
-	err = t.run.query(row("SELECT p.payload, r.record FROM audit_payloads p LEFT JOIN audit_records r USING (chain, seq) WHERE p.chain = $1 AND p.seq = $2",
+	err = t.run.query(on("audit_payloads", "audit_records"), row("SELECT p.payload, r.record FROM audit_payloads p LEFT JOIN audit_records r USING (chain, seq) WHERE p.chain = $1 AND p.seq = $2",
 		[]any{text(chain), number(seq)}, func(found pgx.Row) error { return found.Scan(&body, &record) }))
 	switch {
 	case err != nil:
@@ -221,8 +221,7 @@ func (t *tx) ErasePayloads(chain string, only ...uint64) (seqs []uint64, err err
 	for _, n := range only {
 		numbers = append(numbers, number(n))
 	}
-	t.run.wrote = true
-	err = t.run.query(rows("SELECT erase_payloads($1, $2)", []any{text(chain), numbers}, func(found pgx.Rows) error {
+	err = t.run.change(rows("SELECT erase_payloads($1, $2)", []any{text(chain), numbers}, func(found pgx.Rows) error {
 		var seq int64
 		err := found.Scan(&seq)
 		seqs = append(seqs, uint64(seq))
@@ -233,10 +232,12 @@ func (t *tx) ErasePayloads(chain string, only ...uint64) (seqs []uint64, err err
 }
 
 func (t *tx) PruneChain(chain string) (records int, err error) {
-	t.run.forget()
-	err = t.run.query(row("SELECT prune_chain($1)", []any{text(chain)}, func(found pgx.Row) error { return found.Scan(&records) }))
+	err = t.run.change(row("SELECT prune_chain($1)", []any{text(chain)}, func(found pgx.Row) error { return found.Scan(&records) }))
 	return records, err
 }
+
+// onJournal is the dependence on the journal and its heads: a head changes the entries that it covers.
+var onJournal = on("audit_journal", "audit_heads")
 
 func (t reader) LastHead() (store.Head, error) {
 	heads, err := t.heads("ORDER BY number DESC LIMIT 1")
@@ -257,7 +258,7 @@ func (t reader) Heads(after uint64, limit int) ([]store.Head, error) {
 }
 
 func (t reader) heads(where string, args ...any) (out []store.Head, err error) {
-	err = t.run.query(rows("SELECT number, size, note FROM audit_heads "+where, args, func(found pgx.Rows) error {
+	err = t.run.query(onJournal, rows("SELECT number, size, note FROM audit_heads "+where, args, func(found pgx.Rows) error {
 		var number, size int64
 		var note []byte
 		err := found.Scan(&number, &size, &note)
@@ -278,7 +279,7 @@ func (t *tx) PutHead(h store.Head) error {
 	}
 	want, there := number(h.Size-last.Size), int64(0)
 	const unsealed = "SELECT count(*) FROM (SELECT FROM audit_journal WHERE leaf IS NULL ORDER BY position LIMIT $1) x"
-	if err := t.run.query(row(unsealed, []any{want}, func(found pgx.Row) error { return found.Scan(&there) })); err != nil {
+	if err := t.run.query(onJournal, row(unsealed, []any{want}, func(found pgx.Row) error { return found.Scan(&there) })); err != nil {
 		return err
 	}
 	if there < want {

@@ -164,6 +164,7 @@ func (r *recorder) TraceBatchEnd(ctx context.Context, conn *pgx.Conn, data pgx.T
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	kept := 0
 	for _, q := range b.QueuedQueries {
 		verb, _, _ := strings.Cut(q.SQL, " ")
 		switch {
@@ -172,6 +173,10 @@ func (r *recorder) TraceBatchEnd(ctx context.Context, conn *pgx.Conn, data pgx.T
 		case verb == "commit" && len(r.open[conn]) > 0:
 			r.committed = append(r.committed, r.open[conn])
 			delete(r.open, conn)
+		case verb == "savepoint":
+			kept = len(r.open[conn])
+		case verb == "rollback": // to the savepoint
+			r.open[conn] = r.open[conn][:kept]
 		case verb == "INSERT", verb == "UPDATE", verb == "DELETE":
 			r.open[conn] = append(r.open[conn], statement{q.SQL, q.Arguments})
 		}

@@ -80,7 +80,7 @@ func checkTable[T any](c *checker, t *table[T]) error {
 	after := ""
 	for {
 		n := 0
-		err := c.reader.run.query(rows(fmt.Sprintf("SELECT %s FROM %s WHERE id > $1 ORDER BY id LIMIT $2", columns, t.in), []any{after, checkPage}, func(found pgx.Rows) error {
+		err := c.reader.run.query(nil, rows(fmt.Sprintf("SELECT %s FROM %s WHERE id > $1 ORDER BY id LIMIT $2", columns, t.in), []any{after, checkPage}, func(found pgx.Rows) error {
 			n++
 			into := make([]any, 4+len(t.columns))
 			var sum, js []byte
@@ -130,7 +130,7 @@ func checkRecords[T any](c *checker, t numberedTable[T], keyOf func(*T) (string,
 	after, n := "", int64(-1)
 	for {
 		count := 0
-		err := c.reader.run.query(rows(fmt.Sprintf("%s WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2 LIMIT $3", t.selects(), t.id, t.n),
+		err := c.reader.run.query(nil, rows(fmt.Sprintf("%s WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2 LIMIT $3", t.selects(), t.id, t.n),
 			[]any{after, n, checkPage}, func(found pgx.Rows) (err error) {
 				count++
 				var rec T
@@ -194,7 +194,7 @@ func (c *checker) people() error {
 				want[fmt.Sprintf("%q of %q at %s", readText(text(p)), q.ID, moment(q.CreatedAt))] = true
 			}
 		}
-		err = c.reader.run.query(rows("SELECT person, created_at, request FROM request_people WHERE request = ANY($1)", []any{ids}, func(found pgx.Rows) error {
+		err = c.reader.run.query(nil, rows("SELECT person, created_at, request FROM request_people WHERE request = ANY($1)", []any{ids}, func(found pgx.Rows) error {
 			var person, request string
 			var at time.Time
 			err := found.Scan(&person, &at, &request)
@@ -213,7 +213,7 @@ func (c *checker) people() error {
 		}
 		after = ids[len(ids)-1]
 	}
-	return c.reader.run.query(rows("SELECT person, request FROM request_people p WHERE NOT EXISTS (SELECT FROM requests WHERE id = p.request) LIMIT $1", []any{maxFaults}, func(found pgx.Rows) error {
+	return c.reader.run.query(nil, rows("SELECT person, request FROM request_people p WHERE NOT EXISTS (SELECT FROM requests WHERE id = p.request) LIMIT $1", []any{maxFaults}, func(found pgx.Rows) error {
 		var person, request string
 		err := found.Scan(&person, &request)
 		c.fault("request_people: the row of %q names a request %q that is not there", readText(person), readText(request))

@@ -98,7 +98,7 @@ func (t *table[T]) damaged(r *run, id string) (bool, error) {
 }
 
 func (t *table[T]) inspect(r *run, after string) (last string, err error) {
-	err = r.query(rows(t.selects+" WHERE id > $1 ORDER BY id LIMIT $2", []any{after, inspectPage}, func(found pgx.Rows) error {
+	err = r.query(nil, rows(t.selects+" WHERE id > $1 ORDER BY id LIMIT $2", []any{after, inspectPage}, func(found pgx.Rows) error {
 		var err error
 		last, _, _, err = t.scan(found)
 		return r.unlessDamaged(err)
@@ -185,7 +185,7 @@ func (s *Store) Inspect(ctx context.Context) error {
 
 // inspectAudit notes the damaged records of the next page of the history.
 func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
-	err = r.query(rows("SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq LIMIT $3", []any{chain, seq, inspectPage}, func(found pgx.Rows) error {
+	err = r.query(nil, rows("SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq LIMIT $3", []any{chain, seq, inspectPage}, func(found pgx.Rows) error {
 		var err error
 		lastChain, lastSeq, _, err = scanRecord(found)
 		return r.unlessDamaged(err)
@@ -197,7 +197,7 @@ func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq in
 func inspectPayloads(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
 	const page = "SELECT p.chain, p.seq, p.payload, r.record FROM audit_payloads p LEFT JOIN audit_records r USING (chain, seq)" +
 		" WHERE (p.chain, p.seq) > ($1, $2) ORDER BY p.chain, p.seq LIMIT $3"
-	err = r.query(rows(page, []any{chain, seq, inspectPage}, func(found pgx.Rows) error {
+	err = r.query(nil, rows(page, []any{chain, seq, inspectPage}, func(found pgx.Rows) error {
 		var body, record []byte
 		if err := found.Scan(&lastChain, &lastSeq, &body, &record); err != nil {
 			return err
@@ -211,7 +211,7 @@ func inspectPayloads(r *run, chain string, seq int64) (lastChain string, lastSeq
 // inspectFiles notes the next file if it is damaged. Files may be large, so it reads one at a time.
 func inspectFiles(r *run, execution string, index int64) (lastExecution string, last int64, err error) {
 	const next = "SELECT execution, index FROM files WHERE (execution, index) > ($1, $2) ORDER BY execution, index LIMIT 1"
-	err = r.query(row(next, []any{execution, index}, func(found pgx.Row) error { return found.Scan(&lastExecution, &last) }))
+	err = r.query(nil, row(next, []any{execution, index}, func(found pgx.Row) error { return found.Scan(&lastExecution, &last) }))
 	if err != nil || lastExecution == "" {
 		return "", 0, err
 	}

@@ -70,7 +70,7 @@ func (c *contents) begin() error {
 	if err := c.run.knowsAll(); err != nil {
 		return err
 	}
-	if err := c.run.query(func(b *pgx.Batch) { b.Queue(patiently) }); err != nil {
+	if err := c.run.query(nil, func(b *pgx.Batch) { b.Queue(patiently) }); err != nil {
 		return explain(err)
 	}
 	return nil
@@ -84,7 +84,7 @@ func (r *run) knowsAll() error {
 		return err
 	}
 	var version int64
-	err = r.query(row("SELECT max(version_id) FROM "+versionTable+" WHERE is_applied", nil, func(found pgx.Row) error { return found.Scan(&version) }))
+	err = r.query(nil, row("SELECT max(version_id) FROM "+versionTable+" WHERE is_applied", nil, func(found pgx.Row) error { return found.Scan(&version) }))
 	if err != nil {
 		return explain(err)
 	}
@@ -564,7 +564,7 @@ func (f *filling) mustBeEmpty() error {
 	for _, p := range parts {
 		for _, table := range p.tables {
 			there := false
-			err := f.run.query(row("SELECT EXISTS (SELECT FROM "+table+")", nil, func(found pgx.Row) error { return found.Scan(&there) }))
+			err := f.run.query(nil, row("SELECT EXISTS (SELECT FROM "+table+")", nil, func(found pgx.Row) error { return found.Scan(&there) }))
 			if err != nil {
 				return explain(err)
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 func (t reader) CounterSum(key string, after time.Time) (sum int, err error) {
-	err = t.run.query(row("SELECT coalesce(sum(n), 0)::bigint FROM counters WHERE key = $1 AND at > $2", []any{text(key), moment(after)},
+	err = t.run.query(onPrefix("counters", key), row("SELECT coalesce(sum(n), 0)::bigint FROM counters WHERE key = $1 AND at > $2", []any{text(key), moment(after)},
 		func(found pgx.Row) error { return found.Scan(&sum) }))
 	return sum, err
 }

@@ -49,7 +49,7 @@ func CopiedTables() (tables []string) {
 // Shown returns a setting of the server as a transaction sees it.
 func (s *Store) Shown(ctx context.Context, setting string) (value string, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
-		return r.(reader).run.query(row("SELECT current_setting($1)", []any{setting}, func(found pgx.Row) error { return found.Scan(&value) }))
+		return r.(reader).run.query(nil, row("SELECT current_setting($1)", []any{setting}, func(found pgx.Row) error { return found.Scan(&value) }))
 	})
 	return value, err
 }

@@ -10,19 +10,19 @@ import (
 )
 
 func (t reader) Files(execution string) ([]store.File, error) {
-	return fileTable.all(t.run, "WHERE execution = $1 ORDER BY index", text(execution))
+	return fileTable.all(t.run, execution, "WHERE execution = $1 ORDER BY index", text(execution))
 }
 
 func (t reader) FileData(execution string, index int) (data []byte, err error) {
 	const where = "WHERE execution = $1 AND index = $2"
-	list, err := fileTable.all(t.run, where, text(execution), int64(index))
+	list, err := fileTable.all(t.run, execution, where, text(execution), int64(index))
 	if err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("file %d of execution %q: %w", index, execution, store.ErrNotFound)
 	}
-	err = t.run.query(row("SELECT data FROM files "+where, []any{text(execution), int64(index)}, func(found pgx.Row) error {
+	err = t.run.query(onRows(fileTable.in, execution), row("SELECT data FROM files "+where, []any{text(execution), int64(index)}, func(found pgx.Row) error {
 		return found.Scan(&data)
 	}))
 	if err != nil {

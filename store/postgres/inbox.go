@@ -9,7 +9,7 @@ import (
 )
 
 func (t reader) Unhandled(kind store.InboxKind, received time.Time) (there bool, err error) {
-	err = t.run.query(row("SELECT true FROM inbox WHERE kind = $1 AND received_at <= $2 AND handled_at IS NULL LIMIT 1", []any{text(kind), moment(received)},
+	err = t.run.query(on(inboxTable.in), row("SELECT true FROM inbox WHERE kind = $1 AND received_at <= $2 AND handled_at IS NULL LIMIT 1", []any{text(kind), moment(received)},
 		func(found pgx.Row) error { return found.Scan(&there) }))
 	return there, err
 }

@@ -32,7 +32,7 @@ func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, e
 		}
 	}
 	if from < sealed {
-		err := t.run.query(rows("SELECT chain, seq, sum FROM audit_journal WHERE leaf >= $1 ORDER BY leaf LIMIT $2", []any{number(from), limit},
+		err := t.run.query(onJournal, rows("SELECT chain, seq, sum FROM audit_journal WHERE leaf >= $1 ORDER BY leaf LIMIT $2", []any{number(from), limit},
 			scan(func(i int) uint64 { return from + uint64(i) })))
 		if err != nil {
 			return nil, err
@@ -42,7 +42,7 @@ func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, e
 	if limit <= 0 {
 		return out, nil
 	}
-	err = t.run.query(rows("SELECT chain, seq, sum FROM audit_journal WHERE leaf IS NULL ORDER BY position OFFSET $1 LIMIT $2", []any{number(from - sealed), limit},
+	err = t.run.query(onJournal, rows("SELECT chain, seq, sum FROM audit_journal WHERE leaf IS NULL ORDER BY position OFFSET $1 LIMIT $2", []any{number(from - sealed), limit},
 		scan(func(i int) uint64 { return from + uint64(i) })))
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (t reader) AuditRow(chain string, seq uint64) (x approvers.AuditRow, err er
 	}
 	var sum []byte
 	var leaf, rank *int64
-	err = t.run.query(row(`
+	err = t.run.query(on("audit_records", "audit_journal", "audit_heads"), row(`
 SELECT r.sum, r.record, j.leaf, CASE WHEN j.leaf IS NULL THEN (SELECT count(*) FROM audit_journal u WHERE u.leaf IS NULL AND u.position < j.position) END
 FROM audit_records r
 LEFT JOIN LATERAL (SELECT position, leaf FROM audit_journal WHERE chain = r.chain AND seq = r.seq ORDER BY position DESC LIMIT 1) j ON true
@@ -102,7 +102,7 @@ func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 	chain, seq := "", int64(0) // the last row of the page before
 	for {
 		var page, beside []approvers.AuditRow
-		err := t.run.query(rows(`
+		err := t.run.query(on("audit_records", "audit_journal", "audit_heads"), rows(`
 SELECT r.chain, r.seq, r.sum, r.record, j.position, j.leaf
 FROM (SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq LIMIT $3) r
 LEFT JOIN LATERAL (SELECT position, leaf FROM audit_journal WHERE chain = r.chain AND seq = r.seq ORDER BY position DESC LIMIT 1) j ON true
@@ -132,7 +132,7 @@ ORDER BY r.chain, r.seq`, []any{chain, seq, auditPage}, func(found pgx.Rows) err
 			last := page[len(page)-1]
 			until, args = "AND (chain, seq) <= ($3, $4) ", append(args, last.Chain, int64(last.Seq))
 		}
-		err = t.run.query(rows("SELECT chain, seq, payload FROM audit_payloads WHERE (chain, seq) > ($1, $2) "+until+"ORDER BY chain, seq", args, func(found pgx.Rows) error {
+		err = t.run.query(on("audit_payloads"), rows("SELECT chain, seq, payload FROM audit_payloads WHERE (chain, seq) > ($1, $2) "+until+"ORDER BY chain, seq", args, func(found pgx.Rows) error {
 			var x approvers.AuditRow
 			var number int64
 			err := found.Scan(&x.Chain, &number, &x.Payload)
@@ -181,7 +181,7 @@ func (t reader) unsealed() (map[int64]uint64, error) {
 		return nil, err
 	}
 	leaves := map[int64]uint64{}
-	err = t.run.query(rows("SELECT position FROM audit_journal WHERE leaf IS NULL ORDER BY position", nil, func(found pgx.Rows) error {
+	err = t.run.query(onJournal, rows("SELECT position FROM audit_journal WHERE leaf IS NULL ORDER BY position", nil, func(found pgx.Rows) error {
 		var position int64
 		err := found.Scan(&position)
 		leaves[position] = next

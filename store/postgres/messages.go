@@ -38,9 +38,9 @@ func (t numberedTable[T]) scan(found pgx.Row) (id string, n int64, rec T, err er
 	return id, n, rec, err
 }
 
-// list reads the records that the rest of a SELECT finds, and the damage of the others.
-func (t numberedTable[T]) list(r *run, where string, args ...any) (out []T, damaged error, err error) {
-	err = r.query(rows(t.selects()+where, args, func(found pgx.Rows) error {
+// list reads those records of an id that the rest of a SELECT finds, and the damage of the others.
+func (t numberedTable[T]) list(r *run, id, where string, args ...any) (out []T, damaged error, err error) {
+	err = r.query(onRows(t.in, id), rows(t.selects()+where, args, func(found pgx.Rows) error {
 		_, _, rec, err := t.scan(found)
 		if torn := r.note(err); torn != nil {
 			if damaged == nil {
@@ -58,8 +58,8 @@ func (t numberedTable[T]) list(r *run, where string, args ...any) (out []T, dama
 }
 
 // all is like list. A damaged record is an error.
-func (t numberedTable[T]) all(r *run, where string, args ...any) ([]T, error) {
-	list, damaged, err := t.list(r, where, args...)
+func (t numberedTable[T]) all(r *run, id, where string, args ...any) ([]T, error) {
+	list, damaged, err := t.list(r, id, where, args...)
 	if err = cmp.Or(err, damaged); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (t numberedTable[T]) all(r *run, where string, args ...any) ([]T, error) {
 // inspect notes the damaged records of the next page, and returns the key of the last one; empty: there are no more.
 func (t numberedTable[T]) inspect(r *run, id string, n int64) (lastID string, last int64, err error) {
 	where := fmt.Sprintf("WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2 LIMIT $3", t.id, t.n)
-	err = r.query(rows(t.selects()+where, []any{id, n, inspectPage}, func(found pgx.Rows) error {
+	err = r.query(on(t.in), rows(t.selects()+where, []any{id, n, inspectPage}, func(found pgx.Rows) error {
 		var err error
 		lastID, last, _, err = t.scan(found)
 		return r.unlessDamaged(err)
@@ -78,7 +78,7 @@ func (t numberedTable[T]) inspect(r *run, id string, n int64) (lastID string, la
 }
 
 func (t reader) Messages(conversation string, after uint64) ([]store.Message, error) {
-	return messageTable.all(t.run, "WHERE conversation = $1 AND seq > $2 ORDER BY seq", text(conversation), number(after))
+	return messageTable.all(t.run, conversation, "WHERE conversation = $1 AND seq > $2 ORDER BY seq", text(conversation), number(after))
 }
 
 func (t *tx) PutMessage(m store.Message) error {
@@ -101,7 +101,7 @@ func (t *tx) PutMessage(m store.Message) error {
 }
 
 func (t reader) Rendering(message string, post uint64) (store.Rendering, error) {
-	list, err := renderingTable.all(t.run, "WHERE message = $1 AND post = $2", text(message), number(post))
+	list, err := renderingTable.all(t.run, message, "WHERE message = $1 AND post = $2", text(message), number(post))
 	if err != nil {
 		return store.Rendering{}, err
 	}
@@ -112,7 +112,7 @@ func (t reader) Rendering(message string, post uint64) (store.Rendering, error) 
 }
 
 func (t reader) Renderings(message string) ([]store.Rendering, error) {
-	list, _, err := renderingTable.list(t.run, "WHERE message = $1 ORDER BY post", text(message))
+	list, _, err := renderingTable.list(t.run, message, "WHERE message = $1 ORDER BY post", text(message))
 	return list, err
 }
 
@@ -156,7 +156,7 @@ func (r *run) exists(k key, sql string, args ...any) (bool, error) {
 		return false, r.failure
 	}
 	there := false
-	err := r.query(row(sql, args, func(found pgx.Row) error {
+	err := r.query(nil, row(sql, args, func(found pgx.Row) error {
 		var one int
 		err := found.Scan(&one)
 		there = err == nil

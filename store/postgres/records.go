@@ -41,7 +41,8 @@ var requestTable = define(table[approvers.Request]{
 		return []any{text(q.State), q.State.Open(), text(q.Conversation), text(q.Turn), text(q.Call), text(q.Agent), text(q.Tool), text(q.Facts.Asker), text(waitsFor(q)),
 			moment(q.CreatedAt), moment(q.ExpiresAt)}
 	},
-	also: putPeople,
+	also:   putPeople,
+	joined: "request_people",
 })
 
 // waitsFor names the roles of a request's current stage.
@@ -240,7 +241,11 @@ func (t reader) OutboxMessagesOf(ref string) ([]store.OutboxMessage, error) {
 	ids, ok := t.run.lists.outbox[ref]
 	if !ok {
 		t.run.lists.outbox[ref] = []string{}
-		if err := t.run.query(t.run.lookUpOutbox("$1", text(ref), func() (string, bool) { return ref, true })); err != nil {
+		err := t.run.query(t.run.onRefs, t.run.lookUpOutbox("$1", text(ref), func() (string, bool) { return ref, true }))
+		if err == nil {
+			err = t.run.addMade(ref)
+		}
+		if err != nil {
 			return nil, err
 		}
 		ids = t.run.lists.outbox[ref]
@@ -265,7 +270,7 @@ func (t reader) Setting(key string) (store.Setting, error) { return settingTable
 func (t reader) Policy() (store.Policy, error) { return policyTable.read(t.run, policyID) }
 
 func (t reader) PolicyContent() (content []byte, err error) {
-	err = t.run.query(row("SELECT content FROM policies WHERE id = $1", []any{policyID}, func(found pgx.Row) error { return found.Scan(&content) }))
+	err = t.run.query(on("policies", "policy content"), row("SELECT content FROM policies WHERE id = $1", []any{policyID}, func(found pgx.Row) error { return found.Scan(&content) }))
 	if err == nil && content == nil {
 		err = fmt.Errorf("policy: %w", store.ErrNotFound)
 	}
@@ -308,8 +313,8 @@ func (t *tx) PutPolicy(p store.Policy, content []byte) error {
 	return nil
 }
 
-// ExpectPolicy sends the check with the next read or the COMMIT, ahead of the gathered writes that follow it.
+// ExpectPolicy sends the check with the next read or the COMMIT.
 func (t *tx) ExpectPolicy(load string) error {
-	t.run.pending = append(t.run.pending, &write{sql: "SELECT check_policy($1)", args: []any{text(load)}})
+	t.run.expects = append(t.run.expects, text(load))
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,8 +15,9 @@ import (
 	"countersign/store"
 )
 
-// run is one run of a closure on one connection. It sends nothing before the first read, and gathers writes until a
-// read needs the server or the closure ends; both then go in one round trip.
+// run is one run of a closure on one connection. It sends nothing before the first read, and gathers writes until the
+// closure ends. A read that depends on some of them makes these in a savepoint, and takes them back in the same round
+// trip: so a transaction that waits for a row of another one has no row that the other one could wait for.
 type run struct {
 	ctx      context.Context
 	store    *Store
@@ -24,8 +26,10 @@ type run struct {
 	claims   []store.Claim // that the transaction works under
 	begun    bool          // it was sent
 	answered bool          // and answered
+	expects  []any         // parameters of checks of the policy that were not sent yet
 	pending  []*write
 	byKey    map[key]*write // the pending write of a row
+	hasty    bool           // it may have rows of others while it waits: see change
 	known    map[key]known  // rows as the closure sees them
 	lists    lists          // and lists of rows
 	wrote    bool           // something was put
@@ -48,6 +52,7 @@ type key struct {
 type write struct {
 	key   key
 	fresh bool // it creates a record
+	moved bool // it changes columns by which lists find and order the record, or creates it
 	sql   string
 	args  []any
 }
@@ -81,7 +86,25 @@ func (r *run) forget() {
 // queryable queues the statement of a read.
 type queryable func(b *pgx.Batch)
 
-// batch returns the statements that precede the next read.
+// depends reports whether the server has to make a pending write to answer a read. nil: it makes none.
+type depends func(*write) bool
+
+// on returns the dependence on the writes to some tables.
+func on(tables ...string) depends {
+	return func(w *write) bool { return slices.Contains(tables, w.key.table) }
+}
+
+// onRows returns the dependence on the writes to the rows of a table with an id.
+func onRows(table, id string) depends {
+	return func(w *write) bool { return w.key.table == table && w.key.id == id }
+}
+
+// onPrefix is like onRows, for a table whose ids have several parts: prefix is the first one.
+func onPrefix(table, prefix string) depends {
+	return func(w *write) bool { return w.key.table == table && strings.HasPrefix(w.key.id, prefix+"\x00") }
+}
+
+// batch returns the statements that precede the next one.
 func (r *run) batch() *pgx.Batch {
 	if r.ended {
 		panic("store: a transaction is used after its closure has returned")
@@ -96,22 +119,36 @@ func (r *run) batch() *pgx.Batch {
 			b.Queue("SELECT check_claim($1, $2, $3)", c.Name, c.Owner, c.Epoch)
 		}
 	}
-	slices.SortStableFunc(r.pending, inOrder)
-	for _, w := range r.pending {
-		b.Queue(w.sql, w.args...)
+	for _, load := range r.expects {
+		b.Queue("SELECT check_policy($1)", load)
 	}
 	return b
 }
 
+// flush adds the pending writes on which something depends to a batch.
+func (r *run) flush(b *pgx.Batch, of depends) {
+	slices.SortStableFunc(r.pending, inOrder)
+	for _, w := range r.pending {
+		if of(w) {
+			b.Queue(w.sql, w.args...)
+		}
+	}
+}
+
+func everything(*write) bool { return true }
+
+// inOrderOfCreation are the tables that keep the order in which their records were created (born). Their ids are random.
+var inOrderOfCreation = []string{"conversations", "calls", "elicitations", "outbox_messages", "grants"}
+
 // inOrder is the order in which every transaction writes rows: by table and key. Otherwise two transactions that write
-// the same rows could wait for each other, until the server ends one of them after a second (deadlock_timeout). New
-// records of a table keep their order, and so do the entries of the journal, which come last.
+// the same rows could wait for each other, until the server ends one of them after a second (deadlock_timeout). The
+// entries of the journal keep their order, too, and come last.
 func inOrder(a, b *write) int {
 	rank := func(w *write) int {
 		switch {
 		case w.key.table == "audit_journal", w.key.table == "audit_heads":
 			return 2
-		case w.fresh:
+		case w.fresh && slices.Contains(inOrderOfCreation, w.key.table):
 			return 1
 		}
 		return 0
@@ -128,17 +165,49 @@ func inOrder(a, b *write) int {
 	return cmp.Or(cmp.Compare(a.key.id, b.key.id), cmp.Compare(a.key.n, b.key.n))
 }
 
-// query sends the pending writes and the reads in one round trip. An error ends the transaction.
-func (r *run) query(queries ...queryable) error {
-	for r.failure == nil {
-		b := r.batch()
+// query sends reads in one round trip. They see the pending writes on which they depend. An error ends the transaction.
+func (r *run) query(of depends, queries ...queryable) error {
+	return r.sendAll(func(b *pgx.Batch) {
+		own := of != nil && slices.ContainsFunc(r.pending, of)
+		if own {
+			b.Queue("savepoint own")
+			r.flush(b, of)
+		}
 		for _, q := range queries {
 			q(b)
 		}
+		if own {
+			b.Queue("rollback to savepoint own")
+			b.Queue("release savepoint own")
+		}
+	})
+}
+
+// change sends a statement that changes rows, and before it the pending writes. From here on, the transaction has rows
+// and may wait for others in any order. So it waits only for a moment, and then runs again.
+func (r *run) change(statement queryable) error {
+	r.forget()
+	r.hasty = true
+	err := r.sendAll(func(b *pgx.Batch) {
+		r.flush(b, everything)
+		b.Queue(hastily)
+		statement(b)
+	})
+	if err == nil {
+		r.pending = nil
+		clear(r.byKey)
+	}
+	return err
+}
+
+// sendAll sends statements in one round trip.
+func (r *run) sendAll(statements queryable) error {
+	for r.failure == nil {
+		b := r.batch()
+		statements(b)
 		err := r.send(b)
 		if err == nil {
-			r.pending = nil
-			clear(r.byKey)
+			r.expects = nil
 			return nil
 		}
 		// A connection that was idle may be dead. Another one can replace it if nothing was done or read over it yet.
@@ -160,6 +229,9 @@ func (r *run) send(b *pgx.Batch) error {
 	}
 	return err
 }
+
+// hastily is well below deadlock_timeout (1 s).
+const hastily = "SET LOCAL lock_timeout = '100ms'"
 
 // swap replaces a dead connection once.
 func (r *run) swap() bool {
@@ -203,8 +275,7 @@ func row(sql string, args []any, scan func(pgx.Row) error) queryable {
 
 // exec runs a statement that may change rows that the run knows, and returns the number of changed rows.
 func (r *run) exec(sql string, args ...any) (n int, err error) {
-	r.forget()
-	err = r.query(func(b *pgx.Batch) {
+	err = r.change(func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
 			n = int(tag.RowsAffected())
 			return nil
@@ -215,8 +286,7 @@ func (r *run) exec(sql string, args ...any) (n int, err error) {
 
 // returning is like exec, for a statement that returns one text for each row. It returns these texts.
 func (r *run) returning(sql string, args ...any) (list []string, err error) {
-	r.forget()
-	err = r.query(rows(sql, args, func(found pgx.Rows) error {
+	err = r.change(rows(sql, args, func(found pgx.Rows) error {
 		var s string
 		err := found.Scan(&s)
 		list = append(list, s)
@@ -227,13 +297,13 @@ func (r *run) returning(sql string, args ...any) (list []string, err error) {
 
 // put makes a write pending. If a write to the same row is pending already, put only replaces its values, so a pending
 // write that creates the row still does.
-func (r *run) put(k key, create, change string, exists bool, args ...any) {
+func (r *run) put(k key, create, change string, exists, moved bool, args ...any) {
 	r.wrote = true
 	if w := r.byKey[k]; w != nil {
-		w.args = args
+		w.args, w.moved = args, w.moved || moved
 		return
 	}
-	w := &write{key: k, sql: change, args: args}
+	w := &write{key: k, sql: change, args: args, moved: moved}
 	if !exists {
 		w.sql, w.fresh = create, true
 	}

@@ -224,7 +224,7 @@ func (r *run) judge(err error) (outcome, error) {
 	switch {
 	case code(err) == codeUnique && !r.careful:
 		return mistaken, err
-	case isContended(err):
+	case isContended(err), r.hasty && code(err) == codeLockTimeout:
 		return contended, err
 	case code(err) == codeFenced:
 		r.store.fenced(r.claims)
@@ -237,10 +237,11 @@ func (r *run) judge(err error) (outcome, error) {
 
 // commit sends the pending writes and the COMMIT in one round trip.
 func (r *run) commit() (outcome, error) {
-	if !r.begun && len(r.pending) == 0 {
+	if !r.begun && len(r.pending) == 0 && len(r.expects) == 0 {
 		return done, nil // nothing was read or written
 	}
 	b := r.batch()
+	r.flush(b, everything)
 	own := connectionOf(r.conn.Conn())
 	if r.wrote {
 		own.commits++

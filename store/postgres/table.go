@@ -22,6 +22,8 @@ type table[T any] struct {
 	// also writes rows in other tables that follow from a change; old is nil for a new record. If also is nil, there
 	// are no such rows.
 	also func(r *run, old, now *T)
+	// joined is a table that lists join; empty: none does.
+	joined string
 
 	selects, inserts, updates string
 }
@@ -74,9 +76,13 @@ func (t *table[T]) scan(found pgx.Row) (id string, rec T, js []byte, err error) 
 	return id, rec, js, err
 }
 
-// see reads a row, and remembers what is stored.
+// see reads a row, and remembers what is stored. If a write to the row is pending, see returns what was written.
 func (t *table[T]) see(r *run, found pgx.Row) (rec T, damaged *store.DamagedError, err error) {
 	id, rec, js, err := t.scan(found)
+	if k := t.key(readText(id)); r.byKey[k] != nil {
+		rec, err = t.decode(r.known[k].value.([]byte))
+		return rec, nil, err
+	}
 	if damaged = r.note(err); damaged != nil {
 		r.known[t.key(readText(id))] = known{damaged: damaged}
 		return rec, damaged, nil
@@ -108,7 +114,7 @@ func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 func (t *table[T]) find(r *run, id string) (k known, err error) {
 	k, ok := r.known[t.key(id)]
 	if !ok && r.failure == nil {
-		err = r.query(t.lookUp(r, id))
+		err = r.query(nil, t.lookUp(r, id))
 		k = r.known[t.key(id)]
 	}
 	switch {
@@ -166,8 +172,13 @@ func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, err
 	}
 }
 
+// moves is the dependence of lists: they use only columns, and see returns the pending records.
+func (t *table[T]) moves(w *write) bool {
+	return w.key.table == t.in && w.moved || w.key.table == t.joined
+}
+
 func (t *table[T]) list(r *run, where string, args ...any) (out []T, damaged []error, err error) {
-	err = r.query(rows(t.selects+" "+where, args, func(found pgx.Rows) error {
+	err = r.query(t.moves, rows(t.selects+" "+where, args, func(found pgx.Rows) error {
 		rec, torn, err := t.see(r, found)
 		switch {
 		case torn != nil:
@@ -222,19 +233,21 @@ func (t *table[T]) write(r *run, rec T) error {
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", t.name, id, err)
 	}
-	if t.also != nil {
-		var old *T
-		if k.value != nil {
-			before, err := t.decode(k.value.([]byte))
-			if err != nil {
-				return err
-			}
-			old = &before
+	var old *T
+	if k.value != nil {
+		before, err := t.decode(k.value.([]byte))
+		if err != nil {
+			return err
 		}
+		old = &before
+	}
+	if t.also != nil {
 		t.also(r, old, &rec)
 	}
+	values := t.values(&rec)
+	moved := old == nil || !slices.Equal(t.values(old), values)
 	r.known[t.key(id)] = known{value: js, version: *version}
-	args := append([]any{text(id), number(*version), js, rowSum(t.in, text(id), js)}, t.values(&rec)...)
-	r.put(t.key(id), t.inserts, t.updates, k.value != nil, args...)
+	args := append([]any{text(id), number(*version), js, rowSum(t.in, text(id), js)}, values...)
+	r.put(t.key(id), t.inserts, t.updates, k.value != nil, moved, args...)
 	return nil
 }

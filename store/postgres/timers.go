@@ -38,7 +38,7 @@ func (t reader) Timer(kind store.TimerKind, ref string) (timer store.Timer, err 
 	k := timerKey(kind, ref)
 	found, ok := t.run.known[k]
 	if !ok && !t.run.lists.timers[ref] {
-		err = t.run.query(row(selectTimers+"WHERE kind = $1 AND ref = $2", []any{text(kind), text(ref)}, func(row pgx.Row) error {
+		err = t.run.query(nil, row(selectTimers+"WHERE kind = $1 AND ref = $2", []any{text(kind), text(ref)}, func(row pgx.Row) error {
 			timer, err := scanTimer(row)
 			if err == nil {
 				found.value = timer
@@ -59,8 +59,8 @@ func (t reader) Timer(kind store.TimerKind, ref string) (timer store.Timer, err 
 // timers lists the timers that the rest of a SELECT finds. The lists read the index timers_due, which is on kind || ”;
 // every other statement reads the primary key. If a statement about one timer read timers_due, it would conflict with
 // every transaction that sets a timer of the kind.
-func (t reader) timers(where string, args ...any) (out []store.Timer, err error) {
-	err = t.run.query(rows(selectTimers+where, args, func(found pgx.Rows) error {
+func (t reader) timers(kind store.TimerKind, where string, args ...any) (out []store.Timer, err error) {
+	err = t.run.query(onPrefix("timers", string(kind)), rows(selectTimers+where, args, func(found pgx.Rows) error {
 		timer, err := scanTimer(found)
 		out = append(out, timer)
 		return err
@@ -75,7 +75,7 @@ func (t reader) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]sto
 	if limit <= 0 {
 		return nil, nil
 	}
-	return t.timers("WHERE kind || '' = $1 AND due <= $2 ORDER BY due, ref LIMIT $3", text(kind), moment(now), limit)
+	return t.timers(kind, "WHERE kind || '' = $1 AND due <= $2 ORDER BY due, ref LIMIT $3", text(kind), moment(now), limit)
 }
 
 func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
@@ -83,9 +83,9 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 		return nil, nil
 	}
 	if kind == store.TimerHome { // read by every decision, so it has an index of its own: timers_home
-		return t.timers("WHERE kind = 'home' ORDER BY due, ref LIMIT $1", limit)
+		return t.timers(kind, "WHERE kind = 'home' ORDER BY due, ref LIMIT $1", limit)
 	}
-	return t.timers("WHERE kind || '' = $1 ORDER BY due, ref LIMIT $2", text(kind), limit)
+	return t.timers(kind, "WHERE kind || '' = $1 ORDER BY due, ref LIMIT $2", text(kind), limit)
 }
 
 func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
@@ -93,9 +93,9 @@ func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.T
 		return nil, nil
 	}
 	if until.IsZero() {
-		return t.timers("WHERE kind || '' = $1 AND share = ANY($2) ORDER BY due, ref LIMIT $3", text(kind), shareNumbers(shares), limit)
+		return t.timers(kind, "WHERE kind || '' = $1 AND share = ANY($2) ORDER BY due, ref LIMIT $3", text(kind), shareNumbers(shares), limit)
 	}
-	return t.timers("WHERE kind || '' = $1 AND due <= $2 AND share = ANY($3) ORDER BY due, ref LIMIT $4", text(kind), moment(until), shareNumbers(shares), limit)
+	return t.timers(kind, "WHERE kind || '' = $1 AND due <= $2 AND share = ANY($3) ORDER BY due, ref LIMIT $4", text(kind), moment(until), shareNumbers(shares), limit)
 }
 
 // shareNumbers lists the shares of a set.

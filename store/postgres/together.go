@@ -16,6 +16,7 @@ type lists struct {
 	timers map[string]bool                    // refs whose timers are all known
 	chains map[string][]approvers.AuditRecord // audit chains, without their damaged records
 	torn   map[string][]error                 // the damaged records of those chains
+	moved  bool                               // an outbox message has got another ref
 }
 
 func newLists() lists {
@@ -39,7 +40,9 @@ func (r *run) lookUpOutbox(where string, arg any, ref func() (string, bool)) que
 		})(b)
 		rows("SELECT "+timerColumns+" FROM outbox_messages o JOIN timers t ON t.ref = o.id WHERE o.ref = "+where, []any{arg}, func(found pgx.Rows) error {
 			timer, err := scanTimer(found)
-			r.known[timerKey(timer.Kind, timer.Ref)] = known{value: timer}
+			if k := timerKey(timer.Kind, timer.Ref); r.byKey[k] == nil { // otherwise it was set or cleared
+				r.known[k] = known{value: timer}
+			}
 			return err
 		})(b)
 	}
@@ -75,17 +78,49 @@ func (r *run) lookUpRequest(id string) error {
 	}
 	own := func() (string, bool) { return id, true }
 	r.lists.outbox[id] = []string{}
-	err := r.query(
+	err := r.query(func(w *write) bool { return onRows("audit_records", id)(w) || r.onRefs(w) },
 		requestTable.lookUp(r, id),
 		r.lookUpChain(id),
 		r.lookUpOutbox("$1", text(id), own),
 		r.lookUpOutbox("(SELECT turn FROM requests WHERE id = $1)", text(id), turn),
 		callTable.lookUpBy(r, "WHERE id = (SELECT call FROM requests WHERE id = $1)", text(id)),
 	)
-	if name, ok := turn(); ok && r.lists.outbox[name] == nil && name != id {
+	if err != nil {
+		return err
+	}
+	name, ok := turn()
+	if ok && r.lists.outbox[name] == nil && name != id {
 		r.lists.outbox[name] = []string{} // there are none
 	}
+	if err = r.addMade(id); err == nil && ok && name != id {
+		err = r.addMade(name)
+	}
 	return err
+}
+
+// onRefs is the dependence of lookUpOutbox: see addMade.
+func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
+
+// addMade adds the outbox messages that the transaction has made to the list of a ref, unless the server has made them
+// for the read.
+func (r *run) addMade(ref string) error {
+	if r.lists.moved {
+		return nil
+	}
+	for _, w := range r.pending {
+		if w.key.table != outboxTable.in || !w.fresh {
+			continue
+		}
+		s, err := outboxTable.decode(r.known[w.key].value.([]byte))
+		if err != nil {
+			return err
+		}
+		if s.Ref == ref {
+			r.lists.outbox[ref] = append(r.lists.outbox[ref], s.ID)
+			r.lists.timers[s.ID] = true
+		}
+	}
+	return nil
 }
 
 // noteOutbox updates the lists of outbox messages after a write.
@@ -98,5 +133,6 @@ func noteOutbox(r *run, old, now *store.OutboxMessage) {
 	case old.Ref != now.Ref:
 		delete(r.lists.outbox, old.Ref)
 		delete(r.lists.outbox, now.Ref)
+		r.lists.moved = true
 	}
 }

@@ -1,13 +1,17 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/postgres"
 )
@@ -62,6 +66,206 @@ func TestRoundTrips(t *testing.T) {
 		}
 	}
 	t.Log(counted)
+}
+
+// TestNoDeadlocks has transactions write the same rows in opposite orders, with a read between that depends on the first
+// write. Neither may have a row while it waits for the other one. The last case changes rows before it ends: it may.
+func TestNoDeadlocks(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	s, other := open(t, at(name)), open(t, at(name))
+	exact := time.Unix(1, 0)
+	for _, c := range []struct {
+		name  string
+		write func(tx store.Tx, id string) error
+		read  func(tx store.Tx, id string) error
+	}{
+		{
+			"messages",
+			func(tx store.Tx, id string) error { return tx.PutMessage(store.Message{Conversation: id, Seq: 1}) },
+			func(tx store.Tx, id string) error { _, err := tx.Messages(id, 0); return err },
+		}, {
+			"timers",
+			func(tx store.Tx, id string) error {
+				return tx.SetTimer(store.Timer{Kind: store.TimerKind(id), Ref: id, Due: exact})
+			},
+			func(tx store.Tx, id string) error { _, err := tx.Timers(store.TimerKind(id), 1); return err },
+		}, {
+			"counters",
+			func(tx store.Tx, id string) error {
+				return tx.AddCounter(store.Counter{Key: id, ID: id, At: exact, N: 1})
+			},
+			func(tx store.Tx, id string) error { _, err := tx.CounterSum(id, time.Time{}); return err },
+		}, {
+			"records",
+			func(tx store.Tx, id string) error {
+				x, err := tx.Execution(id)
+				if err != nil && !errors.Is(err, store.ErrNotFound) {
+					return err
+				}
+				x.ID, x.Conversation = id, fmt.Sprint(x.Version)
+				return tx.PutExecution(x)
+			},
+			func(tx store.Tx, _ string) error { _, err := tx.Executions("0"); return err },
+		}, {
+			"changes",
+			func(tx store.Tx, id string) error { return tx.PutMessage(store.Message{Conversation: id, Seq: 2}) },
+			func(tx store.Tx, id string) error { _, err := tx.EraseRenderings(id, 0); return err },
+		},
+	} {
+		for _, id := range []string{"a", "b"} { // rows that exist
+			if err := s.Update(t.Context(), func(tx store.Tx) error { return c.write(tx, id) }); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+		}
+		var meet sync.WaitGroup
+		meet.Add(2)
+		crowd(t, 2, 2, func(i int) error {
+			tries := 0
+			return []*postgres.Store{s, other}[i].Update(t.Context(), func(tx store.Tx) error {
+				ids := []string{"a", "b"}
+				if i == 1 {
+					slices.Reverse(ids)
+				}
+				if err := c.write(tx, ids[0]); err != nil {
+					return err
+				}
+				if err := c.read(tx, ids[0]); err != nil {
+					return err
+				}
+				if tries++; tries == 1 { // both have written and read
+					meet.Done()
+					meet.Wait()
+				}
+				return c.write(tx, ids[1])
+			})
+		})
+	}
+	if n := deadlocks(t, name, s, other); n > 0 {
+		t.Errorf("%d deadlocks", n)
+	}
+}
+
+// TestNoDeadlocksOfCalls has three processes do all parts of the same calls at the same moment.
+func TestNoDeadlocksOfCalls(t *testing.T) {
+	t.Parallel()
+	const calls, each = 40, 6
+	name := empty(t)
+	var stores []*postgres.Store
+	for range 3 {
+		stores = append(stores, open(t, at(name)))
+	}
+	first := newCallFixture(t, stores[0])
+	var all []*callFixture
+	for _, s := range stores {
+		all = append(all, first.on(s, nil))
+	}
+	requests := make([]approvers.Request, calls)
+	crowd(t, 4, calls, func(i int) (err error) { requests[i], err = first.ask(t.Context()); return err })
+	// together does something with each request several times, while all of its messages are shown.
+	together := func(do func(f *callFixture, r approvers.Request, n int) error) {
+		t.Helper()
+		crowd(t, 4*each, calls*2*each, func(i int) error {
+			f, r, n := all[i%len(all)], requests[i/(2*each)], i%(2*each)
+			if n%2 == 1 {
+				return f.showAll(r)
+			}
+			if err := do(f, r, n/2); !errors.As(err, new(*approvers.Denied)) {
+				return err
+			}
+			return nil
+		})
+	}
+	together(func(f *callFixture, r approvers.Request, n int) error {
+		if n == 0 {
+			return f.receive(t.Context(), "click "+r.ID, store.InboxInteraction, r.ID)
+		}
+		_, err := f.decide(t.Context(), "", r)
+		return err
+	})
+	for i, r := range requests {
+		var err error
+		if requests[i], err = first.request(r.Turn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	together(func(f *callFixture, r approvers.Request, n int) error {
+		if n > 0 {
+			_, err := f.decide(t.Context(), "", r)
+			return err
+		}
+		if _, _, err := f.workflow.Runs.Claim(t.Context(), r.Execution); err != nil {
+			return err
+		}
+		return f.workflow.Runs.Finish(t.Context(), r.Execution, true, "done")
+	})
+	err := stores[0].View(t.Context(), func(x store.Reader) error {
+		for _, r := range requests {
+			e, err := x.Execution(r.Execution)
+			if err != nil || e.State != approvers.ExecutionSucceeded {
+				return fmt.Errorf("the execution of %s is %s (%w)", r.ID, e.State, err)
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, stores[0].Check(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if n := deadlocks(t, name, stores...); n > 0 {
+		t.Errorf("%d deadlocks", n)
+	}
+}
+
+// showAll records that Slack shows every message of a request and its turn.
+func (f *callFixture) showAll(r approvers.Request) error {
+	var ids []string
+	err := f.store.View(f.Context(), func(x store.Reader) error {
+		for _, ref := range []string{r.ID, r.Turn} {
+			list, err := x.OutboxMessagesOf(ref)
+			if err != nil {
+				return err
+			}
+			for _, s := range list {
+				ids = append(ids, s.ID)
+			}
+		}
+		return nil
+	})
+	for _, id := range ids {
+		if err == nil {
+			err = f.show(f.Context(), id)
+		}
+	}
+	return err
+}
+
+// deadlocks closes stores and returns how many deadlocks the server has ended in their database. The server's processes
+// count them for all at their end at the latest.
+func deadlocks(t testing.TB, database string, stores ...*postgres.Store) (n int) {
+	t.Helper()
+	for _, s := range stores {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	conn, err := pgx.Connect(t.Context(), server.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for end := time.Now().Add(testkit.Patience); ; time.Sleep(5 * time.Millisecond) {
+		var open int
+		const query = "SELECT deadlocks, (SELECT count(*) FROM pg_stat_activity WHERE datname = $1) FROM pg_stat_database WHERE datname = $1"
+		if err := conn.QueryRow(t.Context(), query, database).Scan(&n, &open); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case open == 0:
+			return n
+		case time.Now().After(end):
+			t.Fatalf("%d connections are still open", open)
+		}
+	}
 }
 
 // Transactions that write the same rows in opposite orders send them in the same order, so that they do not wait for
