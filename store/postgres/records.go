@@ -240,10 +240,9 @@ func (t reader) OutboxMessage(id string) (store.OutboxMessage, error) {
 func (t reader) OutboxMessagesOf(ref string) ([]store.OutboxMessage, error) {
 	ids, ok := t.run.lists.outbox[ref]
 	if !ok {
-		t.run.lists.outbox[ref] = []string{}
-		err := t.run.query(t.run.onRefs, t.run.lookUpOutbox("$1", text(ref), func() (string, bool) { return ref, true }))
+		err := t.run.query(t.run.onRefs, t.run.lookUpOutbox("$1", text(ref), &ids))
 		if err == nil {
-			err = t.run.addMade(ref)
+			err = t.run.listOutbox(ref, ids)
 		}
 		if err != nil {
 			return nil, err

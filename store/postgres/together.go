@@ -23,19 +23,16 @@ func newLists() lists {
 	return lists{outbox: map[string][]string{}, timers: map[string]bool{}, chains: map[string][]approvers.AuditRecord{}, torn: map[string][]error{}}
 }
 
-// lookUpOutbox returns reads of the outbox messages with a ref, and of the timers of each. where is the SQL that finds
-// the ref; ref returns it once the server has answered.
-func (r *run) lookUpOutbox(where string, arg any, ref func() (string, bool)) queryable {
+// lookUpOutbox returns reads of the outbox messages with a ref, whose ids are appended to a list, and of the timers of
+// each. where is the SQL that finds the ref.
+func (r *run) lookUpOutbox(where string, arg any, ids *[]string) queryable {
 	return func(b *pgx.Batch) {
 		rows(outboxTable.selects+" WHERE ref = "+where+" ORDER BY born", []any{arg}, func(found pgx.Rows) error {
 			s, damaged, err := outboxTable.see(r, found)
 			if damaged != nil || err != nil {
 				return err
 			}
-			r.lists.timers[s.ID] = true
-			if name, ok := ref(); ok {
-				r.lists.outbox[name] = append(r.lists.outbox[name], s.ID)
-			}
+			*ids = append(*ids, s.ID)
 			return nil
 		})(b)
 		rows("SELECT "+timerColumns+" FROM outbox_messages o JOIN timers t ON t.ref = o.id WHERE o.ref = "+where, []any{arg}, func(found pgx.Rows) error {
@@ -68,47 +65,39 @@ func (r *run) lookUpChain(chain string) queryable {
 
 // lookUpRequest reads a request with its history, its call, and the messages that show it or its turn.
 func (r *run) lookUpRequest(id string) error {
-	turn := func() (string, bool) {
-		k := r.known[requestTable.key(id)]
-		if k.value == nil {
-			return "", false
-		}
-		q, err := requestTable.decode(k.value.([]byte))
-		return q.Turn, err == nil
-	}
-	own := func() (string, bool) { return id, true }
-	r.lists.outbox[id] = []string{}
+	var own, shared []string
 	err := r.query(func(w *write) bool { return onRows("audit_records", id)(w) || r.onRefs(w) },
 		requestTable.lookUp(r, id),
 		r.lookUpChain(id),
-		r.lookUpOutbox("$1", text(id), own),
-		r.lookUpOutbox("(SELECT turn FROM requests WHERE id = $1)", text(id), turn),
+		r.lookUpOutbox("$1", text(id), &own),
+		r.lookUpOutbox("(SELECT turn FROM requests WHERE id = $1)", text(id), &shared),
 		callTable.lookUpBy(r, "WHERE id = (SELECT call FROM requests WHERE id = $1)", text(id)),
 	)
 	if err != nil {
 		return err
 	}
-	name, ok := turn()
-	if ok && r.lists.outbox[name] == nil && name != id {
-		r.lists.outbox[name] = []string{} // there are none
+	if err := r.listOutbox(id, own); err != nil {
+		return err
 	}
-	if err = r.addMade(id); err == nil && ok && name != id {
-		err = r.addMade(name)
-	}
-	return err
-}
-
-// onRefs is the dependence of lookUpOutbox: see addMade.
-func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
-
-// addMade adds the outbox messages that the transaction has made to the list of a ref, unless the server has made them
-// for the read.
-func (r *run) addMade(ref string) error {
-	if r.lists.moved {
+	k := r.known[requestTable.key(id)]
+	if k.value == nil { // it is not there, or damaged
 		return nil
 	}
+	q, err := requestTable.decode(k.value.([]byte))
+	if err != nil || q.Turn == id {
+		return err
+	}
+	return r.listOutbox(q.Turn, shared)
+}
+
+// onRefs is the dependence of lookUpOutbox: see listOutbox.
+func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
+
+// listOutbox sets the list of the outbox messages of a ref to those that the server has found, and those that the
+// transaction has made, unless the server has made them for the read.
+func (r *run) listOutbox(ref string, ids []string) error {
 	for _, w := range r.pending {
-		if w.key.table != outboxTable.in || !w.fresh {
+		if w.key.table != outboxTable.in || !w.fresh || r.lists.moved {
 			continue
 		}
 		s, err := outboxTable.decode(r.known[w.key].value.([]byte))
@@ -116,10 +105,13 @@ func (r *run) addMade(ref string) error {
 			return err
 		}
 		if s.Ref == ref {
-			r.lists.outbox[ref] = append(r.lists.outbox[ref], s.ID)
-			r.lists.timers[s.ID] = true
+			ids = append(ids, s.ID)
 		}
 	}
+	for _, id := range ids {
+		r.lists.timers[id] = true
+	}
+	r.lists.outbox[ref] = ids
 	return nil
 }
 
