@@ -199,6 +199,11 @@ func (t reader) RequestsOf(who approvers.PersonID, before store.RequestCursor, l
 }
 
 func (t reader) Execution(id string) (approvers.Execution, error) {
+	if _, ok := t.run.known[executionTable.key(id)]; !ok && t.run.begin == beginUpdate {
+		if err := t.run.lookUpExecution(id); err != nil {
+			return approvers.Execution{}, err
+		}
+	}
 	return executionTable.read(t.run, id)
 }
 
@@ -240,9 +245,10 @@ func (t reader) OutboxMessage(id string) (store.OutboxMessage, error) {
 func (t reader) OutboxMessagesOf(ref string) ([]store.OutboxMessage, error) {
 	ids, ok := t.run.lists.outbox[ref]
 	if !ok {
-		err := t.run.query(t.run.onRefs, t.run.lookUpOutbox("$1", text(ref), &ids))
+		var found []store.OutboxMessage
+		err := t.run.query(t.run.onRefs, t.run.lookUpOutbox("ARRAY[$1]", ref, &found))
 		if err == nil {
-			err = t.run.listOutbox(ref, ids)
+			err = t.run.listOutbox(found, ref, ref)
 		}
 		if err != nil {
 			return nil, err

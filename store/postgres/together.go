@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+
 	"github.com/jackc/pgx/v5"
 
 	"countersign/approvers"
@@ -12,31 +14,31 @@ import (
 
 // lists are lists that the closure has read, or will probably read, as it sees them.
 type lists struct {
-	outbox map[string][]string                // ids of outbox messages by ref
-	timers map[string]bool                    // refs whose timers are all known
-	chains map[string][]approvers.AuditRecord // audit chains, without their damaged records
-	torn   map[string][]error                 // the damaged records of those chains
-	moved  bool                               // an outbox message has got another ref
+	outbox    map[string][]string                // ids of outbox messages by ref
+	timers    map[string]bool                    // refs whose timers are all known
+	unwatched bool                               // nobody watches a Home tab
+	chains    map[string][]approvers.AuditRecord // audit chains, without their damaged records
+	torn      map[string][]error                 // the damaged records of those chains
+	moved     bool                               // an outbox message has got another ref
 }
 
 func newLists() lists {
 	return lists{outbox: map[string][]string{}, timers: map[string]bool{}, chains: map[string][]approvers.AuditRecord{}, torn: map[string][]error{}}
 }
 
-// lookUpOutbox returns reads of the outbox messages with a ref, whose ids are appended to a list, and of the timers of
-// each. where is the SQL that finds the ref.
-func (r *run) lookUpOutbox(where string, arg any, ids *[]string) queryable {
+// lookUpOutbox returns reads of the outbox messages with some refs, and of the timers of these messages and of id. refs
+// is the SQL of an array, whose parameter is id. The messages are appended to found: see listOutbox.
+func (r *run) lookUpOutbox(refs, id string, found *[]store.OutboxMessage) queryable {
 	return func(b *pgx.Batch) {
-		rows(outboxTable.selects+" WHERE ref = "+where+" ORDER BY born", []any{arg}, func(found pgx.Rows) error {
-			s, damaged, err := outboxTable.see(r, found)
-			if damaged != nil || err != nil {
-				return err
+		rows(outboxTable.selects+" WHERE ref = ANY("+refs+") ORDER BY born", []any{text(id)}, func(row pgx.Rows) error {
+			s, damaged, err := outboxTable.see(r, row)
+			if damaged == nil && err == nil {
+				*found = append(*found, s)
 			}
-			*ids = append(*ids, s.ID)
-			return nil
+			return err
 		})(b)
-		rows("SELECT "+timerColumns+" FROM outbox_messages o JOIN timers t ON t.ref = o.id WHERE o.ref = "+where, []any{arg}, func(found pgx.Rows) error {
-			timer, err := scanTimer(found)
+		rows(selectTimers+"WHERE ref = ANY(ARRAY(SELECT id FROM outbox_messages WHERE ref = ANY("+refs+")) || ARRAY[$1])", []any{text(id)}, func(row pgx.Rows) error {
+			timer, err := scanTimer(row)
 			if k := timerKey(timer.Kind, timer.Ref); r.byKey[k] == nil { // otherwise it was set or cleared
 				r.known[k] = known{value: timer}
 			}
@@ -63,39 +65,67 @@ func (r *run) lookUpChain(chain string) queryable {
 	})
 }
 
-// lookUpRequest reads a request with its history, its call, and the messages that show it or its turn.
+// lookUpRequest reads a request with its timers, its history, its call, and the messages that show it or its turn. It
+// also looks whether anybody watches a Home tab.
 func (r *run) lookUpRequest(id string) error {
-	var own, shared []string
+	var messages []store.OutboxMessage
+	watched := false
 	err := r.query(func(w *write) bool { return onRows("audit_records", id)(w) || r.onRefs(w) },
 		requestTable.lookUp(r, id),
 		r.lookUpChain(id),
-		r.lookUpOutbox("$1", text(id), &own),
-		r.lookUpOutbox("(SELECT turn FROM requests WHERE id = $1)", text(id), &shared),
+		r.lookUpOutbox("ARRAY[$1, (SELECT turn FROM requests WHERE id = $1)]", id, &messages),
 		callTable.lookUpBy(r, "WHERE id = (SELECT call FROM requests WHERE id = $1)", text(id)),
+		row("SELECT true FROM timers WHERE kind = 'home' LIMIT 1", nil, func(found pgx.Row) error { return found.Scan(&watched) }),
 	)
 	if err != nil {
 		return err
 	}
-	if err := r.listOutbox(id, own); err != nil {
+	r.lists.unwatched = !watched
+	refs := []string{id}
+	if k := r.known[requestTable.key(id)]; k.value != nil { // otherwise it is not there, or damaged
+		q, err := requestTable.decode(k.value.([]byte))
+		if err != nil {
+			return err
+		}
+		if q.Turn != id {
+			refs = append(refs, q.Turn)
+		}
+	}
+	return r.listOutbox(messages, id, refs...)
+}
+
+// lookUpExecution reads an execution with its messages and timers, and whether everything is paused. Then it reads the
+// request of the execution.
+func (r *run) lookUpExecution(id string) error {
+	var messages []store.OutboxMessage
+	reads := []queryable{executionTable.lookUp(r, id), r.lookUpOutbox("ARRAY[$1]", id, &messages)}
+	if _, ok := r.known[settingTable.key(store.SettingPause)]; !ok {
+		reads = append(reads, settingTable.lookUp(r, store.SettingPause))
+	}
+	if err := r.query(r.onRefs, reads...); err != nil {
 		return err
 	}
-	k := r.known[requestTable.key(id)]
+	if err := r.listOutbox(messages, id, id); err != nil {
+		return err
+	}
+	k := r.known[executionTable.key(id)]
 	if k.value == nil { // it is not there, or damaged
 		return nil
 	}
-	q, err := requestTable.decode(k.value.([]byte))
-	if err != nil || q.Turn == id {
+	e, err := executionTable.decode(k.value.([]byte))
+	if _, ok := r.known[requestTable.key(e.Request)]; err != nil || ok || e.Request == "" {
 		return err
 	}
-	return r.listOutbox(q.Turn, shared)
+	return r.lookUpRequest(e.Request)
 }
 
 // onRefs is the dependence of lookUpOutbox: see listOutbox.
 func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
 
-// listOutbox sets the list of the outbox messages of a ref to those that the server has found, and those that the
-// transaction has made, unless the server has made them for the read.
-func (r *run) listOutbox(ref string, ids []string) error {
+// listOutbox remembers what lookUpOutbox has read: the lists of the outbox messages of some refs are those that the
+// server has found, and those that the transaction has made, unless the server has made them for the read.
+func (r *run) listOutbox(found []store.OutboxMessage, id string, refs ...string) error {
+	r.lists.timers[id] = true
 	for _, w := range r.pending {
 		if w.key.table != outboxTable.in || !w.fresh || r.lists.moved {
 			continue
@@ -104,14 +134,17 @@ func (r *run) listOutbox(ref string, ids []string) error {
 		if err != nil {
 			return err
 		}
-		if s.Ref == ref {
-			ids = append(ids, s.ID)
+		found = append(found, s)
+	}
+	for _, ref := range refs {
+		r.lists.outbox[ref] = []string{}
+	}
+	for _, s := range found {
+		if slices.Contains(refs, s.Ref) {
+			r.lists.outbox[s.Ref] = append(r.lists.outbox[s.Ref], s.ID)
+			r.lists.timers[s.ID] = true
 		}
 	}
-	for _, id := range ids {
-		r.lists.timers[id] = true
-	}
-	r.lists.outbox[ref] = ids
 	return nil
 }
 
