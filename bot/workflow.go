@@ -119,7 +119,7 @@ type People interface {
 
 // Outbox tracks the messages that Slack must show, and their delivery.
 type Outbox interface {
-	Made(s store.OutboxMessage) bool
+	Made(s store.OutboxMessage) (made bool, since time.Time)
 	Delivered(ctx context.Context, s store.OutboxMessage, p workflow.SentMessage) error
 	Unchanged(ctx context.Context, s store.OutboxMessage) error
 	Removed(ctx context.Context, s store.OutboxMessage) error

@@ -170,6 +170,7 @@ type core struct {
 	running      runningHandlers
 	elicitations elicitationsUnderWay
 	slack        slackClock
+	inherited    inherited
 
 	denials denials
 

@@ -101,7 +101,7 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		l.hold(method, channel, retryAfter(resp.Header))
 		l.count(Call{method, CallLimited})
 		l.breaker.answered()
-	case errors.Is(err, context.Canceled): // the caller gave up, which proves nothing about Slack
+	case err != nil && errors.Is(req.Context().Err(), context.Canceled): // the caller gave up, which proves nothing about Slack; err is the cause
 	case err != nil:
 		l.count(Call{method, CallFailed})
 		l.breaker.failed(err)

@@ -381,7 +381,6 @@ var databaseAway = []string{
 	"the database does not answer: nothing is acknowledged, decided or run until it does",
 	"a delivery could not be stored, so it is not acknowledged",
 	"a tool ran, but its result could not be recorded yet",
-	"Slack does not answer; messages wait until it does", // to a call during which the process was stopped
 }
 
 // clicks counts the acknowledged clicks.
