@@ -26,18 +26,19 @@ type bucket struct {
 	paid  time.Time // when the bucket will be full again
 }
 
-// spare is the number of calls in a burst that a priority leaves to the higher priorities.
+// spare is the number of calls in a burst that a priority leaves to the higher priorities, as far as there are so many.
+// Each priority may make the first call.
 var spare = [priorities]int{PriorityNormal: 1, PriorityReply: 1, PriorityLast: 2, PriorityTransient: 3}
 
 func (b *bucket) wait(now time.Time, p Priority) time.Duration {
-	return latest(b.paid, now).Sub(now) - time.Duration(b.burst-1-spare[p])*b.every
+	return latest(b.paid, now).Sub(now) - time.Duration(max(b.burst-1-spare[p], 0))*b.every
 }
 
 func (b *bucket) take(at time.Time) { b.paid = latest(b.paid, at).Add(b.every) }
 
 func (b *bucket) spacing(Priority) time.Duration { return b.every }
 
-// share divides the limit, but leaves a burst of at least two calls, so that a single call never waits.
+// share divides the limit, but leaves a burst of at least two calls. Of these, the second is for PriorityFirst.
 func (b *bucket) share(n int) {
 	b.every, b.burst = postEvery*time.Duration(n), max(postBurst/n, 2)
 }

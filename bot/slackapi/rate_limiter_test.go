@@ -291,6 +291,26 @@ func TestSharedLimits(t *testing.T) {
 	})
 }
 
+// However many processes share the limits, a single call of any priority does not wait.
+func TestSharedLimitsLeaveOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		processes := 0
+		g.gov.share = func() int { return processes }
+		for processes = 1; processes <= 10; processes++ {
+			for p := range priorities {
+				time.Sleep(2 * time.Minute)
+				if err := g.post(p, "C1", "x"); err != nil {
+					t.Errorf("one of %d processes, a post of priority %d: %v", processes, p, err)
+				}
+				if err := g.update(p); err != nil {
+					t.Errorf("one of %d processes, an update of priority %d: %v", processes, p, err)
+				}
+			}
+		}
+	})
+}
+
 // After Slack refuses a post, nothing is posted in that channel before the time that Slack names. Once Slack refuses a
 // second channel too, nothing is posted in any channel.
 func TestRetryAfter(t *testing.T) {
