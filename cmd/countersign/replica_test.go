@@ -68,7 +68,7 @@ func TestReplicas(t *testing.T) {
 		})
 	}
 	t.Logf("%s %s in %s", all, count, time.Since(began).Round(time.Second))
-	if all.acknowledged < n/2 || all.calls < n/2 {
+	if all.acknowledged < n/2 || all.calls < n/4 {
 		t.Errorf("too little happened between %d kills: %d acknowledged clicks, %d calls", n, all.acknowledged, all.calls)
 	}
 }

@@ -599,6 +599,7 @@ func (visitor) Shares() store.Shares                 { return 0 }
 func (visitor) Changed() <-chan struct{}             { return nil }
 func (visitor) Since(int) (since time.Time, ok bool) { return time.Time{}, false }
 func (visitor) Alive() int                           { return 1 }
+func (visitor) Hears() time.Time                     { return time.Time{} }
 func (visitor) Notices() <-chan store.Notice         { return nil }
 func (visitor) Enter(context.Context, string) (inner context.Context, leave func(), ok bool) {
 	return nil, nil, false
