@@ -98,7 +98,7 @@ func New(c Config) *Bot {
 			b.transport.Retry()
 			b.Wake()
 		},
-		Rescoped: b.Permissions.rescoped, Tell: b.tellReplicas,
+		Rescoped: b.Permissions.rescoped, Tell: Replicas{b}.tell,
 	})
 	b.Permissions.api = b.api
 	b.transport = newTransport(b)

@@ -91,7 +91,7 @@ func (s setup) assemble() parts {
 	m.watchStall(s.store)
 	m.watchTools(s.tools)
 	m.watchPolicies(s.policies)
-	wf.GrantOwner, wf.HearTold = b.GrantOwner, b.Hear
+	wf.GrantOwner, wf.HearTold = b.GrantOwner, bot.Replicas{Bot: b}.Hear
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
 		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Grace: s.stopWait,
