@@ -116,7 +116,10 @@ func (s *Store) Join(ctx context.Context, o ReplicaOptions) (*Replica, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Replica{store: s, opts: o, names: slices.Clone(o.Jobs), notices: newNotices(), early: make(chan struct{}, 1), alive: 1, held: map[string]*holding{}, changed: make(chan struct{})}
+	r := &Replica{
+		store: s, opts: o, names: slices.Clone(o.Jobs), notices: newNotices(), early: make(chan struct{}, 1), alive: 1,
+		held: map[string]*holding{}, changed: make(chan struct{}),
+	}
 	for share := range store.ShareCount {
 		r.names = append(r.names, store.ShareClaim(share))
 	}
