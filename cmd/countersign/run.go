@@ -329,7 +329,7 @@ func (s setup) unknown(err error) error {
 	return cli.CouldNot("it is unknown whether the last write succeeded; start again, and the bot continues from the stored state: %w", err)
 }
 
-// requestProbe reports whether Slack's HTTP requests arrive.
+// requestProbe returns the line for /readyz that says whether Slack's HTTP requests arrive; none with Socket Mode.
 func (s setup) requestProbe(p parts) []probe {
 	if s.listen == nil {
 		return nil
