@@ -162,6 +162,7 @@ type replicaPlace struct {
 	proxy   *pgserver.Proxy
 	url     string
 	process *process
+	doomed  bool          // the process kills itself when it reaches a point
 	healed  chan struct{} // closed when the last fault here is over
 }
 
@@ -187,7 +188,7 @@ func (f *replicaFaults) start(ctx context.Context, at int, end killPoint) {
 	direct := f.conf.Store
 	defer func() { f.conf.Store = direct }()
 	f.conf.Store = f.places[at].url
-	f.places[at].process = f.killHarness.start(ctx, end)
+	f.places[at].process, f.places[at].doomed = f.killHarness.start(ctx, end), end != killPoint{}
 }
 
 // begin begins a fault and waits a little.
@@ -310,6 +311,10 @@ func (f *replicaFaults) end(ctx context.Context) {
 	for i, place := range f.places {
 		<-place.healed
 		f.revive(ctx, i)
+		if place.doomed { // otherwise all replicas could kill themselves, and nobody would be left
+			f.finish(place)
+			f.start(ctx, i, killPoint{})
+		}
 	}
 	f.settled()
 }
@@ -422,11 +427,56 @@ func (c *killHarness) settled() {
 	c.mu.Lock()
 	asks := slices.Clone(c.asks)
 	c.mu.Unlock()
-	c.await("everything to settle that people had begun", func() bool {
+	left := func() []*ask {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return !slices.ContainsFunc(asks, func(a *ask) bool { return !a.closed })
+		return slices.DeleteFunc(slices.Clone(asks), func(a *ask) bool { return a.closed })
+	}
+	for end := time.Now().Add(settleTime); len(left()) > 0; <-time.After(glance) {
+		if time.Now().After(end) {
+			c.Fatalf("waited in vain for everything to settle that people had begun: %s\n%s", c.outstanding(left()), c.tail())
+		}
+	}
+}
+
+// outstanding describes conversations that are not settled: what is in their threads, and what waits in the database.
+func (c *killHarness) outstanding(asks []*ask) string {
+	var says strings.Builder
+	fmt.Fprintf(&says, "frozen %d", c.frozen.Load())
+	for _, a := range asks {
+		fmt.Fprintf(&says, "\n#%s:", a.number)
+		messages, err := workspaceclient.Client{Base: c.conf.Base, User: "sam"}.Messages(c.Context(), "#support", a.root)
+		if err != nil {
+			fmt.Fprint(&says, err)
+		}
+		for _, m := range messages {
+			fmt.Fprintf(&says, "\n  %q", m.Text)
+			for _, e := range workspaceclient.Elements(m.Blocks) {
+				fmt.Fprintf(&says, " [%s %s]", e.ActionID, e.Value)
+			}
+		}
+	}
+	db, err := postgres.Open(c.Context(), c.conf.Store, postgres.Options{})
+	if err != nil {
+		return fmt.Sprint(says.String(), "\n", err)
+	}
+	defer db.Close()
+	err = db.View(c.Context(), func(r store.Reader) error {
+		for _, kind := range store.TimerKinds {
+			timers, err := r.Timers(kind, 20)
+			if err != nil {
+				return err
+			}
+			for _, t := range timers {
+				fmt.Fprintf(&says, "\n%s %s in share %d, due %s, tries %d", t.Kind, t.Ref, t.Share(), t.Due.Format(time.TimeOnly), t.Tries)
+			}
+		}
+		return nil
 	})
+	if err != nil {
+		fmt.Fprint(&says, "\n", err)
+	}
+	return says.String()
 }
 
 // TestStoppedReplica stops a replica with SIGSTOP in the middle of a run, for longer than its lease, and continues it.
