@@ -29,8 +29,8 @@ type inheritance struct {
 // mostInherited limits how many messages of a rank are listed.
 const mostInherited = 10_000
 
-// inherit lists the outbox messages that wait in shares which this process has got. If there are too many, or they can't
-// be read, the clocks decide: see Made.
+// inherit lists the outbox messages that wait in shares which this process has got. If there are too many, or they
+// can't be read, the clocks decide: see Made.
 func (w *Outbox) inherit(ctx context.Context, shares store.Shares) error {
 	var lists map[int]inheritance
 	err := w.Store.View(ctx, func(r store.Reader) error {

@@ -24,6 +24,7 @@ type notices struct {
 	mu       sync.Mutex
 	unsent   store.Notice
 	free     bool              // there are claims without an owner
+	hears    time.Time         // since when the notices of the others are received; zero: they are not
 	more     chan struct{}     // signals that there is something to send
 	received chan store.Notice // of the others
 }
@@ -74,6 +75,19 @@ func (n *notices) signal() {
 
 // Notices returns the notices of the other replicas.
 func (r *Replica) Notices() <-chan store.Notice { return r.notices.received }
+
+// Hears returns since when the notices of the other replicas are received; zero: they are not.
+func (r *Replica) Hears() time.Time {
+	r.notices.mu.Lock()
+	defer r.notices.mu.Unlock()
+	return r.notices.hears
+}
+
+func (n *notices) setHears(since time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hears = since
+}
 
 // channel names the channel of a schema's notices. Channels belong to the database.
 func (c *config) channel() string {
@@ -157,6 +171,8 @@ func (r *Replica) listenOnce(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+r.store.config.channel()); err != nil {
 		return err
 	}
+	r.notices.setHears(time.Now())
+	defer r.notices.setHears(time.Time{})
 	for {
 		n, err := heard(ctx, conn)
 		if err != nil {

@@ -116,7 +116,10 @@ func (s *Store) Join(ctx context.Context, o ReplicaOptions) (*Replica, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Replica{store: s, opts: o, names: slices.Clone(o.Jobs), notices: newNotices(), early: make(chan struct{}, 1), alive: 1, held: map[string]*holding{}, changed: make(chan struct{})}
+	r := &Replica{
+		store: s, opts: o, names: slices.Clone(o.Jobs), notices: newNotices(), early: make(chan struct{}, 1), alive: 1,
+		held: map[string]*holding{}, changed: make(chan struct{}),
+	}
 	for share := range store.ShareCount {
 		r.names = append(r.names, store.ShareClaim(share))
 	}
@@ -599,6 +602,7 @@ func (visitor) Shares() store.Shares                 { return 0 }
 func (visitor) Changed() <-chan struct{}             { return nil }
 func (visitor) Since(int) (since time.Time, ok bool) { return time.Time{}, false }
 func (visitor) Alive() int                           { return 1 }
+func (visitor) Hears() time.Time                     { return time.Time{} }
 func (visitor) Notices() <-chan store.Notice         { return nil }
 func (visitor) Enter(context.Context, string) (inner context.Context, leave func(), ok bool) {
 	return nil, nil, false
