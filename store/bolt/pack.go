@@ -34,7 +34,7 @@ const (
 var packings = [bucketEnd]packing{
 	messages:       {allRows, packed, quick},
 	renderings:     {allRows, packed, thorough},
-	audit:          {allRows, packed, light},
+	audit:          {allRows, packed, quick},
 	auditPayloads:  {allRows, packed, thorough},
 	conversations:  {closedRecords, packedRecord, quick},
 	turns:          {closedRecords, packedRecord, quick},
@@ -73,18 +73,15 @@ var (
 
 const dictionaryID = 1
 
-// What is written in most transactions and read by every verification is compressed in the least time: light takes some
-// 6 µs for a record, and a fifth of that to read it. quick takes some 10 µs, and saves a sixth more. thorough takes some
-// 50 µs for a card, and saves another sixth.
+// quick takes some 10 µs for a record. thorough takes some 50 µs for a card, and makes it a sixth smaller than quick does.
 var (
-	light    = sync.OnceValue(func() *zstd.Encoder { return packer(zstd.SpeedFastest, false) })
-	quick    = sync.OnceValue(func() *zstd.Encoder { return packer(zstd.SpeedFastest, true) })
-	thorough = sync.OnceValue(func() *zstd.Encoder { return packer(zstd.SpeedBetterCompression, true) })
+	quick    = sync.OnceValue(func() *zstd.Encoder { return packer(zstd.SpeedFastest) })
+	thorough = sync.OnceValue(func() *zstd.Encoder { return packer(zstd.SpeedBetterCompression) })
 )
 
-func packer(level zstd.EncoderLevel, entropy bool) *zstd.Encoder {
+func packer(level zstd.EncoderLevel) *zstd.Encoder {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderDictRaw(dictionaryID, dictionary), zstd.WithEncoderLevel(level),
-		zstd.WithNoEntropyCompression(!entropy), zstd.WithEncoderCRC(false), // the row has a checksum
+		zstd.WithEncoderCRC(false), // the row has a checksum
 		zstd.WithSingleSegment(true), zstd.WithWindowSize(64<<10), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		panic(err) // the options are constants
