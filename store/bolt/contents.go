@@ -126,7 +126,7 @@ func (t *table[T]) putCopy(r *rows, js []byte) error {
 		}
 		h.index = t.index(&rec, h.birth)
 	}
-	if err := r.set(t.in, []byte(id), nil, append(h.append(nil), js...)); err != nil {
+	if err := r.setRecord(t.in, []byte(id), nil, append(h.append(nil), js...), t.isClosed(&rec)); err != nil {
 		return err
 	}
 	return reindex(r, []byte(id), header{}, h)
