@@ -34,8 +34,8 @@ type bucket struct {
 	paid  time.Time // when the bucket will be full again
 }
 
-// spare is the number of calls in a burst that a priority leaves to the higher priorities, as far as there are so many.
-// Each priority may make the first call.
+// spare is the number of calls in a burst that a priority leaves to the higher priorities. Each priority may make the
+// first call of a burst, even if the burst has no more calls than spare.
 var spare = [priorities]int{PriorityNormal: 1, PriorityReply: 1, PriorityLast: 2, PriorityTransient: 3}
 
 func (b *bucket) wait(now time.Time, p Priority) time.Duration {
@@ -58,7 +58,7 @@ func (b *bucket) share(by sharing) {
 // window allows a number of calls in any minute.
 type window struct {
 	limit int         // Slack's
-	most  int         // this process's part of it
+	most  int         // how much of it this process may use
 	calls []time.Time // in order
 	kept  []time.Time // the time of each reservation, in order
 }
@@ -110,7 +110,8 @@ func (w *window) take(at time.Time) {
 	w.calls = slices.Insert(w.calls, i, at)
 }
 
-// share leaves some calls for those that other processes make at the same moment.
+// share divides the limit. If this process knows the calls of the others, it may use nearly the whole limit: it leaves
+// only some calls, for those that the others make at the same moment.
 func (w *window) share(by sharing) {
 	w.most = max(w.limit/by.processes, 1)
 	if by.told {
