@@ -66,7 +66,7 @@ func isContended(err error) bool {
 func explain(err error) error {
 	c := code(err)
 	switch {
-	case errors.Is(err, store.ErrDamaged):
+	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrIncomplete):
 		return err
 	case c == codeFenced:
 		return fmt.Errorf("%w (%w)", store.ErrFenced, err)

@@ -27,6 +27,7 @@ import (
 type Options struct {
 	Create  bool // make the tables in an empty database
 	Migrate bool // bring older tables up to date
+	Fill    bool // also open a database that was filled in part, so that Fill can continue
 }
 
 // Limits of the server. A transaction of the bot takes milliseconds.
@@ -238,6 +239,13 @@ func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 		return nil, err
 	}
 	conn.Release()
+	if opts.Fill {
+		return s, nil
+	}
+	if err := s.mustBeComplete(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
 	return s, nil
 }
 

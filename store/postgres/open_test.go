@@ -488,10 +488,7 @@ func TestRelocated(t *testing.T) {
 	if err := s.Hold(t.Context(), false); err != nil {
 		t.Error(err)
 	}
-	err := s.Fill(t.Context(), func(f store.Filling) error {
-		return f.Put(t.Context(), store.Row{Part: store.PartTurns, Record: []byte(`{"id":"copied","version":1}`)})
-	})
-	if err != nil {
+	if err := s.Update(t.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: "new"}) }); err != nil {
 		t.Error(err)
 	}
 	if is, err := s.Relocated(t.Context()); err != nil || !is {
