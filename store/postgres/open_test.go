@@ -71,6 +71,18 @@ func TestOpenErrors(t *testing.T) {
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=elsewhere" }), postgres.ErrEmpty, "elsewhere")
 }
 
+// A server that is too old is refused, with its version and the one that is needed.
+func TestOldServer(t *testing.T) {
+	t.Parallel()
+	s, err := postgres.OpenNeeding(t.Context(), at(database(t, template)), 99)
+	if err == nil {
+		s.Close()
+	}
+	if !errors.Is(err, postgres.ErrServer) || !regexp.MustCompile(`is on PostgreSQL \d\d: version 99 or newer is needed$`).MatchString(err.Error()) {
+		t.Errorf("got error %v", err)
+	}
+}
+
 // A user with too few rights is told so when the store is opened.
 func TestOpenWithoutRights(t *testing.T) {
 	t.Parallel()

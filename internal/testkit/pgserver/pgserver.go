@@ -230,6 +230,17 @@ func (s *Server) Demote() error {
 	return s.Run()
 }
 
+// Give makes the server's user the owner of a directory of a test, and lets that user reach it.
+func (s *Server) Give(dir string) error {
+	if s.as == nil {
+		return nil
+	}
+	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil {
+		return err
+	}
+	return os.Chown(dir, int(s.as.Uid), int(s.as.Gid))
+}
+
 // Tool returns a command that runs one of PostgreSQL's programs, such as pg_dump, as the superuser.
 func (s *Server) Tool(program string, args ...string) *exec.Cmd {
 	return s.command(program, append([]string{"-h", s.dir, "-p", strconv.Itoa(s.Port), "-U", "postgres"}, args...)...)
