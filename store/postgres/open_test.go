@@ -667,6 +667,25 @@ GRANT UPDATE (leaf) ON audit_journal TO ROLE;`, "ROLE", role))
 	}
 }
 
+// The statements of docs/postgres.md run as they are written there.
+func TestDocumentedStatements(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := database(t, template)
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) < 4 {
+		t.Fatalf("docs/postgres.md has %d blocks of SQL", len(blocks))
+	}
+	for _, b := range blocks {
+		if err := execIn(name, strings.ReplaceAll(b[1], "countersign_bot", role)); err != nil {
+			t.Errorf("%v:\n%s", err, b[1])
+		}
+	}
+}
+
 // The views answer what waits for whom.
 func TestViews(t *testing.T) {
 	t.Parallel()
