@@ -153,6 +153,7 @@ const (
 	newsPaused  = "paused"
 	newsStopped = "stopped "  // followed by the kind and the ref of the handler's timer
 	newsReplied = "replied "  // followed by the id of an elicitation
+	newsTold    = "told "     // followed by what Tell was called with
 	lookAgain   = time.Second // between two looks
 )
 
@@ -173,6 +174,9 @@ func (t *tx) news() (news []string) {
 	return news
 }
 
+// Tell tells the other replicas something: they call Config.HearTold with it. They may miss it.
+func (w *Workflow) Tell(what string) { w.jobs.Notify(nil, newsTold+what) }
+
 // hear handles the news of another replica's transaction: it ends the work that the transaction has ended, and wakes
 // the PolicySource after a change of the policy.
 func (w *core) hear(news []string) {
@@ -186,6 +190,9 @@ func (w *core) hear(news []string) {
 		}
 		if id, ok := strings.CutPrefix(n, newsReplied); ok {
 			w.elicitations.end(id)
+		}
+		if told, ok := strings.CutPrefix(n, newsTold); ok && w.HearTold != nil {
+			w.HearTold(told)
 		}
 		if what, ok := strings.CutPrefix(n, newsStopped); ok {
 			kind, ref, _ := strings.Cut(what, " ")

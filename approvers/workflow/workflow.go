@@ -89,8 +89,8 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields are required, except Count, Now, GrantOwner, Admits, Replica,
-// PolicySource and Crashes.
+// Config holds a workflow's dependencies. All fields are required, except Count, Now, GrantOwner, HearTold, Admits,
+// Replica, PolicySource and Crashes.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -102,6 +102,8 @@ type Config struct {
 	// user groups that could give this person authority. If GrantOwner is nil, the giver counts as unknown, and the
 	// call needs approval.
 	GrantOwner func(context.Context, approvers.Grant) (approvers.Identity, error)
+	// HearTold is called with what another replica said with Workflow.Tell. Nil: it is ignored.
+	HearTold func(what string)
 	// Admits validates a filled-in form against its schema. Its error is shown to the person in the form. Nil: any
 	// object is accepted.
 	Admits func(schema, values json.RawMessage) error
@@ -170,6 +172,7 @@ type core struct {
 	running      runningHandlers
 	elicitations elicitationsUnderWay
 	slack        slackClock
+	inherited    inherited
 
 	denials denials
 
