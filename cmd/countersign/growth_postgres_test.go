@@ -95,7 +95,7 @@ func allRows(t *testing.T, s store.Store) (all []store.Row) {
 // to maxFinished.
 func (g *growing) fill(originals []store.Row, n int) {
 	g.t.Helper()
-	err := g.store.(*postgres.Store).Fill(g.t.Context(), func(f store.Filling) error {
+	err := g.store.(*postgres.Store).Fill(g.t.Context(), false, func(f store.Filling) error {
 		to := &rowWriter{ctx: g.t.Context(), to: f}
 		for _, row := range originals {
 			if row.Part == store.PartJournal {
