@@ -97,6 +97,14 @@ var unpacker = sync.OnceValue(func() *zstd.Decoder {
 	return r
 })
 
+// The encoders and the decoder are made when the program starts, because they have channels: if one was made in a test in
+// faked time, no other test could use it.
+func init() {
+	quick().EncodeAll(nil, nil)
+	thorough().EncodeAll(nil, nil)
+	unpacker()
+}
+
 var flateReaders = sync.Pool{New: func() any { return flate.NewReaderDict(bytes.NewReader(nil), cardDictionary) }}
 
 // pack appends to b what is stored for a row's value. It returns false if the value is better stored as it is.
