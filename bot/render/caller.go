@@ -9,13 +9,13 @@ import (
 // callerLine says which other agent asks, who answers for it, and for whom it acts. A person who is only named by the
 // agent can't decide.
 func callerLine(c approvers.Caller) *RichText {
-	line := Say("🤖 ").Strong(Name(c.Title)).Say(" asks, another agent (client "+Name(c.Name)+"). ").Person(c.Owner, "").Say(" answers for it.")
+	line := Say("🤖 ").Strong(Name(c.Title)).Say(" asks, another agent (client "+Name(c.Name)+", owner ").Person(c.Owner, "").Say(")")
 	switch {
 	case c.For == "":
 	case c.Proven:
-		line.Say(" It acts for ").Person(c.For, "").Say(", which is proven.")
+		line.Say(", for ").Person(c.For, "").Say(", which is proven")
 	default:
-		line.Say(" It says that it acts for ").Person(c.For, "").Say(". That is not proven, and only keeps this person from deciding.")
+		line.Say(", for ").Person(c.For, "").Say(" (only said, not proven; they can't decide it)")
 	}
 	return line
 }
@@ -31,11 +31,10 @@ func runsItself(c *approvers.Caller) *RichText {
 // askedByCaller draws which other agent asks, and its words if it gave any.
 func askedByCaller(p *BlockBuilder, r approvers.Request, said string, most int) {
 	line := callerLine(*r.Facts.Caller)
-	if r.Facts.Quote != "" {
-		line.Say(" Its words:")
-	}
-	p.Para(line)
-	if r.Facts.Quote != "" {
+	if r.Facts.Quote == "" {
+		p.Para(line.Say("."))
+	} else {
+		p.Para(line.Say(":"))
 		p.quoted(Clip(said, most))
 	}
 	p.Para(runsItself(r.Facts.Caller))

@@ -126,7 +126,7 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 func (v View) askedShort(r approvers.Request) *RichText {
 	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
 	if r.Facts.Caller != nil {
-		line = callerLine(*r.Facts.Caller).also(Say(" ").also(runsItself(r.Facts.Caller)))
+		line = callerLine(*r.Facts.Caller).Say(". ").also(runsItself(r.Facts.Caller))
 	}
 	switch {
 	case v.Conversation.DM:
