@@ -319,6 +319,33 @@ func TestCallersGrants(t *testing.T) {
 	}
 }
 
+// In a store that was put back from a backup, what a caller may run is voided, and what it was running is unknown. What
+// was erased is gone.
+func TestCallersRestored(t *testing.T) {
+	h := newCallerHarness(t)
+	pending, automatic, approved, running, ended := h.callerAsks(callerCall("1", `issue_refund {"amount": 1}`)), h.callerAsks(callerCall("2", `search_orders {}`)),
+		h.callerAsks(callerCall("3", `issue_refund {"amount": 3}`)), h.callerAsks(callerCall("4", `search_orders {"q": 4}`)), h.callerAsks(callerCall("5", `search_orders {"q": 5}`))
+	h.approve(lead, approved)
+	h.ok(h.claims(running))
+	h.ok(h.claims(ended))
+	h.ok(h.Callers.Report(h.ctx(), ci, ended, approvers.ExecutionSucceeded, "five"))
+	h.ok(h.History.Restored(h.ctx(), workflow.Restoration{Who: approvers.Operator("ann"), Backup: "b", Taken: h.clock.Now()}))
+	for _, id := range []string{pending, automatic, approved} {
+		if v := h.callerView("ci", id); v.Call.Outcome != approvers.OutcomeVoided || v.Execution.State != approvers.ExecutionNone {
+			t.Errorf("%s is %q", v.Call.Tool, v.Call.Outcome)
+		}
+		wantProblem(t, h.claims(id), workflow.CallerNotApproved)
+	}
+	h.runs(running, approvers.ExecutionUnknown)
+	h.ok(h.Callers.Report(h.ctx(), ci, running, approvers.ExecutionSucceeded, "late"))
+	h.runs(running, approvers.ExecutionSucceeded)
+	_, err := h.History.Erase(h.ctx(), h.callerView("ci", ended).Execution.ID, approvers.Operator("ann"), "asked for")
+	h.ok(err)
+	if v := h.callerView("ci", ended); v.Conversation.Caller.Summary != "" || v.Execution.Result == "five" {
+		t.Errorf("after the erasure it is %+v", v.Conversation.Caller)
+	}
+}
+
 // A process may be killed before or after any commit in the life of a request. The caller and the people repeat what
 // got no answer. The tool is never run twice, no approval is lost, and each call ends.
 func TestCallersKilled(t *testing.T) {
