@@ -19,8 +19,7 @@ import (
 // readBody reads a request's body as JSON. A body is refused if it is too large, comes too slowly, or has another type.
 // An optional body may be empty; the result is then "{}".
 func readBody(w http.ResponseWriter, r *http.Request, optional bool) ([]byte, error) {
-	kind := r.Header.Get("Content-Type")
-	if media, params, err := mime.ParseMediaType(kind); !(optional && kind == "") && (err != nil || media != "application/json" || !utf8Only(params)) || r.Header.Get("Content-Encoding") != "" {
+	if kind := r.Header.Get("Content-Type"); !isJSON(kind) && !(optional && kind == "") || r.Header.Get("Content-Encoding") != "" {
 		return nil, problem{name: "not_json", status: http.StatusUnsupportedMediaType, title: "The Content-Type must be application/json, without a Content-Encoding."}
 	}
 	control := http.NewResponseController(w)
@@ -39,9 +38,11 @@ func readBody(w http.ResponseWriter, r *http.Request, optional bool) ([]byte, er
 	return body, nil
 }
 
-func utf8Only(params map[string]string) bool {
+// isJSON reports whether a Content-Type is that of JSON in UTF-8.
+func isJSON(kind string) bool {
+	media, params, err := mime.ParseMediaType(kind)
 	charset, ok := params["charset"]
-	return !ok || strings.EqualFold(charset, "utf-8")
+	return err == nil && media == "application/json" && (!ok || strings.EqualFold(charset, "utf-8"))
 }
 
 // members splits an object into its members, whose values keep their exact bytes. Unknown and repeated names are

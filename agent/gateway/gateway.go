@@ -103,7 +103,10 @@ const MaxConnections = 8192
 
 // Server returns the server for a gateway, without its listener. A client that sends or reads slowly is cut off.
 func Server(g *Gateway) *http.Server {
-	return &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(g.Log.Handler(), slog.LevelDebug)}
+	return &http.Server{
+		Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(g.Log.Handler(), slog.LevelDebug),
+	}
 }
 
 //go:embed openapi.json

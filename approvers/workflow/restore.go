@@ -42,7 +42,8 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 		name  string
 		close func(restoreTx, Restoration) (int, error)
 	}{
-		{"requests", restoreTx.loseRequests}, {"runs", restoreTx.loseRuns}, {"callers", restoreTx.loseCallersRuns}, {"questions", restoreTx.loseModelQuestions}, {"unknown", restoreTx.leaveUnknown},
+		{"requests", restoreTx.loseRequests}, {"runs", restoreTx.loseRuns}, {"callers", restoreTx.loseCallersRuns},
+		{"questions", restoreTx.loseModelQuestions}, {"unknown", restoreTx.leaveUnknown},
 		{"deliveries", restoreTx.setAside}, {"grants", restoreTx.loseGrants}, {"turns", restoreTx.stopTurns},
 	} {
 		for n := 1; n > 0; {

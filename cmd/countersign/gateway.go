@@ -28,7 +28,7 @@ func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.metrics.watchGateway(g)
+	p.metrics.watchGateway(g.Waiting)
 	return gateway.Server(g), nil
 }
 

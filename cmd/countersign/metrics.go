@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"countersign/agent/catalog"
-	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
@@ -312,10 +311,10 @@ func (m *metrics) countCaller(client, operation string, status int) {
 }
 
 // watchGateway adds the metric of the connections that wait for a decision.
-func (m *metrics) watchGateway(g *gateway.Gateway) {
+func (m *metrics) watchGateway(waiting func() int) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_gateway_waiting", Help: "Connections of other agents that wait for a decision.",
-	}, func() float64 { return float64(g.Waiting()) }))
+	}, func() float64 { return float64(waiting()) }))
 }
 
 // feedbackMetrics shows how people rated the agents' answers. It reads the store at each request, so the values survive
