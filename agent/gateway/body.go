@@ -19,7 +19,7 @@ import (
 // readBody reads a request's body as JSON. A body is refused if it is too large, comes too slowly, or has another type.
 // An optional body may be empty; the result is then "{}".
 func readBody(w http.ResponseWriter, r *http.Request, optional bool) ([]byte, error) {
-	if kind := r.Header.Get("Content-Type"); !isJSON(kind) && !(optional && kind == "") || r.Header.Get("Content-Encoding") != "" {
+	if kind := r.Header.Get("Content-Type"); !isJSON(kind) && (!optional || kind != "") || r.Header.Get("Content-Encoding") != "" {
 		return nil, problem{name: "not_json", status: http.StatusUnsupportedMediaType, title: "The Content-Type must be application/json, without a Content-Encoding."}
 	}
 	control := http.NewResponseController(w)
