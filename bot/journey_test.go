@@ -4,12 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow"
 	"countersign/bot/bottest"
 	"countersign/bot/render"
+	"countersign/store"
 	"countersign/store/bolt"
 )
 
@@ -40,13 +45,21 @@ func testApprove(t *testing.T, h *harness) {
 	}
 }
 
-// A finished request with its messages, cards and history takes at most 36 KiB of the store's pages.
+// A finished request with its messages, cards and history takes at most so many bytes of the store's pages. Retention
+// gives most of them back for new rows: all but the history when it erases conversations, and nearly all when it removes
+// records.
 func TestSizeOfARequest(t *testing.T) {
 	t.Parallel()
-	const requests, atMost = 20, 36 << 10
+	const (
+		first         = 40 // as many until pages are split as in a larger store
+		requests      = 20
+		atMost        = 20 << 10
+		withoutTexts  = 7 << 10
+		withoutChains = 3 << 10
+	)
 	h := newHarness(t, func(h *harness) { h.once = true })
-	size := func() int64 {
-		for range requests {
+	finish := func(n int) int64 {
+		for range n {
 			root := h.says("sam", "#support", refundCall)
 			h.clicks("teo", "#support-approvals", h.finds("teo", "#support-approvals", "", "Waits for Team Lead"), render.ActApprove)
 			h.finds("sam", "#support", root, "results: executed")
@@ -54,31 +67,88 @@ func TestSizeOfARequest(t *testing.T) {
 		}
 		h.quiet()
 		h.stop()
-		s, err := bolt.Open(h.path, bolt.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		used, err := s.Copy(t.Context(), io.Discard)
-		if err := errors.Join(err, s.Close()); err != nil {
-			t.Fatal(err)
-		}
-		enough := errors.New("enough")
-		_, _, err = bolt.Compact(t.Context(), h.path, func(u bolt.Usage) error {
-			used -= u.Free
-			return enough
-		})
-		if !errors.Is(err, enough) {
-			t.Fatal(err)
-		}
-		h.start()
-		return used
+		return usedBytes(t, h.path)
 	}
-	before := size()
-	got := (size() - before) / requests
+	before := finish(first)
+	h.start()
+	after := finish(requests)
+	got := (after - before) / requests
 	t.Logf("a finished request takes %d bytes", got)
 	if got > atMost {
 		t.Errorf("a finished request takes %d bytes, want at most %d", got, atMost)
 	}
+	for _, erase := range []struct {
+		what   string
+		later  time.Duration
+		policy approvers.Retention
+		atMost int64
+	}{
+		{"when its conversation is erased", 2 * time.Hour, approvers.Retention{Conversations: time.Hour}, withoutTexts},
+		{"when its records are removed, too", 4 * time.Hour, approvers.Retention{Conversations: time.Hour, Records: time.Hour}, withoutChains},
+	} {
+		retain(t, h.path, erase.policy, erase.later)
+		left := (usedBytes(t, h.path) - emptyStore(t)) / (first + requests)
+		t.Logf("%s, %d bytes of it are left", erase.what, left)
+		if left > erase.atMost {
+			t.Errorf("%s, %d bytes of it are left, want at most %d", erase.what, left, erase.atMost)
+		}
+	}
+	h.start()
+}
+
+// retain runs retention on a store, some time later.
+func retain(t *testing.T, path string, keep approvers.Retention, later time.Duration) {
+	t.Helper()
+	s, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wf := workflow.New(workflow.Config{
+		Store: s, Policy: func() *approvers.Policy { return &approvers.Policy{Retention: keep} },
+		Now: func() time.Time { return time.Now().Add(later) }, Log: slog.New(slog.DiscardHandler),
+	})
+	_, err = wf.History.Retain(t.Context())
+	if err == nil {
+		err = s.Update(t.Context(), func(tx store.Tx) error {
+			_, err := tx.ForgetInbox(time.Now().Add(time.Hour), 1000)
+			return err
+		})
+	}
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func emptyStore(t *testing.T) int64 {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "empty.db")
+	s, err := bolt.Open(path, bolt.Options{})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return usedBytes(t, path)
+}
+
+// usedBytes returns the size of the pages that are in use in the file of a store.
+func usedBytes(t *testing.T, path string) int64 {
+	t.Helper()
+	s, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, err := s.Copy(t.Context(), io.Discard)
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("enough")
+	_, _, err = bolt.Compact(t.Context(), path, func(u bolt.Usage) error {
+		used -= u.Free
+		return enough
+	})
+	if !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	return used
 }
 
 // Reject… asks for a reason, which is shown in the requester's thread and given to the agent.

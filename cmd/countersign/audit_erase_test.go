@@ -2,17 +2,18 @@ package main
 
 import (
 	"bytes"
-	"compress/flate"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
@@ -117,6 +118,9 @@ func rowsWith(t *testing.T, path, text string) map[string]int {
 	err = raw.View(func(tx *bbolt.Tx) error {
 		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
 			return b.ForEach(func(_, v []byte) error {
+				if string(name) != "countersign" {
+					v = unsummed(v)
+				}
 				v, err := unpacked(string(name), v)
 				if err != nil {
 					return err
@@ -137,15 +141,60 @@ func rowsWith(t *testing.T, path, text string) map[string]int {
 	return out
 }
 
-// unpacked returns a row's value without the compression of store/bolt. It ignores bytes after the compressed value,
-// such as a checksum.
+// unpacked returns a row's value, without its checksum, and without the compression of store/bolt.
 func unpacked(bucket string, v []byte) ([]byte, error) {
-	if bucket != "renderings" && bucket != "audit_payloads" || len(v) == 0 || v[0] != 1 && v[0] != 2 {
+	kept, marks := 0, "\x03"
+	switch bucket {
+	case "messages", "audit_payloads":
+	case "renderings":
+		marks = "\x03\x04"
+	case "audit":
+		kept = 40 // the leaf and the hash
+	case "conversations", "turns", "calls", "requests", "executions", "elicitations", "inbox", "surfaces", "grants":
+		marks = "\x00"
+		for range 2 { // the version and the birth number
+			_, n := binary.Uvarint(v[min(len(v), 1+kept):])
+			kept += max(0, n)
+		}
+	default:
 		return v, nil
 	}
-	dictionary, err := os.ReadFile("../../store/bolt/dictionary.txt")
+	if len(v) <= kept || !strings.Contains(marks, string(v[:1])) {
+		return v, nil
+	}
+	r, err := unpacker()
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(flate.NewReaderDict(bytes.NewReader(v[1:]), dictionary))
+	return r.DecodeAll(v[1+kept:], v[1:1+kept:1+kept])
+}
+
+var unpacker = sync.OnceValues(func() (*zstd.Decoder, error) {
+	records, err := os.ReadFile("../../store/bolt/dictionary1.bin")
+	cards, err2 := os.ReadFile("../../store/bolt/dictionary.txt")
+	if err := errors.Join(err, err2); err != nil {
+		return nil, err
+	}
+	return zstd.NewReader(nil, zstd.WithDecoderDictRaw(1, append(records, cards...)))
+})
+
+// recordOf parses the record in a row of the bucket audit. It also returns the row's leaf.
+func recordOf(row string) (a approvers.AuditRecord, leaf string) {
+	v, err := unpacked("audit", []byte(row))
+	if err == nil {
+		a, err = approvers.ParseAuditRecord(v[40:])
+	}
+	if err != nil {
+		panic(err)
+	}
+	return a, string(v[:8])
+}
+
+// withLeaf returns a row of the bucket audit with another leaf.
+func withLeaf(leaf, row string) string {
+	v, err := unpacked("audit", []byte(row))
+	if err != nil {
+		panic(err)
+	}
+	return leaf + string(v[8:])
 }

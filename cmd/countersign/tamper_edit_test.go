@@ -58,10 +58,7 @@ func rowsOf(rows map[string]map[string]string, bucket string) []string {
 func chainsOf(rows map[string]map[string]string) map[string][]string {
 	out := map[string][]string{}
 	for _, key := range rowsOf(rows, "audit") {
-		a, err := approvers.ParseAuditRecord([]byte(rows["audit"][key][40:]))
-		if err != nil {
-			panic(err)
-		}
+		a, _ := recordOf(rows["audit"][key])
 		out[a.Chain] = append(out[a.Chain], key)
 	}
 	return out
@@ -91,7 +88,7 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 		}
 		place := values[i][:len(values[i])-32]
 		if row := bytes.Clone(records.Get(place)); row != nil {
-			if err := put("audit", string(place), string(key)+string(unsummed(row)[8:]))(tx); err != nil {
+			if err := put("audit", string(place), withLeaf(string(key), string(unsummed(row))))(tx); err != nil {
 				return err
 			}
 		}
@@ -104,10 +101,7 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 func relink(rows map[string]map[string]string, key string, leaves bool) func(tx *bbolt.Tx) error {
 	var steps []func(tx *bbolt.Tx) error
 	parse := func(key string) approvers.AuditRecord {
-		a, err := approvers.ParseAuditRecord([]byte(rows["audit"][key][40:]))
-		if err != nil {
-			panic(err)
-		}
+		a, _ := recordOf(rows["audit"][key])
 		return a
 	}
 	chain := chainsOf(rows)[parse(key).Chain]
@@ -125,7 +119,7 @@ func relink(rows map[string]map[string]string, key string, leaves bool) func(tx 
 		before = a
 		b := a.Bytes()
 		sum := approvers.SumOf(b)
-		leaf := rows["audit"][k][:8]
+		_, leaf := recordOf(rows["audit"][k])
 		steps = append(steps, put("audit", k, leaf+string(sum[:])+string(b)))
 		if leaves {
 			steps = append(steps, put("audit_journal", leaf, k+string(sum[:])))

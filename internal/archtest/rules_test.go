@@ -60,6 +60,7 @@ var edges = []struct {
 	{module: "github.com/gorilla/websocket", at: "bot/transport", also: "internal/demo/workspace", tests: []string{"internal/demo/workspaceclient"}},
 	{module: "github.com/sashabaranov/go-openai", at: "agent", tests: []string{"internal/demo/scriptedmodel", "cmd"}},
 	{module: "go.etcd.io/bbolt", at: "store/bolt", tests: []string{"store", "approvers/audit", "cmd"}},
+	{module: "github.com/klauspost/compress", at: "store/bolt", tests: []string{"cmd"}},
 	{module: "github.com/jackc/pgx", at: "store/postgres", tests: []string{"cmd"}},
 	{module: "github.com/pressly/goose", at: "store/postgres"},
 	{module: "github.com/kelseyhightower/envconfig", at: "config"},

@@ -27,7 +27,7 @@ func hollow(t *testing.T) (path string, left int) {
 		err := s.Update(t.Context(), func(tx store.Tx) error {
 			err := tx.PutConversation(store.Conversation{ID: id(i), Place: id(i)})
 			for seq := range uint64(50) {
-				err = errors.Join(err, tx.PutMessage(store.Message{Conversation: id(i), Seq: seq + 1, Text: strings.Repeat("words ", 200)}))
+				err = errors.Join(err, tx.PutMessage(store.Message{Conversation: id(i), Seq: seq + 1, Text: bolt.Noise(1200)}))
 			}
 			return errors.Join(err, tx.PutTurn(approvers.Turn{ID: "kept " + id(i)}))
 		})

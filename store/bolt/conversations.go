@@ -13,6 +13,7 @@ var conversationTable = &table[store.Conversation]{
 	in: conversations, name: "conversation",
 	id:      func(c *store.Conversation) (string, *uint64) { return c.ID, &c.Version },
 	indexes: []bucket{conversationPlace, conversationLast},
+	closed:  func(c *store.Conversation) bool { return c.Turn == "" },
 	index: func(c *store.Conversation, birth uint64) []row {
 		return []row{{conversationPlace, number(text(nil, c.Place), birth)}, {conversationLast, text(moment(nil, c.LastAt), c.ID)}}
 	},
@@ -22,6 +23,9 @@ var turnTable = &table[approvers.Turn]{
 	in: turns, name: "turn",
 	id:      func(t *approvers.Turn) (string, *uint64) { return t.ID, &t.Version },
 	indexes: []bucket{turnConversation},
+	closed: func(t *approvers.Turn) bool {
+		return t.State == approvers.TurnAnswered || t.State == approvers.TurnStopped
+	},
 	index: func(t *approvers.Turn, _ uint64) []row {
 		return []row{{turnConversation, text(text(nil, t.Conversation), t.ID)}}
 	},
@@ -31,6 +35,7 @@ var callTable = &table[store.Call]{
 	in: calls, name: "call",
 	id:      func(c *store.Call) (string, *uint64) { return c.ID, &c.Version },
 	indexes: []bucket{callTurn},
+	closed:  func(c *store.Call) bool { return c.Outcome != "" },
 	index: func(c *store.Call, birth uint64) []row {
 		return []row{{callTurn, number(signed(signed(text(nil, c.Turn), int64(c.Step)), int64(c.Index)), birth)}}
 	},

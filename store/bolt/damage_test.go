@@ -79,8 +79,8 @@ func dump(t *testing.T, s *Store) map[string]string {
 				continue
 			}
 			err := tx.Bucket([]byte(bucketNames[in])).ForEach(func(k, v []byte) error {
-				if value, ok := cutChecksum(in, k, v); ok {
-					rows[in.String()+" "+string(k)] = string(value)
+				if stateOf(in, k, v) == rowSound {
+					rows[in.String()+" "+string(k)] = string(valueOf(in, v))
 				}
 				return nil
 			})

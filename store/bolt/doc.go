@@ -87,12 +87,20 @@
 //	absences            person                              header, approvers.Absence
 //	set_aside           bucket, and the row's key           the damaged value
 //
-// Values in the audit buckets are the exact bytes that the hashes cover. Longer values of renderings and audit_payloads
-// are compressed; see pack.
+// Values in the audit buckets are the exact bytes that the hashes cover.
+//
+// A value that begins with one of these bytes is compressed with zstd and a dictionary; see pack.
+//
+//	3  in messages, renderings, audit and audit_payloads; in audit, the leaf and the hash follow uncompressed
+//	4  in renderings: the JSON without its text, a line break, and the bytes of the text
+//	0  in buckets of records: the version and the birth number follow uncompressed, then the rest of the record's value
+//
+// Programs of version 7 compressed values of renderings and audit_payloads with flate; these begin with 1, or with 2 in
+// place of 4. Values below 64 bytes, and records that are not closed, are not compressed.
 //
 // Version 1 had a bucket runs instead of tallies, its renderings had "digest" and "whole" instead of "shows", and it
 // had no grants and absences. Version 2 had the audit as JSON, no journal and no heads, and no indexes by conversation
 // and by the last message. Version 3 had no index of requests by person, version 4 no elicitations and files,
-// version 5 no checksums and no bucket set_aside, version 6 no compressed values, and version 7 no requests of callers,
-// whose fields an older program would drop.
+// version 5 no checksums and no bucket set_aside, version 6 no compressed values, version 7 no values compressed with
+// zstd, and version 8 no requests of callers, whose fields an older program would drop.
 package bolt

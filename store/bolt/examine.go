@@ -224,9 +224,8 @@ func (x *examination) rowElement(in bucket, isRoot bool, k, v []byte, flags uint
 		x.unknown++
 	}
 	if state == rowSound && len(indexesOf[in]) > 0 {
-		if h, _, err := cutHeader(v[:len(v)-checksumSize]); err == nil {
-			x.births[in] = max(x.births[in], h.birth)
-		}
+		_, birth := numbersOf(v)
+		x.births[in] = max(x.births[in], birth)
 	}
 	if x.row != nil {
 		x.row(in, k, v, state)

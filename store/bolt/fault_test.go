@@ -47,7 +47,7 @@ func openOnDisk(t *testing.T) (*bolt.Store, *disk, string) {
 	t.Cleanup(func() { unix.Close(d.real) })
 	for n := range 3 {
 		if err := s.Update(t.Context(), func(tx store.Tx) error {
-			return tx.PutMessage(store.Message{Conversation: "filler", Seq: 1, Text: strings.Repeat(fmt.Sprint(n), 1<<16)})
+			return tx.PutMessage(store.Message{Conversation: "filler", Seq: 1, Text: bolt.Noise(1<<16 + n)})
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ var elicitationTable = &table[approvers.Elicitation]{
 	in: elicitations, name: "elicitation",
 	id:      func(q *approvers.Elicitation) (string, *uint64) { return q.ID, &q.Version },
 	indexes: []bucket{elicitationExecution},
+	closed:  func(q *approvers.Elicitation) bool { return q.State != approvers.ElicitationOpen },
 	index: func(q *approvers.Elicitation, birth uint64) []row {
 		return []row{{elicitationExecution, number(text(nil, q.Execution), birth)}}
 	},

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -32,7 +31,7 @@ func TestFullDiskForOne(t *testing.T) {
 		errs, release := busy(t, s, 10, func(i int) (context.Context, func(store.Tx) error) {
 			return t.Context(), func(tx store.Tx) error {
 				if i == large {
-					return tx.PutMessage(store.Message{Conversation: "large", Seq: 1, Text: strings.Repeat("x", 8<<20)})
+					return tx.PutMessage(store.Message{Conversation: "large", Seq: 1, Text: Noise(8 << 20)})
 				}
 				return tx.PutTurn(approvers.Turn{ID: fmt.Sprint(i)})
 			}

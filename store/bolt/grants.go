@@ -8,6 +8,7 @@ var grantTable = &table[approvers.Grant]{
 	in: grants, name: "grant",
 	id:      func(g *approvers.Grant) (string, *uint64) { return g.ID, &g.Version },
 	indexes: []bucket{grantOpen},
+	closed:  func(g *approvers.Grant) bool { return !g.State.Open() },
 	index: func(g *approvers.Grant, birth uint64) []row {
 		if !g.State.Open() {
 			return nil

@@ -12,6 +12,7 @@ var inboxTable = &table[store.Inbox]{
 	in: inbox, name: "inbox row",
 	id:      func(i *store.Inbox) (string, *uint64) { return i.ID, &i.Version },
 	indexes: []bucket{inboxUnhandled, inboxHandled},
+	closed:  func(i *store.Inbox) bool { return !i.HandledAt.IsZero() },
 	index: func(i *store.Inbox, _ uint64) []row {
 		if i.HandledAt.IsZero() {
 			return []row{{inboxUnhandled, text(moment(nil, i.ReceivedAt), i.ID)}}

@@ -45,7 +45,7 @@ func (t reader) AuditRow(chain string, seq uint64) (approvers.AuditRow, error) {
 	v, damaged := t.rows.value(audit, key, stored)
 	if damaged != nil {
 		t.rows.note(damaged)
-		v = stored[:max(0, len(stored)-checksumSize)]
+		v = valueOf(audit, stored)
 	}
 	x := auditRow(key, v)
 	x.Damaged = damaged != nil

@@ -159,19 +159,19 @@ func (s *salvage) strays(x *examination) {
 				if !all && !torn[b] || stateOf(b, k, v) != rowSound {
 					continue
 				}
-				h, _, err := cutHeader(v[:len(v)-checksumSize])
-				if err != nil || !recordBuckets[b] {
-					h = header{}
+				var version, birth uint64
+				if recordBuckets[b] {
+					version, birth = numbersOf(v)
 				}
 				had, again := stray[b][string(k)]
-				if s.has(b, string(k)) && (!again || h.version <= had) {
+				if s.has(b, string(k)) && (!again || version <= had) {
 					continue
 				}
 				if stray[b] == nil {
 					stray[b] = map[string]uint64{}
 				}
 				delete(s.rows[b], string(k))
-				stray[b][string(k)], x.births[b] = h.version, max(x.births[b], h.birth)
+				stray[b][string(k)], x.births[b] = version, max(x.births[b], birth)
 				s.take(b, k, v, rowSound)
 			}
 			return nil
@@ -186,8 +186,7 @@ func (s *salvage) value(in bucket, k string) []byte {
 	if !there || row.state != rowSound {
 		return nil
 	}
-	n := len(row.stored) - checksumSize
-	return row.stored[:n:n]
+	return valueOf(in, row.stored)
 }
 
 func (s *salvage) has(in bucket, k string) bool {
@@ -467,7 +466,7 @@ func (s *salvage) misplaced() {
 		if row.state != rowDamaged || len(row.stored) < checksumSize {
 			continue
 		}
-		value := row.stored[:len(row.stored)-checksumSize]
+		value := valueOf(audit, row.stored)
 		x := auditRow([]byte(k), value)
 		a, err := approvers.ParseAuditRecord(x.Record)
 		if err != nil || approvers.SumOf(x.Record) != x.Sum {

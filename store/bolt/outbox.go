@@ -12,6 +12,7 @@ var outboxTable = &table[store.OutboxMessage]{
 	in: outboxMessages, name: "outbox message",
 	id:      func(s *store.OutboxMessage) (string, *uint64) { return s.ID, &s.Version },
 	indexes: []bucket{outboxRef, outboxSlackMessage},
+	closed:  func(s *store.OutboxMessage) bool { return s.State != store.OutboxWanted },
 	index: func(s *store.OutboxMessage, birth uint64) []row {
 		rows := []row{{outboxRef, number(text(nil, s.Ref), birth)}}
 		if s.Channel != "" && s.TS != "" {

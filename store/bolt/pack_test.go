@@ -2,26 +2,32 @@ package bolt
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
 	"pgregory.net/rapid"
 
+	"countersign/approvers"
 	"countersign/store"
+	"countersign/store/record"
 )
 
 // Any value is read as it was written, whether it is compressed or not.
 func TestPack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := rapid.SampledFrom([]bucket{renderings, auditPayloads, requests}).Draw(t, "bucket")
+		in := rapid.SampledFrom([]bucket{renderings, auditPayloads, requests, audit, files}).Draw(t, "bucket")
 		value := rapid.OneOf(
 			rapid.Custom(func(t *rapid.T) []byte {
 				return []byte(`{"surface":"s","body":"` + strings.Repeat(rapid.StringMatching(`[A-Za-z0-9+/]{4}`).Draw(t, "base64"), rapid.IntRange(0, 200).Draw(t, "times")) + `","at":"x"}`)
@@ -31,9 +37,25 @@ func TestPack(t *testing.T) {
 				return append([]byte{0}, bytes.Repeat([]byte(`"body":"e30="`+"\n"), rapid.IntRange(0, 90).Draw(t, "times"))...)
 			}),
 		).Draw(t, "value")
-		got, err := unpack(in, pack(in, value))
+		switch in {
+		case requests:
+			value = append(header{version: rapid.Uint64Min(1).Draw(t, "version"), birth: rapid.Uint64().Draw(t, "birth")}.append(nil), value...)
+		case audit:
+			value = append(number(nil, rapid.SampledFrom([]uint64{0, 1, approvers.NoLeaf}).Draw(t, "leaf")), value...)
+		}
+		stored := value
+		if packed, ok := pack([]byte("before"), in, value); ok {
+			stored = packed[len("before"):]
+		}
+		got, err := unpack(in, stored)
 		if err != nil || !bytes.Equal(got, value) {
 			t.Fatalf("%q is read as %q, %v", value, got, err)
+		}
+		if in == requests {
+			h, _, _ := cutHeader(value)
+			if version, birth := numbersOf(stored); version != h.version || birth != h.birth {
+				t.Fatalf("the numbers of %q are %d and %d, want %d and %d", stored, version, birth, h.version, h.birth)
+			}
 		}
 	})
 }
@@ -90,9 +112,77 @@ func TestCardIsPacked(t *testing.T) {
 	}
 }
 
+// Values that programs of version 7 compressed with flate are still read.
+func TestFlate(t *testing.T) {
+	s := opened(t)
+	shown := store.Rendering{OutboxMessage: "s", Post: 1, Body: []byte("the text of a card"), At: benchTime}
+	js, err := record.Append(nil, &shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mark, value := range map[byte][]byte{flatePacked: js, flateBody: splitBody(js)} {
+		out := bytes.NewBuffer([]byte{mark})
+		w, err := flate.NewWriterDict(out, flate.DefaultCompression, cardDictionary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.Write(value)
+		if err := errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		key := number(text(nil, "s"), 1)
+		err = s.db.Update(func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("renderings")).Put(key, withChecksum(renderings, key, out.Bytes()))
+		})
+		if err == nil {
+			err = s.View(t.Context(), func(r store.Reader) error {
+				got, err := r.Rendering("s", 1)
+				if !reflect.DeepEqual(got, shown) {
+					t.Errorf("mark %d: got %+v", mark, got)
+				}
+				return err
+			})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A record is compressed when it is closed. Until then it changes, and would be compressed at every change.
+func TestClosedRecordsArePacked(t *testing.T) {
+	s := opened(t)
+	r := approvers.Request{ID: "r", State: approvers.Pending, CreatedAt: benchTime, Preview: strings.Repeat("words ", 50)}
+	for _, state := range []approvers.State{approvers.Pending, approvers.Approved, approvers.Rejected} {
+		r.State = state
+		err := s.Update(t.Context(), func(tx store.Tx) error { return tx.PutRequest(r) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Version++
+		err = s.db.View(func(tx *bbolt.Tx) error {
+			if v := tx.Bucket([]byte("requests")).Get([]byte("r")); (v[0] == packedRecord) == state.Open() || (len(v) < 200) == state.Open() {
+				t.Errorf("%s: %d bytes are stored: %q", state, len(v), v)
+			}
+			return nil
+		})
+		if err == nil {
+			err = s.View(t.Context(), func(x store.Reader) error {
+				if got, err := x.Request("r"); err != nil || got.Preview != r.Preview || got.State != state {
+					t.Errorf("%s: got %+v, %v", state, got, err)
+				}
+				return nil
+			})
+		}
+		if err := errors.Join(err, s.Check(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A store of an earlier version opens, has its contents, and passes the check.
 func TestEarlierStores(t *testing.T) {
-	for _, version := range []int{5, 6} {
+	for _, version := range []int{5, 6, 7} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) { testEarlierStore(t, fmt.Sprintf("testdata/schema%d.db.gz", version)) })
 	}
 }
@@ -136,4 +226,11 @@ func testEarlierStore(t *testing.T, name string) {
 	if again := mustOpen(t, path); len(again.Damage()) > 0 {
 		t.Errorf("damage after the upgrade: %v", again.Damage())
 	}
+}
+
+// Noise returns n bytes of text that does not compress well.
+func Noise(n int) string {
+	random := make([]byte, 3*n/4)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
+	return base64.StdEncoding.EncodeToString(random)
 }

@@ -18,7 +18,11 @@ type table[T any] struct {
 	index func(r *T, birth uint64) []row // the record's rows in index buckets
 	// indexes are the buckets of those rows; nil: the records have none.
 	indexes []bucket
+	// closed reports whether a record will hardly change any more, so that it is worth compressing. nil: never.
+	closed func(r *T) bool
 }
+
+func (t *table[T]) isClosed(rec *T) bool { return t.closed != nil && t.closed(rec) }
 
 // row is a row of an index bucket. Its value is the record's id.
 type row struct {
@@ -161,7 +165,7 @@ func (t *table[T]) write(r *rows, rec T) error {
 		return fmt.Errorf("%s %q: %w", t.name, id, err)
 	}
 	value = r.scratch.done(value)
-	if err := r.set(t.in, key, stored, value); err != nil {
+	if err := r.setRecord(t.in, key, stored, value, t.isClosed(&rec)); err != nil {
 		return err
 	}
 	r.know(recordID{t.in, id}, known{row: value})

@@ -11,6 +11,7 @@ var requestTable = &table[approvers.Request]{
 	in: requests, name: "request",
 	id:      func(r *approvers.Request) (string, *uint64) { return r.ID, &r.Version },
 	indexes: []bucket{requestOpen, requestConversation, requestPerson},
+	closed:  func(r *approvers.Request) bool { return !r.State.Open() },
 	index: func(r *approvers.Request, _ uint64) []row {
 		rows := []row{{requestConversation, text(text(nil, r.Conversation), r.ID)}}
 		if r.State.Open() {
@@ -27,6 +28,9 @@ var executionTable = &table[approvers.Execution]{
 	in: executions, name: "execution",
 	id:      func(e *approvers.Execution) (string, *uint64) { return e.ID, &e.Version },
 	indexes: []bucket{executionConversation},
+	closed: func(e *approvers.Execution) bool {
+		return e.State != approvers.ExecutionNone && e.State != approvers.ExecutionExecuting
+	},
 	index: func(e *approvers.Execution, _ uint64) []row {
 		return []row{{executionConversation, text(text(nil, e.Conversation), e.ID)}}
 	},

@@ -141,18 +141,34 @@ func (r *rows) note(damaged *store.DamagedError) {
 	}
 }
 
-// stored returns a value in the form stored in the file.
-func (r *rows) stored(in bucket, key, value []byte) []byte {
+// stored returns a value in the form stored in the file. closed reports whether a record will hardly change any more.
+func (r *rows) stored(in bucket, key, value []byte, closed bool) []byte {
 	if r.plain {
 		return value
 	}
-	value = pack(in, value)
+	if closed || packings[in].rows == allRows {
+		if smaller, ok := pack(r.scratch.space(len(value)), in, value); ok {
+			value = r.scratch.done(smaller)
+		}
+	}
 	return r.scratch.extend(value, checksum(in, key, value))
 }
 
 // set writes a row. old is the row's current value; every caller has already read it.
 func (r *rows) set(in bucket, key, old, value []byte) error {
-	if err := r.put(in, key, r.stored(in, key, value)); err != nil {
+	return r.setRecord(in, key, old, value, false)
+}
+
+// setRecord is like set, and compresses the row if its record is closed.
+func (r *rows) setRecord(in bucket, key, old, value []byte, closed bool) error {
+	err := error(nil)
+	if closed && old != nil { // bbolt only merges pages from which a row was deleted
+		err = r.bucket(in).Delete(key)
+	}
+	if err == nil {
+		err = r.put(in, key, r.stored(in, key, value, closed))
+	}
+	if err != nil {
 		return fmt.Errorf("store: write to %s: %w", in, err)
 	}
 	r.changes = append(r.changes, change{in: in, key: key, old: old})
@@ -266,7 +282,7 @@ func (r *rows) revert() error {
 		case c.asStored:
 			err = r.put(c.in, c.key, c.old)
 		default:
-			err = r.put(c.in, c.key, r.stored(c.in, c.key, c.old))
+			err = r.put(c.in, c.key, r.stored(c.in, c.key, c.old, false))
 		}
 		if err != nil {
 			return fmt.Errorf("take back a change in %s: %w", c.in, err)
@@ -356,7 +372,7 @@ func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
 			value, wrong := r.value(in, k, v)
 			if wrong != nil {
 				r.note(wrong)
-				value = v[:max(0, len(v)-checksumSize)]
+				value = valueOf(in, v)
 			}
 			if !yield(k, storedValue{value, wrong == nil}) {
 				return

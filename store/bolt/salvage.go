@@ -84,9 +84,12 @@ func Gather(ctx context.Context, path string, fill func(store.Filling) error) er
 	if err != nil {
 		return err
 	}
-	f := &filling{Store: s, room: fillRoom}
+	f := newFilling(s, store.Mark{})
 	if err = fill(f); err == nil {
 		err = f.flush(ctx)
+	}
+	if err == nil {
+		err = f.complete(ctx)
 	}
 	return errors.Join(err, s.Close())
 }
@@ -219,9 +222,8 @@ func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, val
 				has.versions++
 			}
 			if state == rowSound && recordBuckets[in] {
-				if h, _, err := cutHeader(v[:len(v)-checksumSize]); err == nil {
-					has.versions += h.version
-				}
+				version, _ := numbersOf(v)
+				has.versions += version
 			}
 		}
 		if err := x.tree(); err != nil {
@@ -310,7 +312,7 @@ func (s *salvage) sounds(in bucket, yield func(k string, v []byte)) {
 	slices.Sort(keys)
 	for _, k := range keys {
 		if v, there := s.set[in][k]; there {
-			yield(k, v[:len(v)-checksumSize])
+			yield(k, valueOf(in, v))
 		}
 	}
 }
@@ -366,7 +368,7 @@ func (s *salvage) closeHistory() {
 		for seq := end; seq > 0; seq-- {
 			k := number(text(nil, chain), seq)
 			if v, there := s.set[audit][string(k)]; there {
-				a, err := approvers.ParseAuditRecord(auditRow(k, v[:len(v)-checksumSize]).Record)
+				a, err := approvers.ParseAuditRecord(auditRow(k, valueOf(audit, v)).Record)
 				prev = a.Prev
 				if _, text := s.set[auditPayloads][string(k)]; err == nil && a.PayloadHash != "" && (!text || s.marked(auditPayloads, string(k))) && !slices.Contains(erased[chain], seq) {
 					lost(auditPayloads, chain, seq, "it can't be read")
@@ -433,7 +435,7 @@ func (s *salvage) closeJournal() (cut uint64) {
 		place := number(text(nil, e.Chain), e.Seq)
 		stored, there := s.set[audit][string(place)]
 		if there && stateOf(audit, place, stored) == rowSound {
-			if x := auditRow(place, stored[:len(stored)-checksumSize]); x.Leaf == leafOf([]byte(was)) {
+			if x := auditRow(place, valueOf(audit, stored)); x.Leaf == leafOf([]byte(was)) {
 				s.keep(audit, string(place), append(append(number(nil, leaf), x.Sum[:]...), x.Record...))
 			}
 		}
