@@ -254,6 +254,9 @@ func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *
 	return r, []Event{RequestUnbundled{}}, nil
 }
 
+// Editable reports whether approvers can change the arguments. A caller may be unable to use other arguments.
+func (f AskFacts) Editable() bool { return f.Caller == nil || f.Caller.Edits }
+
 // Edited is an edited call: a new execution with its digest, and its plan.
 type Edited struct {
 	Execution    string
@@ -277,6 +280,9 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	role, denied := r.Authority(in.Policy, m.Who)
 	if denied != nil {
 		return r, nil, denied
+	}
+	if !r.Facts.Editable() {
+		return r, nil, &Denied{Code: DeniedNoEdits}
 	}
 	if r.MustReveal(in.Policy, m.Who.ID) {
 		return r, nil, &Denied{Code: DeniedMasked}

@@ -133,6 +133,18 @@ func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
 	})
 }
 
+// TeamOf returns a function that returns the id by which the people of a bot's workspace are identified: that of its
+// enterprise, or else its own. See approvers.Who.
+func TeamOf(b *Bot) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		me, err := b.whoAmI(ctx)
+		if me.Enterprise != "" {
+			return me.Enterprise, err
+		}
+		return me.Team, err
+	}
+}
+
 // appID returns the ID of a bot's app. It is empty if Slack does not provide it to this bot.
 func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 	info, err := b.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: bot})

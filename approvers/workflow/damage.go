@@ -240,6 +240,10 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 	}
 	r.Agent = turn.Agent
 	r.Facts.Conversation = approvers.ConversationFacts{ID: conv.ID, Channel: conv.Channel, DM: conv.DM}
+	if conv.Caller != nil {
+		caller := conv.Caller.Caller
+		r.Facts.Caller = &caller
+	}
 	e, err := t.Execution(call.Execution)
 	if err == nil {
 		r.Effect, r.Args, r.Digest, r.ToolHash = e.Effect, e.Args, e.Digest, e.ToolHash
@@ -280,7 +284,7 @@ func (t damageTx) closeRun(id string) (bool, error) {
 	e := approvers.Execution{
 		ID: id, State: approvers.ExecutionNone, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID, Request: call.Request,
 		Asker: approvers.PersonID(facts["asker"]), Tool: call.Tool, ToolHash: facts["tool_hash"], Effect: approvers.Unprotected,
-		Args: json.RawMessage(call.Args), CreatedAt: call.CreatedAt,
+		Args: json.RawMessage(call.Args), CreatedAt: call.CreatedAt, Caller: facts["runs"],
 	}
 	var r *approvers.Request
 	if call.Request != "" {
@@ -326,7 +330,7 @@ func (t damageTx) endRun(e approvers.Execution, r *approvers.Request, call store
 	if err := t.PutExecution(e); err != nil {
 		return err
 	}
-	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
+	if err := errors.Join(t.ClearTimer(store.TimerRun, e.ID), t.runs.clearOutcome(e)); err != nil {
 		return err
 	}
 	if r != nil && r.State.Open() {

@@ -256,12 +256,27 @@ func (e *erasing) records() error {
 	if e.call == nil {
 		return nil
 	}
+	if err := e.callerTexts(); err != nil {
+		return err
+	}
 	c := *e.call
 	c.Args, c.Preview, c.ModelQuestion = "{}", "", nil
 	if c.Result != "" {
 		c.Result = erasedResult
 	}
 	return e.PutCall(c)
+}
+
+// callerTexts erases what a caller sent with its request, besides the call.
+func (e *erasing) callerTexts() error {
+	conv, err := e.Conversation(e.call.Conversation)
+	if err != nil || conv.Caller == nil {
+		return store.IgnoreNotFound(err)
+	}
+	kept := *conv.Caller
+	kept.Summary, kept.State = "", ""
+	conv.Caller = &kept
+	return e.PutConversation(conv)
 }
 
 // erasedResult is the call's result in later prompts to the model.

@@ -152,9 +152,11 @@ const (
 	newsPolicy  = "policy"
 	newsPaused  = "paused"
 	newsStopped = "stopped "  // followed by the kind and the ref of the handler's timer
+	newsCaller  = "caller "   // followed by the id of a caller's request that has changed
 	newsReplied = "replied "  // followed by the id of an elicitation
 	newsTold    = "told "     // followed by what Tell was called with
 	lookAgain   = time.Second // between two looks
+	callersLook = 5           // looks after which each waiting caller reads its request again
 )
 
 // news returns what other replicas must know about the transaction.
@@ -167,6 +169,9 @@ func (t *tx) news() (news []string) {
 	}
 	for what := range t.interrupts {
 		news = append(news, newsStopped+string(what.kind)+" "+what.ref)
+	}
+	for id := range t.changedCalls {
+		news = append(news, newsCaller+id)
 	}
 	for _, id := range t.replied {
 		news = append(news, newsReplied+id)
@@ -187,6 +192,9 @@ func (w *core) hear(news []string) {
 		}
 		if n == newsPaused {
 			w.running.interruptAll()
+		}
+		if id, ok := strings.CutPrefix(n, newsCaller); ok {
+			w.waiting.wake(id)
 		}
 		if id, ok := strings.CutPrefix(n, newsReplied); ok {
 			w.elicitations.end(id)
@@ -209,11 +217,14 @@ func (w *core) watchOthers(ctx context.Context) error {
 	}
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
-	for pauses := 0; ; {
+	for looks, pauses := 0, 0; ; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
+		}
+		if looks++; looks%callersLook == 0 {
+			w.waiting.wakeAll()
 		}
 		working, waiting := w.running.working(), w.elicitations.waiting()
 		if len(working)+len(waiting) == 0 {

@@ -191,6 +191,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}.assemble().metrics
 	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
 	m.countRequest(http.StatusOK)
+	m.countCaller("ci", "read", http.StatusOK)
+	m.watchGateway(func() int { return 0 })
 	m.count(workflow.Event{Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", Took: 1}})
 	m.count(workflow.Event{Ended: approvers.Expired})
 	m.count(workflow.Event{Ran: approvers.ExecutionFailed})

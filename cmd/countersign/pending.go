@@ -292,6 +292,8 @@ func whereText(c store.Conversation) string {
 	switch {
 	case c.ID == "":
 		return "a conversation that was erased"
+	case c.Caller != nil:
+		return "the client " + c.Caller.Caller.Name
 	case c.DM:
 		return "a direct message"
 	case c.Name != "":

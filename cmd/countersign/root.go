@@ -27,7 +27,7 @@ countersign them. Try it on this machine with no account:
 	}
 	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), explainCommand(), auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
-		backupCommand(), restoreCommand(), storeCommand(), toolsCommand())
+		backupCommand(), restoreCommand(), storeCommand(), toolsCommand(), clientCommand())
 	guided(cmd)
 	return cmd
 }

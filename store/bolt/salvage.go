@@ -619,7 +619,7 @@ func (s *salvage) wanted() {
 	eachRecord(s, executions, func(e *approvers.Execution) {
 		switch {
 		case e.State == approvers.ExecutionExecuting, e.State == approvers.ExecutionNone && e.Request == "" && open[e.ID]:
-			want(store.Timer{Kind: store.TimerRun, Ref: e.ID, Affinity: store.ToConversation + e.Conversation})
+			want(runTimer(e))
 		case e.State == approvers.ExecutionUnknown && open[e.ID]:
 			want(store.Timer{Kind: store.TimerLeave, Ref: e.ID})
 		}
@@ -646,11 +646,20 @@ func (s *salvage) wanted() {
 	})
 }
 
+// runTimer returns the timer of a run that has not ended.
+func runTimer(e *approvers.Execution) store.Timer {
+	if e.Caller != "" {
+		return store.Timer{Kind: store.TimerOutcome, Ref: e.ID}
+	}
+	return store.Timer{Kind: store.TimerRun, Ref: e.ID, Affinity: store.ToConversation + e.Conversation}
+}
+
 // timerOf maps a kind of timer to the bucket of the records that it is for.
 var timerOf = map[store.TimerKind]bucket{
 	store.TimerInbox: inbox, store.TimerThink: turns, store.TimerRun: executions, store.TimerExpire: requests, store.TimerEscalate: requests, store.TimerRemind: requests,
 	store.TimerAvailability: requests, store.TimerPreview: requests, store.TimerAway: absences, store.TimerModelQuestion: calls, store.TimerElicit: elicitations,
-	store.TimerLeave: executions, store.TimerGrant: grants, store.TimerHome: outboxMessages, store.TimerRepost: outboxMessages, store.TimerLeftover: outboxMessages,
+	store.TimerLeave: executions, store.TimerOutcome: executions,
+	store.TimerGrant: grants, store.TimerHome: outboxMessages, store.TimerRepost: outboxMessages, store.TimerLeftover: outboxMessages,
 	store.TimerShowFirst: outboxMessages, store.TimerShow: outboxMessages, store.TimerShowAnswer: outboxMessages, store.TimerShowLast: outboxMessages,
 }
 
