@@ -143,8 +143,10 @@ func TestRepeats(t *testing.T) {
 		},
 		"proxy":   func(w http.ResponseWriter) { http.Error(w, "<h1>Bad gateway</h1>", http.StatusBadGateway) },
 		"hang up": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
-		"401":     func(w http.ResponseWriter) { fakegateway.Problem(w, 401, "unauthorized", "there is no client with this token") },
-		"paused":  func(w http.ResponseWriter) { fakegateway.Problem(w, 503, "paused", "everything is paused") },
+		"401": func(w http.ResponseWriter) {
+			fakegateway.Problem(w, 401, "unauthorized", "there is no client with this token")
+		},
+		"paused": func(w http.ResponseWriter) { fakegateway.Problem(w, 503, "paused", "everything is paused") },
 		"html": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "text/html")
 			w.Write([]byte("<h1>Sign in</h1>"))
