@@ -40,11 +40,13 @@ type Machine struct {
 // Examine looks at the hooks of one agent in both scopes. installed is false if there are none.
 func (m Machine) Examine(agent hook.Agent) (list []Finding, installed bool) {
 	profiles := map[Scope]hook.Profile{}
+	seen := map[string]bool{} // in the home folder, both scopes have the same file
 	for _, scope := range []Scope{User, Project} {
 		t, err := NewTarget(agent, scope, m.Home, m.Folder, m.Getenv)
-		if err != nil {
+		if err != nil || seen[t.Path] {
 			continue
 		}
+		seen[t.Path] = true
 		profile, ok, err := t.Installed()
 		if err != nil {
 			list = append(list, Finding{Fail, err.Error(), "mend the file; the agent may read none of its hooks"})
@@ -64,10 +66,8 @@ func (m Machine) Examine(agent hook.Agent) (list []Finding, installed bool) {
 	case len(profiles) == 2:
 		list = append(list, Finding{Fail, agent.Title + " has the hooks twice, for the user and in this project, so every call is asked about twice", "remove one: countersign hook uninstall " + agent.Name + " --scope project"})
 	}
-	for _, profile := range profiles {
-		list = append(list, m.switches(agent, profile)...)
-	}
-	return list, true
+	control := profiles[User] == hook.Control || profiles[Project] == hook.Control
+	return append(list, m.switches(agent, control)...), true
 }
 
 // examine looks at the hooks in one file.
@@ -194,7 +194,7 @@ func programOf(command string) string {
 }
 
 // switches looks for settings that turn hooks off.
-func (m Machine) switches(agent hook.Agent, profile hook.Profile) []Finding {
+func (m Machine) switches(agent hook.Agent, control bool) []Finding {
 	var list []Finding
 	off := func(path string, names ...string) {
 		text, err := os.ReadFile(path)
@@ -224,7 +224,7 @@ func (m Machine) switches(agent hook.Agent, profile hook.Profile) []Finding {
 		for _, name := range []string{"settings.json", "settings.local.json"} {
 			each(filepath.Join(dir, name), filepath.Join(".claude", name), "disableAllHooks=true")
 		}
-		if profile == hook.Control {
+		if control {
 			list = append(list, m.managed())
 		}
 	case "codex":

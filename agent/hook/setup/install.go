@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"countersign/agent/hook"
@@ -51,6 +53,10 @@ func (t Target) Install() (Change, error) {
 	if found, err := t.find(text); err != nil {
 		return c, err
 	} else if len(found) > 0 {
+		if t.complete(found, events) {
+			c.After = c.Before
+			return c, nil
+		}
 		if text, err = t.without(text); err != nil {
 			return c, err
 		}
@@ -70,10 +76,32 @@ func (t Target) Install() (Change, error) {
 	if _, err := parse(text); err != nil {
 		return c, fmt.Errorf("%s can't be changed safely: %w", t.Path, err)
 	}
-	if c.After = text; squeeze(text) == squeeze(c.Before) { // they were there already
-		c.After = c.Before
-	}
+	c.After = text
 	return c, nil
+}
+
+// complete reports whether the hooks of these events are there already, as Install would write them, and no others.
+func (t Target) complete(list []found, events []string) bool {
+	if len(list) != len(events) {
+		return false
+	}
+	for _, event := range events {
+		wanted, err := t.find(`{"hooks": {` + strconv.Quote(event) + `: [` + string(encode(t.element(event))) + `]}}`)
+		i := slices.IndexFunc(list, func(f found) bool { return f.event == event })
+		if err != nil || i < 0 || !reflect.DeepEqual(list[i], wanted[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// encode writes an element.
+func encode(element any) []byte {
+	text, err := json.Marshal(element)
+	if err != nil {
+		panic(err) // maps of strings and numbers
+	}
+	return text
 }
 
 // Uninstall removes this program's hooks. If nothing else changed since they were installed, the file is as it was
@@ -95,8 +123,9 @@ func (t Target) Uninstall() (Change, error) {
 		return c, err
 	}
 	backup, err := os.ReadFile(t.Path + BackupSuffix)
+	versions := []string{squeeze(c.After), strings.NewReplacer(`,"version":1}`, "}", `{"version":1}`, "{}").Replace(squeeze(c.After))}
 	switch {
-	case err == nil && squeeze(string(backup)) == squeeze(c.After):
+	case err == nil && slices.Contains(versions, squeeze(string(backup))):
 		c.After, c.backup = string(backup), dropBackup
 	case errors.Is(err, fs.ErrNotExist) && (squeeze(c.After) == "{}" || squeeze(c.After) == `{"version":1}`):
 		c.After, c.gone = "", true // there was no file

@@ -37,7 +37,7 @@ const Audience = "laptop"
 type Gateway struct {
 	URL string
 
-	t      *testing.T
+	t      testing.TB
 	router routers.Router
 	key    ed25519.PrivateKey
 
@@ -69,7 +69,7 @@ type Request struct {
 }
 
 // New starts a gateway. description is the path of the OpenAPI description.
-func New(t *testing.T, description string) *Gateway {
+func New(t testing.TB, description string) *Gateway {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile(description)
 	if err != nil {
