@@ -59,6 +59,7 @@ const (
 	DeniedOften        Code = "often"          // the person set an absence too often today
 	DeniedAbandoned    Code = "abandoned"      // processing this delivery crashed several processes
 	DeniedMasked       Code = "masked"         // the masked values were not revealed to the person
+	DeniedNoEdits      Code = "no_edits"       // the caller can't use other arguments
 	DeniedPreview      Code = "preview"        // a critical call can't be approved before its tool preview is ready
 )
 

@@ -34,11 +34,12 @@ type Loss string
 
 // The reasons for an unknown outcome.
 const (
-	LossStopped     Loss = "stopped"  // the process stopped during the run
-	LossUnclear     Loss = "unclear"  // the tool's response does not tell whether it acted
-	LossPaused      Loss = "paused"   // the run was interrupted because everything was paused
-	LossTurnStopped Loss = "halted"   // the run was interrupted because somebody stopped the agent
-	LossRestored    Loss = "restored" // the store was put back from a backup that was taken before the run ended
+	LossStopped     Loss = "stopped"    // the process stopped during the run
+	LossUnclear     Loss = "unclear"    // the tool's response does not tell whether it acted
+	LossPaused      Loss = "paused"     // the run was interrupted because everything was paused
+	LossTurnStopped Loss = "halted"     // the run was interrupted because somebody stopped the agent
+	LossUnreported  Loss = "unreported" // the caller that ran the tool did not report the outcome in time
+	LossRestored    Loss = "restored"   // the store was put back from a backup that was taken before the run ended
 )
 
 // Execution is one run of a tool call: its exact bytes and its outcome. Edited arguments make a new execution.
@@ -58,8 +59,9 @@ type Execution struct {
 	Effect       Effect          `json:"effect"`
 	Args         json.RawMessage `json:"args"` // the exact bytes
 	Digest       string          `json:"digest"`
-	Owner        string          `json:"owner,omitempty"` // the process that runs it
-	Tries        int             `json:"tries,omitempty"` // more than 1 only for read-only and idempotent tools
+	Caller       string          `json:"caller,omitempty"` // the caller that runs it itself; empty: a process of Countersign runs it
+	Owner        string          `json:"owner,omitempty"`  // the process that runs it; empty if a caller does
+	Tries        int             `json:"tries,omitempty"`  // more than 1 only for read-only and idempotent tools
 	CreatedAt    time.Time       `json:"created_at"`
 	StartedAt    time.Time       `json:"started_at,omitzero"`
 	FinishedAt   time.Time       `json:"finished_at,omitzero"`

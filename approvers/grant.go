@@ -18,7 +18,7 @@ type Grant struct {
 	Version      uint64        `json:"version"`
 	State        GrantState    `json:"state"`
 	Agent        string        `json:"agent"`
-	Conversation string        `json:"conversation,omitempty"` // empty: all conversations of the agent
+	Conversation string        `json:"conversation,omitempty"` // for a caller's calls, Caller.Scope; empty: all conversations of the agent
 	Tool         string        `json:"tool"`
 	ToolHash     string        `json:"tool_hash"`         // hash of the tool definition for which it was given
 	Args         []string      `json:"args"`              // the exact set of argument names that a call must have
@@ -141,7 +141,8 @@ func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.Raw
 	t, _ := in.Policy.Tool(g.Tool, g.Agent)
 	role, _ := in.Policy.Role(g.Role)
 	switch {
-	case g.Tool != c.Tool || g.Agent != c.Facts.Agent || g.Conversation != "" && g.Conversation != c.Facts.Conversation.ID:
+	case g.Tool != c.Tool || g.Agent != c.Facts.Agent || g.Conversation != "" && g.Conversation != c.Facts.Conversation.ID,
+		g.Conversation == "" && c.Facts.Caller != nil:
 		return "it is for other calls"
 	case plan.Verdict != Ask:
 		return "nobody would be asked"
@@ -257,9 +258,17 @@ func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denie
 		return Grant{}, &Denied{Code: DeniedNoGrants, Detail: why}
 	}
 	return Grant{
-		State: GrantLive, Agent: r.Agent, Conversation: r.Conversation, Tool: r.Tool, ToolHash: r.ToolHash, Args: names(values), Bounds: bounds, Secrets: r.Secrets,
+		State: GrantLive, Agent: r.Agent, Conversation: r.grantScope(), Tool: r.Tool, ToolHash: r.ToolHash, Args: names(values), Bounds: bounds, Secrets: r.Secrets,
 		Request: r.ID, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, At: in.Now, Until: in.Now.Add(a.Within), Within: a.Within, Uses: a.Uses, Left: a.Uses,
 	}, nil
+}
+
+// grantScope returns the value of Grant.Conversation of a grant that is given on the request's card.
+func (r Request) grantScope() string {
+	if r.Facts.Caller != nil {
+		return r.Facts.Caller.Scope()
+	}
+	return r.Conversation
 }
 
 // Grantable reports whether the policy allows an approver of the request to allow more calls like it. Calls that need a

@@ -73,6 +73,9 @@ func (p *Policy) plan(c Call, note planTrace) Plan {
 	if plan.Risk >= High {
 		plan.Requesters = unionPeople(c.Requesters, c.Authors)
 	}
+	if claimed := c.Facts.Caller.claimed(); len(claimed) > 0 {
+		plan.Requesters = unionPeople(plan.Requesters, claimed)
+	}
 	plan.Verdict = Auto
 	if confirm {
 		plan.Verdict = Ask

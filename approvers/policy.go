@@ -18,6 +18,7 @@ type Policy struct {
 	Tools       []ToolPolicy // in file order
 	Approvers   []Role       // in file order, which breaks routing ties
 	Agents      []Agent      // in file order
+	Clients     []Client     // in file order
 	NeverLoosen []string     // tools whose policy no agent's override can loosen, or "*" for all
 	// EmailDomains are in lower case. If the policy names a member by e-mail address, the address counts only if it is
 	// at one of these domains and Slack has confirmed it. If EmailDomains is empty, no address counts.
@@ -171,8 +172,9 @@ type Condition struct {
 // Facts are the inputs of a condition.
 type Facts struct {
 	Args         map[string]any
-	Preview      any    // a tool's preview of the call; set only for the condition Preview.No
-	Requester    string // user id of the last person who asked
+	Preview      any     // a tool's preview of the call; set only for the condition Preview.No
+	Requester    string  // user id of the last person who asked
+	Caller       *Caller // nil: Countersign's own agent
 	Conversation ConversationFacts
 	Agent        string
 	Now          time.Time

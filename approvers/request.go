@@ -134,6 +134,7 @@ type AskFacts struct {
 	Quote        string            `json:"quote"`                // the text that led to the call
 	MessageTS    string            `json:"message_ts,omitempty"` // ts of the message that contains the text
 	MessageEdit  *MessageEdit      `json:"reworded,omitempty"`   // a later edit or deletion of that message
+	Caller       *Caller           `json:"caller,omitempty"`     // nil: Countersign's own agent asked
 }
 
 // Action is one person's click on, or message about, a request. At is the time at which Slack delivered it.
@@ -155,6 +156,7 @@ func (r Request) AsCall(args map[string]any) Call {
 		Tool: r.Tool, Effect: r.Effect, Requesters: r.Facts.Requesters, Authors: r.Facts.Authors,
 		Facts: Facts{
 			Args: args, Requester: r.Facts.Asker.User(), Conversation: r.Facts.Conversation, Agent: r.Agent, Now: r.CreatedAt,
+			Caller: r.Facts.Caller,
 		},
 	}
 }
@@ -245,7 +247,7 @@ func (r Request) Authority(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
 	}
-	if !r.Plan.SelfOK && slices.Contains(r.Plan.Requesters, who.ID) {
+	if !r.Plan.SelfOK && r.bars(who) {
 		return Role{}, &Denied{Code: DeniedSelf, Role: r.title(p)}
 	}
 	denied := &Denied{Code: DeniedNotMember, Role: r.title(p)}

@@ -254,6 +254,9 @@ func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *
 	return r, []Event{RequestUnbundled{}}, nil
 }
 
+// Editable reports whether approvers can change the arguments. A caller may be unable to use other arguments.
+func (r Request) Editable() bool { return r.Facts.Caller == nil || r.Facts.Caller.Edits }
+
 // Edited is an edited call: a new execution with its digest, and its plan.
 type Edited struct {
 	Execution    string
@@ -277,6 +280,9 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	role, denied := r.Authority(in.Policy, m.Who)
 	if denied != nil {
 		return r, nil, denied
+	}
+	if !r.Editable() {
+		return r, nil, &Denied{Code: DeniedNoEdits}
 	}
 	if r.MustReveal(in.Policy, m.Who.ID) {
 		return r, nil, &Denied{Code: DeniedMasked}

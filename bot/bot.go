@@ -132,6 +132,16 @@ func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
 	})
 }
 
+// Team returns the id by which the people of the workspace are identified: that of its enterprise, or else its own. See
+// approvers.Who.
+func (b *Bot) Team(ctx context.Context) (string, error) {
+	me, err := b.whoAmI(ctx)
+	if me.Enterprise != "" {
+		return me.Enterprise, err
+	}
+	return me.Team, err
+}
+
 // appID returns the ID of a bot's app. It is empty if Slack does not provide it to this bot.
 func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 	info, err := b.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: bot})

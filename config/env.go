@@ -31,6 +31,8 @@ type Env struct {
 	Store         Store
 	HTTPAddr      string
 	AdminAddr     string
+	GatewayAddr   string // empty: other agents can't ask
+	GatewayKey    string // path of the file with the key that signs receipts
 	Control       string // path of the Unix socket
 	Audit         Audit
 	Log           slog.Level
@@ -121,6 +123,8 @@ func (e Env) settings() []slog.Attr {
 		slog.String("COUNTERSIGN_MIGRATE", e.Store.migrate()),
 		slog.String("COUNTERSIGN_HTTP_ADDR", e.HTTPAddr),
 		slog.String("COUNTERSIGN_ADMIN_ADDR", e.AdminAddr),
+		slog.String("COUNTERSIGN_GATEWAY_ADDR", e.GatewayAddr),
+		slog.String("COUNTERSIGN_GATEWAY_KEY", e.GatewayKey),
 		slog.String("COUNTERSIGN_CONTROL", e.Control),
 		slog.String("COUNTERSIGN_AUDIT_KEY", e.Audit.Key),
 		slog.String("COUNTERSIGN_AUDIT_HEADS", e.Audit.Heads),

@@ -49,8 +49,39 @@ func (r *envReader) read() Env {
 	if e.Transport == HTTPMode && e.HTTPAddr == e.AdminAddr && !strings.HasSuffix(e.HTTPAddr, ":0") {
 		r.wrong("COUNTERSIGN_HTTP_ADDR", "is the address of COUNTERSIGN_ADMIN_ADDR too, which must not be reached from outside", "write another port")
 	}
+	if r.command.readsModel() {
+		r.gateway(&e)
+	}
 	e.Log = r.level(v.Log)
 	return e
+}
+
+// receiptKeySuffix is the suffix of the file with the key that signs receipts.
+const receiptKeySuffix = ".receipt-key"
+
+// ReceiptKeyBeside returns the default path of the key that signs receipts.
+func ReceiptKeyBeside(store string) string { return store + receiptKeySuffix }
+
+// gateway reads where other agents' requests come in.
+func (r *envReader) gateway(e *Env) {
+	const name = "COUNTERSIGN_GATEWAY_ADDR"
+	if e.Store.Path != "" {
+		e.GatewayKey = ReceiptKeyBeside(e.Store.Path)
+	}
+	if text := r.variables.GatewayKey; text != "" {
+		e.GatewayKey = filepath.Clean(text)
+	}
+	if r.variables.GatewayAddr == "" {
+		return
+	}
+	e.GatewayAddr = r.address(name, r.variables.GatewayAddr)
+	switch {
+	case strings.HasSuffix(e.GatewayAddr, ":0"):
+	case e.GatewayAddr == e.AdminAddr:
+		r.wrong(name, "is the address of COUNTERSIGN_ADMIN_ADDR too, which must not be reached from outside", "write another port")
+	case e.Transport == HTTPMode && e.GatewayAddr == e.HTTPAddr:
+		r.wrong(name, "is the address of COUNTERSIGN_HTTP_ADDR too", "write another port")
+	}
 }
 
 // store reads bolt:PATH or postgres://…. An invalid value is not repeated in the error: a database's address may contain

@@ -22,7 +22,7 @@ type reader struct{ file *File }
 
 // policy reads the whole file.
 func (r reader) policy(root yamldoc.Value) *approvers.Policy {
-	f := root.Fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "email_domains", "shared_channels",
+	f := root.Fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "clients", "email_domains", "shared_channels",
 		"caps", "budgets", "paused_by", "retention", "audit", "servers", "http", "openapi")
 	readVersion(root, f)
 	p := &approvers.Policy{Defaults: readDefaults(f["defaults"])}
@@ -62,6 +62,10 @@ func (r reader) policy(root yamldoc.Value) *approvers.Policy {
 	}
 	for _, e := range section(f["agents"], `the agents: name: {channels: ["#support"], tools: ["*"]}`) {
 		p.Agents = append(p.Agents, readAgent(e, p.Budgets))
+	}
+	tokens := map[string]string{}
+	for _, e := range section(f["clients"], "the clients: name: {token: \"sha256:…\", agent: support, owner: U0001, tools: [tool]}") {
+		p.Clients = append(p.Clients, readClient(e, tokens))
 	}
 	return p
 }

@@ -22,6 +22,8 @@ type variables struct {
 	Migrate            string `envconfig:"COUNTERSIGN_MIGRATE"`
 	HTTPAddr           string `envconfig:"COUNTERSIGN_HTTP_ADDR" default:"127.0.0.1:8080"`
 	AdminAddr          string `envconfig:"COUNTERSIGN_ADMIN_ADDR" default:"127.0.0.1:9090"`
+	GatewayAddr        string `envconfig:"COUNTERSIGN_GATEWAY_ADDR"`
+	GatewayKey         string `envconfig:"COUNTERSIGN_GATEWAY_KEY"`
 	Control            string `envconfig:"COUNTERSIGN_CONTROL"`
 	AuditKey           string `envconfig:"COUNTERSIGN_AUDIT_KEY"`
 	AuditHeads         string `envconfig:"COUNTERSIGN_AUDIT_HEADS"`

@@ -7,7 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// Conversation is one Slack thread with the agent, or a run of messages at the top level of a direct message.
+// Conversation is one Slack thread with the agent, a run of messages at the top level of a direct message, or the one
+// request of a caller.
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
@@ -23,6 +24,17 @@ type Conversation struct {
 	Messages  uint64    `json:"messages"`       // number of messages; the next message's Seq is one more
 	CreatedAt time.Time `json:"created_at"`
 	LastAt    time.Time `json:"last_at"` // of the last message
+
+	Caller *CallerRequest `json:"caller,omitempty"` // nil: a conversation in Slack
+}
+
+// CallerRequest is what a caller sent with its request, besides the call.
+type CallerRequest struct {
+	Caller  approvers.Caller `json:"caller"`
+	Request string           `json:"request"` // the id that the caller has: of the call and, if people were asked, of the first request
+	Body    string           `json:"body"`    // SHA-256 of the request's body in hex; a repetition must have the same body
+	Summary string           `json:"summary,omitempty"`
+	State   string           `json:"state,omitempty"` // returned to the caller unchanged
 }
 
 // MessageRole says who wrote a message.
@@ -111,6 +123,8 @@ const (
 	SettingReception    = "heard"    // the time up to which all messages were received, and the gap that is being read; its value is a settings.Reception
 	SettingFeedback     = "ratings/" // followed by an agent: ratings of its answers; its value is a settings.Feedback
 	SettingRefusals     = "refused"  // what Slack refuses in this workspace, such as a kind of block
+	SettingCaller       = "caller/"  // followed by a caller's name: its requests that wait; its value is a settings.Caller
+	SettingReceiptKeys  = "receipts" // the public keys that verify receipts; its value is a settings.ReceiptKeys
 	SettingDemo         = "demo"     // no content: the store was made by a demo that was told to use it, and is no bot's
 )
 

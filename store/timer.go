@@ -20,6 +20,7 @@ const (
 	TimerElicit        TimerKind = "elicit"   // end a tool's question that nobody answered; Ref: an elicitation
 	TimerPreview       TimerKind = "preview"  // ask a tool what a call would do; Ref: a request
 	TimerLeave         TimerKind = "leave"    // tell the model that an outcome stays unknown; Ref: an execution
+	TimerOutcome       TimerKind = "outcome"  // end an approval that needed nobody and was not claimed, or ask people how a caller's run ended; Ref: an execution
 	TimerGrant         TimerKind = "grant"    // end an expired grant or offer; Ref: a grant
 	TimerPause         TimerKind = "pause"    // update messages after a pause or resume; Ref: SettingPause
 	TimerChannel       TimerKind = "place"    // move open messages out of a channel that the bot lost; Ref: the channel's id or name
@@ -42,7 +43,7 @@ var ShowTimers = []TimerKind{TimerShowFirst, TimerShow, TimerShowAnswer, TimerSh
 // TimerKinds are all kinds of timer.
 var TimerKinds = append([]TimerKind{
 	TimerInbox, TimerThink, TimerRun, TimerExpire, TimerEscalate, TimerRemind, TimerAvailability, TimerAway,
-	TimerModelQuestion, TimerElicit, TimerPreview, TimerLeave, TimerGrant, TimerPause, TimerChannel, TimerHome, TimerHomes,
+	TimerModelQuestion, TimerElicit, TimerPreview, TimerLeave, TimerOutcome, TimerGrant, TimerPause, TimerChannel, TimerHome, TimerHomes,
 	TimerRepost, TimerLeftover, TimerCatchUp,
 }, ShowTimers...)
 

@@ -324,7 +324,8 @@ func TestReceipt(t *testing.T) {
 	head, rest, _ := strings.Cut(receipt, ".")
 	body, signature, _ := strings.Cut(rest, ".")
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
-	foreign := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"k2"}`))
+	foreign := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"k2","typ":"countersign-receipt+jwt"}`))
+	untyped := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"k1","typ":"JWT"}`))
 	for _, test := range []struct {
 		receipt, audience, tool, args string
 		at                            time.Time
@@ -337,6 +338,7 @@ func TestReceipt(t *testing.T) {
 		{head + "." + body + "." + signature[:len(signature)-4] + "AAAA", fakegateway.Audience, "billing.refund", args, now, "signature"},
 		{none + "." + body + ".", fakegateway.Audience, "billing.refund", args, now, "not signed"},
 		{foreign + "." + body + "." + signature, fakegateway.Audience, "billing.refund", args, now, "key"},
+		{untyped + "." + body + "." + signature, fakegateway.Audience, "billing.refund", args, now, "not a receipt"},
 		{head + "." + body, fakegateway.Audience, "billing.refund", args, now, "three parts"},
 		{"", fakegateway.Audience, "billing.refund", args, now, "three parts"},
 		{receipt + "=", fakegateway.Audience, "billing.refund", args, now, "base64"},

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -52,16 +53,34 @@ func ParseKeys(set []byte) (Keys, error) {
 
 // Receipt is what a gateway signed about an approved call. Whether the approval is used up, only the claim knows.
 type Receipt struct {
-	Issuer     string `json:"iss"`
-	Audience   string `json:"aud"`
-	Request    string `json:"request"`
-	Tool       string `json:"tool"`
-	Definition string `json:"definition"`
-	ArgsSHA256 string `json:"args_sha256"`
-	Expires    int64  `json:"exp"` // seconds since 1970
-	NotBefore  int64  `json:"nbf"`
-	ID         string `json:"jti"`
+	Issuer     string   `json:"iss"`
+	Audience   Audience `json:"aud"`
+	Subject    string   `json:"sub"` // the client that asked
+	Request    string   `json:"request"`
+	Tool       string   `json:"tool"`
+	Definition string   `json:"definition"`
+	ArgsSHA256 string   `json:"args_sha256"`
+	Expires    int64    `json:"exp"` // seconds since 1970
+	NotBefore  int64    `json:"nbf"`
+	ID         string   `json:"jti"` // of the run; a resource that must act once remembers it until the receipt expires
 }
+
+// Audience is for whom a receipt is: one name, or a list of names.
+type Audience []string
+
+// UnmarshalJSON reads both forms.
+func (a *Audience) UnmarshalJSON(raw []byte) error {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		*a = Audience{one}
+		return nil
+	}
+	return json.Unmarshal(raw, (*[]string)(a))
+}
+
+// receiptType is the type that the header of a receipt names, so that no other signed text of the gateway is taken for
+// one.
+const receiptType = "countersign-receipt+jwt"
 
 // ErrReceipt is the error of a receipt that does not allow the call.
 var ErrReceipt = errors.New("the receipt is not valid")
@@ -85,10 +104,14 @@ func (k Keys) Verify(receipt, audience, tool string, args []byte, now time.Time)
 	var header struct {
 		Alg  string   `json:"alg"`
 		Kid  string   `json:"kid"`
+		Typ  string   `json:"typ"`
 		Crit []string `json:"crit"`
 	}
 	if json.Unmarshal(decoded[0], &header) != nil || header.Alg != "EdDSA" || len(header.Crit) > 0 {
 		return invalid("it is not signed with Ed25519")
+	}
+	if header.Typ != receiptType {
+		return invalid("it is not a receipt")
 	}
 	key, ok := k[header.Kid]
 	if !ok {
@@ -101,7 +124,7 @@ func (k Keys) Verify(receipt, audience, tool string, args []byte, now time.Time)
 		return invalid("it is not valid JSON")
 	}
 	switch {
-	case r.Audience != audience:
+	case !slices.Contains(r.Audience, audience):
 		return invalid("it is for another audience")
 	case r.Tool != tool:
 		return invalid("it is for another tool")

@@ -28,6 +28,7 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 		t.countEvents,             // metrics, and the streak of unchanged approvals
 		t.notices.refreshMessages, // everything that shows the request
 		t.notices.notifyPeople,    // direct messages to the people concerned
+		t.callers.follow,          // the caller, if another agent asked
 	} {
 		if err := consequence(r, events); err != nil {
 			return err

@@ -60,6 +60,7 @@ func (t turnsTx) giveResult(call store.Call, outcome approvers.Outcome, text str
 	if err := t.PutCall(call); err != nil {
 		return err
 	}
+	t.callers.called(call.ID)
 	chain := call.Request
 	if chain == "" {
 		chain = call.Execution
@@ -85,6 +86,12 @@ func (t turnsTx) giveResult(call store.Call, outcome approvers.Outcome, text str
 		if c.Step == turn.Step && c.Outcome == "" {
 			return nil
 		}
+	}
+	if ofCaller(turn.Conversation) {
+		if err := t.ClearTimer(store.TimerOutcome, call.Execution); err != nil {
+			return err
+		}
+		return t.callers.end(turn)
 	}
 	if turn.Stopping != "" {
 		conv, err := t.Conversation(turn.Conversation)

@@ -67,6 +67,9 @@ func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error 
 		if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.RunBy}); err != nil {
 			return err
 		}
+		if r.Facts.Caller.Decides() {
+			return nil // the caller claims it
+		}
 		return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now, Affinity: store.ToConversation + r.Conversation})
 	case approvers.RequestConsumed, approvers.RequestClosed:
 		if err := t.clearPending(r.ID); err != nil {

@@ -15,6 +15,9 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return false, err
 	}
+	if err := t.runs.clearOutcome(*e); err != nil {
+		return false, err
+	}
 	if why := t.unlike(e.Tool, e.ToolHash); why != "" {
 		return false, t.voidCall(call, *e, why)
 	}
@@ -68,8 +71,17 @@ func (t proposalsTx) limited(p approvers.ToolPolicy, e approvers.Execution) (boo
 	if p.MaxAuto.Count == 0 {
 		return false, nil
 	}
-	n, err := t.CounterSum(counterAuto(e.Tool, e.Conversation), t.now.Add(-p.MaxAuto.Per))
+	n, err := t.CounterSum(counterAuto(e.Tool, autoScope(e)), t.now.Add(-p.MaxAuto.Per))
 	return p.MaxAuto.Reached(n), err
+}
+
+// autoScope returns where automatic runs are counted together: in a conversation, or for a caller, whose requests are
+// conversations of their own.
+func autoScope(e approvers.Execution) string {
+	if e.Asker.Caller() != "" {
+		return string(e.Asker)
+	}
+	return e.Conversation
 }
 
 // countAuto counts an automatic run.
@@ -77,7 +89,7 @@ func (t proposalsTx) countAuto(p approvers.ToolPolicy, e approvers.Execution) er
 	if p.MaxAuto.Count == 0 {
 		return nil
 	}
-	return t.AddCounter(store.Counter{Key: counterAuto(e.Tool, e.Conversation), At: t.now, ID: e.ID, N: 1})
+	return t.AddCounter(store.Counter{Key: counterAuto(e.Tool, autoScope(e)), At: t.now, ID: e.ID, N: 1})
 }
 
 // authors returns everybody whose messages the model may have received in a conversation.

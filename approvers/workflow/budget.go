@@ -84,7 +84,7 @@ func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) 
 	if most.Count == 0 || r.State != approvers.Pending {
 		return r, nil
 	}
-	for _, who := range r.Facts.Requesters {
+	for _, who := range counted(r.Facts) {
 		if err := t.AddCounter(store.Counter{Key: counterAsked(who), At: t.now, ID: r.ID, N: 1}); err != nil {
 			return r, err
 		}
@@ -102,6 +102,14 @@ func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) 
 		r.StepUp = fmt.Sprintf("%s has caused %d requests %s; the policy's cap is %d", name, n, most.Within(), most.Count)
 	}
 	return r, nil
+}
+
+// counted returns whose requests a request counts as. The requests of a caller don't count as its owner's.
+func counted(f approvers.AskFacts) []approvers.PersonID {
+	if f.Caller != nil {
+		return []approvers.PersonID{f.Asker}
+	}
+	return f.Requesters
 }
 
 // called returns the name that a person had when they wrote in the request's conversation.

@@ -34,6 +34,9 @@ func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Executi
 		if err != nil {
 			return err
 		}
+		if e.Caller != "" { // its caller claims it: see Callers.Claim
+			return t.ClearTimer(store.TimerRun, execution)
+		}
 		if pausable(e) {
 			if err := ifPaused(t); err != nil {
 				return err
@@ -92,7 +95,11 @@ func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 
 // start stores the state executing. It refuses bytes that don't match their digest.
 func (t runsTx) start(e *approvers.Execution, transition func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
-	started, err := transition(*e, t.w.owner, t.now)
+	owner := t.w.owner
+	if e.Caller != "" {
+		owner = ""
+	}
+	started, err := transition(*e, owner, t.now)
 	if errors.Is(err, approvers.ErrDigest) {
 		t.note(slog.LevelError, "the stored arguments of a call do not match their digest; it was not run", "tool", e.Tool, "request", e.Request, "execution", e.ID)
 		e.State, e.Result, e.FinishedAt = approvers.ExecutionFailed, err.Error(), t.now
@@ -106,10 +113,17 @@ func (t runsTx) start(e *approvers.Execution, transition func(approvers.Executio
 	}
 	*e = started
 	e.Version++
-	if err := t.questions.lease(*e, t.now); err != nil {
+	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "process": e.Owner, "try": strconv.Itoa(e.Tries)}
+	if e.Caller != "" {
+		facts["runs"] = e.Caller
+		err = t.callers.lease(*e)
+	} else {
+		err = t.questions.lease(*e, t.now)
+	}
+	if err != nil {
 		return false, err
 	}
-	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "process": e.Owner, "try": strconv.Itoa(e.Tries)}
+	t.callers.called(e.Call)
 	if e.Grant != "" {
 		facts["grant"] = e.Grant
 	}

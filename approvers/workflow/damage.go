@@ -326,7 +326,7 @@ func (t damageTx) endRun(e approvers.Execution, r *approvers.Request, call store
 	if err := t.PutExecution(e); err != nil {
 		return err
 	}
-	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
+	if err := errors.Join(t.ClearTimer(store.TimerRun, e.ID), t.runs.clearOutcome(e)); err != nil {
 		return err
 	}
 	if r != nil && r.State.Open() {

@@ -296,7 +296,7 @@ func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) e
 // edit prepares an edit: it checks the new arguments against the schema, and makes a new execution, digest, preview and
 // plan.
 func (t requestsTx) edit(r approvers.Request, args json.RawMessage) (approvers.Edited, *approvers.Denied) {
-	tool, _ := t.w.Tools.Tool(r.Tool)
+	tool, _ := t.toolOf(r.Tool, r.ToolHash)
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	values, err := approvers.StrictArgs(args, p.ReadsNumbers())
 	if err == nil {
@@ -328,6 +328,9 @@ func (t requestsTx) replaceExecution(r approvers.Request) error {
 	e := approvers.Execution{
 		ID: r.Execution, State: approvers.ExecutionNone, Conversation: r.Conversation, Turn: r.Turn, Call: r.Call,
 		Request: r.ID, Asker: r.Facts.Asker, Tool: r.Tool, ToolHash: r.ToolHash, Effect: r.Effect, Args: r.Args, Digest: r.Digest, CreatedAt: t.now,
+	}
+	if r.Facts.Caller.Decides() {
+		e.Caller = r.Facts.Caller.Name
 	}
 	if err := t.PutExecution(e); err != nil {
 		return err

@@ -65,6 +65,9 @@ func (t runsTx) finished(e approvers.Execution) error {
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return err
 	}
+	if err := t.clearOutcome(e); err != nil {
+		return err
+	}
 	if err := t.audit(e.Chain(), approvers.AuditExecuted, "", map[string]string{"execution": e.ID, "digest": e.Digest, "state": string(e.State)}, []byte(e.Result)); err != nil {
 		return err
 	}
@@ -72,6 +75,15 @@ func (t runsTx) finished(e approvers.Execution) error {
 		return err
 	}
 	return t.returnResult(e)
+}
+
+// clearOutcome clears the timer of a caller's run.
+func (t runsTx) clearOutcome(e approvers.Execution) error {
+	t.callers.called(e.Call)
+	if e.Caller == "" {
+		return nil
+	}
+	return t.ClearTimer(store.TimerOutcome, e.ID)
 }
 
 // returnResult gives the outcome of a run to the model, and refreshes the messages that show the run.

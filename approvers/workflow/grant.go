@@ -271,7 +271,7 @@ func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map
 		if g.Admits(t.deciding(), r.AsCall(args), e.ToolHash, e.Args, r.Plan) != "" || g.Backs(t.deciding(), r.Plan, givers[g.ID]) != "" {
 			continue
 		}
-		if above, err := t.aboveCap(r.Facts.Requesters); err != nil || above {
+		if above, err := t.aboveCap(counted(r.Facts)); err != nil || above {
 			return false, err
 		}
 		used, err := g.Use(t.now)
@@ -317,6 +317,9 @@ func (t grantsTx) extendStreak(e approvers.Execution) error {
 	r, err := t.Request(e.Request)
 	if err != nil {
 		return err
+	}
+	if r.Facts.Caller != nil {
+		return nil // an offer would be for the agent's own calls
 	}
 	trust, s, err := t.trust(r.Agent, r.Tool)
 	if err != nil {

@@ -152,8 +152,10 @@ const (
 	newsPolicy  = "policy"
 	newsPaused  = "paused"
 	newsStopped = "stopped "  // followed by the kind and the ref of the handler's timer
+	newsCaller  = "caller "   // followed by the id of a caller's request that has changed
 	newsReplied = "replied "  // followed by the id of an elicitation
 	lookAgain   = time.Second // between two looks
+	callersLook = 5           // looks after which each waiting caller reads its request again
 )
 
 // news returns what other replicas must know about the transaction.
@@ -166,6 +168,9 @@ func (t *tx) news() (news []string) {
 	}
 	for what := range t.interrupts {
 		news = append(news, newsStopped+string(what.kind)+" "+what.ref)
+	}
+	for id := range t.changedCalls {
+		news = append(news, newsCaller+id)
 	}
 	for _, id := range t.replied {
 		news = append(news, newsReplied+id)
@@ -183,6 +188,9 @@ func (w *core) hear(news []string) {
 		}
 		if n == newsPaused {
 			w.running.interruptAll()
+		}
+		if id, ok := strings.CutPrefix(n, newsCaller); ok {
+			w.waiting.wake(id)
 		}
 		if id, ok := strings.CutPrefix(n, newsReplied); ok {
 			w.elicitations.end(id)
@@ -202,11 +210,14 @@ func (w *core) watchOthers(ctx context.Context) error {
 	}
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
-	for pauses := 0; ; {
+	for looks, pauses := 0, 0; ; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
+		}
+		if looks++; looks%callersLook == 0 {
+			w.waiting.wakeAll()
 		}
 		working, waiting := w.running.working(), w.elicitations.waiting()
 		if len(working)+len(waiting) == 0 {

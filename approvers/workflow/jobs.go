@@ -52,6 +52,7 @@ func (w *Workflow) Workers() map[store.TimerKind]jobs.Worker {
 		store.TimerLeave:         {Handle: w.Runs.LeaveUnknown, Concurrency: 1},
 		store.TimerModelQuestion: {Handle: w.Questions.Expire, Concurrency: 1},
 		store.TimerElicit:        {Handle: w.Questions.Lapse, Concurrency: 1},
+		store.TimerOutcome:       {Handle: w.Callers.Overdue, Concurrency: deadlineWorkers},
 		store.TimerGrant:         {Handle: w.Grants.Lapse, Concurrency: 1},
 		store.TimerPause:         {Handle: w.Pauses.Show, Concurrency: 1},
 		store.TimerRepost:        {Handle: w.Outbox.Repost, Concurrency: 1},

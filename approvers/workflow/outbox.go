@@ -14,6 +14,9 @@ import (
 
 // add stores a new outbox message and schedules its delivery.
 func (t outboxTx) add(s store.OutboxMessage) error {
+	if id, ok := strings.CutPrefix(s.To, store.ToConversation); ok && ofCaller(id) {
+		return nil // nobody reads it there: the caller reads the state instead
+	}
 	rank, err := t.rank(s)
 	if err != nil {
 		return err
@@ -231,7 +234,9 @@ func (t outboxTx) otherPlaces(s store.OutboxMessage) (places []string, err error
 			return nil, store.IgnoreNotFound(err)
 		}
 		for _, p := range tn.Requesters {
-			places = append(places, store.ToUser+p.User())
+			if onSlack(p) {
+				places = append(places, store.ToUser+p.User())
+			}
 		}
 	}
 	return places, nil

@@ -132,6 +132,12 @@ func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, auth
 		Requesters: turn.Requesters, Authors: authors,
 		Conversation: approvers.ConversationFacts{ID: conv.ID, Channel: conv.Channel, DM: conv.DM},
 	}
+	if conv.Caller != nil {
+		caller := conv.Caller.Caller
+		f.Caller, f.Asker, f.AskerName, f.Quote = &caller, caller.Identity().ID, caller.Title, conv.Caller.Summary
+		f.Conversation.ID = caller.Scope()
+		return f, nil
+	}
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil {
 		return f, err
@@ -160,14 +166,23 @@ func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string,
 		}
 		return "", false, t.turns.giveResult(call, approvers.OutcomeError, res.Text())
 	}
+	return t.proposeAdmissible(turn, call, tool, args, facts)
+}
+
+// proposeAdmissible decides a call of a tool that exists, with arguments that the tool accepts.
+func (t proposalsTx) proposeAdmissible(turn approvers.Turn, call store.Call, tool Tool, args map[string]any, facts approvers.AskFacts) (request string, asked bool, err error) {
 	e := t.newExecution(call, tool, json.RawMessage(call.Args))
 	ask := approvers.Call{
 		Tool: call.Tool, Effect: tool.Effect, Requesters: facts.Requesters, Authors: facts.Authors,
 		Facts: approvers.Facts{
 			Args: args, Requester: facts.Asker.User(), Conversation: facts.Conversation, Agent: turn.Agent, Now: t.now,
+			Caller: facts.Caller,
 		},
 	}
 	e.Asker = facts.Asker
+	if facts.Caller.Decides() {
+		e.Caller = facts.Caller.Name
+	}
 	if tool.Asks {
 		return "", true, t.questions.askPeople(call, args)
 	}
@@ -189,6 +204,9 @@ func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string,
 		}
 		if err := t.records.auditProposed(e.ID, e, plan, facts.Requesters); err != nil {
 			return "", false, err
+		}
+		if e.Caller != "" {
+			return "", false, t.callers.wait(e, turn.Agent)
 		}
 		return "", false, t.runNow(e)
 	}
@@ -286,6 +304,9 @@ func (t proposalsTx) ask(call store.Call, e approvers.Execution, r approvers.Req
 // open opens a request for a call, and fills in r from the call and its execution. Nothing runs until it is approved.
 func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Request) (approvers.Request, error) {
 	r.ID = t.newID("req")
+	if r.Facts.Caller != nil && r.Retry == nil {
+		r.ID = call.ID // the id that the caller has
+	}
 	call.Request, e.Request = r.ID, r.ID
 	r.Conversation, r.Turn, r.Call = call.Conversation, call.Turn, call.ID
 	r.Tool, r.ToolHash, r.Effect = e.Tool, e.ToolHash, e.Effect
@@ -325,6 +346,9 @@ func (t recordsTx) auditProposed(chain string, e approvers.Execution, plan appro
 	if e.After != "" {
 		facts["after"] = e.After
 	}
+	if e.Caller != "" {
+		facts["runs"] = e.Caller
+	}
 	return t.audit(chain, approvers.AuditProposed, "", facts, []byte(e.Args))
 }
 
@@ -352,6 +376,8 @@ func (t *tx) tool(name string) (Tool, bool) {
 func (t *tx) unlike(name, hash string) string {
 	tool, ok := t.tool(name)
 	switch {
+	case !ok && hash == approvers.UndeclaredHash(name):
+		return "" // its caller runs it
 	case !ok:
 		return "the tool " + name + " is not there any more"
 	case tool.Blocked != "":

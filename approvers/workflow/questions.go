@@ -160,6 +160,7 @@ const (
 // The errors of a run that can't ask. Each text is a sentence for the tool, which may pass it to the model.
 var (
 	ErrTooManyElicitations = errors.New("the run has asked 5 times already; ask for everything in one form")
+	ErrNobodyToAsk         = errors.New("another agent asked for this run, and there is no person to ask")
 	ErrTooManyWait         = errors.New("too many runs wait for people's answers at the moment; nobody was asked")
 )
 
@@ -253,6 +254,9 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	e, err := t.Execution(execution)
 	if err != nil {
 		return err
+	}
+	if ofCaller(e.Conversation) {
+		return ErrNobodyToAsk
 	}
 	if stopped, err := t.runs.isStopped(e); err != nil || stopped || e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
 		return errors.Join(err, ErrNotDue)

@@ -42,7 +42,7 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 		name  string
 		close func(restoreTx, Restoration) (int, error)
 	}{
-		{"requests", restoreTx.loseRequests}, {"runs", restoreTx.loseRuns}, {"questions", restoreTx.loseModelQuestions}, {"unknown", restoreTx.leaveUnknown},
+		{"requests", restoreTx.loseRequests}, {"runs", restoreTx.loseRuns}, {"callers", restoreTx.loseCallersRuns}, {"questions", restoreTx.loseModelQuestions}, {"unknown", restoreTx.leaveUnknown},
 		{"deliveries", restoreTx.setAside}, {"grants", restoreTx.loseGrants}, {"turns", restoreTx.stopTurns},
 	} {
 		for n := 1; n > 0; {
@@ -220,6 +220,30 @@ func (t restoreTx) loseRuns(x Restoration) (int, error) {
 			err = t.runs.markUnknown(e, approvers.LossRestored)
 		default:
 			err = t.loseCall(e, x)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(timers), nil
+}
+
+// loseCallersRuns is like loseRuns, for calls that their caller runs.
+func (t restoreTx) loseCallersRuns(x Restoration) (int, error) {
+	timers, err := t.Timers(store.TimerOutcome, lostBatch)
+	if err != nil {
+		return 0, err
+	}
+	for _, timer := range timers {
+		e, err := t.Execution(timer.Ref)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			err = t.ClearTimer(store.TimerOutcome, timer.Ref)
+		case err != nil:
+		case e.State == approvers.ExecutionExecuting:
+			err = t.runs.markUnknown(e, approvers.LossRestored)
+		default:
+			err = errors.Join(t.ClearTimer(store.TimerOutcome, timer.Ref), t.loseCall(e, x))
 		}
 		if err != nil {
 			return 0, err

@@ -32,9 +32,9 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	return false, t.markUnknown(*e, approvers.LossStopped)
 }
 
-// repeatable reports whether a run whose process stopped may be run again.
+// repeatable reports whether a run whose process stopped may be run again. Only a caller can repeat its run.
 func repeatable(e approvers.Execution) bool {
-	return e.Effect != approvers.Unprotected && e.Tries < maxTries
+	return e.Effect != approvers.Unprotected && e.Tries < maxTries && e.Caller == ""
 }
 
 // MarkInterrupted marks interrupted, non-repeatable runs as unknown, which otherwise happens when a bot starts and
@@ -121,6 +121,9 @@ func (t runsTx) markUnknown(e approvers.Execution, why approvers.Loss) error {
 	if err := t.ClearTimer(store.TimerRun, lost.ID); err != nil {
 		return err
 	}
+	if err := t.clearOutcome(lost); err != nil {
+		return err
+	}
 	if err := t.grants.resetStreakOfTool(lost); err != nil {
 		return err
 	}
@@ -191,6 +194,11 @@ const (
 // askWhatHappened asks the approvers and the requester about a run whose process stopped.
 func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	places := []string{store.ToConversation + e.Conversation}
+	if conv, err := t.Conversation(e.Conversation); err != nil {
+		return err
+	} else if conv.Caller != nil {
+		places = []string{store.ToUser + conv.Caller.Caller.Owner.User()} // nobody reads the caller's conversation
+	}
 	p, _ := t.policy.Tool(e.Tool, "")
 	if e.Request != "" {
 		r, err := t.Request(e.Request)
@@ -224,47 +232,50 @@ func (t runsTx) askWhatHappened(e approvers.Execution) error {
 // Report records what a person reports about a run whose outcome is unknown. The call's requesters, the people who
 // could have approved the call, and the operator may report.
 func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
-	return w.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) {
-		e, denied, err := t.runs.reportable(c)
-		if err != nil || denied != nil && denied.Code == approvers.DeniedNotFound {
-			return denied, err
-		}
-		call := store.Call{}
-		if denied == nil {
-			if call, err = t.Call(e.Call); err != nil {
-				return nil, err
-			}
-			if what == Leave && (call.Outcome != "" || call.Execution != e.ID) {
-				denied = &approvers.Denied{Code: approvers.DeniedNothing}
-			}
-		}
-		if denied != nil {
-			return denied, t.auditDenied(e.Chain(), "report", c, denied)
-		}
-		facts := map[string]string{"execution": e.ID, "digest": e.Digest, "report": string(what)}
-		if err := t.audit(e.Chain(), approvers.AuditReported, c.Who.ID, facts, []byte(c.Reason)); err != nil {
+	return w.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) { return t.runs.report(c, what) })
+}
+
+func (t runsTx) report(c Click, what Report) (*approvers.Denied, error) {
+	e, denied, err := t.runs.reportable(c)
+	if err != nil || denied != nil && denied.Code == approvers.DeniedNotFound {
+		return denied, err
+	}
+	call := store.Call{}
+	if denied == nil {
+		if call, err = t.Call(e.Call); err != nil {
 			return nil, err
 		}
-		if what == Leave {
-			if e, err = e.Leave(c.Who.ID); err != nil {
-				return nil, err
-			}
-			return nil, errors.Join(t.PutExecution(e), t.runs.leave(e))
+		if what == Leave && (call.Outcome != "" || call.Execution != e.ID) {
+			denied = &approvers.Denied{Code: approvers.DeniedNothing}
 		}
-		if e, err = e.Report(what == Happened, c.Reason, c.Who.ID, t.now); err != nil {
+	}
+	if denied != nil {
+		return denied, t.auditDenied(e.Chain(), "report", c, denied)
+	}
+	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "report": string(what)}
+	if err := t.audit(e.Chain(), approvers.AuditReported, c.Who.ID, facts, []byte(c.Reason)); err != nil {
+		return nil, err
+	}
+	if what == Leave {
+		if e, err = e.Leave(c.Who.ID); err != nil {
 			return nil, err
 		}
-		if err := t.PutExecution(e); err != nil {
-			return nil, err
-		}
-		if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
-			return nil, err
-		}
-		if call.Execution != e.ID {
-			return nil, t.runs.superseded(e, call)
-		}
-		return nil, t.runs.returnResult(e)
-	})
+		return nil, errors.Join(t.PutExecution(e), t.runs.leave(e))
+	}
+	if e, err = e.Report(what == Happened, c.Reason, c.Who.ID, t.now); err != nil {
+		return nil, err
+	}
+	if err := t.PutExecution(e); err != nil {
+		return nil, err
+	}
+	t.callers.called(e.Call)
+	if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
+		return nil, err
+	}
+	if call.Execution != e.ID {
+		return nil, t.runs.superseded(e, call)
+	}
+	return nil, t.runs.returnResult(e)
 }
 
 // mayReport returns a denial if a person may not report on an execution; otherwise nil. The operator at the command
@@ -396,7 +407,7 @@ func (t runsTx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied,
 	r.Preview, r.MadePreview, r.PreviewFault = says.text, says.made, says.fault
 	call.Preview = r.Preview
 	again := t.proposals.newExecution(call, tool, e.Args)
-	again.Asker, again.After = e.Asker, e.ID
+	again.Asker, again.After, again.Caller = e.Asker, e.ID, e.Caller
 	call.Execution = again.ID
 	if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
 		return nil, err
@@ -417,7 +428,7 @@ func (t runsTx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied,
 // stillAdmissible checks the arguments of an earlier run against the current tool and policy. problem is a sentence for
 // people, or "".
 func (t runsTx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[string]any, string) {
-	tool, ok := t.tool(e.Tool)
+	tool, ok := t.toolOf(e.Tool, e.ToolHash)
 	if a, has := t.policy.Agent(agent); !ok || !has || !a.Offers(e.Tool) {
 		return tool, nil, "the agent has no such tool any more"
 	}

@@ -90,7 +90,7 @@ type Crashes interface {
 }
 
 // Config holds a workflow's dependencies. All fields are required, except Count, Now, GrantOwner, Admits, Replica,
-// PolicySource and Crashes.
+// PolicySource, Team and Crashes.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -110,6 +110,9 @@ type Config struct {
 	// PolicySource keeps the result of Policy up to date with the store. Nil: no other process changes the policy in
 	// force.
 	PolicySource PolicySource
+	// Team returns the id by which people of this workspace are identified; see approvers.Who. It is needed for the
+	// people whom the requests of callers name. Nil: the id is empty.
+	Team func(context.Context) (string, error)
 	// Crashes counts how often processes crash while they work on something. Nil: crashes are not counted.
 	Crashes Crashes
 }
@@ -132,6 +135,7 @@ type Workflow struct {
 	Pauses    *Pauses
 	Policies  *Policies
 	History   *History
+	Callers   *Callers
 }
 
 // The groups of use cases.
@@ -169,6 +173,7 @@ type core struct {
 	jobs         *jobs.Runner
 	running      runningHandlers
 	elicitations elicitationsUnderWay
+	waiting      callersWaiting
 	slack        slackClock
 
 	denials denials
@@ -198,6 +203,7 @@ func New(c Config) *Workflow {
 		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.now),
 		Intake: &Intake{w}, Requests: &Requests{w}, Turns: &Turns{w}, Runs: &Runs{w}, Questions: &Questions{w}, Grants: &Grants{w},
 		People: &People{w}, Outbox: &Outbox{w}, Homes: &Homes{w}, Pauses: &Pauses{w}, Policies: &Policies{w}, History: &History{w},
+		Callers: &Callers{w},
 	}
 }
 
@@ -215,8 +221,9 @@ type tx struct {
 	interrupts    map[handled]bool                 // the handlers that this transaction interrupts
 	log           []note                           // log lines, written after the commit
 
-	denials map[denial]int // denied attempts, with the number of each kind so far
-	replied []string       // elicitations that ended; the runs that wait for them are woken after the commit
+	denials      map[denial]int  // denied attempts, with the number of each kind so far
+	changedCalls map[string]bool // calls of callers that have changed; those who wait for them are woken after the commit
+	replied      []string        // elicitations that ended; the runs that wait for them are woken after the commit
 
 	refreshed map[refresh]bool
 	showHomes bool // something changed that Home tabs show
@@ -270,6 +277,7 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 		t = &tx{
 			Tx: s, w: w, now: w.now(), policy: w.Policy(),
 			wakes: map[store.TimerKind]store.Shares{}, refreshed: map[refresh]bool{}, interrupts: map[handled]bool{}, denials: map[denial]int{},
+			changedCalls: map[string]bool{},
 		}
 		t.parts = newParts(t)
 		if err := fn(t); err != nil {
@@ -291,6 +299,9 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 	}
 	w.running.interrupt(t.interrupts)
 	w.elicitations.end(t.replied...)
+	for id := range t.changedCalls {
+		w.waiting.wake(id)
+	}
 	w.denials.came(t.denials)
 	w.jobs.Notify(t.wakes, t.news()...)
 	w.tell(t.events)
@@ -475,6 +486,7 @@ type parts struct {
 	restore   restoreTx   // closing everything in a restored store that could act
 	seals     sealsTx     // signed heads
 	reception receptionTx // gaps in which nothing was received
+	callers   callersTx   // requests of other agents
 }
 
 // The concerns of a transaction.
@@ -526,6 +538,7 @@ func newParts(t *tx) parts {
 		restore:   restoreTx{t},
 		seals:     sealsTx{t},
 		reception: receptionTx{t},
+		callers:   callersTx{t},
 	}
 }
 

@@ -201,6 +201,16 @@ func (v View) edits(p *BlockBuilder, r approvers.Request) {
 
 // asked draws who asked, where, and in which words. most limits the quotation, in characters.
 func (v View) asked(p *BlockBuilder, r approvers.Request, most int) {
+	said := maskSecrets(r.Facts.Quote, r.Args, r.Secrets)
+	if most < maxQuote {
+		said = OneLine(said)
+	} else {
+		said = Visible(said)
+	}
+	if r.Facts.Caller != nil {
+		askedByCaller(p, r, said, most)
+		return
+	}
 	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
 	if n := len(r.Facts.Requesters) - 1; n == 1 {
 		line.Say(" and 1 other person")
@@ -214,12 +224,6 @@ func (v View) asked(p *BlockBuilder, r approvers.Request, most int) {
 		line.Say(" in ").link(v.permalink(v.Conversation.Channel, r.Facts.MessageTS, v.Conversation.Thread), "#"+Name(v.Conversation.Name))
 	}
 	p.Para(line.Say(":"))
-	said := maskSecrets(r.Facts.Quote, r.Args, r.Secrets)
-	if most < maxQuote {
-		said = OneLine(said)
-	} else {
-		said = Visible(said)
-	}
 	p.quoted(Clip(said, most))
 	since(p, r)
 }
@@ -325,7 +329,7 @@ func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []sl
 		row = append(row, button(ActArguments, "Details…", value, style))
 	}
 	row = append(row, button(ActReject, "Reject…", value, slack.StyleDanger))
-	if masked || r.Bundled() { // the button is in Details…
+	if masked || r.Bundled() || !r.Editable() { // the button is in Details…, or there is none
 		return row
 	}
 	return append(row, button(ActModify, "Modify…", value, slack.StyleDefault))

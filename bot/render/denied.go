@@ -90,6 +90,8 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 	case approvers.DeniedEdit:
 		return Say("Nothing was changed, because nobody could approve the new call: ").Say(Clip(Visible(d.Detail), MaxSentence)).
 			Say(" The request waits as it was.")
+	case approvers.DeniedNoEdits:
+		return Say("Nothing was changed: the agent that asked can't use other arguments. Approve it as it is, or reject it and say what should be changed.")
 	case approvers.DeniedUnchanged:
 		return Say("Nothing was changed: the new values equal the old ones. To agree to them, use Approve.")
 	case approvers.DeniedChannel:

@@ -93,7 +93,10 @@ func otherButtons(s ClickTarget, who approvers.Identity) (row []slack.BlockEleme
 		}
 	}
 	if Precheck(r, s, who) == nil && len(SecretsIn(r.Args, r.Secrets)) > 0 {
-		row = append(row, button(ActReveal, "Reveal…", r.ID, slack.StyleDefault), button(ActModify, "Modify…", r.ID, slack.StyleDefault))
+		row = append(row, button(ActReveal, "Reveal…", r.ID, slack.StyleDefault))
+		if r.Editable() {
+			row = append(row, button(ActModify, "Modify…", r.ID, slack.StyleDefault))
+		}
 	}
 	return row
 }

@@ -46,8 +46,11 @@ func askForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	}
 	p := new(BlockBuilder)
 	p.Para(Say("A question about ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)).Say(":"))
-	p.Blocks = append(p.Blocks, wordsInput("Question",
-		"It is asked in the requester's thread, where others can read it. You are told the answer. The deadline does not change."))
+	hint := "It is asked in the requester's thread, where others can read it. You are told the answer. The deadline does not change."
+	if c := r.Facts.Caller; c != nil {
+		hint = Clip(OneLine(c.Title), MaxNote) + " gets it, which is a program and need not answer. You are told the answer. The deadline does not change."
+	}
+	p.Blocks = append(p.Blocks, wordsInput("Question", hint))
 	return s.sendable(p, ActAsk, "Ask")
 }
 

@@ -48,7 +48,9 @@ func (v View) revoke(g approvers.Grant) slack.BlockElement {
 func (v View) grantLine(g approvers.Grant) *RichText {
 	p := Say("🎟️ ").Person(g.By, g.Name).Say(" (" + v.title(g.Role) + ") allowed ").Strong(Plural(g.Uses, "more call") + " of " + Name(g.Tool)).
 		Say(" to run without asking, ")
-	if g.Conversation == "" {
+	if approvers.IsCallerScope(g.Conversation) {
+		p.Say("for " + grantedTo(g))
+	} else if g.Conversation == "" {
 		p.Say("for everybody who asks the agent " + Name(g.Agent) + ", in all of its conversations")
 	} else {
 		p.Say("for everybody who asks in this conversation").also(v.where(g))
@@ -204,6 +206,8 @@ func (v View) GrantLine(g view.ListedGrant, mine bool) *RichText {
 	v.Conversation = g.Conversation
 	p := Say("🎟️ ").Strong(Name(g.Grant.Tool))
 	switch {
+	case approvers.IsCallerScope(g.Grant.Conversation):
+		p.Say(" for " + grantedTo(g.Grant))
 	case g.Grant.Conversation == "":
 		p.Say(" for everybody who asks the agent " + Name(g.Grant.Agent))
 	case g.Conversation.DM:

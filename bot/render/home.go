@@ -107,7 +107,9 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	value := v.token(r.ID)
 	buttons := []slack.BlockElement{
 		button(ActArguments, "Approve…", value, slack.StyleDefault), button(ActReject, "Reject…", value, slack.StyleDanger),
-		button(ActModify, "Modify…", value, slack.StyleDefault),
+	}
+	if r.Editable() {
+		buttons = append(buttons, button(ActModify, "Modify…", value, slack.StyleDefault))
 	}
 	buttons = append(buttons, v.reveal(r)...)
 	list := WaitingList{View: v, Who: v.Home.Who}
@@ -123,6 +125,9 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 // askedShort returns one line: who asked, where, and in which words.
 func (v View) askedShort(r approvers.Request) *RichText {
 	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
+	if r.Facts.Caller != nil {
+		line = callerLine(*r.Facts.Caller).also(Say(" ").also(runsItself(r.Facts.Caller)))
+	}
 	switch {
 	case v.Conversation.DM:
 		line.Say(" in a direct message")

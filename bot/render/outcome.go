@@ -17,6 +17,8 @@ func (v View) aftermath(r approvers.Request) *RichText {
 	switch {
 	case r.State == approvers.Approved && v.Pause.On:
 		return Say(" Paused: it starts when the pause ends, or expires ").At(r.RunBy, DayTime).Say(".")
+	case r.State == approvers.Approved && r.Facts.Caller.Decides():
+		return Say(" "+Name(r.Facts.Caller.Title)+" may run it until ").At(r.RunBy, DayTime).Say(".")
 	case r.State == approvers.Approved:
 		return Say(" It is about to run.")
 	case r.State == approvers.Consumed && v.Execution != nil:
@@ -40,6 +42,8 @@ func (v View) ran(e approvers.Execution) *RichText {
 		return new(RichText).Strong("It failed").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionUnknown:
 		return new(RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, clock).Say(".").also(onceMoreToo(v))
+	case e.Caller != "":
+		return Say("The client " + Name(e.Caller) + " is running it.")
 	case v.Pause.On:
 		return v.held(view.Call{Execution: &e})
 	}
@@ -135,6 +139,12 @@ func (v View) lost(e approvers.Execution) *RichText {
 
 // lossWords describes what happened during a run whose outcome is unknown.
 func lossWords(e approvers.Execution) string {
+	if e.Caller != "" && e.Loss != approvers.LossRestored {
+		if e.Loss == approvers.LossUnreported {
+			return "the client " + Name(e.Caller) + " did not report how " + Name(e.Tool) + " ended"
+		}
+		return "the client " + Name(e.Caller) + " does not know whether " + Name(e.Tool) + " acted"
+	}
 	switch e.Loss {
 	case approvers.LossPaused:
 		return "everything was paused while " + Name(e.Tool) + " was running"
@@ -154,7 +164,7 @@ func reportsWanted(v View) *RichText {
 	if v.Call.Outcome != "" || v.Later != nil {
 		return new(RichText)
 	}
-	asked := v.Turn.Requesters
+	asked := slices.DeleteFunc(slices.Clone(v.Turn.Requesters), func(p approvers.PersonID) bool { return p.Caller() != "" })
 	line, or := Say("✋ Waits for "), ""
 	if r := v.Request; r != nil {
 		line.Strong(v.stageTitle(r.CurrentStage()) + v.joined(*r))
@@ -188,6 +198,9 @@ func toldAlready(v View) *RichText {
 	line := Say("The agent was told that the outcome is unknown")
 	if by := v.Execution.LeftBy; by != "" {
 		line.Say(": ").Person(by, "").Say(" left it so")
+	}
+	if v.Execution.Caller != "" {
+		return line.Say(". You can still report it.")
 	}
 	return line.Say(". You can still report it. To have it done after all, ask the agent again in the thread.")
 }

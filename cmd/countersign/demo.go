@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/catalog"
+	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/scenario"
@@ -139,6 +141,7 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 		}
 		st.ws.Introduce(hint)
 	}
+	st.gatewayAddr = env.GatewayAddr
 	s := demoSetup(st, env, policies, log)
 	return unlessHung(ctx, st.store, log, func() error {
 		return st.around(ctx, func(ctx context.Context) error {
@@ -169,6 +172,14 @@ func perform(ctx context.Context, s setup, st demoEnv, o demoOptions, out io.Wri
 		s.log.Warn("the operator's commands don't reach this demo: choose another directory with --data", "why", err)
 	} else if s.control = l; l != nil {
 		defer func() { _ = l.Close() }() // it is closed already, unless nothing was served
+	}
+	if len(s.tools.Policy().Clients) > 0 {
+		l, err := listen("the gateway", "COUNTERSIGN_GATEWAY_ADDR", cmp.Or(st.gatewayAddr, "127.0.0.1:0"))
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		s.gateway, s.receiptKey = l, gateway.NewReceiptKey()
 	}
 	p := s.assemble()
 	if err := reach(ctx, p, s.log); err != nil {
@@ -278,6 +289,9 @@ func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 	if names := s.tools.PolicyServers(); len(names) > 0 {
 		fmt.Fprintf(out, "\nThe policy's servers are there too: %s. Write \"help\" to see how their tools are called.\n", strings.Join(names, ", "))
 	}
+	if s.gateway != nil {
+		announceGateway(out, s)
+	}
 	switch {
 	case s.control == nil:
 	case st.at.Backend == config.Postgres:
@@ -290,6 +304,22 @@ func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 		openBrowser(page)
 	}
 }
+
+// announceGateway prints how another agent asks.
+func announceGateway(out io.Writer, s setup) {
+	fmt.Fprintf(out, "\nOther agents ask at http://%s. As the demo's CI bot, in another terminal:\n", s.gateway.Addr())
+	if c, ok := s.tools.Policy().ClientOf(demoClientToken); ok {
+		fmt.Fprintf(out, `
+  curl -s http://%s/v1/requests -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' \
+    -H 'Idempotency-Key: deploy-1' -d '{"tool":"deploy","args":{"service":"shop","version":"1.4.2"},"summary":"All tests passed","wait":55}'
+
+Then become Teo, and approve it. The answer says what %s may do.
+`, s.gateway.Addr(), demoClientToken, c.Title)
+	}
+}
+
+// demoClientToken is the token of the demo's client, which is no secret: the demo is open to everybody on this machine.
+const demoClientToken = "cs_demo"
 
 // suggestion returns a call of one of the policy's own tools in the syntax of the scripted model: a named tool that
 // waits for somebody, if there is one. It is empty if the policy has no such tools, or none is known yet.

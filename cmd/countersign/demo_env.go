@@ -38,6 +38,8 @@ type demoEnv struct {
 	l        net.Listener
 	model    agent.Model
 	listener *demoListener // nil: Socket Mode
+	// gatewayAddr is where other agents' requests come in; empty: at a free port
+	gatewayAddr string
 }
 
 // openDemoEnv opens the services around the bot. It does not serve yet.

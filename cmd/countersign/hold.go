@@ -70,6 +70,9 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 	if l.slack != nil {
 		g.Go(func() error { return serveHTTP(ctx, l.slack, http.HandlerFunc(refuse)) })
 	}
+	if l.gateway != nil {
+		g.Go(func() error { return serveHTTP(ctx, l.gateway, http.HandlerFunc(refuse)) })
+	}
 	if socket != nil {
 		r := newControlServer(env.Store.Path, env.Audit, db, wf, log)
 		r.held = &held{why: why, accepted: stop}
@@ -79,7 +82,7 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 	return g.Wait()
 }
 
-// refuse answers Slack's requests while the bot is held.
+// refuse answers the requests of Slack and of other agents while the bot is held.
 func refuse(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 }
@@ -92,6 +95,7 @@ func (l listeners) again() (listeners, error) {
 	}{
 		{&l.admin, "the admin server", "COUNTERSIGN_ADMIN_ADDR"},
 		{&l.slack, "the server for Slack's requests", "COUNTERSIGN_HTTP_ADDR"},
+		{&l.gateway, "the gateway", "COUNTERSIGN_GATEWAY_ADDR"},
 	} {
 		if *one.l == nil {
 			continue

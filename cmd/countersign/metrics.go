@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"countersign/agent/catalog"
+	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
@@ -34,6 +35,7 @@ type metrics struct {
 	answers      *prometheus.HistogramVec
 	calls        *prometheus.CounterVec // calls of Slack's Web API
 	httpRequests *prometheus.CounterVec // Slack's HTTP requests
+	callers      *prometheus.CounterVec // requests of other agents
 	retained     retained
 }
 
@@ -67,10 +69,13 @@ func newMetrics(s store.Store, policy func() *approvers.Policy) *metrics {
 	m.httpRequests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "countersign_slack_requests_total", Help: "HTTP requests at the address for Slack's requests, by the status of the answer.",
 	}, []string{"status"})
+	m.callers = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_gateway_requests_total", Help: "HTTP requests of other agents, by client, operation and status of the answer.",
+	}, []string{"client", "operation", "status"})
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_requests_waiting", Help: "Requests that wait for people or for their run. Not counted beyond 10000.",
 	}, func() float64 { return timersSet(s, store.TimerExpire) })
-	m.registry.MustRegister(m.took, m.quick, m.requests, m.runs, m.operator, m.answers, m.calls, m.httpRequests, waiting,
+	m.registry.MustRegister(m.took, m.quick, m.requests, m.runs, m.operator, m.answers, m.calls, m.httpRequests, m.callers, waiting,
 		m.retained.conversations, m.retained.records, m.retained.last,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -299,6 +304,18 @@ func (m *metrics) watchPause(wf *workflow.Workflow) {
 		}
 		return 0
 	}))
+}
+
+// countCaller counts one answer to another agent.
+func (m *metrics) countCaller(client, operation string, status int) {
+	m.callers.WithLabelValues(client, operation, strconv.Itoa(status)).Inc()
+}
+
+// watchGateway adds the metric of the connections that wait for a decision.
+func (m *metrics) watchGateway(g *gateway.Gateway) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_gateway_waiting", Help: "Connections of other agents that wait for a decision.",
+	}, func() float64 { return float64(g.Waiting()) }))
 }
 
 // feedbackMetrics shows how people rated the agents' answers. It reads the store at each request, so the values survive

@@ -12,6 +12,7 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/catalog"
+	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
@@ -33,7 +34,9 @@ type setup struct {
 	store                        store.Store
 	replica                      store.Replica // nil: this process is the only one on the store
 	tools                        *catalog.Catalog
-	admin                        net.Listener      // nil: no admin address
+	admin                        net.Listener // nil: no admin address
+	gateway                      net.Listener // nil: other agents can't ask
+	receiptKey                   gateway.ReceiptKey
 	control                      *control.Listener // nil: no control socket
 	storePath                    string            // path of the store, for the control socket
 	audit                        config.Audit      // location of its key and its heads
@@ -91,7 +94,7 @@ func (s setup) assemble() parts {
 	m.watchStall(s.store)
 	m.watchTools(s.tools)
 	m.watchPolicies(s.policies)
-	wf.GrantOwner = b.GrantOwner
+	wf.GrantOwner, wf.Team = b.GrantOwner, b.Team
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
 		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Grace: s.stopWait,
@@ -219,6 +222,13 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
 		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
+	}
+	if s.gateway != nil {
+		door, err := s.openGateway(ctx, p)
+		if err != nil {
+			return couldNotStart(err)
+		}
+		g.Go(func() error { return serveOn(ctx, door, limitConnections(s.gateway, gateway.MaxConnections)) })
 	}
 	if s.control != nil {
 		r := newControlServer(s.storePath, s.audit, s.store, p.workflow, s.log)

@@ -77,6 +77,13 @@ func serve(cmd *cobra.Command) error {
 		}
 		defer requests.Close()
 	}
+	var callers net.Listener
+	if env.GatewayAddr != "" {
+		if callers, err = listen("the gateway", "COUNTERSIGN_GATEWAY_ADDR", env.GatewayAddr); err != nil {
+			return err
+		}
+		defer callers.Close()
+	}
 	db, err := openToServe(ctx, env, log)
 	if err != nil {
 		return err
@@ -84,7 +91,7 @@ func serve(cmd *cobra.Command) error {
 	if err := refuseDemo(ctx, env.Store, db); err != nil {
 		return errors.Join(err, db.Close())
 	}
-	return unlessHung(ctx, db, log, func() error { return serveStore(ctx, env, policies, db, listeners{admin, requests}, log) })
+	return unlessHung(ctx, db, log, func() error { return serveStore(ctx, env, policies, db, listeners{admin, requests, callers}, log) })
 }
 
 // openToServe opens the store for serve, and creates it if it does not exist.
@@ -122,13 +129,17 @@ func refuseDemo(ctx context.Context, at config.Store, db store.Store) error {
 type listeners struct {
 	admin net.Listener
 	slack net.Listener // nil: Socket Mode
+	// gateway is where other agents' requests come in; nil: nowhere
+	gateway net.Listener
 }
 
 // close closes them, even if a server has already closed them.
 func (l listeners) close() {
 	l.admin.Close()
-	if l.slack != nil {
-		l.slack.Close()
+	for _, one := range []net.Listener{l.slack, l.gateway} {
+		if one != nil {
+			one.Close()
+		}
 	}
 }
 
@@ -156,6 +167,12 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 		historyTokens: env.HistoryTokens, policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
 		seal: seal,
 	}
+	if l.gateway != nil {
+		if s.receiptKey, err = openReceiptKey(env.GatewayKey); err != nil {
+			return err
+		}
+		s.gateway = l.gateway
+	}
 	if s.stopWait = env.StopWait; s.stopWait == 0 {
 		s.stopWait = -1
 	}
@@ -177,7 +194,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 		return err
 	}
 	log.Info("countersign is up", "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(),
-		"transport", string(env.Transport), "admin", l.admin.Addr().String(), "control", env.Control,
+		"transport", string(env.Transport), "admin", l.admin.Addr().String(), "gateway", addressOf(l.gateway), "control", env.Control,
 		"gated", strings.Join(gated(policies.tools.Policy(), policies.tools.Registry), ", "))
 	return s.run(ctx, p)
 }

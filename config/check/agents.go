@@ -19,6 +19,7 @@ func (c *checker) agents() {
 	direct := ""
 	for _, a := range c.policy.Agents {
 		path := "agents." + a.Name
+		forClients := slices.ContainsFunc(c.policy.Clients, func(o approvers.Client) bool { return o.Agent == a.Name })
 		if len(a.Tools) == 0 {
 			c.warn(path+".tools", "is empty, so the agent can do nothing but talk", `name tools, or "*" for every tool`)
 		}
@@ -27,7 +28,7 @@ func (c *checker) agents() {
 			direct, reached = a.Name, true
 		}
 		switch {
-		case reached:
+		case reached || forClients:
 		case a.NoDM && len(a.Channels) == 0:
 			c.wrong(path, "can be asked nowhere: it has no channels, and direct messages are off", `add channels: ["#support"], or remove direct_messages: false`)
 		case len(a.Channels) == 0:
@@ -76,6 +77,7 @@ func (c *checker) names() {
 			}
 		}
 	}
+	c.clients()
 	c.unoffered()
 }
 
@@ -86,7 +88,7 @@ func (c *checker) unoffered() {
 	}
 	var missing []string
 	for _, name := range c.toolNames() {
-		if _, builtIn := approvers.BuiltIn(name); !builtIn && !slices.Contains(c.known, name) {
+		if _, builtIn := approvers.BuiltIn(name); !builtIn && !slices.Contains(c.known, name) && !c.clientsRun(name) {
 			missing = append(missing, name)
 		}
 	}
@@ -146,7 +148,7 @@ func (c *checker) toolList(path string, list []string) {
 
 func (c *checker) exists(tool string) bool {
 	_, builtIn := approvers.BuiltIn(tool)
-	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool)
+	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool) || c.clientsName(tool)
 }
 
 // unknown reports a name that is not a tool's name. If the registered tools are not known, the name may be that of a

@@ -18,7 +18,8 @@ const maxCondition = 4 << 10
 
 // factNames lists the facts that a condition can read. The facts of a conversation are declared one by one, so that a
 // misspelt name is an error.
-const factNames = "args, requester, agent, now, conversation.id, conversation.channel and conversation.dm"
+const factNames = "args, requester, agent, now, conversation.id, conversation.channel, conversation.dm, " +
+	"caller.name, caller.owner, caller.acting_for, caller.proven and caller.mode"
 
 // previewConditions returns the CEL environment of conditions on a preview.
 var previewConditions = sync.OnceValues(func() (*cel.Env, error) {
@@ -39,6 +40,11 @@ var conditions = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("conversation.id", cel.StringType),
 		cel.Variable("conversation.channel", cel.StringType),
 		cel.Variable("conversation.dm", cel.BoolType),
+		cel.Variable("caller.name", cel.StringType),
+		cel.Variable("caller.owner", cel.StringType),
+		cel.Variable("caller.acting_for", cel.StringType),
+		cel.Variable("caller.proven", cel.BoolType),
+		cel.Variable("caller.mode", cel.StringType),
 		cel.CrossTypeNumericComparisons(true), // args.amount * 2.0 > 500
 		ext.Strings(),
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),

@@ -82,10 +82,28 @@ func (f *facts) ResolveName(name string) (any, bool) {
 		return f.Conversation.Channel, true
 	case "conversation.dm":
 		return f.Conversation.DM, true
+	case "caller.name":
+		return f.caller().Name, true
+	case "caller.owner":
+		return f.caller().Owner.User(), true
+	case "caller.acting_for":
+		return f.caller().For.User(), true
+	case "caller.proven":
+		return f.caller().Proven, true
+	case "caller.mode":
+		return string(f.caller().Mode), true
 	case workName:
 		return &f.work, true
 	}
 	return nil, false
+}
+
+// caller returns the caller of a call; the zero caller for a call of Countersign's own agent.
+func (f *facts) caller() approvers.Caller {
+	if f.Caller == nil {
+		return approvers.Caller{}
+	}
+	return *f.Caller
 }
 
 // evaluate computes a condition. A missing argument, a wrong type and too much work are errors; with an error, the

@@ -47,6 +47,8 @@ func explainName(name, text string) (message, hint string) {
 	switch {
 	case strings.HasPrefix(name, "conversation"):
 		return message, "write conversation.id, conversation.channel or conversation.dm"
+	case strings.HasPrefix(name, "caller"):
+		return message, "write caller.name, caller.owner, caller.acting_for, caller.proven or caller.mode"
 	case strings.Contains(name, "."):
 		return message, "a condition can read " + factNames
 	case strings.Contains(text, name+"("):

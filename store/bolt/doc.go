@@ -93,5 +93,6 @@
 // Version 1 had a bucket runs instead of tallies, its renderings had "digest" and "whole" instead of "shows", and it
 // had no grants and absences. Version 2 had the audit as JSON, no journal and no heads, and no indexes by conversation
 // and by the last message. Version 3 had no index of requests by person, version 4 no elicitations and files,
-// version 5 no checksums and no bucket set_aside, and version 6 no compressed values.
+// version 5 no checksums and no bucket set_aside, version 6 no compressed values, and version 7 no requests of callers,
+// whose fields an older program would drop.
 package bolt

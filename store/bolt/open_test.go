@@ -97,7 +97,7 @@ func TestRefusedFiles(t *testing.T) {
 		}, store.ErrForeign, "belongs to another program"},
 		{"a newer store", func(t *testing.T, _ string) string {
 			path := made(t)
-			alter(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("countersign")).Put([]byte("schema"), []byte("8")) })
+			alter(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("countersign")).Put([]byte("schema"), []byte("9")) })
 			return path
 		}, store.ErrNewer, "has version 8, and this program reads versions up to 7"},
 		{"a store without a version", func(t *testing.T, _ string) string {

@@ -616,6 +616,8 @@ func (s *salvage) wanted() {
 	})
 	eachRecord(s, executions, func(e *approvers.Execution) {
 		switch {
+		case e.Caller != "" && (e.State == approvers.ExecutionExecuting || e.State == approvers.ExecutionNone && e.Request == "" && open[e.ID]):
+			want(store.Timer{Kind: store.TimerOutcome, Ref: e.ID})
 		case e.State == approvers.ExecutionExecuting, e.State == approvers.ExecutionNone && e.Request == "" && open[e.ID]:
 			want(store.Timer{Kind: store.TimerRun, Ref: e.ID, Affinity: store.ToConversation + e.Conversation})
 		case e.State == approvers.ExecutionUnknown && open[e.ID]:
@@ -648,7 +650,7 @@ func (s *salvage) wanted() {
 var timerOf = map[store.TimerKind]bucket{
 	store.TimerInbox: inbox, store.TimerThink: turns, store.TimerRun: executions, store.TimerExpire: requests, store.TimerEscalate: requests, store.TimerRemind: requests,
 	store.TimerAvailability: requests, store.TimerPreview: requests, store.TimerAway: absences, store.TimerModelQuestion: calls, store.TimerElicit: elicitations,
-	store.TimerLeave: executions, store.TimerGrant: grants, store.TimerHome: outboxMessages, store.TimerRepost: outboxMessages, store.TimerLeftover: outboxMessages,
+	store.TimerLeave: executions, store.TimerOutcome: executions, store.TimerGrant: grants, store.TimerHome: outboxMessages, store.TimerRepost: outboxMessages, store.TimerLeftover: outboxMessages,
 	store.TimerShowFirst: outboxMessages, store.TimerShow: outboxMessages, store.TimerShowAnswer: outboxMessages, store.TimerShowLast: outboxMessages,
 }
 

@@ -91,6 +91,10 @@ func timersNameSomething(r store.Reader) error {
 			e, err := r.Execution(ref)
 			return e.State == approvers.ExecutionUnknown, err
 		},
+		store.TimerOutcome: func(ref string) (bool, error) {
+			e, err := r.Execution(ref)
+			return e.Caller != "" && (e.State == approvers.ExecutionExecuting || e.State == approvers.ExecutionNone && e.Request == ""), err
+		},
 		store.TimerPause: func(ref string) (bool, error) { return ref == store.SettingPause, nil },
 		store.TimerCatchUp: func(string) (bool, error) {
 			now, _, err := settings.ReadReception(r)
@@ -162,7 +166,7 @@ func requestsHaveTimers(r store.Reader) error {
 		if _, err := r.Timer(store.TimerExpire, req.ID); err != nil {
 			faults = append(faults, fmt.Errorf("%s request %s never expires: %w", req.State, req.ID, err))
 		}
-		if req.State == approvers.Approved {
+		if req.State == approvers.Approved && !req.Facts.Caller.Decides() {
 			if _, err := r.Timer(store.TimerRun, req.Execution); err != nil {
 				faults = append(faults, fmt.Errorf("approved request %s is never run: %w", req.ID, err))
 			}

@@ -84,8 +84,11 @@ func stuck(r store.Reader, c store.Call) error {
 		return err
 	}
 	kind := store.TimerRun
-	if e.State == approvers.ExecutionUnknown {
+	switch {
+	case e.State == approvers.ExecutionUnknown:
 		kind = store.TimerLeave
+	case e.Caller != "":
+		kind = store.TimerOutcome
 	}
 	_, err = r.Timer(kind, e.ID)
 	return err
@@ -94,8 +97,8 @@ func stuck(r store.Reader, c store.Call) error {
 // returned counts the records of a call's result, in all chains that could contain one.
 func returned(r store.Reader, c store.Call) (int, error) {
 	n := 0
-	for _, chain := range []string{c.ID, c.Execution, c.Request} {
-		if chain == "" {
+	for i, chain := range []string{c.ID, c.Execution, c.Request} {
+		if chain == "" || i > 0 && chain == c.ID { // a caller's request has the id of its call
 			continue
 		}
 		records, err := r.Audit(chain)

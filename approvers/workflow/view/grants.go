@@ -17,7 +17,7 @@ func (m *Model) readGrant(hash func(tool string) string, r store.Reader, id stri
 	if g.State == approvers.GrantLive && m.Now.Before(g.Until) {
 		m.Stalled = g.Stalled(approvers.DecisionContext{Policy: m.Policy, Now: m.Now}, hash(g.Tool))
 	}
-	if g.Conversation == "" {
+	if g.Conversation == "" || approvers.IsCallerScope(g.Conversation) {
 		return nil
 	}
 	m.Conversation, err = r.Conversation(g.Conversation)
@@ -75,7 +75,7 @@ type ListedGrant struct {
 func listGrant(r store.Reader, g approvers.Grant, who approvers.PersonID) (ListedGrant, error) {
 	vm := ListedGrant{Grant: g}
 	var err error
-	if g.Conversation != "" {
+	if g.Conversation != "" && !approvers.IsCallerScope(g.Conversation) {
 		if vm.Conversation, err = r.Conversation(g.Conversation); err != nil {
 			return vm, err
 		}

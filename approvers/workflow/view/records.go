@@ -144,7 +144,7 @@ func (v *Reader) TurnAt(ctx context.Context, team, channel, thread string) (turn
 func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		runs = nil
-		for _, kind := range []store.TimerKind{store.TimerRun, store.TimerLeave} {
+		for _, kind := range []store.TimerKind{store.TimerRun, store.TimerOutcome, store.TimerLeave} {
 			timers, err := r.Timers(kind, maxTimers)
 			if err != nil {
 				return err

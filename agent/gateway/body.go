@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// readBody reads a request's body as JSON. A body is refused if it is too large, comes too slowly, or has another type.
+// An optional body may be empty; the result is then "{}".
+func readBody(w http.ResponseWriter, r *http.Request, optional bool) ([]byte, error) {
+	kind := r.Header.Get("Content-Type")
+	if media, params, err := mime.ParseMediaType(kind); !(optional && kind == "") && (err != nil || media != "application/json" || !utf8Only(params)) || r.Header.Get("Content-Encoding") != "" {
+		return nil, problem{name: "not_json", status: http.StatusUnsupportedMediaType, title: "The Content-Type must be application/json, without a Content-Encoding."}
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyWithin)) // an error means only that there is no deadline
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, problem{name: "too_large", status: http.StatusRequestEntityTooLarge, title: "The body is too large.", detail: "at most 192 KiB are read"}
+	case err != nil:
+		return nil, malformed("the body could not be read")
+	case optional && len(bytes.TrimSpace(body)) == 0:
+		body = []byte("{}")
+	}
+	_ = control.SetReadDeadline(time.Time{}) // a deadline that passes later would end the request's context
+	return body, nil
+}
+
+func utf8Only(params map[string]string) bool {
+	charset, ok := params["charset"]
+	return !ok || strings.EqualFold(charset, "utf-8")
+}
+
+// members splits an object into its members, whose values keep their exact bytes. Unknown and repeated names are
+// refused, and so is invalid UTF-8.
+func members(body []byte, known ...string) (map[string]jsontext.Value, error) {
+	dec := jsontext.NewDecoder(bytes.NewReader(body))
+	if dec.PeekKind() != '{' {
+		return nil, malformed("the body must be one JSON object")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, notJSON(err)
+	}
+	out := map[string]jsontext.Value{}
+	for dec.PeekKind() != '}' {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return nil, notJSON(err)
+		}
+		name := token.String()
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, notJSON(err)
+		}
+		if !slices.Contains(known, name) {
+			return nil, malformed("%.100q is not a name that is known here", name)
+		}
+		out[name] = value.Clone()
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, notJSON(err)
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, malformed("there is more after the JSON object")
+	}
+	return out, nil
+}
+
+func notJSON(err error) error {
+	return malformed("the body is not valid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
+}
+
+// fields reads members with given types. It keeps the first error.
+type fields struct {
+	of  map[string]jsontext.Value
+	err error
+}
+
+// text reads a text of at most the given number of characters.
+func (f *fields) text(name string, least, most int) string {
+	raw, ok := f.of[name]
+	var s string
+	if !ok {
+		if least > 0 {
+			f.wrong("%s is missing", name)
+		}
+		return ""
+	}
+	if raw.Kind() != '"' || json.Unmarshal(raw, &s) != nil {
+		f.wrong("%s must be a string", name)
+		return ""
+	}
+	if n := utf8.RuneCountInString(s); n < least || n > most {
+		f.wrong("%s must have %d to %d characters", name, least, most)
+	}
+	return s
+}
+
+func (f *fields) wrong(format string, args ...any) {
+	if f.err == nil {
+		f.err = malformed(format, args...)
+	}
+}
+
+// whole reads a whole number between least and most.
+func (f *fields) whole(name string, least, most int) int {
+	raw, ok := f.of[name]
+	if !ok {
+		return least
+	}
+	n, err := strconv.Atoi(string(raw))
+	if err != nil || n < least || n > most {
+		f.wrong("%s must be a whole number from %d to %d", name, least, most)
+	}
+	return n
+}
+
+// choice reads one of several words. If the member is missing, it is the first word.
+func (f *fields) choice(name string, words ...string) string {
+	if _, ok := f.of[name]; !ok {
+		return words[0]
+	}
+	word := f.text(name, 1, 100)
+	if !slices.Contains(words, word) {
+		f.wrong("%s must be %s", name, strings.Join(words, " or "))
+	}
+	return word
+}

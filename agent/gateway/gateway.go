@@ -1,0 +1,250 @@
+package gateway
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
+	"countersign/approvers/workflow/view"
+)
+
+// Callers has the use cases of callers. *workflow.Callers implements it.
+type Callers interface {
+	Propose(ctx context.Context, p workflow.CallerCall) (id string, again bool, err error)
+	Claim(ctx context.Context, client approvers.Client, id, hash string) error
+	Report(ctx context.Context, client approvers.Client, id string, state approvers.ExecutionState, text string) error
+	Withdraw(ctx context.Context, client approvers.Client, id, reason string) error
+	Answer(ctx context.Context, client approvers.Client, id string, question int, text string) error
+	Watch(id string) (changed <-chan struct{}, stop func())
+	PublishReceiptKey(ctx context.Context, id string, public []byte) error
+}
+
+// Views reads the state of requests. *view.Reader implements it.
+type Views interface {
+	Caller(ctx context.Context, client, id string) (view.CallerRequest, error)
+	ReceiptKeys(ctx context.Context) ([]settings.ReceiptKey, error)
+}
+
+var (
+	_ Callers = (*workflow.Callers)(nil)
+	_ Views   = (*view.Reader)(nil)
+)
+
+// Config configures a Gateway. All fields except Count and Now are required.
+type Config struct {
+	Callers Callers
+	Views   Views
+	Policy  func() *approvers.Policy // the policy in force
+	Key     ReceiptKey               // signs receipts
+	Log     *slog.Logger
+	Now     func() time.Time                               // nil: time.Now
+	Count   func(client, operation string, statusCode int) // counts answers; client is empty if it is not known; nil: nothing is counted
+}
+
+// Gateway is the HTTP door. It is safe for concurrent use.
+type Gateway struct {
+	Config
+	mux    *http.ServeMux
+	flight flights
+	wait   waits
+}
+
+// New returns a gateway. It makes the public key of receipts known before it answers anything.
+func New(ctx context.Context, c Config) (*Gateway, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Count == nil {
+		c.Count = func(string, string, int) {}
+	}
+	g := &Gateway{Config: c, mux: http.NewServeMux(), flight: flights{by: map[string]*flight{}}, wait: waits{of: map[string]int{}}}
+	if err := c.Callers.PublishReceiptKey(ctx, c.Key.ID(), c.Key.Public()); err != nil {
+		return nil, err
+	}
+	g.mux.HandleFunc("POST /v1/requests", g.client("create", g.create))
+	g.mux.HandleFunc("GET /v1/requests/{id}", g.client("read", g.read))
+	g.mux.HandleFunc("POST /v1/requests/{id}/claim", g.client("claim", g.claim))
+	g.mux.HandleFunc("POST /v1/requests/{id}/outcome", g.client("outcome", g.outcome))
+	g.mux.HandleFunc("POST /v1/requests/{id}/withdraw", g.client("withdraw", g.withdraw))
+	g.mux.HandleFunc("POST /v1/requests/{id}/answer", g.client("answer", g.answer))
+	g.mux.HandleFunc("GET /v1/openapi.json", g.open("description", g.description))
+	g.mux.HandleFunc("GET /.well-known/jwks.json", g.open("keys", g.keys))
+	g.mux.HandleFunc("/", g.open("other", func(http.ResponseWriter, *http.Request) error {
+		return problem{name: "not_found", status: http.StatusNotFound, title: "There is nothing at this address."}
+	}))
+	return g, nil
+}
+
+// ServeHTTP serves one request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.mux.ServeHTTP(w, r) }
+
+// Waiting returns how many connections wait for a change.
+func (g *Gateway) Waiting() int { return g.wait.all() }
+
+// Limits of a request, besides those in openapi.json.
+const (
+	maxHeader  = 16 << 10
+	maxBody    = 192 << 10        // arguments, summary and state, with escapes
+	bodyWithin = 15 * time.Second // for reading a body
+	sendWithin = 15 * time.Second // for sending an answer or an event
+	idleWithin = 2 * time.Minute
+)
+
+// MaxConnections limits the open connections of all callers together.
+const MaxConnections = 8192
+
+// Server returns the server for a gateway, without its listener. A client that sends or reads slowly is cut off.
+func Server(g *Gateway) *http.Server {
+	return &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(g.Log.Handler(), slog.LevelDebug)}
+}
+
+//go:embed openapi.json
+var openAPI []byte
+
+// Description returns the gateway's OpenAPI description.
+func Description() []byte { return openAPI }
+
+func (g *Gateway) description(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, err := w.Write(openAPI)
+	return sent(err)
+}
+
+// errSent means that the answer could not be sent. Nothing more can be sent then.
+var errSent = errors.New("the answer could not be sent")
+
+func sent(err error) error {
+	if err != nil {
+		return errSent
+	}
+	return nil
+}
+
+// recorder notes the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// open serves an address that needs no token.
+func (g *Gateway) open(operation string, serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, "", operation, serve) }
+}
+
+// client serves an address for the client that the token belongs to.
+func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http.Request, approvers.Client) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, ok := g.Policy().ClientOf(tokenOf(r))
+		if !ok {
+			g.serve(w, r, "", operation, func(http.ResponseWriter, *http.Request) error { return unauthorized })
+			return
+		}
+		g.serve(w, r, c.Name, operation, func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, c) })
+	}
+}
+
+var unauthorized = problem{name: "unauthorized", status: http.StatusUnauthorized, title: "The token is missing, or belongs to no client."}
+
+// tokenOf returns the token of a request, or "". A request with several tokens has none.
+func tokenOf(r *http.Request) string {
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return ""
+	}
+	scheme, token, ok := strings.Cut(given[0], " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.Trim(token, " ")
+}
+
+// serve answers a request, and turns an error into a problem.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operation string, serve func(http.ResponseWriter, *http.Request) error) {
+	out := &recorder{ResponseWriter: w}
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(sendWithin)) // those who wait set it anew; the error means only that there is no deadline
+	out.Header().Set("Cache-Control", "no-store")
+	out.Header().Set("X-Content-Type-Options", "nosniff")
+	err := serve(out, r)
+	var p problem
+	switch {
+	case err == nil, errors.Is(err, errSent), out.status != 0:
+	case r.Context().Err() != nil:
+		out.status = 499 // the client has gone; the usual number for that in logs and metrics
+	case errors.As(err, &p):
+		p.write(out)
+	default:
+		if p = problemOf(err); p.status >= http.StatusInternalServerError && p.name != "paused" {
+			g.Log.Error("a request of a caller could not be handled", "client", client, "operation", operation, "error", err)
+		}
+		p.write(out)
+	}
+	g.Count(client, operation, out.status)
+	g.Log.Debug("answered a caller", "client", client, "operation", operation, "status", out.status)
+}
+
+// flights are the creations of requests that are under way, by client and key.
+type flights struct {
+	mu sync.Mutex
+	by map[string]*flight
+}
+
+// flight is one of them. landed is closed when it has ended, with or without success.
+type flight struct{ landed chan struct{} }
+
+// inFlightFor is how long a creation waits for another one with the same key.
+const inFlightFor = 5 * time.Second
+
+// begin registers a creation, and waits for an earlier one with the same key. end must be called when it has ended.
+func (f *flights) begin(ctx context.Context, key string) (end func(), err error) {
+	patience := time.NewTimer(inFlightFor)
+	defer patience.Stop()
+	for {
+		f.mu.Lock()
+		other, taken := f.by[key]
+		if !taken {
+			own := &flight{landed: make(chan struct{})}
+			f.by[key] = own
+			f.mu.Unlock()
+			return func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				delete(f.by, key)
+				close(own.landed)
+			}, nil
+		}
+		f.mu.Unlock()
+		select {
+		case <-other.landed:
+		case <-patience.C:
+			return nil, problem{name: "key_in_flight", status: http.StatusConflict, title: "Another request with this key is being stored.", again: time.Second}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"countersign/approvers/workflow"
+)
+
+// problem is an error in the form of RFC 9457.
+type problem struct {
+	name   string // the last part of its type
+	status int
+	title  string
+	detail string
+	id     string // the request that it is about
+	state  string // the status of that request
+	again  time.Duration
+}
+
+func (p problem) Error() string { return fmt.Sprintf("%s: %s %s", p.name, p.title, p.detail) }
+
+// problemType begins the types of problems.
+const problemType = "urn:countersign:problem:"
+
+// write sends the problem.
+func (p problem) write(w http.ResponseWriter) {
+	body, err := json.Marshal(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail,omitempty"`
+		ID     string `json:"id,omitempty"`
+		State  string `json:"request_status,omitempty"`
+	}{problemType + p.name, p.title, p.status, p.detail, p.id, p.state})
+	if err != nil {
+		panic(err) // strings and a number always marshal
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if p.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
+	}
+	if p.again > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((p.again+time.Second-1)/time.Second)))
+	}
+	extend(w)
+	w.WriteHeader(p.status)
+	_, _ = w.Write(body) // nothing can be done about an error here
+}
+
+func malformed(format string, args ...any) problem {
+	return problem{name: "invalid_request", status: http.StatusBadRequest, title: "The request is not valid.", detail: fmt.Sprintf(format, args...)}
+}
+
+// problems are the workflow's problems as answers.
+var problems = map[workflow.CallerCode]problem{
+	workflow.CallerUnknown:      unauthorized,
+	workflow.CallerNotFound:     {status: http.StatusNotFound, title: "There is no such request."},
+	workflow.CallerTool:         {status: http.StatusForbidden, title: "The client may not ask for this tool."},
+	workflow.CallerToolBlocked:  {status: http.StatusForbidden, title: "Nobody can call this tool now."},
+	workflow.CallerArgs:         {status: http.StatusUnprocessableEntity, title: "The arguments are refused."},
+	workflow.CallerKeyReused:    {status: http.StatusUnprocessableEntity, title: "The key was used with another body."},
+	workflow.CallerPending:      {status: http.StatusTooManyRequests, title: "Too many requests of this client wait."},
+	workflow.CallerOften:        {status: http.StatusTooManyRequests, title: "The client has asked people too often."},
+	workflow.CallerBudget:       {status: http.StatusTooManyRequests, title: "The client has used up its calls for today."},
+	workflow.CallerMode:         {status: http.StatusConflict, title: "Countersign runs this call, so it is neither claimed nor reported."},
+	workflow.CallerClaimed:      {status: http.StatusConflict, title: "The approval was used up."},
+	workflow.CallerNotApproved:  {status: http.StatusConflict, title: "The call is not approved now."},
+	workflow.CallerOtherArgs:    {status: http.StatusConflict, title: "The approval is for other arguments."},
+	workflow.CallerNotClaimed:   {status: http.StatusConflict, title: "The call was not claimed."},
+	workflow.CallerOutcomeKnown: {status: http.StatusConflict, title: "Another outcome is recorded."},
+	workflow.CallerOver:         {status: http.StatusConflict, title: "The request can't be withdrawn any more."},
+	workflow.CallerNoQuestion:   {status: http.StatusConflict, title: "There is no such question to answer."},
+	workflow.CallerPaused:       {status: http.StatusServiceUnavailable, title: "Everything is paused."},
+}
+
+// problemOf turns an error into an answer. Errors that are not meant for callers become "unavailable": their texts are
+// only logged.
+func problemOf(err error) problem {
+	var known *workflow.CallerProblem
+	if errors.As(err, &known) {
+		p, ok := problems[known.Code]
+		if ok {
+			p.name, p.detail, p.id, p.again = string(known.Code), known.Detail, known.Request, known.Again
+			return p
+		}
+	}
+	return problem{name: "unavailable", status: http.StatusServiceUnavailable, title: "The request could not be handled now.", again: 5 * time.Second}
+}

@@ -1,0 +1,228 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// Limits of the texts in a request, in characters.
+const (
+	maxTool    = 200
+	maxKey     = 255
+	maxText    = 3000  // a summary, a reason or an answer
+	maxState   = 4096  //
+	maxOutcome = 65536 // the text of an outcome
+	maxWait    = 55    // seconds
+)
+
+// slackUser is the form of a Slack user's id.
+var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
+
+// create stores a request, and waits for its decision if the client wants that.
+func (g *Gateway) create(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
+	key, err := keyOf(r)
+	if err != nil {
+		return err
+	}
+	end, err := g.flight.begin(r.Context(), client.Name+"\x00"+key)
+	if err != nil {
+		return err
+	}
+	id, again, wait, err := g.store(w, r, client, key)
+	end()
+	if err != nil {
+		return err
+	}
+	state, err := g.settled(r.Context(), client.Name, id, wait)
+	if err != nil {
+		return err
+	}
+	if again {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
+	if state.Status == string(approvers.Refused) {
+		return problem{
+			name: "refused", status: http.StatusForbidden, title: "Nobody could approve this call.", detail: state.Reason, id: id, state: state.Status,
+		}
+	}
+	status := http.StatusOK
+	if !state.settled() {
+		status = http.StatusAccepted
+	}
+	return state.write(w, status)
+}
+
+// keyOf returns the idempotency key of a request.
+func keyOf(r *http.Request) (string, error) {
+	given := r.Header.Values("Idempotency-Key")
+	switch {
+	case len(given) == 0 || given[0] == "":
+		return "", problem{name: "no_key", status: http.StatusBadRequest, title: "The header Idempotency-Key is missing.", detail: "send the id of the tool call"}
+	case len(given) > 1:
+		return "", malformed("there are several headers Idempotency-Key")
+	}
+	key := given[0]
+	if len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return "", malformed("the Idempotency-Key must have 1 to %d printable ASCII characters", maxKey)
+	}
+	return key, nil
+}
+
+// store reads a new request and stores it.
+func (g *Gateway) store(w http.ResponseWriter, r *http.Request, client approvers.Client, key string) (id string, again bool, wait int, err error) {
+	body, err := readBody(w, r, false)
+	if err != nil {
+		return "", false, 0, err
+	}
+	of, err := members(body, "mode", "tool", "args", "accepts", "on_behalf_of", "summary", "state", "wait")
+	if err != nil {
+		return "", false, 0, err
+	}
+	f := fields{of: of}
+	sum := sha256.Sum256(body)
+	call := workflow.CallerCall{
+		Client: client, Key: key, Body: hex.EncodeToString(sum[:]), Mode: approvers.CallerMode(f.choice("mode", string(approvers.DecideMode), string(approvers.ExecuteMode))),
+		Tool: f.text("tool", 1, maxTool), Args: json.RawMessage(of["args"]), For: f.text("on_behalf_of", 0, 31), Summary: f.text("summary", 0, maxText),
+		State: f.text("state", 0, maxState),
+	}
+	call.Edits = f.accepts(call.Mode)
+	wait = f.whole("wait", 0, maxWait)
+	if _, given := of["on_behalf_of"]; given && !slackUser.MatchString(call.For) {
+		f.wrong("on_behalf_of must be the id of a Slack user, such as U0123ABCD")
+	}
+	if args, ok := of["args"]; !ok || args.Kind() != '{' {
+		f.wrong("args must be an object")
+	}
+	if f.err != nil {
+		return "", false, 0, f.err
+	}
+	id, again, err = g.Callers.Propose(r.Context(), call)
+	return id, again, wait, err
+}
+
+// accepts reads whether the client can use arguments that approvers have changed.
+func (f *fields) accepts(mode approvers.CallerMode) bool {
+	raw, ok := f.of["accepts"]
+	if !ok {
+		return mode == approvers.ExecuteMode
+	}
+	var words []string
+	if raw.Kind() != '[' || json.Unmarshal(raw, &words) != nil || len(words) == 0 {
+		f.wrong("accepts must be a list of approve, edit and reject")
+		return false
+	}
+	for i, word := range words {
+		if !slices.Contains([]string{"approve", "edit", "reject"}, word) || slices.Contains(words[:i], word) {
+			f.wrong("accepts must be a list of approve, edit and reject, each at most once")
+		}
+	}
+	return slices.Contains(words, "edit")
+}
+
+// state reads a request.
+func (g *Gateway) state(ctx context.Context, client, id string) (state, error) {
+	c, err := g.Views.Caller(ctx, client, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return state{}, &workflow.CallerProblem{Code: workflow.CallerNotFound}
+	}
+	if err != nil {
+		return state{}, err
+	}
+	return g.stateOf(c)
+}
+
+// claim uses up an approval.
+func (g *Gateway) claim(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
+	return g.act(w, r, client, false, []string{"args_sha256"}, func(f *fields, id string) error {
+		hash := f.text("args_sha256", 64, 64)
+		if f.err != nil {
+			return f.err
+		}
+		return g.Callers.Claim(r.Context(), client, id, strings.ToLower(hash))
+	})
+}
+
+// outcome records how a run ended.
+func (g *Gateway) outcome(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
+	return g.act(w, r, client, false, []string{"status", "text"}, func(f *fields, id string) error {
+		if _, ok := f.of["status"]; !ok {
+			f.wrong("status is missing")
+		}
+		ended := f.choice("status", string(approvers.ExecutionSucceeded), string(approvers.ExecutionFailed), string(approvers.ExecutionUnknown))
+		text := f.text("text", 0, maxOutcome)
+		if f.err != nil {
+			return f.err
+		}
+		return g.Callers.Report(r.Context(), client, id, approvers.ExecutionState(ended), text)
+	})
+}
+
+// withdraw takes a request back.
+func (g *Gateway) withdraw(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
+	return g.act(w, r, client, true, []string{"reason"}, func(f *fields, id string) error {
+		reason := f.text("reason", 0, maxText)
+		if f.err != nil {
+			return f.err
+		}
+		return g.Callers.Withdraw(r.Context(), client, id, reason)
+	})
+}
+
+// answer answers an approver's question.
+func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
+	return g.act(w, r, client, false, []string{"question", "text"}, func(f *fields, id string) error {
+		if _, ok := f.of["question"]; !ok {
+			f.wrong("question is missing")
+		}
+		question, text := f.whole("question", 0, approvers.MaxRemarks), f.text("text", 1, maxText)
+		if f.err != nil {
+			return f.err
+		}
+		return g.Callers.Answer(r.Context(), client, id, question, text)
+	})
+}
+
+// act reads a body, acts on a request, and answers with the request as it is then.
+func (g *Gateway) act(w http.ResponseWriter, r *http.Request, client approvers.Client, optional bool, known []string, do func(*fields, string) error) error {
+	body, err := readBody(w, r, optional)
+	if err != nil {
+		return err
+	}
+	of, err := members(body, known...)
+	if err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	if err := do(&fields{of: of}, id); err != nil {
+		return g.about(r.Context(), client.Name, err)
+	}
+	state, err := g.state(r.Context(), client.Name, id)
+	if err != nil {
+		return err
+	}
+	return state.write(w, http.StatusOK)
+}
+
+// about adds the status of the request to a problem about it.
+func (g *Gateway) about(ctx context.Context, client string, err error) error {
+	var known *workflow.CallerProblem
+	if !errors.As(err, &known) || known.Request == "" {
+		return err
+	}
+	p := problemOf(err)
+	if now, err := g.state(ctx, client, known.Request); err == nil {
+		p.state = now.Status
+	}
+	return p
+}

@@ -1,0 +1,304 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow/view"
+)
+
+// state is a request as its caller sees it. Approvers are named by their roles only.
+type state struct {
+	ID          string     `json:"id"`
+	Status      string     `json:"status"`
+	Mode        string     `json:"mode"`
+	Tool        string     `json:"tool"`
+	ArgsHash    string     `json:"args_sha256"`
+	CreatedAt   time.Time  `json:"created_at"`
+	WaitsFor    []string   `json:"waits_for,omitempty"`
+	ExpiresAt   time.Time  `json:"expires_at,omitzero"`
+	Decision    *decision  `json:"decision,omitempty"`
+	Reason      string     `json:"reason,omitempty"`
+	Receipt     string     `json:"receipt,omitempty"`
+	RunBefore   time.Time  `json:"run_before,omitzero"`
+	ReportBy    time.Time  `json:"report_by,omitzero"`
+	Result      string     `json:"result,omitempty"`
+	Disposition string     `json:"disposition,omitempty"`
+	Questions   []question `json:"questions,omitempty"`
+	State       string     `json:"state,omitempty"`
+
+	etag string
+}
+
+type decision struct {
+	Type      string          `json:"type"`
+	Automatic bool            `json:"automatic,omitempty"`
+	Args      json.RawMessage `json:"args,omitempty"`
+	Changed   []string        `json:"changed,omitempty"`
+	By        []role          `json:"by"`
+	Reason    string          `json:"reason,omitempty"`
+	At        time.Time       `json:"at,omitzero"`
+}
+
+type role struct {
+	Role string `json:"role"`
+}
+
+type question struct {
+	Question int    `json:"question"`
+	Text     string `json:"text"`
+	By       string `json:"by"`
+	Answer   string `json:"answer,omitempty"`
+}
+
+// The statuses that are not states of a request.
+const (
+	statusRunning   = "running"
+	statusSucceeded = "succeeded"
+	statusFailed    = "failed"
+	statusUnknown   = "unknown"
+)
+
+// The dispositions, as in the draft SEP-2848 of MCP.
+const (
+	executed  = "approved-executed"
+	denied    = "denied-not-executed"
+	failed    = "execution-error"
+	uncertain = "outcome-unknown"
+)
+
+// settled reports whether nothing happens any more unless the caller, or people on their own account, do something.
+func (s state) settled() bool {
+	switch s.Status {
+	case string(approvers.Pending):
+		return false
+	case string(approvers.Approved), statusRunning:
+		return s.Mode == string(approvers.DecideMode)
+	}
+	return true
+}
+
+// over reports whether the request is in its last state.
+func (s state) over() bool {
+	return !slices.Contains([]string{string(approvers.Pending), string(approvers.Approved), statusRunning, statusUnknown}, s.Status)
+}
+
+// write sends the request.
+func (s state) write(w http.ResponseWriter, status int) error {
+	extend(w)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", s.etag)
+	w.WriteHeader(status)
+	_, err := w.Write(s.json())
+	return sent(err)
+}
+
+// json returns the request as JSON. The arguments of an edit are not escaped.
+func (s state) json() []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(err) // the arguments are valid JSON: they were parsed before they were stored
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// stateOf makes the caller's view of a request.
+func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
+	own := c.Conversation.Caller
+	s := state{
+		ID: own.Request, Mode: string(own.Caller.Mode), Tool: c.Call.Tool, ArgsHash: hashOf([]byte(c.Call.Args)), CreatedAt: c.Call.CreatedAt, State: own.State,
+	}
+	s.Status = statusOf(c)
+	if e := c.Execution; e != nil {
+		s.ArgsHash = hashOf(e.Args)
+		s.run(*e)
+	}
+	if r := c.Request; r != nil {
+		s.asked(c.Policy, *r)
+	} else if c.Execution != nil && (s.Status == string(approvers.Approved) || c.Execution.State != approvers.ExecutionNone) {
+		s.Decision = &decision{Type: "approve", Automatic: true, By: []role{}}
+	}
+	var told struct {
+		Reason string `json:"reason"`
+	}
+	if c.Call.Outcome != "" && s.Reason == "" && s.Result == "" && json.Unmarshal([]byte(c.Call.Result), &told) == nil {
+		s.Reason = told.Reason
+	}
+	switch {
+	case s.Status == statusRunning:
+		s.ReportBy = c.ReportBy
+	case s.Status == string(approvers.Approved) && c.Request == nil:
+		s.RunBefore = c.ReportBy
+	}
+	if s.over() && s.Disposition == "" {
+		s.Disposition = denied
+	}
+	sum := sha256.Sum256(s.json())
+	s.etag = strconv.Quote(hex.EncodeToString(sum[:12])) // without the receipt, whose key differs between replicas
+	if own.Caller.Decides() && c.Execution != nil && (s.Status == string(approvers.Approved) || s.Status == statusRunning) {
+		var err error
+		if s.Receipt, err = g.receipt(c, s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// statusOf returns the status of a request. What happened to the run counts before everything else, because people may
+// report it after the call has got its result.
+func statusOf(c view.CallerRequest) string {
+	if e := c.Execution; e != nil {
+		switch e.State {
+		case approvers.ExecutionExecuting:
+			return statusRunning
+		case approvers.ExecutionSucceeded:
+			return statusSucceeded
+		case approvers.ExecutionFailed:
+			return statusFailed
+		case approvers.ExecutionUnknown:
+			return statusUnknown
+		}
+	}
+	switch c.Call.Outcome {
+	case "":
+	case approvers.OutcomeError:
+		return statusFailed
+	default:
+		return string(c.Call.Outcome)
+	}
+	if c.Request != nil && c.Request.State == approvers.Pending {
+		return string(approvers.Pending)
+	}
+	return string(approvers.Approved)
+}
+
+// run fills in how the run ended.
+func (s *state) run(e approvers.Execution) {
+	switch e.State {
+	case approvers.ExecutionSucceeded:
+		s.Result, s.Disposition = e.Result, executed
+	case approvers.ExecutionFailed:
+		s.Result, s.Disposition = e.Result, failed
+		if e.Unrun {
+			s.Reason, s.Result, s.Disposition = e.Result, "", denied
+		}
+	case approvers.ExecutionUnknown:
+		s.Disposition = uncertain
+	}
+}
+
+// asked fills in what people were asked and have decided.
+func (s *state) asked(p *approvers.Policy, r approvers.Request) {
+	for i, m := range r.Remarks {
+		if m.Kind != approvers.Question {
+			continue
+		}
+		q := question{Question: i, Text: m.Text, By: titleOf(p, m.Role)}
+		if a := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == i }); a >= 0 {
+			q.Answer = r.Remarks[a].Text
+		}
+		s.Questions = append(s.Questions, q)
+	}
+	switch r.State {
+	case approvers.Pending:
+		s.WaitsFor, s.ExpiresAt = waitsFor(p, r), r.ExpiresAt
+	case approvers.Approved, approvers.Consumed:
+		if s.Status == string(approvers.Approved) {
+			s.RunBefore = r.RunBy
+		}
+		s.Decision = &decision{Type: "approve", By: []role{}, At: r.ClosedAt}
+		for _, d := range r.ValidApprovals() {
+			title := titleOf(p, d.Role)
+			if d.BreakGlass {
+				title = "Operator"
+			}
+			if one := (role{title}); !slices.Contains(s.Decision.By, one) {
+				s.Decision.By = append(s.Decision.By, one)
+			}
+		}
+		if n := len(r.Edits); n > 0 {
+			s.Decision.Type, s.Decision.Args, s.Decision.Reason = "edit", r.Args, r.Edits[n-1].Reason
+			s.Decision.Changed = changed(r.Edits[0].Before, r.Args)
+		}
+	case approvers.Rejected:
+		title := titleOf(p, r.ClosedRole)
+		if r.ClosedBy.Login() != "" {
+			title = "Operator"
+		}
+		s.Decision = &decision{Type: "reject", By: []role{{title}}, Reason: r.Reason, At: r.ClosedAt}
+		s.Reason = r.Reason
+	default:
+		s.Reason = r.Reason
+	}
+}
+
+// waitsFor returns the titles of the roles that may decide now.
+func waitsFor(p *approvers.Policy, r approvers.Request) []string {
+	out := []string{r.CurrentStage().Title(p)}
+	for _, name := range r.Joined {
+		if title := titleOf(p, name); !slices.Contains(out, title) {
+			out = append(out, title)
+		}
+	}
+	return out
+}
+
+func titleOf(p *approvers.Policy, name string) string {
+	if role, ok := p.Role(name); ok {
+		return role.Title
+	}
+	return name
+}
+
+func hashOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// changed returns JSON pointers to the members of an object that differ in another one: the outermost members that were
+// added, removed or changed.
+func changed(before, after json.RawMessage) []string {
+	return differences("", before, after)
+}
+
+func differences(path string, before, after json.RawMessage) []string {
+	var a, b map[string]json.RawMessage
+	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil || a == nil || b == nil {
+		if approvers.EqualArgs(before, after) {
+			return nil
+		}
+		return []string{path}
+	}
+	var names []string
+	for name := range a {
+		names = append(names, name)
+	}
+	for name := range b {
+		if _, both := a[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var out []string
+	for _, name := range names {
+		at := path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		x, had := a[name]
+		y, has := b[name]
+		if !had || !has {
+			out = append(out, at)
+			continue
+		}
+		out = append(out, differences(at, x, y)...)
+	}
+	return out
+}

@@ -1,0 +1,203 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"countersign/approvers"
+)
+
+// maxWaiting limits the connections of one client that wait for a change.
+const maxWaiting = 2000
+
+// Timing of event streams.
+const (
+	heartbeat = 15 * time.Second // between comments, so that connections without events stay open
+	longest   = time.Hour        // a stream ends after that; the caller opens another one
+)
+
+// waits counts the waiting connections of each client.
+type waits struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+func (w *waits) begin(client string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.of[client] >= maxWaiting {
+		return problem{name: "too_many_waiting", status: http.StatusTooManyRequests, title: "Too many connections of this client wait.", again: 10 * time.Second}
+	}
+	w.of[client]++
+	return nil
+}
+
+func (w *waits) end(client string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.of[client]--; w.of[client] == 0 {
+		delete(w.of, client)
+	}
+}
+
+func (w *waits) all() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, of := range w.of {
+		n += of
+	}
+	return n
+}
+
+// read sends a request, at once, after a wait, or as a stream of events.
+func (g *Gateway) read(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
+	query := r.URL.Query()
+	seconds := 0
+	for name, values := range query {
+		n, err := strconv.Atoi(values[0])
+		if name != "wait" || len(values) > 1 || err != nil || n < 0 || n > maxWait {
+			return malformed("the only parameter is wait, a whole number from 0 to %d", maxWait)
+		}
+		seconds = n
+	}
+	id := r.PathValue("id")
+	if wantsEvents(r) {
+		return g.stream(w, r, client, id)
+	}
+	known := r.Header.Get("If-None-Match")
+	now, err := g.until(r.Context(), client.Name, id, seconds, func(s state) bool {
+		if known != "" {
+			return !matches(known, s.etag)
+		}
+		return s.settled()
+	})
+	if err != nil {
+		return err
+	}
+	if known != "" && matches(known, now.etag) {
+		extend(w)
+		w.Header().Set("ETag", now.etag)
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return now.write(w, http.StatusOK)
+}
+
+// matches reports whether a header If-None-Match has an ETag.
+func matches(header, etag string) bool {
+	for one := range strings.SplitSeq(header, ",") {
+		if one = strings.TrimPrefix(strings.TrimSpace(one), "W/"); one == etag || one == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// wantsEvents reports whether the caller wants a stream of events.
+func wantsEvents(r *http.Request) bool {
+	for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		if media, _, err := mime.ParseMediaType(one); err == nil && media == "text/event-stream" {
+			return true
+		}
+	}
+	return false
+}
+
+// settled reads a request, and waits until it is settled or the time is over.
+func (g *Gateway) settled(ctx context.Context, client, id string, seconds int) (state, error) {
+	return g.until(ctx, client, id, seconds, state.settled)
+}
+
+// until reads a request, and waits until it is as wanted or the time is over.
+func (g *Gateway) until(ctx context.Context, client, id string, seconds int, wanted func(state) bool) (state, error) {
+	s, err := g.state(ctx, client, id)
+	if err != nil || seconds == 0 || wanted(s) {
+		return s, err
+	}
+	if err := g.wait.begin(client); err != nil {
+		return s, err
+	}
+	defer g.wait.end(client)
+	changed, stop := g.Callers.Watch(id)
+	defer stop()
+	over := time.NewTimer(time.Duration(seconds) * time.Second)
+	defer over.Stop()
+	for {
+		if s, err = g.state(ctx, client, id); err != nil || wanted(s) { // it may have changed before Watch
+			return s, err
+		}
+		select {
+		case <-changed:
+		case <-over.C:
+			return s, nil
+		case <-ctx.Done():
+			return s, ctx.Err()
+		}
+	}
+}
+
+// extend gives an answer after a wait as much time as one without.
+func extend(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendWithin)) // an error means only that there is no deadline
+}
+
+// stream sends each state of a request as an event, until its last state.
+func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approvers.Client, id string) error {
+	if err := g.wait.begin(client.Name); err != nil {
+		return err
+	}
+	defer g.wait.end(client.Name)
+	changed, stop := g.Callers.Watch(id)
+	defer stop()
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	end := time.NewTimer(longest)
+	defer end.Stop()
+	for shown := ""; ; {
+		s, err := g.state(r.Context(), client.Name, id)
+		if err != nil {
+			return err
+		}
+		if shown == "" {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set("X-Accel-Buffering", "no") // for proxies that collect answers
+			w.WriteHeader(http.StatusOK)
+		}
+		if s.etag != shown {
+			shown = s.etag
+			if err := send(w, fmt.Sprintf("event: request\nid: %s\ndata: %s\n\n", strings.Trim(s.etag, `"`), s.json())); err != nil || s.over() {
+				return err
+			}
+		}
+		select {
+		case <-changed:
+		case <-beat.C:
+			if err := send(w, ": waiting\n\n"); err != nil {
+				return err
+			}
+			if c, ok := g.Policy().Client(client.Name); !ok || c.Token != client.Token {
+				return nil // the token is no longer valid
+			}
+		case <-end.C:
+			return nil
+		case <-r.Context().Done():
+			return nil
+		}
+	}
+}
+
+// send sends a part of a stream at once.
+func send(w http.ResponseWriter, text string) error {
+	extend(w)
+	if _, err := w.Write([]byte(text)); err != nil {
+		return errSent
+	}
+	return sent(http.NewResponseController(w).Flush())
+}

@@ -1,0 +1,137 @@
+package approvers
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Client is another agent that the policy lets ask about calls of tools.
+type Client struct {
+	Name     string
+	Title    string
+	Token    string // SHA-256 of its token, in hex
+	Agent    string // the agent whose tools, overrides, mode and budgets hold for it
+	Owner    string // id of the Slack user who answers for it
+	Tools    []string
+	Audience string // the audience of its receipts
+
+	MaxPending     int           // requests that may wait for people at one time
+	Requests       Limit         // requests that may be put before people; zero: no limit
+	RejectionHolds time.Duration // how long a rejection also holds for identical calls; zero: not at all
+	OutcomeWithin  time.Duration // how long a run by the client may take before people are asked what happened
+}
+
+// Client finds a client by name.
+func (p *Policy) Client(name string) (Client, bool) {
+	i := slices.IndexFunc(p.Clients, func(c Client) bool { return c.Name == name })
+	if i < 0 {
+		return Client{}, false
+	}
+	return p.Clients[i], true
+}
+
+// ClientOf finds the client that has a token. Only the hashes are compared, so the time that it takes tells nothing
+// about the tokens.
+func (p *Policy) ClientOf(token string) (Client, bool) {
+	sum := sha256.Sum256([]byte(token))
+	hash := hex.EncodeToString(sum[:])
+	i := slices.IndexFunc(p.Clients, func(c Client) bool { return c.Token == hash })
+	if i < 0 {
+		return Client{}, false
+	}
+	return p.Clients[i], true
+}
+
+// MayUse reports whether the client may ask for calls of a tool. Built-in tools are about a conversation in Slack, so
+// no client may.
+func (c Client) MayUse(p *Policy, tool string) bool {
+	a, ok := p.Agent(c.Agent)
+	_, builtIn := BuiltIn(tool)
+	return ok && !builtIn && a.Offers(tool) && (slices.Contains(c.Tools, "*") || slices.Contains(c.Tools, tool))
+}
+
+// CallerMode says who runs the tool after the approval.
+type CallerMode string
+
+// The modes.
+const (
+	ExecuteMode CallerMode = "execute" // Countersign
+	DecideMode  CallerMode = "decide"  // the caller
+)
+
+// Caller is the client that asked for a call, as it was at that time.
+type Caller struct {
+	Name   string     `json:"name"`
+	Title  string     `json:"title"`
+	Owner  PersonID   `json:"owner"`
+	For    PersonID   `json:"for,omitempty"`    // the person for whom it acts; empty: it names nobody
+	Proven bool       `json:"proven,omitempty"` // it is proven that it acts for this person
+	Mode   CallerMode `json:"mode"`
+	Edits  bool       `json:"edits,omitempty"` // approvers may change the arguments
+}
+
+// callerPrefix begins the id under which a caller acts.
+const callerPrefix = "caller:"
+
+// CallerID returns the id under which a caller acts.
+func CallerID(name string) PersonID { return PersonID(callerPrefix + name) }
+
+// Caller returns the name in the id of a caller, or "" for other ids.
+func (p PersonID) Caller() string {
+	name, ok := strings.CutPrefix(string(p), callerPrefix)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// Identity returns the caller as somebody who acts on their own requests.
+func (c *Caller) Identity() Identity { return Identity{ID: CallerID(c.Name), Name: c.Title} }
+
+// Decides reports whether the caller runs the tool itself.
+func (c *Caller) Decides() bool { return c != nil && c.Mode == DecideMode }
+
+// Scope identifies the calls of a caller for one person, where other calls are identified by their conversation.
+func (c *Caller) Scope() string {
+	if c.For == "" {
+		return callerPrefix + c.Name
+	}
+	return callerPrefix + c.Name + "/" + string(c.For)
+}
+
+// IsCallerScope reports whether s identifies the calls of a caller, and not a conversation.
+func IsCallerScope(s string) bool { return strings.HasPrefix(s, callerPrefix) }
+
+// Requesters returns who asks: the caller, its owner, and the person for whom it provably acts.
+func (c *Caller) Requesters() []PersonID {
+	out := []PersonID{CallerID(c.Name), c.Owner}
+	if c.Proven && !slices.Contains(out, c.For) {
+		out = append(out, c.For)
+	}
+	return out
+}
+
+// claimed returns the person for whom the caller says that it acts, without proof. Such a person may not decide, and
+// gets no right.
+func (c *Caller) claimed() []PersonID {
+	if c == nil || c.For == "" || c.Proven {
+		return nil
+	}
+	return []PersonID{c.For}
+}
+
+// bars reports whether a plan's requesters include a person. A caller names people by the ids of this workspace, so
+// these are compared, too.
+func (r Request) bars(who Identity) bool {
+	return slices.ContainsFunc(r.Plan.Requesters, func(p PersonID) bool {
+		return p == who.ID || r.Facts.Caller != nil && p.Caller() == "" && (p.User() == who.ID.User() || who.Local != "" && p.User() == who.Local)
+	})
+}
+
+// UndeclaredHash returns the hash that stands for the definition of a tool that only its caller knows.
+func UndeclaredHash(tool string) string {
+	return SumOf(appendPart(appendPart(nil, "countersign/undeclared-tool/v1"), tool)).String()
+}

@@ -1,0 +1,599 @@
+package workflow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
+	"countersign/approvers/workflow/view"
+	"countersign/store"
+)
+
+// Callers handles the requests of other agents. A request is a conversation with one turn and one call; see
+// docs/adr/0019-the-gateway.md.
+type Callers struct{ *core }
+
+// callersTx has the parts of transactions that concern callers.
+type callersTx struct{ *tx }
+
+// CallerProblem is the error of a caller's action that is not possible.
+type CallerProblem struct {
+	Code    CallerCode
+	Detail  string
+	Request string        // the request that it is about, if there is one
+	Again   time.Duration // when it is worth another try; zero: unknown
+}
+
+func (p *CallerProblem) Error() string {
+	if p.Detail == "" {
+		return "caller: " + string(p.Code)
+	}
+	return "caller: " + string(p.Code) + ": " + p.Detail
+}
+
+// CallerCode identifies a CallerProblem.
+type CallerCode string
+
+// The problems.
+const (
+	CallerUnknown      CallerCode = "unauthorized"      // the policy has no such client any more, or another token
+	CallerNotFound     CallerCode = "not_found"         // the caller has no such request
+	CallerTool         CallerCode = "tool_not_allowed"  // the policy does not let the caller ask for the tool
+	CallerToolBlocked  CallerCode = "tool_blocked"      // nobody may call the tool now
+	CallerArgs         CallerCode = "invalid_arguments" // the arguments are refused
+	CallerKeyReused    CallerCode = "key_reused"        // the key was used with another body
+	CallerPending      CallerCode = "too_many_pending"  // too many of the caller's requests wait
+	CallerOften        CallerCode = "too_many_requests" // the caller's cap is reached
+	CallerBudget       CallerCode = "budget_used_up"    // the day's calls are used up
+	CallerMode         CallerCode = "wrong_mode"        // Countersign runs the call
+	CallerClaimed      CallerCode = "already_claimed"   // the approval was used up
+	CallerNotApproved  CallerCode = "not_approved"      // the call may not be run now
+	CallerOtherArgs    CallerCode = "other_arguments"   // the hash is not that of the current arguments
+	CallerNotClaimed   CallerCode = "not_claimed"       // the call was not claimed
+	CallerOutcomeKnown CallerCode = "outcome_known"     // another outcome is recorded
+	CallerOver         CallerCode = "already_over"      // it was decided otherwise, or it has begun
+	CallerNoQuestion   CallerCode = "no_question"       // there is no such question to answer
+	CallerPaused       CallerCode = "paused"            // everything is paused
+)
+
+// CallerCall is a call as a client proposes it.
+type CallerCall struct {
+	Client  approvers.Client
+	Key     string // identifies the request among those of the client
+	Body    string // SHA-256 of the request's body in hex
+	Mode    approvers.CallerMode
+	Tool    string
+	Args    json.RawMessage // the exact bytes
+	Edits   bool            // the client can use arguments that approvers have changed
+	For     string          // id of the Slack user for whom the client says that it acts; empty: nobody
+	Summary string
+	State   string
+}
+
+// callerConversation begins the ids of the conversations of callers.
+const callerConversation = "caller_"
+
+// ofCaller reports whether a conversation is a caller's request. Slack shows nothing in such a conversation.
+func ofCaller(conversation string) bool {
+	return strings.HasPrefix(conversation, callerConversation) || approvers.IsCallerScope(conversation)
+}
+
+// callerHash returns a hash of parts, none of which can be mistaken for a part of another.
+func callerHash(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s,", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// conversationOf returns the id of the conversation for a client's key. It is the same for each repetition.
+func conversationOf(client, key string) string {
+	return callerConversation + callerHash("key", client, key)[:32]
+}
+
+// placeOf returns what identical calls of a client have in common.
+func placeOf(p CallerCall) string {
+	return "caller/" + p.Client.Name + "/" + callerHash("call", string(p.Mode), p.Tool, string(p.Args), p.For)
+}
+
+// Propose stores a client's call and decides whether it may run, waits for people, or is refused. A repetition with the
+// same key returns the request that exists, and again is true.
+func (w *Callers) Propose(ctx context.Context, p CallerCall) (id string, again bool, err error) {
+	team := ""
+	if w.Team != nil {
+		if team, err = w.Team(ctx); err != nil {
+			return "", false, fmt.Errorf("propose: %w", err)
+		}
+	}
+	err = w.update(ctx, "propose for a caller", func(t *tx) (err error) {
+		id, again, err = t.callers.propose(p, team)
+		return err
+	})
+	return id, again, err
+}
+
+func (t callersTx) propose(p CallerCall, team string) (id string, again bool, err error) {
+	client, err := t.client(p.Client)
+	if err != nil {
+		return "", false, err
+	}
+	p.Client = client
+	conv, err := t.Conversation(conversationOf(client.Name, p.Key))
+	switch {
+	case err == nil && conv.Caller == nil:
+		return "", false, fmt.Errorf("conversation %s is not a caller's", conv.ID)
+	case err == nil && conv.Caller.Body != p.Body:
+		return "", false, &CallerProblem{Code: CallerKeyReused, Request: conv.Caller.Request}
+	case err == nil:
+		return conv.Caller.Request, true, nil
+	case !errors.Is(err, store.ErrNotFound):
+		return "", false, err
+	}
+	tool, args, err := t.admissible(p)
+	if err != nil {
+		return "", false, err
+	}
+	place := placeOf(p)
+	rejected, err := t.rejected(place, client)
+	if err != nil {
+		return "", false, err
+	}
+	caller := approvers.Caller{
+		Name: client.Name, Title: client.Title, Owner: approvers.Who(team, client.Owner), Mode: p.Mode, Edits: p.Edits,
+	}
+	if p.For != "" {
+		caller.For = approvers.Who(team, p.For)
+	}
+	conv = store.Conversation{
+		ID: conversationOf(client.Name, p.Key), Place: place, Team: team, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now,
+		Caller: &store.CallerRequest{Caller: caller, Request: t.newID("req"), Body: p.Body, Summary: p.Summary, State: p.State},
+	}
+	if rejected != "" { // the key now stands for the request that was rejected
+		conv.Caller.Request, conv.Place = rejected, place+"/"+conv.ID
+		t.note(slog.LevelInfo, "a caller repeats a call that was rejected shortly before; nobody is asked again", "client", client.Name, "tool", p.Tool, "request", rejected)
+		return rejected, false, t.PutConversation(conv)
+	}
+	turn := approvers.Turn{
+		ID: t.newID("turn"), Conversation: conv.ID, Agent: client.Agent, State: approvers.TurnWaiting, Step: 1, Requesters: caller.Requesters(), CreatedAt: t.now,
+	}
+	conv.Turn = turn.ID
+	call := store.Call{
+		ID: conv.Caller.Request, Conversation: conv.ID, Turn: turn.ID, Step: turn.Step, ModelID: conv.Caller.Request, Tool: p.Tool, Args: string(p.Args), CreatedAt: t.now,
+	}
+	if err := t.withinLimits(turn, call, client, caller); err != nil {
+		return "", false, err
+	}
+	for _, put := range []func() error{
+		func() error { return t.PutConversation(conv) }, func() error { return t.PutTurn(turn) }, func() error { return t.PutCall(call) },
+	} {
+		if err := put(); err != nil {
+			return "", false, err
+		}
+	}
+	call.Version++
+	facts, err := t.proposals.askFacts(turn, conv, nil)
+	if err != nil {
+		return "", false, err
+	}
+	request, _, err := t.proposals.proposeAdmissible(turn, call, tool, args, facts)
+	if err != nil || request == "" {
+		return call.ID, false, err
+	}
+	if client.Requests.Count > 0 {
+		if err := t.AddCounter(store.Counter{Key: counterCaller(client.Name), At: t.now, ID: request, N: 1}); err != nil {
+			return "", false, err
+		}
+	}
+	return call.ID, false, t.cards.showStep([]string{request})
+}
+
+// client returns the client as the policy has it now. The door has checked the token under the policy that was in force
+// then.
+func (t callersTx) client(c approvers.Client) (approvers.Client, error) {
+	now, ok := t.policy.Client(c.Name)
+	if !ok || now.Token != c.Token || now.Token == "" {
+		return now, &CallerProblem{Code: CallerUnknown}
+	}
+	return now, nil
+}
+
+// admissible checks whether a client may make a call at all. A tool that the client runs itself need not be known here.
+func (t callersTx) admissible(p CallerCall) (Tool, map[string]any, error) {
+	tool, ok := t.tool(p.Tool)
+	if !p.Client.MayUse(t.policy, p.Tool) || ok && tool.Asks {
+		return tool, nil, &CallerProblem{Code: CallerTool, Detail: "the policy does not let this client ask for the tool"}
+	}
+	switch {
+	case !ok && p.Mode != approvers.DecideMode:
+		return tool, nil, &CallerProblem{Code: CallerTool, Detail: "there is no tool of this name that Countersign could run"}
+	case !ok:
+		tool = undeclared(p.Tool)
+	case tool.Blocked != "":
+		return tool, nil, &CallerProblem{Code: CallerToolBlocked, Detail: tool.look()}
+	}
+	policy, _ := t.policy.Tool(p.Tool, p.Client.Agent)
+	args, err := approvers.StrictArgs(p.Args, policy.ReadsNumbers())
+	if err == nil {
+		err = tool.Check(p.Args)
+	}
+	if err != nil {
+		return tool, nil, &CallerProblem{Code: CallerArgs, Detail: plainFault(err)}
+	}
+	return tool, args, nil
+}
+
+// undeclared stands for a tool that only its caller knows.
+func undeclared(name string) Tool {
+	return Tool{Name: name, Hash: approvers.UndeclaredHash(name), Effect: approvers.Unprotected, Check: func(json.RawMessage) error { return nil }}
+}
+
+// toolOf finds the tool of a call, which may be one that only its caller knows.
+func (t *tx) toolOf(name, hash string) (Tool, bool) {
+	if tool, ok := t.tool(name); ok {
+		return tool, true
+	}
+	if hash == approvers.UndeclaredHash(name) {
+		return undeclared(name), true
+	}
+	return Tool{}, false
+}
+
+// rejected returns the client's last request for the identical call, if it was rejected so recently that the rejection
+// still holds.
+func (t callersTx) rejected(place string, client approvers.Client) (string, error) {
+	conv, err := t.ConversationAt(place)
+	if err != nil || conv.Caller == nil || client.RejectionHolds == 0 {
+		return "", store.IgnoreNotFound(err)
+	}
+	call, err := t.Call(conv.Caller.Request)
+	if err != nil || call.Outcome != approvers.OutcomeRejected || t.now.Sub(call.ReturnedAt) >= client.RejectionHolds {
+		return "", store.IgnoreNotFound(err)
+	}
+	return call.ID, nil
+}
+
+// withinLimits checks the limits of a client.
+func (t callersTx) withinLimits(turn approvers.Turn, call store.Call, client approvers.Client, caller approvers.Caller) error {
+	known, _, err := settings.ReadCaller(t, client.Name)
+	if err != nil {
+		return err
+	}
+	if n := len(known.Pending); n >= client.MaxPending {
+		return &CallerProblem{Code: CallerPending, Detail: fmt.Sprintf("%d requests wait for people already", n), Again: 15 * time.Second}
+	}
+	if client.Requests.Count > 0 {
+		n, err := t.CounterSum(counterCaller(client.Name), t.now.Add(-client.Requests.Per))
+		if err != nil {
+			return err
+		}
+		if client.Requests.Reached(n) {
+			return &CallerProblem{Code: CallerOften, Detail: fmt.Sprintf("the client may ask people %s", client.Requests), Again: time.Minute}
+		}
+	}
+	problem, err := t.proposals.spendCall(turn, call, caller.Identity().ID)
+	if err != nil {
+		return err
+	}
+	if problem != "" {
+		_, ends := approvers.Day(t.now)
+		return &CallerProblem{Code: CallerBudget, Detail: "the tool calls that the client has for a day are used up", Again: ends.Sub(t.now)}
+	}
+	return nil
+}
+
+// counterCaller returns the key for the requests of a client that were put before people.
+func counterCaller(name string) string { return "client/" + name }
+
+// own reads a request, if it is the client's.
+func (t callersTx) own(client approvers.Client, id string) (store.Conversation, store.Call, error) {
+	if _, err := t.client(client); err != nil {
+		return store.Conversation{}, store.Call{}, err
+	}
+	conv, call, err := view.CallerCall(t, client.Name, id)
+	if errors.Is(err, store.ErrNotFound) {
+		err = &CallerProblem{Code: CallerNotFound}
+	}
+	return conv, call, err
+}
+
+// Claim uses up the approval of a call that the client runs itself. Only after Claim has returned without an error may
+// the client run it. hash is the SHA-256 of the arguments that the client is about to use, in hex.
+func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash string) error {
+	execution := ""
+	err := w.Store.View(ctx, func(r store.Reader) error {
+		_, call, err := view.CallerCall(r, client.Name, id)
+		execution = call.Execution
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return &CallerProblem{Code: CallerNotFound}
+	}
+	if err != nil {
+		return err
+	}
+	givers, err := (&Runs{w.core}).grantOwners(ctx, execution)
+	if err != nil {
+		return err
+	}
+	var problem *CallerProblem
+	err = w.update(ctx, "claim for a caller", func(t *tx) (err error) {
+		problem, err = t.callers.claim(client, id, hash, givers)
+		return err
+	})
+	if err == nil && problem != nil {
+		return problem
+	}
+	return err
+}
+
+// claim returns a problem if the call may not run. The changes of such a transaction are committed: the claim may have
+// found that the policy asks for more approvals, for example.
+func (t callersTx) claim(client approvers.Client, id, hash string, givers grantOwners) (*CallerProblem, error) {
+	conv, call, err := t.own(client, id)
+	if err != nil {
+		return nil, err
+	}
+	e, err := t.Execution(call.Execution)
+	switch {
+	case !conv.Caller.Caller.Decides():
+		return &CallerProblem{Code: CallerMode, Request: id}, nil
+	case err != nil:
+		return nil, err
+	case e.State != approvers.ExecutionNone && !e.Unrun:
+		return &CallerProblem{Code: CallerClaimed, Request: id}, nil
+	case call.Outcome != "":
+		return &CallerProblem{Code: CallerNotApproved, Request: id}, nil
+	case hash != hashOf(e.Args):
+		return &CallerProblem{Code: CallerOtherArgs, Request: id}, nil
+	}
+	if err := ifPaused(t); errors.Is(err, ErrPaused) {
+		return &CallerProblem{Code: CallerPaused, Request: id, Again: 15 * time.Second}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if lapsed, err := t.lapsed(call, e); lapsed || err != nil {
+		return &CallerProblem{Code: CallerNotApproved, Request: id}, err
+	}
+	run, err := t.runs.claim(&e, givers)
+	if err != nil || run {
+		return nil, err
+	}
+	return &CallerProblem{Code: CallerNotApproved, Request: id}, nil
+}
+
+// lapsed ends a call that needed nobody, if it was not claimed in time.
+func (t callersTx) lapsed(call store.Call, e approvers.Execution) (bool, error) {
+	if e.Request != "" || call.Outcome != "" {
+		return false, nil
+	}
+	timer, err := t.Timer(store.TimerOutcome, e.ID)
+	if err != nil || t.now.Before(timer.Due) {
+		return false, store.IgnoreNotFound(err)
+	}
+	res := approvers.NewResult(approvers.OutcomeExpired, e.Tool, "it was not claimed in time", "")
+	return true, t.turns.giveResult(call, approvers.OutcomeExpired, res.Text())
+}
+
+func hashOf(args json.RawMessage) string {
+	sum := sha256.Sum256(args)
+	return hex.EncodeToString(sum[:])
+}
+
+// Report records how a client's run ended. A report of approvers.ExecutionUnknown asks people. A report after that
+// counts as long as nobody has answered.
+func (w *Callers) Report(ctx context.Context, client approvers.Client, id string, state approvers.ExecutionState, text string) error {
+	return w.record(ctx, "outcome of a caller", func(t *tx) error {
+		conv, call, err := t.callers.own(client, id)
+		if err != nil {
+			return err
+		}
+		if !conv.Caller.Caller.Decides() {
+			return &CallerProblem{Code: CallerMode, Request: id}
+		}
+		e, err := t.Execution(call.Execution)
+		if err != nil {
+			return err
+		}
+		who := conv.Caller.Caller.Identity()
+		switch {
+		case e.State == state && (e.Result == text || state == approvers.ExecutionUnknown) && !e.Unrun:
+			return nil // a repetition
+		case e.State == approvers.ExecutionNone || e.Unrun:
+			return &CallerProblem{Code: CallerNotClaimed, Request: id}
+		case e.State == approvers.ExecutionExecuting && state == approvers.ExecutionUnknown:
+			return t.runs.markUnknown(e, approvers.LossUnclear)
+		case e.State == approvers.ExecutionExecuting:
+			if e, err = e.Finish(state == approvers.ExecutionSucceeded, text, t.now); err != nil {
+				return err
+			}
+			return t.runs.finished(e)
+		case e.State == approvers.ExecutionUnknown:
+			report := DidNot
+			if state == approvers.ExecutionSucceeded {
+				report = Happened
+			}
+			denied, err := t.runs.report(Click{Who: who, Execution: e.ID, Reason: text, At: t.now}, report)
+			if err == nil && denied != nil {
+				return &CallerProblem{Code: CallerOutcomeKnown, Request: id}
+			}
+			return err
+		}
+		return &CallerProblem{Code: CallerOutcomeKnown, Request: id}
+	})
+}
+
+// Withdraw takes a request back before its run begins.
+func (w *Callers) Withdraw(ctx context.Context, client approvers.Client, id, reason string) error {
+	return w.update(ctx, "withdraw for a caller", func(t *tx) error {
+		conv, call, err := t.callers.own(client, id)
+		if err != nil {
+			return err
+		}
+		if call.Outcome == approvers.OutcomeWithdrawn {
+			return nil
+		}
+		if call.Request != "" {
+			r, err := t.Request(call.Request)
+			if err != nil {
+				return err
+			}
+			after, events, denied := r.Withdraw(t.deciding(), conv.Caller.Caller.Identity(), false, reason)
+			if denied != nil {
+				return &CallerProblem{Code: CallerOver, Request: id}
+			}
+			return t.apply(after, events)
+		}
+		e, err := t.Execution(call.Execution)
+		if store.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if call.Outcome != "" || err != nil || e.State != approvers.ExecutionNone {
+			return &CallerProblem{Code: CallerOver, Request: id}
+		}
+		if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
+			return err
+		}
+		res := approvers.NewResult(approvers.OutcomeWithdrawn, call.Tool, reason, "")
+		return t.turns.giveResult(call, approvers.OutcomeWithdrawn, res.Text())
+	})
+}
+
+// Answer answers an approver's question about a request.
+func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string, question int, text string) error {
+	return w.update(ctx, "answer of a caller", func(t *tx) error {
+		conv, call, err := t.callers.own(client, id)
+		if err != nil {
+			return err
+		}
+		if call.Request == "" {
+			return &CallerProblem{Code: CallerNoQuestion, Request: id}
+		}
+		cur, denied, err := t.requests.current(call.Request)
+		if err != nil {
+			return err
+		}
+		c := Click{Who: conv.Caller.Caller.Identity(), At: t.now, Reason: text}
+		after, events := cur.now, []approvers.Event(nil)
+		if denied == nil {
+			after, events, denied = cur.now.Reply(t.deciding(), t.requests.action(c), question)
+		}
+		if denied != nil {
+			return &CallerProblem{Code: CallerNoQuestion, Request: id}
+		}
+		if err := t.records.auditRemarked(after, c); err != nil {
+			return err
+		}
+		return t.apply(after, slices.Concat(cur.events, events))
+	})
+}
+
+// Overdue is the handler of store.TimerOutcome. It ends an approval that needed nobody and was not claimed in time, or
+// asks people about a run whose caller did not report the outcome in time.
+func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
+	return w.update(ctx, "overdue", func(t *tx) error {
+		e, err := t.Execution(timer.Ref)
+		if err != nil {
+			return errors.Join(store.IgnoreNotFound(err), t.ClearTimer(store.TimerOutcome, timer.Ref))
+		}
+		switch e.State {
+		case approvers.ExecutionExecuting:
+			return t.runs.markUnknown(e, approvers.LossUnreported)
+		case approvers.ExecutionNone:
+			call, err := t.Call(e.Call)
+			if err != nil {
+				return err
+			}
+			lapsed, err := t.callers.lapsed(call, e)
+			if err != nil || lapsed {
+				return err
+			}
+		}
+		return t.ClearTimer(store.TimerOutcome, timer.Ref)
+	})
+}
+
+// wait sets the timer until which a caller has to claim a call that needs nobody.
+func (t callersTx) wait(e approvers.Execution, agent string) error {
+	p, _ := t.policy.Tool(e.Tool, agent)
+	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.now.Add(p.RunWithin)})
+}
+
+// lease sets the timer until which a caller has to report the outcome of its run.
+func (t callersTx) lease(e approvers.Execution) error {
+	within := time.Hour // the client was removed from the policy meanwhile
+	if c, ok := t.policy.Client(e.Caller); ok {
+		within = c.OutcomeWithin
+	}
+	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.now.Add(within)})
+}
+
+// follow counts a request of a caller, and wakes the callers that wait for it.
+func (t callersTx) follow(r approvers.Request, _ []approvers.Event) error {
+	if r.Facts.Caller == nil {
+		return nil
+	}
+	t.called(r.Call)
+	known, s, err := settings.ReadCaller(t, r.Facts.Caller.Name)
+	if err != nil {
+		return err
+	}
+	after, changed := known.With(r.ID, r.State == approvers.Pending)
+	if !changed {
+		return nil
+	}
+	if s.Value, err = json.Marshal(after); err != nil {
+		return err
+	}
+	return t.PutSetting(s)
+}
+
+// called records that a call has changed, so that a caller that waits for it is woken after the commit. Calls of
+// Countersign's own agent are ignored.
+func (t callersTx) called(call string) {
+	if strings.HasPrefix(call, "req_") {
+		t.changedCalls[call] = true
+	}
+}
+
+// end ends the turn of a caller's request, whose call has its result.
+func (t callersTx) end(turn approvers.Turn) error {
+	conv, err := t.Conversation(turn.Conversation)
+	if err != nil {
+		return err
+	}
+	if turn, err = turn.Think(); err != nil {
+		return err
+	}
+	if turn, err = turn.Answer(t.now); err != nil {
+		return err
+	}
+	if err := t.PutTurn(turn); err != nil {
+		return err
+	}
+	conv.Turn, conv.LastAt = "", t.now
+	return t.PutConversation(conv)
+}
+
+// PublishReceiptKey adds the public key of this process to those that verify receipts.
+func (w *Callers) PublishReceiptKey(ctx context.Context, id string, public []byte) error {
+	return w.record(ctx, "publish the key of receipts", func(t *tx) error {
+		keys, s, err := settings.ReadReceiptKeys(t)
+		if err != nil {
+			return err
+		}
+		if s.Value, err = json.Marshal(keys.With(settings.ReceiptKey{ID: id, Public: public, Since: t.now})); err != nil {
+			return err
+		}
+		return t.PutSetting(s)
+	})
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"countersign/cmd/countersign/cli"
+)
+
+func clientCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "client",
+		Short: "Other agents that may ask about their tool calls",
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(clientAddCommand())
+	return cmd
+}
+
+// clientName matches the names that the policy allows.
+var clientName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+func clientAddCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "add NAME",
+		Short: "Makes a token for another agent, and prints it once",
+		Long: `Makes a random token for a client, and prints it with the lines for the policy file. The policy has only the token's
+SHA-256, so the token can't be shown again. Nothing is changed: write the lines into the policy file yourself, with the
+agent, the owner and the tools of the client. To replace a token, put the new hash in the place of the old one.`,
+		Example: "  countersign client add ci",
+		Args:    cli.Args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !clientName.MatchString(args[0]) {
+				return cli.Misused("no client can be called %q: a name has 1 to 64 letters, digits, _ and -", args[0])
+			}
+			printClient(cmd.OutOrStdout(), args[0], newToken())
+			return nil
+		},
+	}
+}
+
+// tokenPrefix begins every token, so that people and scanners of secrets recognise it.
+const tokenPrefix = "cs_"
+
+// newToken returns a random token.
+func newToken() string {
+	var b [32]byte
+	rand.Read(b[:]) // crypto/rand never fails
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// printClient prints a token, and the lines of the policy file that let it in.
+func printClient(out io.Writer, name, token string) {
+	sum := sha256.Sum256([]byte(token))
+	fmt.Fprintf(out, `The token of %s, which is shown only now:
+
+  %s
+
+In the policy file, with the agent, the owner and the tools that you choose:
+
+clients:
+  %s:
+    token: "sha256:%s"
+    agent: support
+    owner: U0123ABCD
+    tools: [issue_refund]
+`, name, token, name, hex.EncodeToString(sum[:]))
+}

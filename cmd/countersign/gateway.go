@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+
+	"countersign/agent/gateway"
+	"countersign/cmd/countersign/cli"
+)
+
+// openReceiptKey reads or creates the key that signs receipts.
+func openReceiptKey(path string) (gateway.ReceiptKey, error) {
+	k, err := gateway.OpenReceiptKey(path)
+	if errors.Is(err, gateway.ErrKeyFile) {
+		return k, cli.Misused("%w. COUNTERSIGN_GATEWAY_KEY names the file", err)
+	}
+	return k, err
+}
+
+// openGateway returns the server of the requests of other agents.
+func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
+	g, err := gateway.New(ctx, gateway.Config{
+		Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Key: s.receiptKey, Log: s.log, Count: p.metrics.countCaller,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.metrics.watchGateway(g)
+	return gateway.Server(g), nil
+}
+
+// addressOf returns the address of a listener, or "" for nil.
+func addressOf(l net.Listener) string {
+	if l == nil {
+		return ""
+	}
+	return l.Addr().String()
+}
+
+// limitConnections returns a listener that accepts a connection only while fewer than most are open.
+func limitConnections(l net.Listener, most int) net.Listener {
+	return &limitedListener{Listener: l, free: make(chan struct{}, most), closed: make(chan struct{})}
+}
+
+type limitedListener struct {
+	net.Listener
+	free   chan struct{} // has an entry for each open connection
+	close  sync.Once
+	closed chan struct{}
+}
+
+// Accept waits until a connection may be opened.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	select {
+	case l.free <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.free
+		return nil, err
+	}
+	return &limitedConn{Conn: c, end: sync.OnceFunc(func() { <-l.free })}, nil
+}
+
+// Close also ends the wait of Accept.
+func (l *limitedListener) Close() error {
+	l.close.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+type limitedConn struct {
+	net.Conn
+	end func()
+}
+
+// Close lets another connection be opened.
+func (c *limitedConn) Close() error {
+	defer c.end()
+	return c.Conn.Close()
+}
