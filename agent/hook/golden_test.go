@@ -196,7 +196,7 @@ func decided(name string, change func(*desk, *fakegateway.Request)) scenario {
 
 // event is the event that asks.
 func (d *desk) event() string {
-	if d.T.Name() != "" && strings.Contains(d.T.Name(), "comfort") {
+	if strings.Contains(d.Name(), "comfort") {
 		return d.permission
 	}
 	return d.before
@@ -284,7 +284,7 @@ var scenarios = []scenario{
 	broken("413", "/requests", problem(413, "too_large", "the arguments have more than 64 KiB")),
 	broken("422", "/requests", problem(422, "invalid_arguments", "the arguments are not valid")),
 	broken("429", "/requests", problem(429, "too_many_pending", "100 requests wait already")),
-	broken("500 of a proxy", "/requests", func(w http.ResponseWriter) { http.Error(w, "<h1>no</h1>", 500) }),
+	broken("500 of a proxy", "/requests", func(w http.ResponseWriter) { http.Error(w, "<h1>no</h1>", http.StatusInternalServerError) }),
 	broken("503: paused", "/requests", problem(503, "paused", "everything is paused")),
 	broken("a page instead of JSON", "/requests", func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "text/html")
@@ -333,7 +333,7 @@ var scenarios = []scenario{
 		d.ask(d.event())
 	}},
 	{"a broken configuration", func(d *desk) {
-		d.write("hook.json", `{"addres": "https://gate.example"}`, 0o600)
+		d.write("hook.json", `{"url": "https://gate.example"}`, 0o600)
 		d.ask(d.event())
 	}},
 	{"the other profile", func(d *desk) {

@@ -139,7 +139,7 @@ func (h *hook) prepare(getenv func(string) string) (err error) {
 	if h.gate, err = client.New(h.Address, h.Token); err != nil {
 		return err
 	}
-	h.state = session(h.Config.State, h.Name, h.session)
+	h.state = session(h.State, h.Name, h.session)
 	if h.moment == ended {
 		return nil
 	}
@@ -350,11 +350,11 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Answer {
 	if h.Profile == Comfort {
 		rec.remove(open)
-		reason := "It is asked at the agent instead."
 		if errors.Is(ctx.Err(), context.Canceled) { // the agent ends the hook when its dialog is answered
-			reason = answeredHere
+			h.withdraw(ctx, r.ID, answeredHere)
+			return Answer{Out: h.leave(h.event, "")}
 		}
-		h.withdraw(ctx, r.ID, reason)
+		h.withdraw(ctx, r.ID, "It is asked at the agent instead.")
 		return Answer{Out: h.leave(h.event, "Nobody answered on the phone in time. Decide here instead.")}
 	}
 	h.leaveFor(rec)
@@ -410,7 +410,7 @@ func (h *hook) report(ctx context.Context) Answer {
 		}
 		_, err := h.gate.Report(ctx, rec.Request, status, text)
 		var p *client.Problem
-		if err != nil && !(errors.As(err, &p) && p.Status < 500) {
+		if err != nil && (!errors.As(err, &p) || p.Status >= 500) {
 			return h.giveUp(err) // the record stays; people are asked when the time for the report is over
 		}
 		rec.remove(claimed)

@@ -5,6 +5,7 @@ package fakegateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -246,7 +247,9 @@ func (g *Gateway) answer(w *httptest.ResponseRecorder, req *http.Request, operat
 		Reason   string `json:"reason"`
 		Question int    `json:"question"`
 	}
-	json.Unmarshal([]byte(body), &in)
+	if err := json.Unmarshal([]byte(cmp.Or(body, "{}")), &in); err != nil {
+		g.t.Errorf("%s: %v", body, err)
+	}
 	switch operation {
 	case "claimRequest":
 		switch {
@@ -303,7 +306,9 @@ func (g *Gateway) create(w *httptest.ResponseRecorder, req *http.Request, body s
 		Accepts []string        `json:"accepts"`
 		Summary string          `json:"summary"`
 	}
-	json.Unmarshal([]byte(body), &in)
+	if err := json.Unmarshal([]byte(body), &in); err != nil {
+		g.t.Errorf("%s: %v", body, err)
+	}
 	r := &Request{
 		ID: fmt.Sprintf("req_%d", len(g.requests)+1), Key: key, Tool: in.Tool, Args: string(in.Args), Accepts: in.Accepts, Summary: in.Summary,
 		Status: "pending", body: body,
@@ -420,8 +425,10 @@ func send(w *httptest.ResponseRecorder, status int, v any) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // maps, strings and JSON that was read before
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(b.Bytes())
+	b.WriteTo(w.Body)
 }
