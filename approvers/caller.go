@@ -125,7 +125,7 @@ func (c *Caller) claimed() []PersonID {
 
 // bars reports whether a plan's requesters include a person. A caller names people by the ids of this workspace, so
 // these are compared, too.
-func (r Request) bars(who Identity) bool {
+func bars(r Request, who Identity) bool {
 	return slices.ContainsFunc(r.Plan.Requesters, func(p PersonID) bool {
 		return p == who.ID || r.Facts.Caller != nil && p.Caller() == "" && (p.User() == who.ID.User() || who.Local != "" && p.User() == who.Local)
 	})

@@ -258,13 +258,13 @@ func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denie
 		return Grant{}, &Denied{Code: DeniedNoGrants, Detail: why}
 	}
 	return Grant{
-		State: GrantLive, Agent: r.Agent, Conversation: r.grantScope(), Tool: r.Tool, ToolHash: r.ToolHash, Args: names(values), Bounds: bounds, Secrets: r.Secrets,
+		State: GrantLive, Agent: r.Agent, Conversation: grantScope(r), Tool: r.Tool, ToolHash: r.ToolHash, Args: names(values), Bounds: bounds, Secrets: r.Secrets,
 		Request: r.ID, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, At: in.Now, Until: in.Now.Add(a.Within), Within: a.Within, Uses: a.Uses, Left: a.Uses,
 	}, nil
 }
 
 // grantScope returns the value of Grant.Conversation of a grant that is given on the request's card.
-func (r Request) grantScope() string {
+func grantScope(r Request) string {
 	if r.Facts.Caller != nil {
 		return r.Facts.Caller.Scope()
 	}

@@ -30,7 +30,7 @@ func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
 	}
-	if !r.Plan.SelfOK && r.bars(who) {
+	if !r.Plan.SelfOK && bars(r, who) {
 		return Role{}, &Denied{Code: DeniedSelf, Role: r.title(p)}
 	}
 	if r.Stage >= len(r.Plan.Stages) {

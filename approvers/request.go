@@ -247,7 +247,7 @@ func (r Request) Authority(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
 	}
-	if !r.Plan.SelfOK && r.bars(who) {
+	if !r.Plan.SelfOK && bars(r, who) {
 		return Role{}, &Denied{Code: DeniedSelf, Role: r.title(p)}
 	}
 	denied := &Denied{Code: DeniedNotMember, Role: r.title(p)}

@@ -255,7 +255,7 @@ func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *
 }
 
 // Editable reports whether approvers can change the arguments. A caller may be unable to use other arguments.
-func (r Request) Editable() bool { return r.Facts.Caller == nil || r.Facts.Caller.Edits }
+func (f AskFacts) Editable() bool { return f.Caller == nil || f.Caller.Edits }
 
 // Edited is an edited call: a new execution with its digest, and its plan.
 type Edited struct {
@@ -281,7 +281,7 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	if denied != nil {
 		return r, nil, denied
 	}
-	if !r.Editable() {
+	if !r.Facts.Editable() {
 		return r, nil, &Denied{Code: DeniedNoEdits}
 	}
 	if r.MustReveal(in.Policy, m.Who.ID) {

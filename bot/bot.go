@@ -132,14 +132,16 @@ func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
 	})
 }
 
-// Team returns the id by which the people of the workspace are identified: that of its enterprise, or else its own. See
-// approvers.Who.
-func (b *Bot) Team(ctx context.Context) (string, error) {
-	me, err := b.whoAmI(ctx)
-	if me.Enterprise != "" {
-		return me.Enterprise, err
+// TeamOf returns a function that returns the id by which the people of a bot's workspace are identified: that of its
+// enterprise, or else its own. See approvers.Who.
+func TeamOf(b *Bot) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		me, err := b.whoAmI(ctx)
+		if me.Enterprise != "" {
+			return me.Enterprise, err
+		}
+		return me.Team, err
 	}
-	return me.Team, err
 }
 
 // appID returns the ID of a bot's app. It is empty if Slack does not provide it to this bot.

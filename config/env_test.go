@@ -30,6 +30,7 @@ func setenv(t *testing.T, pairs map[string]string) {
 	for _, name := range []string{
 		"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL",
 		"COUNTERSIGN_TRANSPORT", "COUNTERSIGN_POLICY", "COUNTERSIGN_STORE", "COUNTERSIGN_HTTP_ADDR", "COUNTERSIGN_ADMIN_ADDR", "COUNTERSIGN_CONTROL",
+		"COUNTERSIGN_GATEWAY_ADDR", "COUNTERSIGN_GATEWAY_KEY",
 		"COUNTERSIGN_AUDIT_KEY", "COUNTERSIGN_AUDIT_HEADS", "COUNTERSIGN_AUDIT_SYSLOG", "COUNTERSIGN_LOG", "COUNTERSIGN_STOP_WAIT", "COUNTERSIGN_HISTORY_TOKENS",
 	} {
 		t.Setenv(name, "") // counts as not set
@@ -51,7 +52,7 @@ func TestReadEnv(t *testing.T) {
 	want := config.Env{
 		BotToken: botToken, AppToken: appToken, Transport: config.SocketMode, SlackAPIURL: "http://127.0.0.1:8484/api/", ModelKey: modelKey, Model: "gpt-5",
 		Policy: "countersign.yaml", Store: config.Store{Backend: "bolt", Path: "/var/lib/state.db"}, HTTPAddr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090",
-		Control: "/var/lib/state.db.sock", Audit: config.Audit{Key: "/var/lib/state.db.audit-key", Heads: "/var/lib/state.db.heads"}, Log: slog.LevelDebug, StopWait: 15 * time.Second, HistoryTokens: 24000,
+		Control: "/var/lib/state.db.sock", GatewayKey: "/var/lib/state.db.receipt-key", Audit: config.Audit{Key: "/var/lib/state.db.audit-key", Heads: "/var/lib/state.db.heads"}, Log: slog.LevelDebug, StopWait: 15 * time.Second, HistoryTokens: 24000,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -106,6 +107,13 @@ func TestEnvProblems(t *testing.T) {
 		{"http where the operator's address is", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "http", "COUNTERSIGN_HTTP_ADDR": "127.0.0.1:9090"}, []string{
 			"COUNTERSIGN_HTTP_ADDR: is the address of COUNTERSIGN_ADMIN_ADDR too",
 		}},
+		{"the gateway where the operator's address is", config.Check, map[string]string{"COUNTERSIGN_GATEWAY_ADDR": "127.0.0.1:9090"}, []string{
+			"COUNTERSIGN_GATEWAY_ADDR: is the address of COUNTERSIGN_ADMIN_ADDR too",
+		}},
+		{"the gateway where Slack's requests arrive", config.Check, map[string]string{
+			"COUNTERSIGN_TRANSPORT": "http", "COUNTERSIGN_HTTP_ADDR": "127.0.0.1:8080", "COUNTERSIGN_GATEWAY_ADDR": "127.0.0.1:8080",
+		}, []string{"COUNTERSIGN_GATEWAY_ADDR: is the address of COUNTERSIGN_HTTP_ADDR too"}},
+		{"a gateway without a host", config.Check, map[string]string{"COUNTERSIGN_GATEWAY_ADDR": "8090"}, []string{`COUNTERSIGN_GATEWAY_ADDR: "8090" is a port without a host`}},
 		{"any free port twice", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "http", "COUNTERSIGN_HTTP_ADDR": "127.0.0.1:0", "COUNTERSIGN_ADMIN_ADDR": "127.0.0.1:0"}, nil},
 		{"tokens swapped", config.Check, map[string]string{"SLACK_BOT_TOKEN": appToken, "SLACK_APP_TOKEN": botToken}, []string{
 			"SLACK_BOT_TOKEN: is an app-level token (xapp-), which belongs in SLACK_APP_TOKEN; it must begin with xoxb-",

@@ -78,7 +78,7 @@ func (h *harness) open(wrap func(store.Store) store.Store) {
 	}
 	h.Workflow = workflow.New(workflow.Config{
 		Store: seen, Policy: h.policy.Load, Tools: h.tools, Log: slog.New(slog.DiscardHandler), Now: h.clock.Now,
-		GrantOwner: h.giver,
+		GrantOwner: h.giver, Team: func(context.Context) (string, error) { return "T0001", nil },
 	})
 }
 
@@ -316,6 +316,7 @@ func (h *harness) due() {
 		store.TimerExpire: h.Requests.Expire, store.TimerEscalate: h.Requests.Escalate, store.TimerLeave: h.Runs.LeaveUnknown,
 		store.TimerAvailability: h.resolveAvailability, store.TimerRemind: h.remind, store.TimerAway: h.depart,
 		store.TimerModelQuestion: h.Questions.Expire, store.TimerGrant: h.Grants.Lapse, store.TimerRepost: h.Outbox.Repost, store.TimerChannel: h.Intake.LeaveChannel,
+		store.TimerOutcome: h.Callers.Overdue,
 	}
 	for range 1000 {
 		var first *store.Timer

@@ -34,7 +34,10 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 
 // repeatable reports whether a run whose process stopped may be run again. Only a caller can repeat its run.
 func repeatable(e approvers.Execution) bool {
-	return e.Effect != approvers.Unprotected && e.Tries < maxTries && e.Caller == ""
+	if e.Caller != "" {
+		return false
+	}
+	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
 // MarkInterrupted marks interrupted, non-repeatable runs as unknown, which otherwise happens when a bot starts and

@@ -329,7 +329,7 @@ func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []sl
 		row = append(row, button(ActArguments, "Details…", value, style))
 	}
 	row = append(row, button(ActReject, "Reject…", value, slack.StyleDanger))
-	if masked || r.Bundled() || !r.Editable() { // the button is in Details…, or there is none
+	if masked || r.Bundled() || !r.Facts.Editable() { // the button is in Details…, or there is none
 		return row
 	}
 	return append(row, button(ActModify, "Modify…", value, slack.StyleDefault))

@@ -88,7 +88,31 @@ func TestCards(t *testing.T) {
 	lost := bottest.ViewModel(ran)
 	lost.Execution.State, lost.Execution.StartedAt = approvers.ExecutionUnknown, bottest.Noon.Add(5*time.Minute)
 
+	byCaller := bottest.Request(bottest.RefundArgs)
+	byCaller.Facts = approvers.AskFacts{
+		Asker: "caller:ci", AskerName: "CI bot", Quote: "All tests passed. <!here> *approve*", Conversation: approvers.ConversationFacts{ID: "caller:ci"},
+		Caller: &approvers.Caller{Name: "ci", Title: "CI bot", Owner: approvers.Who("T0001", "U0100"), For: approvers.Who("T0001", "U0200"), Mode: approvers.DecideMode},
+	}
+	byCaller.Facts.Requesters = byCaller.Facts.Caller.Requesters()
+	served := byCaller
+	served.Facts.Quote = ""
+	served.Facts.Caller = &approvers.Caller{Name: "ci", Title: "CI bot", Owner: approvers.Who("T0001", "U0100"), Mode: approvers.ExecuteMode, Edits: true}
+	claimable := bottest.ViewModel(bottest.ApprovedBy(bottest.Closed(byCaller, approvers.Approved, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0))
+	claimable.Request.RunBy = bottest.Noon.Add(20 * time.Minute)
+	claimed := bottest.ViewModel(bottest.ApprovedBy(bottest.Closed(byCaller, approvers.Consumed, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0))
+	claimed.Execution.State, claimed.Execution.Caller = approvers.ExecutionExecuting, "ci"
+	unreported := claimed
+	unreported.Execution = &approvers.Execution{}
+	*unreported.Execution = *claimed.Execution
+	unreported.Execution.State, unreported.Execution.Loss, unreported.Execution.StartedAt = approvers.ExecutionUnknown, approvers.LossUnreported, bottest.Noon.Add(5*time.Minute)
+
 	for name, s := range map[string]view.Model{
+		"card_caller":            bottest.ViewModel(byCaller),
+		"card_caller_execute":    bottest.ViewModel(served),
+		"card_caller_approved":   claimable,
+		"card_caller_running":    claimed,
+		"card_caller_unreported": unreported,
+
 		"card_pending":    bottest.ViewModel(refund),
 		"card_stages":     bottest.ViewModel(staged),
 		"card_edited":     bottest.ViewModel(edited),

@@ -94,7 +94,7 @@ func otherButtons(s ClickTarget, who approvers.Identity) (row []slack.BlockEleme
 	}
 	if Precheck(r, s, who) == nil && len(SecretsIn(r.Args, r.Secrets)) > 0 {
 		row = append(row, button(ActReveal, "Reveal…", r.ID, slack.StyleDefault))
-		if r.Editable() {
+		if r.Facts.Editable() {
 			row = append(row, button(ActModify, "Modify…", r.ID, slack.StyleDefault))
 		}
 	}

@@ -108,7 +108,7 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	buttons := []slack.BlockElement{
 		button(ActArguments, "Approve…", value, slack.StyleDefault), button(ActReject, "Reject…", value, slack.StyleDanger),
 	}
-	if r.Editable() {
+	if r.Facts.Editable() {
 		buttons = append(buttons, button(ActModify, "Modify…", value, slack.StyleDefault))
 	}
 	buttons = append(buttons, v.reveal(r)...)

@@ -94,7 +94,7 @@ func (s setup) assemble() parts {
 	m.watchStall(s.store)
 	m.watchTools(s.tools)
 	m.watchPolicies(s.policies)
-	wf.GrantOwner, wf.Team = b.GrantOwner, b.Team
+	wf.GrantOwner, wf.Team = b.GrantOwner, bot.TeamOf(b)
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
 		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Grace: s.stopWait,

@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"countersign/approvers/workflow"
+)
+
+// The key is kept in its file. A file that others can read, or that has no key, is refused.
+func TestReceiptKeyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	made, err := OpenReceiptKey(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenReceiptKey(path)
+	if err != nil || made.ID() != again.ID() || made.ID() == NewReceiptKey().ID() {
+		t.Errorf("opened again, the key is %s instead of %s (%v)", again.ID(), made.ID(), err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenReceiptKey(path); !errors.Is(err, ErrKeyFile) {
+		t.Errorf("a file that others can read: %v", err)
+	}
+	for _, text := range []string{"", "countersign-receipt-key:", "countersign-receipt-key:AAAA", "another-key:" + strings.Repeat("A", 43) + "="} {
+		other := filepath.Join(t.TempDir(), "key")
+		if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenReceiptKey(other); !errors.Is(err, ErrKeyFile) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestChanged(t *testing.T) {
+	for _, c := range []struct{ before, after, want string }{
+		{`{"a":1,"b":2}`, `{ "b":2, "a":1.0 }`, "/a"}, // numbers are compared as they are written
+		{`{"a":{"x":1,"y":[1]},"b":2}`, `{"a":{"x":1,"y":[2],"z":0}}`, "/a/y /a/z /b"},
+		{`{"a/b~c":1}`, `{}`, "/a~1b~0c"},
+		{`{"a":{}}`, `{"a":null}`, "/a"},
+		{`{"a":[1,{"b":2}]}`, `{"a":[1,{"b":2}]}`, ""},
+	} {
+		if got := strings.Join(changed(json.RawMessage(c.before), json.RawMessage(c.after)), " "); got != c.want {
+			t.Errorf("%s to %s: %q, want %q", c.before, c.after, got, c.want)
+		}
+	}
+}
+
+// A request has a token only if it has exactly one header with it.
+func TestTokenOf(t *testing.T) {
+	for _, c := range []struct {
+		headers []string
+		want    string
+	}{
+		{nil, ""}, {[]string{"Bearer t"}, "t"}, {[]string{"bearer  t "}, "t"}, {[]string{"Basic t"}, ""}, {[]string{"Bearer"}, ""},
+		{[]string{"Bearer t", "Bearer u"}, ""}, {[]string{"t"}, ""},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		for _, h := range c.headers {
+			r.Header.Add("Authorization", h)
+		}
+		if got := tokenOf(r); got != c.want {
+			t.Errorf("%q: %q, want %q", c.headers, got, c.want)
+		}
+	}
+}
+
+// Every problem of the workflow has an answer, and every answer is described.
+func TestProblemsAreDescribed(t *testing.T) {
+	for code, p := range problems {
+		if p.status < 400 || p.title == "" {
+			t.Errorf("%s has no answer", code)
+		}
+	}
+	names := []string{"invalid_request", "no_key", "key_in_flight", "too_large", "not_json", "too_many_waiting", "unavailable", "refused", "unauthorized"}
+	for code := range problems {
+		names = append(names, string(code))
+	}
+	for _, name := range names {
+		if !strings.Contains(string(Description()), name+": ") {
+			t.Errorf("openapi.json does not explain %s", name)
+		}
+	}
+	secret := errors.New("the password of the database is x")
+	if p := problemOf(secret); p.status != http.StatusServiceUnavailable || strings.Contains(p.Error(), "password") {
+		t.Errorf("an internal error is answered as %v", p)
+	}
+	if p := problemOf(&workflow.CallerProblem{Code: workflow.CallerClaimed, Request: "req_1"}); p.status != http.StatusConflict || p.id != "req_1" {
+		t.Errorf("a second claim is answered as %v", p)
+	}
+}
+
+// Whatever a caller sends, members either refuses it or keeps the exact bytes of each value.
+func FuzzMembers(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"args":{"a" : 1.0e2,"b":"\u00e9"},"tool":"x"}`, `{"args":1,"args":2}`, `{"tool":"\ud800"}`, "{\"tool\":\"\xff\"}", `[`, `{"args":{}}x`} {
+		f.Add([]byte(seed))
+	}
+	known := []string{"args", "tool"}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		of, err := members(body, known...)
+		var p problem
+		if err != nil {
+			if !errors.As(err, &p) || p.status != http.StatusBadRequest {
+				t.Fatalf("%q is refused with %v", body, err)
+			}
+			return
+		}
+		for name, value := range of {
+			if !slices.Contains(known, name) || !json.Valid(value) || !strings.Contains(string(body), string(value)) {
+				t.Fatalf("%q has %q: %q", body, name, value)
+			}
+		}
+	})
+}

@@ -1,0 +1,453 @@
+package workflow_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
+	"countersign/store"
+)
+
+// ci is the client of these tests. Alice answers for it.
+var ci = approvers.Client{
+	Name: "ci", Title: "CI bot", Token: "hash", Agent: "support", Owner: "U0100", Tools: []string{"*"}, Audience: "ci",
+	MaxPending: 3, RejectionHolds: 10 * time.Minute, OutcomeWithin: time.Hour,
+}
+
+// other is another client with the same rights.
+var other = func() approvers.Client {
+	c := ci
+	c.Name, c.Token, c.Owner = "other", "another hash", "U0200"
+	return c
+}()
+
+func withClients(p *approvers.Policy) { p.Clients = []approvers.Client{ci, other} }
+
+// newCallerHarness is a harness whose policy has the clients.
+func newCallerHarness(t testing.TB, change ...func(*approvers.Policy)) *harness {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", append([]func(*approvers.Policy){withClients}, change...)...))
+	return h
+}
+
+// callerCall is a call of ci in the mode decide, such as "issue_refund {}".
+func callerCall(key, spec string, change ...func(*workflow.CallerCall)) workflow.CallerCall {
+	tool, args, _ := strings.Cut(spec, " ")
+	c := workflow.CallerCall{Client: ci, Key: key, Body: spec, Mode: approvers.DecideMode, Tool: tool, Args: json.RawMessage(args), Summary: "the tests passed"}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+// callerAsks lets a client propose a call, and returns the request's id.
+func (h *harness) callerAsks(c workflow.CallerCall) string {
+	h.t.Helper()
+	id, _, err := h.Callers.Propose(h.ctx(), c)
+	h.ok(err)
+	return id
+}
+
+func (h *harness) callerView(client, id string) view.CallerRequest {
+	h.t.Helper()
+	v, err := h.Views.Caller(h.ctx(), client, id)
+	h.ok(err)
+	return v
+}
+
+// claims lets ci claim a request with its current arguments.
+func (h *harness) claims(id string) error {
+	h.t.Helper()
+	sum := sha256.Sum256(h.callerView("ci", id).Execution.Args)
+	return h.Callers.Claim(h.ctx(), ci, id, hex.EncodeToString(sum[:]))
+}
+
+// wantProblem checks that an error is a caller's problem with a code.
+func wantProblem(t testing.TB, err error, code workflow.CallerCode) {
+	t.Helper()
+	var p *workflow.CallerProblem
+	if !errors.As(err, &p) || p.Code != code {
+		t.Fatalf("got %v; want the problem %s", err, code)
+	}
+}
+
+func (h *harness) runs(id string, want approvers.ExecutionState) {
+	h.t.Helper()
+	if got := h.callerView("ci", id).Execution.State; got != want {
+		h.t.Fatalf("the run is %s, want %s", got, want)
+	}
+}
+
+// Nobody who asks can approve: neither the owner, nor the person for whom the caller says that it acts. The latter gets
+// no right.
+func TestCallersRequesters(t *testing.T) {
+	h := newCallerHarness(t, func(p *approvers.Policy) {
+		p.Approvers[1].Members = users("U0002", "U0100", "U0300")
+	})
+	id := h.callerAsks(callerCall("k", `issue_refund {"amount": 5}`, func(c *workflow.CallerCall) { c.For = "U0300" }))
+	claimed := person("U0300")
+	for _, who := range []approvers.Identity{alice, claimed, {ID: "E1/W9", Local: "U0100", Name: "alice"}} {
+		_, err := h.Requests.Decide(h.ctx(), h.clickOn(who, approvers.Approve, id))
+		wantDenied(t, err, approvers.DeniedSelf)
+	}
+	_, err := h.Requests.Withdraw(h.ctx(), h.clickOn(claimed, approvers.Reject, id))
+	wantDenied(t, err, approvers.DeniedNotRequester)
+	_, err = h.Requests.Decide(h.ctx(), h.edit(lead, id, `{"amount": 4}`))
+	wantDenied(t, err, approvers.DeniedNoEdits)
+	facts, _ := h.lastFacts(id, approvers.AuditProposed)
+	if facts["asker"] != "caller:ci" || facts["requesters"] != "caller:ci,T0001/U0100" || facts["runs"] != "ci" {
+		t.Errorf("it is recorded as %v", facts)
+	}
+	if to := h.places(id, store.OutboxCard); to != "role:team-lead" {
+		t.Errorf("the card goes to %q", to)
+	}
+	h.approve(lead, id)
+	h.ok(h.claims(id))
+	h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"))
+	h.runs(id, approvers.ExecutionSucceeded)
+	if v := h.callerView("ci", id); v.Call.Outcome != approvers.OutcomeExecuted || h.turn(v.Call.Turn).State != approvers.TurnAnswered || v.Conversation.Turn != "" {
+		t.Errorf("the call ended as %+v", v.Call)
+	}
+	if _, err := h.Views.Caller(h.ctx(), "other", id); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("another client reads it: %v", err)
+	}
+	for _, err := range []error{
+		h.Callers.Claim(h.ctx(), other, id, ""), h.Callers.Report(h.ctx(), other, id, approvers.ExecutionFailed, ""), h.Callers.Withdraw(h.ctx(), other, id, ""),
+		h.Callers.Answer(h.ctx(), other, id, 0, "x"),
+	} {
+		wantProblem(t, err, workflow.CallerNotFound)
+	}
+	gone := ci
+	gone.Token = "the hash of an earlier token"
+	wantProblem(t, h.Callers.Withdraw(h.ctx(), gone, id, ""), workflow.CallerUnknown)
+}
+
+// A run that its caller does not report is unknown, and people are asked: the roles and the owner. Restarts don't matter.
+func TestCallersUnknown(t *testing.T) {
+	h := newCallerHarness(t)
+	ask := func(key string) string {
+		id := h.callerAsks(callerCall(key, `issue_refund {"amount": `+key+`}`))
+		h.approve(lead, id)
+		h.ok(h.claims(id))
+		h.reopen()
+		h.runs(id, approvers.ExecutionExecuting)
+		h.clock.pass(ci.OutcomeWithin)
+		h.due()
+		h.runs(id, approvers.ExecutionUnknown)
+		return id
+	}
+	id := ask("1")
+	e := h.callerView("ci", id).Execution
+	if to := h.places(e.ID, store.OutboxUnknown); to != "user:U0100, role:team-lead" || e.Loss != approvers.LossUnreported {
+		t.Errorf("people are asked at %q, because it is %s", to, e.Loss)
+	}
+	h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "late"))
+	h.runs(id, approvers.ExecutionSucceeded)
+	wantProblem(t, h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionFailed, ""), workflow.CallerOutcomeKnown)
+
+	id = ask("2")
+	e = h.callerView("ci", id).Execution
+	h.ok(h.Runs.Report(h.ctx(), workflow.Click{Who: lead, Execution: e.ID, Reason: "not in the books", At: h.clock.Now()}, workflow.DidNot))
+	h.runs(id, approvers.ExecutionFailed)
+	wantProblem(t, h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "late"), workflow.CallerOutcomeKnown)
+
+	id = ask("3")
+	e = h.callerView("ci", id).Execution
+	h.ok(h.Runs.RetryUnknown(h.ctx(), workflow.Click{Who: lead, Execution: e.ID, At: h.clock.Now()}))
+	again := h.callerView("ci", id)
+	if again.Request.ID == id || again.Request.State != approvers.Pending || again.Execution.Caller != "ci" {
+		t.Fatalf("asked again, it is %+v", again.Request)
+	}
+	h.approve(lead, again.Request.ID)
+	h.ok(h.claims(id))
+	h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionFailed, "no"))
+	h.runs(id, approvers.ExecutionFailed)
+}
+
+// What needs nobody is claimed, too: within the time, within the limit for all requests of the client, and not while
+// everything is paused.
+func TestCallersAutomatic(t *testing.T) {
+	h := newCallerHarness(t)
+	id := h.callerAsks(callerCall("1", `search_orders {}`))
+	h.clock.pass(runWithin)
+	wantProblem(t, h.claims(id), workflow.CallerNotApproved)
+	if v := h.callerView("ci", id); v.Call.Outcome != approvers.OutcomeExpired {
+		t.Errorf("not claimed in time, it is %q", v.Call.Outcome)
+	}
+	id = h.callerAsks(callerCall("2", `search_orders {}`))
+	h.ok(h.Callers.Withdraw(h.ctx(), ci, id, ""))
+	wantProblem(t, h.claims(id), workflow.CallerNotApproved)
+
+	id = h.callerAsks(callerCall("3", `search_orders {}`))
+	h.ok(h.Pauses.Pause(h.ctx(), approvers.Operator("ann"), "a drill"))
+	wantProblem(t, h.claims(id), workflow.CallerPaused)
+	h.ok(h.Pauses.Resume(h.ctx(), approvers.Operator("ann"), ""))
+	h.ok(h.claims(id))
+	wantProblem(t, h.claims(id), workflow.CallerClaimed)
+	h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionUnknown, ""))
+	if to := h.places(h.callerView("ci", id).Execution.ID, store.OutboxUnknown); to != "user:U0100" {
+		t.Errorf("about a run that nobody allowed, people are asked at %q", to)
+	}
+
+	for i := range 3 { // the policy lets two of them run in an hour
+		id := h.callerAsks(callerCall(fmt.Sprint("a", i), fmt.Sprintf(`update_address {"order_id": "%d"}`, i)))
+		if err := h.claims(id); i < 2 {
+			h.ok(err)
+			h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, ""))
+		} else {
+			wantProblem(t, err, workflow.CallerNotApproved)
+			if v := h.callerView("ci", id); v.Request == nil || v.Request.ID != id || v.Request.State != approvers.Pending {
+				t.Errorf("beyond the limit it is %+v", v.Request)
+			}
+		}
+	}
+}
+
+// The claim looks at the policy and the tool again.
+func TestCallersClaimChecksAgain(t *testing.T) {
+	h := newCallerHarness(t)
+	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`))
+	h.approve(lead, id)
+	h.policy.Store(policy("policy-2", withClients, func(p *approvers.Policy) {
+		p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
+	}))
+	wantProblem(t, h.claims(id), workflow.CallerNotApproved)
+	if v := h.callerView("ci", id); v.Request.State != approvers.Pending {
+		t.Fatalf("under a stricter policy it is %s", v.Request.State)
+	}
+	h.approve(lead, id)
+	h.approve(fin1, id)
+	h.tools.change("issue_refund", func(tool *workflow.Tool) { tool.Hash = "another hash" })
+	wantProblem(t, h.claims(id), workflow.CallerNotApproved)
+	if v := h.callerView("ci", id); v.Call.Outcome != approvers.OutcomeVoided {
+		t.Errorf("with another definition it is %q", v.Call.Outcome)
+	}
+
+	// A tool that only the caller knows is voided if a tool of this name appears.
+	id = h.callerAsks(callerCall("2", `deploy {"version": "1"}`))
+	h.approve(fin1, id)
+	h.tools.asks("deploy")
+	wantProblem(t, h.claims(id), workflow.CallerNotApproved)
+	if v := h.callerView("ci", id); v.Call.Outcome != approvers.OutcomeVoided {
+		t.Errorf("once the tool is known, it is %q", v.Call.Outcome)
+	}
+	id = h.callerAsks(callerCall("3", `issue_refund {"amount": 6}`))
+	h.approve(lead, id)
+	h.clock.pass(runWithin)
+	h.due()
+	if v := h.callerView("ci", id); v.Call.Outcome != approvers.OutcomeExpired && v.Request.State != approvers.Pending {
+		t.Errorf("not claimed in time, it is %q", v.Call.Outcome)
+	}
+}
+
+// Limits hold for one client alone, and a rejection holds for the identical call.
+func TestCallersLimits(t *testing.T) {
+	h := newCallerHarness(t)
+	first := h.callerAsks(callerCall("0", `issue_refund {"amount": 0}`))
+	for i := range 2 {
+		h.callerAsks(callerCall(fmt.Sprint("p", i), fmt.Sprintf(`issue_refund {"amount": 1%d}`, i)))
+	}
+	_, _, err := h.Callers.Propose(h.ctx(), callerCall("p3", `issue_refund {"amount": 13}`))
+	wantProblem(t, err, workflow.CallerPending)
+	h.callerAsks(callerCall("p3", `issue_refund {"amount": 13}`, func(c *workflow.CallerCall) { c.Client = other }))
+	h.reject(lead, first)
+	if id, again, err := h.Callers.Propose(h.ctx(), callerCall("r", `issue_refund {"amount": 0}`)); err != nil || again || id != first {
+		t.Errorf("the identical call: %s, %v, %v", id, again, err)
+	}
+	if id, again, err := h.Callers.Propose(h.ctx(), callerCall("r", `issue_refund {"amount": 0}`)); err != nil || !again || id != first {
+		t.Errorf("and its repetition: %s, %v, %v", id, again, err)
+	}
+	if id := h.callerAsks(callerCall("o", `issue_refund {"amount": 0}`, func(c *workflow.CallerCall) { c.Client = other })); id == first {
+		t.Error("the rejection holds for another client")
+	}
+	h.clock.pass(ci.RejectionHolds)
+	if id := h.callerAsks(callerCall("s", `issue_refund {"amount": 0}`)); id == first {
+		t.Error("the rejection holds too long")
+	}
+	_, _, err = h.Callers.Propose(h.ctx(), callerCall("s", `issue_refund {"amount": 1}`))
+	wantProblem(t, err, workflow.CallerKeyReused)
+	for spec, want := range map[string]workflow.CallerCode{
+		`issue_refund {"nonsense": 1}`: workflow.CallerArgs, `issue_refund {"a": 1, "A": 2}`: workflow.CallerArgs, `ask_people {}`: workflow.CallerTool,
+	} {
+		_, _, err := h.Callers.Propose(h.ctx(), callerCall(spec, spec))
+		wantProblem(t, err, want)
+	}
+	_, _, err = h.Callers.Propose(h.ctx(), callerCall("x", `deploy {}`, func(c *workflow.CallerCall) { c.Mode = approvers.ExecuteMode }))
+	wantProblem(t, err, workflow.CallerTool)
+}
+
+// A grant that was given for a client's call covers only calls of this client.
+func TestCallersGrants(t *testing.T) {
+	h := newCallerHarness(t, func(p *approvers.Policy) {
+		p.Tools[2].Grants = approvers.GrantTerms{Uses: 5, Within: time.Hour, Same: []string{"order_id"}}
+	})
+	const spec = `apply_discount {"order_id": "7"}`
+	id := h.callerAsks(callerCall("1", spec))
+	_, err := h.Grants.Give(h.ctx(), h.clickOn(support, approvers.Approve, id), approvers.Allowance{Uses: 3, Within: time.Hour})
+	h.ok(err)
+	h.ok(h.claims(id))
+	h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, ""))
+	granted := h.callerAsks(callerCall("2", spec))
+	if v := h.callerView("ci", granted); v.Request != nil {
+		t.Fatal("the grant does not cover the next call of the client")
+	}
+	h.ok(h.claims(granted))
+	if v := h.callerView("ci", granted); v.Execution.GrantUse != 1 {
+		t.Errorf("the run used %+v", v.Execution)
+	}
+	h.ok(h.Callers.Report(h.ctx(), ci, granted, approvers.ExecutionSucceeded, ""))
+	if v := h.callerView("other", h.callerAsks(callerCall("3", spec, func(c *workflow.CallerCall) { c.Client = other }))); v.Request == nil {
+		t.Error("the grant covers another client")
+	}
+	if v := h.callerView("ci", h.callerAsks(callerCall("4", spec, func(c *workflow.CallerCall) { c.For = "U0300" }))); v.Request == nil {
+		t.Error("the grant covers calls for another person")
+	}
+	if r := h.ask(spec); r.State != approvers.Pending {
+		t.Error("the grant covers calls of the agent in Slack")
+	}
+	if _, err := h.Views.Grants(h.ctx(), support.ID); err != nil {
+		t.Errorf("the list of grants: %v", err)
+	}
+}
+
+// A process may be killed before or after any commit in the life of a request. The caller and the people repeat what
+// got no answer. The tool is never run twice, no approval is lost, and each call ends.
+func TestCallersKilled(t *testing.T) {
+	points := 0
+	for at := 0; ; at++ {
+		h := newCallerHarness(t)
+		n, killed, armed := 0, false, false
+		wrap := func(s store.Store) store.Store {
+			return &mortal{s, func(string) {
+				if !armed || killed {
+					return
+				}
+				if n++; n == at+1 {
+					killed = true
+					panic(stopped{})
+				}
+			}}
+		}
+		h.ok(h.store.Close())
+		h.open(wrap)
+		// try repeats a step in the next process if the process is killed in it.
+		try := func(step func() error) (err error) {
+			armed = true
+			defer func() { armed = false }()
+			for done := false; !done; {
+				func() {
+					defer func() {
+						if p := recover(); p != nil {
+							if p != any(stopped{}) {
+								panic(p)
+							}
+							h.ok(h.store.Close())
+							h.open(wrap)
+							h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
+						}
+					}()
+					err = step()
+					done = true
+				}()
+			}
+			return err
+		}
+		id, ran := "", 0
+		h.ok(try(func() (err error) {
+			id, _, err = h.Callers.Propose(h.ctx(), callerCall("k", `issue_refund {"amount": 5}`))
+			return err
+		}))
+		click := h.clickOn(lead, approvers.Approve, id)
+		if err := try(func() error {
+			_, err := h.Requests.Decide(h.ctx(), click)
+			return err
+		}); err != nil && !errors.Is(err, workflow.ErrHandled) {
+			t.Fatal(err)
+		}
+		claimed := try(func() error {
+			if err := h.claims(id); err != nil {
+				return err
+			}
+			ran++
+			return nil
+		})
+		ended := approvers.ExecutionSucceeded
+		if claimed != nil { // the answer to the first claim was lost, so the caller does not run the tool
+			wantProblem(t, claimed, workflow.CallerClaimed)
+			ended = approvers.ExecutionUnknown
+		}
+		h.ok(try(func() error { return h.Callers.Report(h.ctx(), ci, id, ended, "done") }))
+		if ran > 1 || ran == 1 && ended != approvers.ExecutionSucceeded {
+			t.Fatalf("killed at point %d: the tool ran %d times, and ended as %s", at, ran, ended)
+		}
+		h.runs(id, ended)
+		h.clock.pass(expiresAfter)
+		h.due()
+		if v := h.callerView("ci", id); v.Call.Outcome == "" || v.Conversation.Turn != "" {
+			t.Fatalf("killed at point %d: the call has no result", at)
+		}
+		if !killed {
+			break
+		}
+		points++
+	}
+	if points < 8 { // two for each of the four transactions
+		t.Errorf("the process was killed at %d points only", points)
+	}
+}
+
+// Those who wait for a request are woken by each of its changes, and by changes of others they are not.
+func TestCallersWatch(t *testing.T) {
+	h := newCallerHarness(t)
+	id, second := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`)), h.callerAsks(callerCall("2", `issue_refund {"amount": 6}`))
+	changed, stop := h.Callers.Watch(id)
+	defer stop()
+	woken := func() bool {
+		select {
+		case <-changed:
+			return true
+		default:
+			return false
+		}
+	}
+	for what, do := range map[string]func(){
+		"another request": func() { h.approve(lead, second) }, "a claim of another request": func() { h.ok(h.claims(second)) },
+	} {
+		if do(); woken() {
+			t.Errorf("woken by %s", what)
+		}
+	}
+	for _, step := range []struct {
+		what string
+		do   func()
+	}{
+		{"a question", func() {
+			_, err := h.Requests.Say(h.ctx(), h.words(lead, id, "why?"), approvers.Question)
+			h.ok(err)
+		}},
+		{"the answer", func() { h.ok(h.Callers.Answer(h.ctx(), ci, id, 0, "because")) }},
+		{"the approval", func() { h.approve(lead, id) }},
+		{"the claim", func() { h.ok(h.claims(id)) }},
+		{"the outcome", func() { h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionUnknown, "")) }},
+		{"a report", func() {
+			h.ok(h.Runs.Report(h.ctx(), workflow.Click{Who: lead, Execution: h.callerView("ci", id).Execution.ID, Reason: "seen", At: h.clock.Now()}, workflow.Happened))
+		}},
+	} {
+		if step.do(); !woken() {
+			t.Errorf("not woken by %s", step.what)
+		}
+	}
+	h.ok(h.Callers.Report(h.ctx(), ci, second, approvers.ExecutionSucceeded, ""))
+	if r := h.request(id); !slices.ContainsFunc(r.Remarks, func(m approvers.Remark) bool { return m.By == "caller:ci" && m.Text == "because" }) {
+		t.Errorf("the remarks are %+v", r.Remarks)
+	}
+}
