@@ -52,19 +52,15 @@ var exit = os.Exit
 // denial.
 func agentCommand(a hook.Agent) *cobra.Command {
 	var timeout time.Duration
-	use := a.Name
-	if a.Name == "copilot" {
-		use += " EVENT"
+	use, example, arguments := a.Name, "  countersign hook "+a.Name+" < event.json", cobra.PositionalArgs(cli.NoArgs)
+	if a.Name == "copilot" { // its events do not say which they are
+		use, example, arguments = a.Name+" EVENT", "  countersign hook copilot preToolUse < event.json", cli.Args(1, 1)
 	}
 	cmd := &cobra.Command{
-		Use:   use,
-		Short: "Answers one event of " + a.Title + "; its settings run this",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return cli.Misused("hook %s takes one event at most, and was given %q", a.Name, args)
-			}
-			return nil
-		},
+		Use:     use,
+		Short:   "Answers one event of " + a.Title + "; its settings run this",
+		Example: example,
+		Args:    arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
@@ -155,7 +151,7 @@ in the file stays as it is. "hook uninstall" undoes it.
 
 The profile control asks other people about each call, and denies whatever fails. The profile comfort answers the
 agent's own permission dialog from the phone of the person who works with it; whatever fails, the dialog asks.`,
-		Example: "countersign hook install claude-code",
+		Example: "  countersign hook install claude-code",
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := p.target(args[0])
@@ -197,7 +193,7 @@ func uninstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "uninstall AGENT",
 		Short:   "Removes the hooks from a coding agent's settings",
-		Example: "countersign hook uninstall claude-code",
+		Example: "  countersign hook uninstall claude-code",
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := p.target(args[0])
@@ -247,7 +243,7 @@ func doctorCommand() *cobra.Command {
 		Long: `Examines the settings of the agents for the user and for this folder, and asks the gateway whether it knows the token.
 
 Exit codes: 0 nothing is wrong · 1 something is wrong`,
-		Example: "countersign hook doctor claude-code",
+		Example: "  countersign hook doctor claude-code",
 		Args:    cli.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := machine()
@@ -313,7 +309,7 @@ func policyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "policy AGENT",
 		Short:   "Prints the tools of a coding agent for the policy file, with risks and previews",
-		Example: "countersign hook policy claude-code",
+		Example: "  countersign hook policy claude-code",
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, ok := hook.Find(args[0])
@@ -334,7 +330,7 @@ func answerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "answer REQUEST QUESTION TEXT",
 		Short:   "Answers an approver's question about a call that waits",
-		Example: "countersign hook answer req_01 0 'The release is tonight.'",
+		Example: "  countersign hook answer req_01 0 'The release is tonight.'",
 		Args:    cli.Args(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number, err := strconv.Atoi(args[1])

@@ -230,7 +230,8 @@ func TestExitCodes(t *testing.T) {
 		want string
 	}{
 		{"claude-code --later 1s", 2, "unknown flag"},
-		{"claude-code PreToolUse more", 2, "one event at most"},
+		{"claude-code PreToolUse", 2, "takes flags only"},
+		{"copilot", 2, "needs EVENT"},
 		{"claude-code", 2, "not the JSON"},
 		{"vim", 2, "unknown command"},
 		{"install vim", 2, "not an agent"},
