@@ -430,5 +430,5 @@ func send(w *httptest.ResponseRecorder, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	b.WriteTo(w.Body)
+	w.Body.Write(b.Bytes())
 }
