@@ -3,7 +3,9 @@ package approvers_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,5 +173,31 @@ func TestDigest(t *testing.T) {
 	}
 	if base != approvers.Digest("exec_1", "tool", "hash", []byte(`{"a":1}`)) {
 		t.Error("the digest is not a function of its parts")
+	}
+}
+
+// TestAuditKindsAreDocumented compares the first table of docs/audit.md with the kinds of audit record.
+func TestAuditKindsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/audit.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| kind | when | facts | payload |\n| --- | --- | --- | --- |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var documented []string
+	for row := range strings.Lines(table) {
+		kinds, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
+		for kind := range strings.SplitSeq(kinds, ", ") {
+			documented = append(documented, strings.Trim(kind, "`"))
+		}
+	}
+	var kinds []string
+	for _, kind := range approvers.AuditKinds {
+		kinds = append(kinds, string(kind))
+	}
+	slices.Sort(documented)
+	slices.Sort(kinds)
+	if !slices.Equal(documented, kinds) {
+		t.Errorf("docs/audit.md has rows for\n%s\nthe kinds are\n%s", documented, kinds)
 	}
 }

@@ -306,8 +306,9 @@ func (r Request) end(s State, who PersonID, name, role, reason string, now time.
 	return r.close(s, who, name, role, reason, now), []Event{RequestClosed{State: s}}, nil
 }
 
-// MessageEdit records that the message that led to a call was edited or deleted after the agent had read it. The
-// model's input and waiting requests stay unchanged; the people who decide are notified.
+// MessageEdit records that a message was edited or deleted after it had been read. The message led to a call, or
+// answered a question about a request. The model's input, the call and the answer stay as they were; the people who
+// decide see the edit.
 type MessageEdit struct {
 	At      time.Time `json:"at"`
 	Edit    string    `json:"edit,omitempty"` // Slack's ts of the edit; the latest edit counts

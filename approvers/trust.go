@@ -92,8 +92,9 @@ func addSigner(signers []Signer, s Signer) []Signer {
 	return append(slices.Clip(signers), s)
 }
 
-// offeredTo returns the role that may accept an offer. Among the leads of the role that approved last, it is the
-// nearest whose authority covers the counted calls. If there is none, it is the role that approved last.
+// offeredTo returns the role that may accept an offer. It starts at the role that approved last and follows the leads
+// to the first whose authority covers the counted calls. If there is none, it returns the role that approved last. It
+// returns false if the authority of that role does not cover them either.
 func (t Trust) offeredTo(p *Policy, r Request) (string, bool) {
 	able := slices.DeleteFunc(r.Plan.reach(p, r.Tool), func(name string) bool {
 		role, ok := p.Role(name)

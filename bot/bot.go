@@ -38,8 +38,9 @@ type Config struct {
 	Log    *slog.Logger
 	Now    func() time.Time // nil: time.Now
 	HTTP   *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
-	// Share returns the number of processes that share Slack's rate limits. Nil: there is only this process.
-	Share func() int
+	// Share returns the number of processes that share Slack's rate limits, and since when this one hears what the others
+	// say with Workflow.Tell; zero: it hears nothing. Nil: there is only this process.
+	Share func() (processes int, hears time.Time)
 	// Unlimited disables Slack's published rate limits, for a local workspace. The bot then waits only after Slack has
 	// refused a call because of a limit.
 	Unlimited bool
@@ -97,7 +98,7 @@ func New(c Config) *Bot {
 			b.transport.Retry()
 			b.Wake()
 		},
-		Rescoped: b.Permissions.rescoped,
+		Rescoped: b.Permissions.rescoped, Tell: Replicas{b}.tell,
 	})
 	b.Permissions.api = b.api
 	b.transport = newTransport(b)

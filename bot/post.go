@@ -251,7 +251,7 @@ func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool
 		return false, nil
 	}
 	u := render.UploadOf(vm)
-	if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s)); doubtful {
+	if _, doubtful := doubtOf(s, &b.unconfirmed, b.Outbox); doubtful {
 		there, err := b.hasFile(ctx, s, at, u.Name)
 		if err != nil || there {
 			return there, err

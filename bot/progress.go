@@ -207,7 +207,7 @@ func (k *keyed) noted(id string) (time.Time, bool) {
 	return at, there
 }
 
-// over records that an outbox message shows its recorded version.
+// over records that an outbox message no longer shows progress, because a recorded version replaced it.
 func (k *keyed) over(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

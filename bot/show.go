@@ -345,7 +345,7 @@ func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Mode
 	}
 	var numbers []int
 	for _, s := range steps {
-		if _, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s)); doubtful || !b.shows.tryLock(s.ID) {
+		if _, doubtful := doubtOf(s, &b.unconfirmed, b.Outbox); doubtful || !b.shows.tryLock(s.ID) {
 			continue // the step may have been posted already
 		}
 		taken, numbers = append(taken, s.ID), append(numbers, s.Step)

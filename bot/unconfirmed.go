@@ -31,7 +31,8 @@ type unconfirmedPosts struct {
 // Slack's clock on.
 type historyScan struct {
 	since   time.Time // zero: no lower limit
-	at      uint64
+	at      uint64    // the count at its begin
+	began   time.Time
 	parts   map[round]map[int]string // ts by part
 	unnamed string                   // the bot's newest message without metadata, such as a stream that has not ended
 	bare    []bareMessage            // the bot's unrecorded messages without metadata
@@ -101,23 +102,37 @@ func (p *unconfirmedPosts) recorded(message string) {
 	delete(p.begun, message)
 }
 
-// unconfirmedSince reports whether an unrecorded Slack message of an outbox message may exist, and since which count.
-// It may exist if Slack's answer to a post was lost, or if another process made the outbox message (ours is false). In
-// the latter case since is zero, which is before everything in this process.
-func (p *unconfirmedPosts) unconfirmedSince(s store.OutboxMessage, ours bool) (since uint64, doubtful bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	since, doubtful = p.begun[s.ID]
-	return since, doubtful || !ours
+// doubt says that an unrecorded Slack message of an outbox message may exist. A search finds it if it began after the
+// count and after the time.
+type doubt struct {
+	count uint64
+	until time.Time
 }
 
-// known returns the messages of an outbox message from an earlier search, if that search began after the count doubt,
-// at which a post became unconfirmed.
-func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at destination, doubt uint64) (parts map[int]string, ok bool) {
+// doubtOf reports whether an unrecorded Slack message of an outbox message may exist: because Slack's answer to a post
+// was lost, or because another process may have posted it.
+func doubtOf(s store.OutboxMessage, p *unconfirmedPosts, o Outbox) (d doubt, doubtful bool) {
+	made, until := o.Made(s)
+	return p.doubt(s, made, until)
+}
+
+// doubt is like doubtOf. made and until are what Outbox.Made says about the message.
+func (p *unconfirmedPosts) doubt(s store.OutboxMessage, made bool, until time.Time) (d doubt, doubtful bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d.count, doubtful = p.begun[s.ID]
+	if !made {
+		d.until, doubtful = until, true
+	}
+	return d, doubtful
+}
+
+// known returns the messages of an outbox message from an earlier search, if that search settles the doubt.
+func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at destination, d doubt) (parts map[int]string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f, ok := p.found[at]
-	if !ok || f.since.After(s.After) || f.at <= doubt {
+	if !ok || f.since.After(s.After) || f.at <= d.count || !f.began.After(d.until) {
 		return nil, false
 	}
 	return f.of(s, texts), true
@@ -165,21 +180,21 @@ const (
 	scanMargin = time.Minute // allowed difference between the clocks of Slack's machines
 )
 
-// findPosted returns the unrecorded messages of an outbox message, by part. d is the outbox message as it is drawn now,
+// findPosted returns the unrecorded messages of an outbox message, by part. drawn is the outbox message as it is drawn now,
 // and empty for a draft. The result of one search of a channel or thread is used for all outbox messages in it.
-func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, d render.Rendered, at destination) (map[int]string, error) {
+func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, drawn render.Rendered, at destination) (map[int]string, error) {
 	var texts []string
-	for _, m := range d.Messages {
+	for _, m := range drawn.Messages {
 		texts = append(texts, m.Text)
 	}
-	doubt, doubtful := b.unconfirmed.unconfirmedSince(s, b.Outbox.Made(s))
+	d, doubtful := doubtOf(s, &b.unconfirmed, b.Outbox)
 	if !doubtful {
 		return nil, nil
 	}
-	if parts, ok := b.unconfirmed.known(s, texts, at, doubt); ok {
+	if parts, ok := b.unconfirmed.known(s, texts, at, d); ok {
 		return parts, nil
 	}
-	f := historyScan{since: s.After, at: b.unconfirmed.moment(), parts: map[round]map[int]string{}}
+	f := historyScan{since: s.After, at: b.unconfirmed.moment(), began: time.Now(), parts: map[round]map[int]string{}}
 	oldest := oldestOf(s)
 	cursor := ""
 	for range scanPages {

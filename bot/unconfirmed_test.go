@@ -20,11 +20,12 @@ func TestKnownPosts(t *testing.T) {
 	at := func(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }
 	var p unconfirmedPosts
 	look := func(since time.Time) {
-		p.note(destination{channel: place}, historyScan{since: since, at: p.moment(), parts: map[round]map[int]string{{"s", 1}: {0: "1.1"}}})
+		p.note(destination{channel: place}, historyScan{since: since, at: p.moment(), began: at(4), parts: map[round]map[int]string{{"s", 1}: {0: "1.1"}}})
 	}
+	takenOver := at(3)
 	known := func(s store.OutboxMessage, ours bool) bool {
-		doubt, doubtful := p.unconfirmedSince(s, ours)
-		_, ok := p.known(s, nil, destination{channel: place}, doubt)
+		d, doubtful := p.doubt(s, ours, takenOver)
+		_, ok := p.known(s, nil, destination{channel: place}, d)
 		return !doubtful || ok
 	}
 	expect := func(what string, got, want bool) {
@@ -39,6 +40,9 @@ func TestKnownPosts(t *testing.T) {
 	look(at(1))
 	expect("another process's, looked for", known(foreign, false), true)
 	expect("another process's, older than what was looked at", known(store.OutboxMessage{ID: "foreign", After: at(0)}, false), false)
+	takenOver = at(5)
+	expect("another process's, from before a later takeover", known(foreign, false), false)
+	takenOver = at(3)
 	expect("another process's, of unknown age", known(store.OutboxMessage{ID: "foreign"}, false), false)
 	p.underWay(own.ID)
 	expect("posted since", known(own, true), false)
@@ -51,10 +55,10 @@ func TestKnownPosts(t *testing.T) {
 	p.underWay(own.ID)
 	p.recorded(own.ID)
 	expect("recorded", known(own, true), true)
-	if parts, _ := p.known(store.OutboxMessage{ID: "s", Round: 1}, nil, destination{channel: place}, 0); parts[0] != "1.1" {
+	if parts, _ := p.known(store.OutboxMessage{ID: "s", Round: 1}, nil, destination{channel: place}, doubt{}); parts[0] != "1.1" {
 		t.Errorf("found %v", parts)
 	}
-	if parts, ok := p.known(store.OutboxMessage{ID: "s", Round: 2}, nil, destination{channel: place}, 0); !ok || len(parts) != 0 {
+	if parts, ok := p.known(store.OutboxMessage{ID: "s", Round: 2}, nil, destination{channel: place}, doubt{}); !ok || len(parts) != 0 {
 		t.Errorf("a message of an earlier round was found: %v", parts)
 	}
 }

@@ -25,14 +25,15 @@ type Workflow struct {
 	Homes     Homes
 	Pauses    Pauses
 	Views     Views
-	Wake      func() // makes workers handle everything that is due
+	Wake      func()            // makes workers handle everything that is due
+	Tell      func(news string) // tells the bots of the other replicas something, which they may miss
 }
 
 // Use returns the parts of a workflow that the bot uses.
 func Use(w *workflow.Workflow) Workflow {
 	return Workflow{
 		Intake: w.Intake, Requests: w.Requests, Turns: w.Turns, Runs: w.Runs, Questions: w.Questions, Grants: w.Grants, People: w.People,
-		Outbox: w.Outbox, Homes: w.Homes, Pauses: w.Pauses, Views: w.Views, Wake: w.Wake,
+		Outbox: w.Outbox, Homes: w.Homes, Pauses: w.Pauses, Views: w.Views, Wake: w.Wake, Tell: w.Tell,
 	}
 }
 
@@ -119,7 +120,7 @@ type People interface {
 
 // Outbox tracks the messages that Slack must show, and their delivery.
 type Outbox interface {
-	Made(s store.OutboxMessage) bool
+	Made(s store.OutboxMessage) (made bool, since time.Time)
 	Delivered(ctx context.Context, s store.OutboxMessage, p workflow.SentMessage) error
 	Unchanged(ctx context.Context, s store.OutboxMessage) error
 	Removed(ctx context.Context, s store.OutboxMessage) error

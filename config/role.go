@@ -90,7 +90,7 @@ func readCards(v yamldoc.Value) string {
 	return text
 }
 
-// readSharedChannels reads the channels shared with other organizations in which cards are allowed.
+// readSharedChannels reads the channels in which cards are allowed although they are shared with other organisations.
 func readSharedChannels(v yamldoc.Value) []string {
 	var out []string
 	items, _ := v.List(`["#supplier-desk"]`)

@@ -39,7 +39,7 @@ type OAuth struct {
 	ClientSecret string
 }
 
-// Defaults and maximums of MCP servers.
+// Defaults and limits of MCP servers.
 const (
 	serverTimeout   = 30 * time.Second
 	serverMaxResult = 1 << 20

@@ -93,6 +93,8 @@ type Replica interface {
 	Since(share int) (since time.Time, ok bool)
 	// Alive returns how many replicas work on the store, at least 1.
 	Alive() int
+	// Hears returns since when the replica has received the notices of others without a break; zero: it receives none now.
+	Hears() time.Time
 	// Tell sends a notice to the other replicas. It does not wait for them, and a notice may be lost.
 	Tell(n Notice)
 	// Notices returns the notices of the other replicas.
@@ -142,6 +144,9 @@ func (Alone) Since(int) (since time.Time, ok bool) { return time.Time{}, true }
 
 // Alive returns 1.
 func (Alone) Alive() int { return 1 }
+
+// Hears returns the zero time.
+func (Alone) Hears() time.Time { return time.Time{} }
 
 // Tell does nothing.
 func (Alone) Tell(Notice) {}

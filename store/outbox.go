@@ -71,6 +71,9 @@ const (
 	RankLast   Rank = "last"   // information only: steps, notices
 )
 
+// Ranks are all ranks.
+var Ranks = []Rank{RankFirst, RankPlain, RankAnswer, RankLast}
+
 // Timer returns the kind of timer that delivers messages of the rank.
 func (r Rank) Timer() TimerKind {
 	switch r {

@@ -170,8 +170,8 @@ type Tx interface {
 	PutOutboxMessage(OutboxMessage) error
 	// PutRendering writes a posted version. If the version exists already, the error is ErrConflict.
 	PutRendering(Rendering) error
-	// EraseRenderings deletes the posted versions of an outbox message below a Post, or all of them for 0, and
-	// returns their number.
+	// EraseRenderings deletes the posted versions of an outbox message whose Post is less than below, and returns their
+	// number. If below is 0, it deletes all of them.
 	EraseRenderings(message string, below uint64) (int, error)
 
 	// AppendAudit writes a linked record and its payload (nil: none). If the record does not follow the chain's head,

@@ -148,8 +148,8 @@ func (t noticesTx) remindPeople(r approvers.Request, people []approvers.Identity
 	return nil
 }
 
-// showInvited sends the card by direct message to a person who was added to the stage. A person who has the card
-// already gets a notice that the request was handed on to them.
+// showInvited sends the card by direct message to a person who was added to the stage. If the person already has the
+// card, they get a notice instead, which says why they may decide the request.
 func (t noticesTx) showInvited(r approvers.Request, i approvers.Invite) error {
 	messages, err := t.OutboxMessagesOf(r.ID)
 	if err != nil {

@@ -154,6 +154,7 @@ const (
 	newsStopped = "stopped "  // followed by the kind and the ref of the handler's timer
 	newsCaller  = "caller "   // followed by the id of a caller's request that has changed
 	newsReplied = "replied "  // followed by the id of an elicitation
+	newsTold    = "told "     // followed by what Tell was called with
 	lookAgain   = time.Second // between two looks
 	callersLook = 5           // looks after which each waiting caller reads its request again
 )
@@ -178,6 +179,9 @@ func (t *tx) news() (news []string) {
 	return news
 }
 
+// Tell tells the other replicas something: they call Config.HearTold with it. They may miss it.
+func (w *Workflow) Tell(what string) { w.jobs.Notify(nil, newsTold+what) }
+
 // hear handles the news of another replica's transaction: it ends the work that the transaction has ended, and wakes
 // the PolicySource after a change of the policy.
 func (w *core) hear(news []string) {
@@ -194,6 +198,9 @@ func (w *core) hear(news []string) {
 		}
 		if id, ok := strings.CutPrefix(n, newsReplied); ok {
 			w.elicitations.end(id)
+		}
+		if told, ok := strings.CutPrefix(n, newsTold); ok && w.HearTold != nil {
+			w.HearTold(told)
 		}
 		if what, ok := strings.CutPrefix(n, newsStopped); ok {
 			kind, ref, _ := strings.Cut(what, " ")

@@ -37,11 +37,19 @@ func (w *core) newRunner() *jobs.Runner {
 		Awake:   awake,
 		Ready:   func() bool { return !w.file.away() && (w.PolicySource == nil || w.PolicySource.Usable()) },
 		Replica: w.Replica,
-		Gained:  func(ctx context.Context, shares store.Shares) error { return (&Runs{w}).Recover(ctx, shares) },
+		Gained:  w.gained,
 		Hear:    w.hear,
 		Around:  w.handle,
 		GiveUp:  w.giveUp,
 	})
+}
+
+// gained takes over the unfinished work of shares that this process gets.
+func (w *core) gained(ctx context.Context, shares store.Shares) error {
+	if err := (&Outbox{w}).inherit(ctx, shares); err != nil {
+		return err
+	}
+	return (&Runs{w}).Recover(ctx, shares)
 }
 
 // Workers returns the workers of the kinds that the workflow handles itself.

@@ -455,6 +455,7 @@ func (r *leaseReplica) Since(share int) (since time.Time, ok bool) {
 }
 
 func (r *leaseReplica) Alive() int                   { return 3 }
+func (r *leaseReplica) Hears() time.Time             { return time.Time{} }
 func (r *leaseReplica) Notices() <-chan store.Notice { return r.notices }
 
 // Tell loses every fourth notice.

@@ -30,22 +30,6 @@ func (t outboxTx) add(s store.OutboxMessage) error {
 	return t.showNow(s)
 }
 
-// Made reports whether no other process can have posted an outbox message. Another process may have posted it without
-// recording that, if that process owned the message's share at any time since the message was created.
-func (w *Outbox) Made(s store.OutboxMessage) bool {
-	if store.IsAlone(w.Replica) {
-		return s.Process == w.owner
-	}
-	since, ok := w.Replica.Since(store.Timer{Kind: s.Rank.Timer(), Ref: s.ID, Lane: s.To}.Share())
-	if s.Process != w.owner {
-		since = since.Add(clocksDiffer)
-	}
-	return ok && s.CreatedAt.After(since)
-}
-
-// clocksDiffer is the greatest tolerated difference between the clocks of replicas.
-const clocksDiffer = time.Minute
-
 // refresh identifies what a transaction has already scheduled to be shown again: an outbox message, all outbox messages
 // of a ref, those of one kind and step, or those of a bundle. Later changes in the same transaction need no second
 // refresh.

@@ -139,23 +139,48 @@ func TestAnotherReplicaTakesTheAnswer(t *testing.T) {
 	}
 }
 
-// A message of another replica is posted without a search, unless it may be older than the share that it is in.
+// Only messages that waited when a replica got their share are searched for before they are posted. Until the replica
+// has listed them, the clocks decide.
 func TestMadeAmongReplicas(t *testing.T) {
 	inTwoReplicas(t, false, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
 		got := time.Now()
-		for name, tt := range map[string]struct {
-			made  store.OutboxMessage
-			doubt bool
-		}{
-			"of another one, before the takeover": {store.OutboxMessage{Process: "proc_x", CreatedAt: got.Add(-time.Second)}, true},
-			"of another one, with a clock ahead":  {store.OutboxMessage{Process: "proc_x", CreatedAt: got.Add(30 * time.Second)}, true},
-			"of another one, after the takeover":  {store.OutboxMessage{Process: "proc_x", CreatedAt: got.Add(2 * time.Minute)}, false},
-		} {
-			if w.Outbox.Made(tt.made) == tt.doubt {
-				t.Errorf("%s: made=%v", name, !tt.doubt)
+		made := func(what string, s store.OutboxMessage, want bool) {
+			t.Helper()
+			if made, since := w.Outbox.Made(s); made != want || !since.Equal(got) {
+				t.Errorf("%s: made=%v since %s, want %v since %s", what, made, since, want, got)
 			}
 		}
-		if second.Outbox.Made(store.OutboxMessage{CreatedAt: got.Add(time.Hour)}) {
+		w.propose(w.sayIn("1.1", alice, "please").Turn, `issue_refund {"order_id":"ORD-1","amount":100,"currency":"USD"}`)
+		var before []store.OutboxMessage
+		for _, rank := range store.Ranks {
+			for _, timer := range w.timers(rank.Timer()) {
+				before = append(before, store.OutboxMessage{ID: timer.Ref, To: timer.Lane, Rank: rank, CreatedAt: got.Add(time.Hour)})
+			}
+		}
+		if len(before) == 0 {
+			t.Fatal("no message waits")
+		}
+		for what, tt := range map[string]struct {
+			age  time.Duration
+			made bool
+		}{
+			"of another one, before the takeover":                        {-time.Second, false},
+			"of another one, perhaps with a clock ahead":                 {30 * time.Second, false},
+			"of another one, after the takeover whatever the clocks say": {2 * time.Minute, true},
+		} {
+			made(what, store.OutboxMessage{Process: "proc_x", CreatedAt: got.Add(tt.age)}, tt.made)
+		}
+		w.pass(time.Second)
+		w.work(map[store.TimerKind]jobs.Worker{})
+		synctest.Wait() // the list is there
+		for _, s := range before {
+			made("waited at the takeover", s, false)
+		}
+		made("of another one, a moment after the takeover", store.OutboxMessage{ID: "s_new", Process: "proc_x", CreatedAt: got.Add(-time.Second)}, true)
+		got = time.Now()
+		w.Replica.(*peer).since = got // the share was lost and is back
+		made("after another takeover, not listed yet", store.OutboxMessage{ID: "s_new", Process: "proc_x", CreatedAt: got.Add(time.Second)}, false)
+		if made, _ := second.Outbox.Made(store.OutboxMessage{CreatedAt: got.Add(time.Hour)}); made {
 			t.Error("a replica without the share takes a message for its own")
 		}
 	})

@@ -89,8 +89,8 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields are required, except Count, Now, GrantOwner, Admits, Replica,
-// PolicySource, Team and Crashes.
+// Config holds a workflow's dependencies. All fields are required, except Count, Now, GrantOwner, HearTold, Admits,
+// Replica, PolicySource, Team and Crashes.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -102,6 +102,8 @@ type Config struct {
 	// user groups that could give this person authority. If GrantOwner is nil, the giver counts as unknown, and the
 	// call needs approval.
 	GrantOwner func(context.Context, approvers.Grant) (approvers.Identity, error)
+	// HearTold is called with what another replica said with Workflow.Tell. Nil: it is ignored.
+	HearTold func(what string)
 	// Admits validates a filled-in form against its schema. Its error is shown to the person in the form. Nil: any
 	// object is accepted.
 	Admits func(schema, values json.RawMessage) error
@@ -175,6 +177,7 @@ type core struct {
 	elicitations elicitationsUnderWay
 	waiting      callersWaiting
 	slack        slackClock
+	inherited    inherited
 
 	denials denials
 

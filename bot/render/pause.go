@@ -64,7 +64,7 @@ func (v View) standstill() *BlockBuilder {
 	return p
 }
 
-// pause tells the people who may end a pause that it began or ended.
+// pause draws the message that a pause has begun or ended. It goes to the people who may end the pause.
 func (v View) pause() *BlockBuilder {
 	p := new(BlockBuilder)
 	switch {

@@ -47,8 +47,8 @@ func deadlineFormat(r approvers.Request) string {
 	return DayTime
 }
 
-// maxClock limits for which deadlines only the time of day is shown: a deadline that is later than this after the
-// request also shows the day.
+// maxClock decides how a deadline is shown. If the deadline is less than maxClock after the request was made, only the
+// time of day is shown; otherwise the day is shown, too.
 const maxClock = 8 * time.Hour
 
 // unless returns the condition that must be met before a deadline to avoid what it causes.

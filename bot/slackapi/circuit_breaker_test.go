@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -127,6 +129,33 @@ func TestSlackIsUp(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	})
+}
+
+// Calls that the bot ends itself are not an outage, whatever the cause: a replica that loses its work has many under way.
+func TestEndedCallsAreNoOutage(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	slack := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // without that, the server does not notice that the client has gone
+		begun <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer slack.Close()
+	c := New(Options{BotToken: "xoxb-1", URL: slack.URL + "/api", Log: slog.New(slog.DiscardHandler)})
+	lost := errors.New("another replica has taken over")
+	for i := range 2 * downAfter {
+		ctx, end := context.WithCancelCause(t.Context())
+		go func() {
+			<-begun
+			end(lost)
+		}()
+		if _, err := c.AuthTestContext(ctx); !errors.Is(err, lost) {
+			t.Fatalf("call %d: got error %v, want that it was ended", i, err)
+		}
+	}
+	if err := c.Available(); err != nil {
+		t.Errorf("Slack counts as down: %v", err)
+	}
 }
 
 // Without Watch the callers probe, one at a time.

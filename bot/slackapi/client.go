@@ -12,15 +12,18 @@ import (
 
 // Options configure a client. BotToken and Log are required.
 type Options struct {
-	BotToken  string       // xoxb-…
-	AppToken  string       // xapp-…, for Socket Mode
-	URL       string       // base of the Web API; empty: Slack's
-	HTTP      *http.Client // nil: a client with a timeout
-	Share     func() int   // the number of processes that share Slack's limits; nil: one
-	Unlimited bool         // do not apply Slack's published limits; each limit applies once Slack has refused a call because of it
-	Count     func(Call)   // is called after each call; may be nil
-	Recovered func()       // is called when Slack answers again after an outage; may be nil
-	Rescoped  func()       // is called when Slack says that the bot token has other scopes than before; may be nil
+	BotToken string       // xoxb-…
+	AppToken string       // xapp-…, for Socket Mode
+	URL      string       // base of the Web API; empty: Slack's
+	HTTP     *http.Client // nil: a client with a timeout
+	// Share returns the number of processes that share Slack's limits, and since when this one hears what the others Tell;
+	// zero: it hears nothing. Nil: there is one process.
+	Share     func() (processes int, hears time.Time)
+	Tell      func(Told) // tells the other processes something; may be nil
+	Unlimited bool       // do not apply Slack's published limits; each limit applies once Slack has refused a call because of it
+	Count     func(Call) // is called after each call; may be nil
+	Recovered func()     // is called when Slack answers again after an outage; may be nil
+	Rescoped  func()     // is called when Slack says that the bot token has other scopes than before; may be nil
 	Log       *slog.Logger
 }
 
@@ -42,6 +45,9 @@ func New(o Options) *Client {
 	o.URL = strings.TrimSuffix(o.URL, "/") + "/"
 	if o.Count == nil {
 		o.Count = func(Call) {}
+	}
+	if o.Tell == nil {
+		o.Tell = func(Told) {}
 	}
 	if o.Recovered == nil {
 		o.Recovered = func() {}
@@ -69,6 +75,9 @@ func (c *Client) Worth() bool { return c.limiter.breaker.worth() }
 
 // Watch runs until ctx ends. During an outage, it tests whether Slack answers again.
 func (c *Client) Watch(ctx context.Context) { c.limiter.breaker.watch(ctx) }
+
+// Hear takes what another process told, which shares Slack's limits.
+func (c *Client) Hear(t Told) { c.limiter.hear(t) }
 
 // UpdatesScarce reports whether chat.update's rate limit is nearly reached, so that alternatives should be used.
 func (c *Client) UpdatesScarce() bool { return c.limiter.scarce() }

@@ -15,8 +15,16 @@ type quota interface {
 	take(at time.Time)
 	// spacing returns the time between two consecutive waiting calls.
 	spacing(p Priority) time.Duration
-	// share sets the number of processes that share the limit. Each uses its part of it.
-	share(n int)
+	// share sets which processes share the limit.
+	share(by sharing)
+}
+
+// sharing says which processes share Slack's limits.
+type sharing struct {
+	processes int
+	// told is set if this process knows the calls of the others, and counts them. Otherwise it uses only its part of each
+	// limit.
+	told bool
 }
 
 // bucket allows a short burst of calls, then one call per interval.
@@ -26,26 +34,31 @@ type bucket struct {
 	paid  time.Time // when the bucket will be full again
 }
 
-// spare is the number of calls in a burst that a priority leaves to the higher priorities.
+// spare is the number of calls in a burst that a priority leaves to the higher priorities. Each priority may make the
+// first call of a burst, even if the burst has no more calls than spare.
 var spare = [priorities]int{PriorityNormal: 1, PriorityReply: 1, PriorityLast: 2, PriorityTransient: 3}
 
 func (b *bucket) wait(now time.Time, p Priority) time.Duration {
-	return latest(b.paid, now).Sub(now) - time.Duration(b.burst-1-spare[p])*b.every
+	return latest(b.paid, now).Sub(now) - time.Duration(max(b.burst-1-spare[p], 0))*b.every
 }
 
 func (b *bucket) take(at time.Time) { b.paid = latest(b.paid, at).Add(b.every) }
 
 func (b *bucket) spacing(Priority) time.Duration { return b.every }
 
-// share divides the limit, but leaves a burst of at least two calls, so that a single call never waits.
-func (b *bucket) share(n int) {
-	b.every, b.burst = postEvery*time.Duration(n), max(postBurst/n, 2)
+// share divides the burst, because several processes may begin one at the same time. At least two calls are left. Of
+// these, the second is for PriorityFirst.
+func (b *bucket) share(by sharing) {
+	b.every, b.burst = postEvery, max(postBurst/by.processes, 2)
+	if !by.told {
+		b.every *= time.Duration(by.processes)
+	}
 }
 
 // window allows a number of calls in any minute.
 type window struct {
 	limit int         // Slack's
-	most  int         // this process's part of it
+	most  int         // how much of it this process may use
 	calls []time.Time // in order
 	kept  []time.Time // the time of each reservation, in order
 }
@@ -97,7 +110,14 @@ func (w *window) take(at time.Time) {
 	w.calls = slices.Insert(w.calls, i, at)
 }
 
-func (w *window) share(n int) { w.most = max(w.limit/n, 1) }
+// share divides the limit. If this process knows the calls of the others, it may use nearly the whole limit: it leaves
+// only some calls, for those that the others make at the same moment.
+func (w *window) share(by sharing) {
+	w.most = max(w.limit/by.processes, 1)
+	if by.told {
+		w.most = max(w.most, w.limit-2*(by.processes-1))
+	}
+}
 
 func (w *window) spacing(p Priority) time.Duration { return minute / time.Duration(w.allowed(p)) }
 

@@ -24,23 +24,24 @@ type rateLimiter struct {
 	path     string // of the Web API, with its final slash
 	limited  bool   // the published limits apply from the start; otherwise each applies after Slack has refused a call because of it
 	count    func(Call)
+	tell     func(Told) // tells the other processes
 	log      *slog.Logger
 	breaker  circuitBreaker
 	mu       sync.Mutex
-	share    func() int            // the number of processes that share Slack's limits
-	sharedBy int                   // the latest result of share
-	limits   map[string]*callLimit // by method, and by method and channel
-	refused  string                // the channel in which a post was refused last
-	refusals time.Time             // the end of that refusal
+	share    func() (n int, hears time.Time) // see Options.Share
+	sharedBy sharing                         // the latest result of share
+	limits   map[string]*callLimit           // by method, and by method and channel
+	refused  string                          // the channel in which a post was refused last
+	refusals time.Time                       // the end of that refusal
 }
 
 func newRateLimiter(o Options) *rateLimiter {
 	l := &rateLimiter{
-		next: o.HTTP.Transport, path: "/", limited: !o.Unlimited, count: o.Count, log: o.Log,
-		breaker: circuitBreaker{log: o.Log, back: o.Recovered}, share: o.Share, sharedBy: 1, limits: map[string]*callLimit{},
+		next: o.HTTP.Transport, path: "/", limited: !o.Unlimited, count: o.Count, tell: o.Tell, log: o.Log,
+		breaker: circuitBreaker{log: o.Log, back: o.Recovered}, share: o.Share, sharedBy: sharing{processes: 1}, limits: map[string]*callLimit{},
 	}
 	if l.share == nil {
-		l.share = func() int { return 1 }
+		l.share = func() (int, time.Time) { return 1, time.Time{} }
 	}
 	if l.next == nil {
 		l.next = http.DefaultTransport
@@ -98,10 +99,10 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := l.next.RoundTrip(req)
 	switch {
 	case err == nil && resp.StatusCode == http.StatusTooManyRequests:
-		l.hold(method, channel, retryAfter(resp.Header))
+		l.asked(method, channel, retryAfter(resp.Header))
 		l.count(Call{method, CallLimited})
 		l.breaker.answered()
-	case errors.Is(err, context.Canceled): // the caller gave up, which proves nothing about Slack
+	case err != nil && errors.Is(req.Context().Err(), context.Canceled): // the caller gave up, which proves nothing about Slack; err is the cause
 	case err != nil:
 		l.count(Call{method, CallFailed})
 		l.breaker.failed(err)
@@ -120,7 +121,7 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, unusable
 		}
 		if asksToWait(resp) {
-			l.hold(method, channel, defaultRetryAfter)
+			l.asked(method, channel, defaultRetryAfter)
 		}
 	}
 	return resp, err
@@ -157,7 +158,10 @@ func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 			return err
 		}
 	}
-	wait, err := l.take(method, channel, e)
+	wait, counted, err := l.take(method, channel, e)
+	if counted {
+		l.tell(Told{Method: method, Channel: channel})
+	}
 	if err != nil || wait == 0 {
 		return err
 	}
@@ -175,18 +179,19 @@ func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 	return nil
 }
 
-// take reserves the turn of a call, if the turn is now or soon, and returns how long the call must wait.
-func (l *rateLimiter) take(method, channel string, e CallPriority) (time.Duration, error) {
+// take reserves the turn of a call, if the turn is now or soon, and returns how long the call must wait. counted is set if
+// the call counts against a limit.
+func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Duration, counted bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	l.divide()
 	applicable := l.limitsOf(method, channel)
-	changes, counted := l.limitFor(changing).meter.(*window)
-	if e.WillChange && creating[method] && counted && !changes.room(now, PriorityLast) {
-		return 0, putOffError{errNoTurn, redrawAgain}
+	changes, limited := l.limitFor(changing).meter.(*window)
+	if e.WillChange && creating[method] && limited && !changes.room(now, PriorityLast) {
+		return 0, false, putOffError{errNoTurn, redrawAgain}
 	}
-	var wait, turn time.Duration
+	var turn time.Duration
 	for _, p := range applicable {
 		need := p.wait(now, e)
 		if need > patience || p.queued(now, e) {
@@ -195,19 +200,20 @@ func (l *rateLimiter) take(method, channel string, e CallPriority) (time.Duratio
 		wait = max(wait, need)
 	}
 	if turn > 0 {
-		return 0, putOffError{errNoTurn, max(turn, wait)}
+		return 0, false, putOffError{errNoTurn, max(turn, wait)}
 	}
 	for _, p := range applicable {
 		p.take(now.Add(wait))
+		counted = counted || p.meter != nil
 	}
 	switch {
-	case !counted:
+	case !limited:
 	case e.WillChange && creating[method]:
 		changes.keep(now)
 	case e.UsesReserved && method == changing:
 		changes.use()
 	}
-	return wait, nil
+	return wait, counted, nil
 }
 
 // redrawAgain is the delay before a message is tried again for which no update could be reserved.
@@ -264,15 +270,44 @@ func (l *rateLimiter) meter(p *callLimit) {
 
 // divide adapts the limits when the number of processes that share them has changed. The caller holds l.mu.
 func (l *rateLimiter) divide() {
-	n := max(l.share(), 1)
-	if n == l.sharedBy {
+	n, hears := l.share()
+	by := sharing{max(n, 1), !hears.IsZero() && time.Since(hears) >= minute}
+	if by == l.sharedBy {
 		return
 	}
-	l.sharedBy = n
+	l.sharedBy = by
 	for _, p := range l.limits {
 		if p.meter != nil {
-			p.meter.share(n)
+			p.meter.share(by)
 		}
+	}
+}
+
+// Told is what the processes that share Slack's limits tell each other, because the limits are those of the app: that
+// one of them made a call that counts against a limit, or that Slack asked to wait.
+type Told struct {
+	Method  string        `json:"method"`
+	Channel string        `json:"channel,omitempty"` // of a post
+	Wait    time.Duration `json:"wait,omitempty"`    // how long Slack wants no such call; zero: a call was made
+}
+
+// asked is called when Slack has asked to wait.
+func (l *rateLimiter) asked(method, channel string, wait time.Duration) {
+	l.hold(method, channel, wait)
+	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)
+	l.tell(Told{method, channel, wait})
+}
+
+// hear takes what another process told.
+func (l *rateLimiter) hear(t Told) {
+	if t.Wait > 0 {
+		l.hold(t.Method, t.Channel, t.Wait)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.limitsOf(t.Method, t.Channel) {
+		p.take(time.Now())
 	}
 }
 
@@ -300,7 +335,6 @@ func (l *rateLimiter) hold(method, channel string, wait time.Duration) {
 	if b, ok := p.meter.(*bucket); ok { // Slack counted more calls than the bot did
 		b.paid = latest(b.paid, until.Add(time.Duration(b.burst-1)*b.every))
 	}
-	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)
 }
 
 // defaultRetryAfter is how long to wait if Slack does not say how long.

@@ -255,7 +255,7 @@ func TestSharedLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
 		processes := 1
-		g.gov.share = func() int { return processes }
+		g.gov.share = func() (int, time.Time) { return processes, time.Time{} }
 		posts := func(channel string) (n int) { // in a minute
 			for end := time.Now().Add(time.Minute); ; n++ {
 				g.insistOnPost(PriorityFirst, channel, "x")
@@ -287,6 +287,75 @@ func TestSharedLimits(t *testing.T) {
 			if err := g.update(PriorityFirst); err != nil {
 				t.Fatalf("alone again, update %d: %v", n, err)
 			}
+		}
+	})
+}
+
+// However many processes share the limits, a single call of any priority does not wait.
+func TestSharedLimitsLeaveOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		processes := 0
+		g.gov.share = func() (int, time.Time) { return processes, time.Time{} }
+		for processes = 1; processes <= 10; processes++ {
+			for p := range priorities {
+				time.Sleep(2 * time.Minute)
+				if err := g.post(p, "C1", "x"); err != nil {
+					t.Errorf("one of %d processes, a post of priority %d: %v", processes, p, err)
+				}
+				if err := g.update(p); err != nil {
+					t.Errorf("one of %d processes, an update of priority %d: %v", processes, p, err)
+				}
+			}
+		}
+	})
+}
+
+// Processes that hear of each other's calls use the whole limits together: calls of one count for the other, and when
+// Slack asks one to wait, the other waits, too. A process uses only its part until it has heard for a minute.
+func TestLimitsOfProcessesThatHear(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newLimiterHarness(t, false), newLimiterHarness(t, false)
+		hears := time.Now()
+		for _, g := range []*limiterHarness{a, b} {
+			g.gov.share = func() (int, time.Time) { return 2, hears }
+		}
+		a.gov.tell, b.gov.tell = b.gov.hear, a.gov.hear
+		updates := func(g *limiterHarness, most int) (n int) {
+			for n < most && g.update(PriorityFirst) == nil {
+				n++
+			}
+			return n
+		}
+		if n := updates(a, 100); n != 25 {
+			t.Errorf("it has not heard for a minute: %d updates; want half of the limit", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := updates(a, 40); n != 40 {
+			t.Errorf("%d updates; want 40, as the other one makes none", n)
+		}
+		if n := updates(b, 100); n != 8 {
+			t.Errorf("%d updates; want 8, as the other one has made 40 of 48", n)
+		}
+		posts := 0
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); posts++ {
+			a.insistOnPost(PriorityFirst, "C1", "x")
+			b.insistOnPost(PriorityFirst, "C1", "x")
+		}
+		if posts < 28 || posts > 34 {
+			t.Errorf("each posted %d times in a minute; want 30, which are 60 together", posts)
+		}
+		time.Sleep(time.Minute)
+		a.answer = func(passed) (*http.Response, error) { return limited(40), nil }
+		_ = a.post(PriorityFirst, "C2", "x")
+		b.wantPutOff(b.post(PriorityFirst, "C2", "x"), 40*time.Second, 41*time.Second)
+		if err := b.post(PriorityFirst, "C3", "x"); err != nil {
+			t.Errorf("in another channel: %v", err)
+		}
+		hears = time.Time{}
+		time.Sleep(2 * time.Minute)
+		if n := updates(b, 100); n != 25 {
+			t.Errorf("it does not hear any more: %d updates; want half of the limit", n)
 		}
 	})
 }

@@ -43,6 +43,7 @@ type witnessConfig struct {
 	Server  string // address of a server with the campaign's tools, which survives the kills of the bot; empty: the tools run in the bot
 	Listen  string // address for Slack's requests; empty: Socket Mode
 	Slow    time.Duration
+	Lease   time.Duration // of a replica; zero: as usual
 	Doom    killPoint
 }
 
@@ -124,7 +125,9 @@ func witnessRun(ctx context.Context, conf string) error {
 	}
 	if database, ok := db.(*postgres.Store); ok {
 		policies.shared = true
-		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{Name: replicaName(), Jobs: oneReplicaJobs, Log: log}); err != nil {
+		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{
+			Name: replicaName(), Jobs: oneReplicaJobs, Log: log, Lease: c.Lease, Beat: c.Lease / 6, Margin: c.Lease / 4,
+		}); err != nil {
 			return err
 		}
 	}

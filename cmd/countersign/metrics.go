@@ -222,7 +222,7 @@ func (c toolMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect returns the current state of the servers and, for each source, the number of blocked tools, including zeros.
+// Collect sends the current figures of the servers and, for each source, the number of blocked tools, even if it is 0.
 func (c toolMetrics) Collect(to chan<- prometheus.Metric) {
 	for _, s := range c.Servers() {
 		up := 0.0

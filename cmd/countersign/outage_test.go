@@ -61,14 +61,16 @@ func TestOutages(t *testing.T) {
 			if lasts > time.Hour && !both {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
-				backlog := testkit.Size(t, "COUNTERSIGN_BACKLOG", 2)
-				inFakedTime(t, func(b *synctestHarness) { b.setup.unlimited = false }, func(b *synctestHarness) {
-					b.ws.SetRealRates(true)
-					o := &outage{synctestHarness: b, lasts: lasts, backlog: backlog, heard: kind.heard || b.http, restarts: i%2 == 1}
-					o.play(kind.begin)
+			for _, several := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %s%s", kind.name, lasts, amongReplicas(several)), func(t *testing.T) {
+					backlog := testkit.Size(t, "COUNTERSIGN_BACKLOG", 2)
+					inFakedTime(t, func(b *synctestHarness) { b.setup.unlimited, b.board = false, boardIf(several) }, func(b *synctestHarness) {
+						b.ws.SetRealRates(true)
+						o := &outage{synctestHarness: b, lasts: lasts, backlog: backlog, heard: kind.heard || b.http, restarts: i%2 == 1}
+						o.play(kind.begin)
+					})
 				})
-			})
+			}
 		}
 	}
 }
@@ -140,10 +142,10 @@ func (o *outage) during(shown map[string]workspaceclient.Message) {
 	if o.heard {
 		o.meanwhile = o.says("say heardmeanwhile")
 	}
-	if ready := o.bot.bot.Ready(o.ctx); ready == nil {
-		o.Error("the bot says that it is ready")
+	if n := o.ready(); n > 0 {
+		o.Errorf("%d bots say that they are ready", n)
 	}
-	if n := len(o.log.with("Slack does not answer")); n != 1 {
+	if n := len(o.log.with("Slack does not answer")); n != len(o.bots()) {
 		o.Errorf("the operator was told %d times that Slack is down", n)
 	}
 	o.pass(o.lasts/2 - time.Since(o.began))
@@ -169,14 +171,14 @@ func (o *outage) during(shown map[string]workspaceclient.Message) {
 		o.Errorf("what was clicked while Slack was down is %s", r.State)
 	}
 	lines := o.log.all()
-	if n := len(lines); n > 150+10*o.backlog {
+	if n := len(lines); n > (150+10*o.backlog)*len(o.bots()) {
 		o.Errorf("%d lines were logged:\n%s", n, strings.Join(lines[n-20:], "\n"))
 	}
 }
 
 // after checks the outcome of everything when Slack is back.
 func (o *outage) after(shown map[string]workspaceclient.Message) {
-	took := o.within(time.Minute, "the bot notices that Slack is back", func() bool { return o.bot.bot.Ready(o.ctx) == nil })
+	took := o.within(time.Minute, "the bot notices that Slack is back", func() bool { return o.ready() == len(o.bots()) })
 	o.back = time.Now()
 	stale := 0
 	for n, m := range shown { // cards that Slack still shows in their old state

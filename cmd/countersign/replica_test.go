@@ -42,20 +42,25 @@ var replicaPoints = func() []string {
 //
 // Afterwards the replicas that are there must settle everything by themselves. The findings are those of TestKills.
 //
-// COUNTERSIGN_REPLICA_KILLS sets the number of faults (8). They are made in rounds, each in its own world.
-// COUNTERSIGN_SEED repeats their moments.
+// COUNTERSIGN_REPLICA_KILLS sets the number of kills (50), with another fault after every sixth. They are made in
+// rounds, each in its own world. So that the work of a killed replica is taken over before the others are killed, too,
+// leases are short; every fifth round has the usual ones. COUNTERSIGN_SEED repeats the moments.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	pgserver.Find(t) // skips the test without PostgreSQL
-	n, seed := testkit.Size(t, "COUNTERSIGN_REPLICA_KILLS", 8), testkit.Seed(t)
+	n, seed := testkit.Size(t, "COUNTERSIGN_REPLICA_KILLS", 50), testkit.Seed(t)
 	began := time.Now()
 	var all figures
 	count := replicaFaultCount{}
 	for round := 0; round*roundKills < n; round++ {
 		size := min(roundKills, n-round*roundKills)
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			f, faults := replicaRound(t, size, seed+uint64(round))
-			t.Logf("%s=%d COUNTERSIGN_REPLICA_KILLS=%d: %s %s", testkit.SeedVariable, seed+uint64(round), size, f, faults)
+			lease := shortLease
+			if round%5 == 4 {
+				lease = usualLease
+			}
+			f, faults := replicaRound(t, size, lease, seed+uint64(round))
+			t.Logf("%s=%d COUNTERSIGN_REPLICA_KILLS=%d: %s %s; so far %s", testkit.SeedVariable, seed+uint64(round), size, f, faults, time.Since(began).Round(time.Second))
 			all.add(f)
 			for kind, n := range faults {
 				count[kind] += n
@@ -63,20 +68,29 @@ func TestReplicas(t *testing.T) {
 		})
 	}
 	t.Logf("%s %s in %s", all, count, time.Since(began).Round(time.Second))
-	if all.acknowledged < n/2 || all.calls < n/2 {
-		t.Errorf("too little happened between %d faults: %d acknowledged clicks, %d calls", n, all.acknowledged, all.calls)
+	if all.acknowledged < n/2 || all.calls < n/4 {
+		t.Errorf("too little happened between %d kills: %d acknowledged clicks, %d calls", n, all.acknowledged, all.calls)
 	}
 }
 
+// The leases of the replicas of a campaign.
+const (
+	usualLease = 6 * time.Second
+	shortLease = 2 * time.Second
+)
+
+// killsPerFault is the number of kills for each other fault.
+const killsPerFault = 6
+
 // replicaRound is one round, from an empty database until everything is settled.
-func replicaRound(t *testing.T, n int, seed uint64) (figures, replicaFaultCount) {
+func replicaRound(t *testing.T, kills int, lease time.Duration, seed uint64) (figures, replicaFaultCount) {
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Remove)
 	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
-	c.conf.Store, c.others, c.tolerated = server.URL("postgres"), 2, databaseAway
+	c.conf.Store, c.conf.Lease, c.others, c.tolerated = server.URL("postgres"), lease, 2, databaseAway
 	c.begin()
 	c.conf.Listen = ""
 	f := &replicaFaults{killHarness: c, server: server, random: testkit.Chance(seed, 7), count: replicaFaultCount{}}
@@ -88,8 +102,12 @@ func replicaRound(t *testing.T, n int, seed uint64) (figures, replicaFaultCount)
 		for _, p := range f.places {
 			c.awaitUp(p.process)
 		}
-		for i := range n {
-			f.begin(ctx, i)
+		for n := 0; f.count[killedReplica] < kills; n++ {
+			if n%(killsPerFault+1) == killsPerFault {
+				f.begin(ctx, otherFaults[n/(killsPerFault+1)%len(otherFaults)])
+			} else {
+				f.begin(ctx, killedReplica)
+			}
 		}
 		f.end(ctx)
 		for _, p := range f.places {
@@ -113,8 +131,7 @@ const (
 	deafNetwork      replicaFault = "no-queries"
 	muteNetwork      replicaFault = "no-answers"
 	slowNetwork      replicaFault = "slow"
-	longestPause                  = 1500 * time.Millisecond // between the beginnings of two faults
-	longerThanLease               = 7 * time.Second
+	longestPause                  = time.Second     // between the beginnings of two faults, with short leases
 	continuedReplica              = 2 * time.Second // what a stopped replica had begun is over this long after it was continued
 )
 
@@ -137,17 +154,15 @@ var replicaNetworks = map[replicaFault]pgserver.Network{
 	muteNetwork:    {FromServer: true},
 }
 
-// oftenFaults are the faults in the order in which the short form has them; the long form draws from them.
-var oftenFaults = []replicaFault{
-	killedReplica, stoppedReplica, killedReplica, crashedDatabase, silentNetwork, killedReplica, muteNetwork, refusedNetwork, killedReplica, deafNetwork, slowNetwork,
-	killedReplica, killedReplica,
-}
+// otherFaults are the faults besides kills, in their order.
+var otherFaults = []replicaFault{stoppedReplica, crashedDatabase, silentNetwork, muteNetwork, refusedNetwork, deafNetwork, slowNetwork}
 
 // replicaPlace is the place of one replica: its network to the database, and the process that is there now.
 type replicaPlace struct {
 	proxy   *pgserver.Proxy
 	url     string
 	process *process
+	doomed  bool          // the process kills itself when it reaches a point
 	healed  chan struct{} // closed when the last fault here is over
 }
 
@@ -173,20 +188,18 @@ func (f *replicaFaults) start(ctx context.Context, at int, end killPoint) {
 	direct := f.conf.Store
 	defer func() { f.conf.Store = direct }()
 	f.conf.Store = f.places[at].url
-	f.places[at].process = f.killHarness.start(ctx, end)
+	f.places[at].process, f.places[at].doomed = f.killHarness.start(ctx, end), end != killPoint{}
 }
 
-// begin begins the nth fault and waits a little.
-func (f *replicaFaults) begin(ctx context.Context, n int) {
+// begin begins a fault and waits a little.
+func (f *replicaFaults) begin(ctx context.Context, kind replicaFault) {
 	f.Helper()
-	kind := oftenFaults[n%len(oftenFaults)]
-	if n >= len(oftenFaults) {
-		kind = oftenFaults[f.random.IntN(len(oftenFaults))]
-	}
-	at := f.random.IntN(len(f.places))
+	at := f.place()
 	place := f.places[at]
 	<-place.healed
-	f.count[kind]++
+	if kind != killedReplica {
+		f.count[kind]++
+	}
 	switch kind {
 	case killedReplica:
 		f.finish(place)
@@ -199,7 +212,7 @@ func (f *replicaFaults) begin(ctx context.Context, n int) {
 		f.revive(ctx, at)
 		f.frozen.Add(1)
 		_ = place.process.cmd.Process.Signal(syscall.SIGSTOP) // it may have been killed at its point
-		f.heal(place, longerThanLease+f.upTo(3*time.Second), func() {
+		f.heal(place, f.conf.Lease+f.upTo(f.conf.Lease), func() {
 			_ = place.process.cmd.Process.Signal(syscall.SIGCONT)
 			time.AfterFunc(continuedReplica, func() { f.frozen.Add(-1) })
 		})
@@ -208,7 +221,7 @@ func (f *replicaFaults) begin(ctx context.Context, n int) {
 		f.server.Kill()
 		again := make(chan struct{})
 		f.database = again
-		time.AfterFunc(f.upTo(4*time.Second), func() {
+		time.AfterFunc(f.upTo(f.conf.Lease), func() {
 			defer close(again)
 			if err := f.server.Run(); err != nil {
 				f.Error(err)
@@ -221,12 +234,25 @@ func (f *replicaFaults) begin(ctx context.Context, n int) {
 			network.Delay = 20*time.Millisecond + f.upTo(300*time.Millisecond)
 		}
 		place.proxy.Set(network)
-		f.heal(place, f.upTo(2*longerThanLease), func() { place.proxy.Set(pgserver.Network{}) })
+		f.heal(place, f.upTo(2*f.conf.Lease), func() { place.proxy.Set(pgserver.Network{}) })
 	}
 	select {
 	case <-place.process.gone:
-	case <-time.After(f.upTo(longestPause)):
+	case <-time.After(f.upTo(longestPause * f.conf.Lease / shortLease)):
 	}
+}
+
+// place draws a place, if possible one without a fault.
+func (f *replicaFaults) place() int {
+	order := f.random.Perm(len(f.places))
+	for _, at := range order {
+		select {
+		case <-f.places[at].healed:
+			return at
+		default:
+		}
+	}
+	return order[0]
 }
 
 func (f *replicaFaults) upTo(longest time.Duration) time.Duration {
@@ -263,6 +289,7 @@ func (f *replicaFaults) finish(place *replicaPlace) {
 		}
 	}
 	f.killed(p)
+	f.count[killedReplica]++
 }
 
 // revive makes sure that a replica is at a place.
@@ -284,6 +311,10 @@ func (f *replicaFaults) end(ctx context.Context) {
 	for i, place := range f.places {
 		<-place.healed
 		f.revive(ctx, i)
+		if place.doomed { // otherwise all replicas could kill themselves, and nobody would be left
+			f.finish(place)
+			f.start(ctx, i, killPoint{})
+		}
 	}
 	f.settled()
 }
@@ -381,7 +412,6 @@ var databaseAway = []string{
 	"the database does not answer: nothing is acknowledged, decided or run until it does",
 	"a delivery could not be stored, so it is not acknowledged",
 	"a tool ran, but its result could not be recorded yet",
-	"Slack does not answer; messages wait until it does", // to a call during which the process was stopped
 }
 
 // clicks counts the acknowledged clicks.
@@ -397,11 +427,56 @@ func (c *killHarness) settled() {
 	c.mu.Lock()
 	asks := slices.Clone(c.asks)
 	c.mu.Unlock()
-	c.await("everything to settle that people had begun", func() bool {
+	left := func() []*ask {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return !slices.ContainsFunc(asks, func(a *ask) bool { return !a.closed })
+		return slices.DeleteFunc(slices.Clone(asks), func(a *ask) bool { return a.closed })
+	}
+	for end := time.Now().Add(settleTime); len(left()) > 0; <-time.After(glance) {
+		if time.Now().After(end) {
+			c.Fatalf("waited in vain for everything to settle that people had begun: %s\n%s", c.outstanding(left()), c.tail())
+		}
+	}
+}
+
+// outstanding describes conversations that are not settled: what is in their threads, and what waits in the database.
+func (c *killHarness) outstanding(asks []*ask) string {
+	var says strings.Builder
+	fmt.Fprintf(&says, "frozen %d", c.frozen.Load())
+	for _, a := range asks {
+		fmt.Fprintf(&says, "\n#%s:", a.number)
+		messages, err := workspaceclient.Client{Base: c.conf.Base, User: "sam"}.Messages(c.Context(), "#support", a.root)
+		if err != nil {
+			fmt.Fprint(&says, err)
+		}
+		for _, m := range messages {
+			fmt.Fprintf(&says, "\n  %q", m.Text)
+			for _, e := range workspaceclient.Elements(m.Blocks) {
+				fmt.Fprintf(&says, " [%s %s]", e.ActionID, e.Value)
+			}
+		}
+	}
+	db, err := postgres.Open(c.Context(), c.conf.Store, postgres.Options{})
+	if err != nil {
+		return fmt.Sprint(says.String(), "\n", err)
+	}
+	defer db.Close()
+	err = db.View(c.Context(), func(r store.Reader) error {
+		for _, kind := range store.TimerKinds {
+			timers, err := r.Timers(kind, 20)
+			if err != nil {
+				return err
+			}
+			for _, t := range timers {
+				fmt.Fprintf(&says, "\n%s %s in share %d, due %s, tries %d", t.Kind, t.Ref, t.Share(), t.Due.Format(time.TimeOnly), t.Tries)
+			}
+		}
+		return nil
 	})
+	if err != nil {
+		fmt.Fprint(&says, "\n", err)
+	}
+	return says.String()
 }
 
 // TestStoppedReplica stops a replica with SIGSTOP in the middle of a run, for longer than its lease, and continues it.

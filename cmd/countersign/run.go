@@ -84,7 +84,7 @@ func (s setup) assemble() parts {
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: bot.Use(wf), Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
-		HTTP: s.http, Unlimited: s.unlimited, Share: s.ownReplica().Alive, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
+		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
 	})
 	m.watchSlack(s.store, b.Ready)
 	m.watchPause(wf)
@@ -94,7 +94,7 @@ func (s setup) assemble() parts {
 	m.watchStall(s.store)
 	m.watchTools(s.tools)
 	m.watchPolicies(s.policies)
-	wf.GrantOwner, wf.Team = b.GrantOwner, bot.TeamOf(b)
+	wf.GrantOwner, wf.HearTold, wf.Team = b.GrantOwner, bot.Replicas{Bot: b}.Hear, bot.TeamOf(b)
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
 		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Grace: s.stopWait,
@@ -284,6 +284,11 @@ func (s setup) ownReplica() store.Replica {
 	return s.replica
 }
 
+// sharing returns how many replicas share Slack's limits, and since when this one hears of the calls of the others.
+func (s setup) sharing() (replicas int, hears time.Time) {
+	return s.ownReplica().Alive(), s.ownReplica().Hears()
+}
+
 // recover takes over the work that an earlier process left. If there are several replicas, each takes over the work of
 // the shares that it gets.
 func (s setup) recover(ctx context.Context, p parts) error {
@@ -334,7 +339,7 @@ func (s setup) unknown(err error) error {
 	return cli.CouldNot("it is unknown whether the last write succeeded; start again, and the bot continues from the stored state: %w", err)
 }
 
-// requestProbe reports whether Slack's HTTP requests arrive.
+// requestProbe returns the line for /readyz that says whether Slack's HTTP requests arrive; none with Socket Mode.
 func (s setup) requestProbe(p parts) []probe {
 	if s.listen == nil {
 		return nil

@@ -24,26 +24,44 @@ func TestStorm(t *testing.T) {
 	t.Parallel()
 	posts, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(40)), testkit.Seed(t)
 	for _, kind := range []struct {
-		name   string
-		begin  func(*storm)
-		change func(*synctestHarness)
+		name  string
+		begin func(*storm)
+		known bool // the bot knows Slack's limits
 	}{
-		{"published limits", func(s *storm) { s.ws.SetRealRates(true) }, func(b *synctestHarness) { b.setup.unlimited = false }},
-		{"unknown limits", func(s *storm) { s.ws.SetRealRates(true) }, nil},
-		{"refusals at random", func(s *storm) { s.becomes(s.refuse) }, func(b *synctestHarness) { b.setup.unlimited = false }},
-		{"refusals at random, and unknown limits", func(s *storm) { s.becomes(s.refuse) }, nil},
+		{"published limits", func(s *storm) { s.ws.SetRealRates(true) }, true},
+		{"unknown limits", func(s *storm) { s.ws.SetRealRates(true) }, false},
+		{"refusals at random", func(s *storm) { s.becomes(s.refuse) }, true},
+		{"refusals at random, and unknown limits", func(s *storm) { s.becomes(s.refuse) }, false},
 	} {
-		t.Run(kind.name, func(t *testing.T) {
-			inFakedTime(t, kind.change, func(b *synctestHarness) {
-				s := &storm{synctestHarness: b, random: testkit.Chance(seed, 1), closed: map[string]time.Time{}}
-				kind.begin(s)
-				s.blow(posts)
-				if kind.name == "published limits" && s.refused > 0 {
-					b.Errorf("Slack refused %d calls although its limits are known", s.refused)
-				}
+		for _, several := range []bool{false, true} {
+			t.Run(kind.name+amongReplicas(several), func(t *testing.T) {
+				inFakedTime(t, func(b *synctestHarness) { b.setup.unlimited, b.board = !kind.known, boardIf(several) }, func(b *synctestHarness) {
+					s := &storm{synctestHarness: b, random: testkit.Chance(seed, 1), closed: map[string]time.Time{}}
+					kind.begin(s)
+					s.blow(posts)
+					if kind.name == "published limits" && s.refused > 0 {
+						b.Errorf("Slack refused %d calls although its limits are known", s.refused)
+					}
+				})
 			})
-		})
+		}
 	}
+}
+
+// amongReplicas is added to the names of tests with several bots.
+func amongReplicas(several bool) string {
+	if several {
+		return fmt.Sprintf(", %d replicas", replicas)
+	}
+	return ""
+}
+
+// boardIf returns what divides the work among several bots; nil for one.
+func boardIf(several bool) *board {
+	if several {
+		return new(board)
+	}
+	return nil
 }
 
 // storm is a test in which Slack gets more calls than it accepts.
@@ -96,6 +114,9 @@ func (s *storm) blow(posts int) {
 			n := fmt.Sprint("alarm", i)
 			s.says("alarm " + n)
 			s.alarms = append(s.alarms, n)
+			if s.board != nil {
+				s.board.shuffle(s.random, 4)
+			}
 			s.pass(7 * time.Second)
 		}
 	}

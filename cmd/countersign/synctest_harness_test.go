@@ -33,7 +33,9 @@ type synctestHarness struct {
 	http   bool         // Slack delivers over HTTP, and not through sockets
 	log    *lineLog
 	ctx    context.Context
-	bot    *running
+	bot    *running      // the first one
+	board  *board        // divides the work among several bots; nil: there is one
+	others []replicaBot  // all bots, if there are several, in the order in which they started
 	death  chan struct{} // a call killed the bot
 
 	instead func(http.Handler) http.Handler // wraps the model's handler; nil: no wrapper
@@ -123,7 +125,7 @@ func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestH
 		}
 		b.start()
 		defer func() { // also runs if fn ends the test, because nothing may be left in the bubble
-			err := b.bot.end()
+			err := b.endAll()
 			stop()
 			err = errors.Join(err, b.ws.Close())
 			for _, end := range closing {
@@ -171,14 +173,32 @@ func (b *synctestHarness) knock(ctx context.Context, network, addr string) (net.
 	return door.dial(ctx, network, addr)
 }
 
-// start starts a bot, a new process on the same store.
-func (b *synctestHarness) start() { b.bot = b.setup.begin(b.ctx) }
+// replicas is the number of bots if there are several.
+const replicas = 3
 
-// restart lets a new process continue.
+// start starts a bot, a new process on the same store, or several.
+func (b *synctestHarness) start() {
+	if b.board == nil {
+		b.bot = b.setup.begin(b.ctx)
+		return
+	}
+	for range replicas {
+		b.startReplica()
+	}
+	b.bot = b.others[0].running
+}
+
+// restart lets a new process continue. If there are several, it replaces one of them.
 func (b *synctestHarness) restart() {
 	b.Helper()
-	b.ok(b.bot.end())
-	b.start()
+	if b.board == nil {
+		b.ok(b.bot.end())
+		b.start()
+		return
+	}
+	b.ok(b.endReplica())
+	b.startReplica()
+	b.bot = b.others[0].running
 }
 
 // pass lets time pass.
@@ -203,7 +223,18 @@ func (b *synctestHarness) within(most time.Duration, what string, is func() bool
 // idle reports whether all work is done, and everything is shown in Slack.
 func (b *synctestHarness) idle() bool {
 	_, all := b.ws.Delivered()
-	idle, err := b.bot.workflow.Idle(b.ctx)
-	b.ok(err)
-	return idle && all
+	for _, bot := range b.bots() {
+		idle, err := bot.workflow.Idle(b.ctx)
+		b.ok(err)
+		all = all && idle
+	}
+	return all
+}
+
+// ready returns how many bots say that they are ready.
+func (b *synctestHarness) ready() (n int) {
+	for _, bot := range b.bots() {
+		n += b2i(bot.bot.Ready(b.ctx) == nil)
+	}
+	return n
 }

@@ -35,25 +35,28 @@ agents:
   support: {channels: ["#support"], tools: ["*"]}
 `
 
+// previewFindings are previews of a tool, and what check says about each; empty: nothing.
+var previewFindings = []struct{ tool, preview, says, severity string }{
+	{"refund", "{tool: look}", "", ""},
+	{"refund", "{tool: any, within: 10s}", "", ""},
+	{"pay", "{dry_run: dry_run}", "", ""},
+	{"refund", "{tool: lok}", "there is no tool lok", "error"},
+	{"refund", "{tool: pay}", "pay is not declared to only read (its effect is idempotent)", "error"},
+	{"refund", "{tool: gated_look}", "gated_look does not run without asking: it is medium risk and confirmed", "error"},
+	{"refund", "{tool: ruled_look}", "ruled_look does not run without asking", "error"},
+	{"refund", "{tool: wants_more}", "wants_more needs the argument customer, which refund does not have: no preview would ever be made", "warning"},
+	{"refund", "{tool: narrow}", "narrow does not take the argument amount of refund: calls that have it get no preview", "warning"},
+	{"refund", "{dry_run: dry_run}", "refund is called for previews without approval, and only its own dry_run keeps it from acting, which Countersign can't verify", "warning"},
+	{"refund", "{dry_run: {mode: simulate}}", "only its own mode keeps it from acting", "warning"},
+	{"refund", "{dry_run: {mode: rehearse}}", `the schema of refund does not say that mode can be "rehearse"`, "error"},
+	{"refund", "{dry_run: force}", "the schema of refund does not say that force can be true", "error"},
+	{"refund", "{dry_run: dryrun}", "refund has no argument dryrun, so nothing would keep it from acting", "error"},
+}
+
 // TestCheckPreviews checks that check reports an error for a preview tool that can't preview the call, and warns if
 // only the policy's author says that a dry run has no effect.
 func TestCheckPreviews(t *testing.T) {
-	for _, c := range []struct{ tool, preview, says, severity string }{
-		{"refund", "{tool: look}", "", ""},
-		{"refund", "{tool: any, within: 10s}", "", ""},
-		{"pay", "{dry_run: dry_run}", "", ""},
-		{"refund", "{tool: lok}", "there is no tool lok", "error"},
-		{"refund", "{tool: pay}", "pay is not declared to only read (its effect is idempotent)", "error"},
-		{"refund", "{tool: gated_look}", "gated_look does not run without asking: it is medium risk and confirmed", "error"},
-		{"refund", "{tool: ruled_look}", "ruled_look does not run without asking", "error"},
-		{"refund", "{tool: wants_more}", "wants_more needs the argument customer, which refund does not have: no preview would ever be made", "warning"},
-		{"refund", "{tool: narrow}", "narrow does not take the argument amount of refund: calls that have it get no preview", "warning"},
-		{"refund", "{dry_run: dry_run}", "only its own dry_run keeps it from acting, which Countersign can't verify", "warning"},
-		{"refund", "{dry_run: {mode: simulate}}", "only its own mode keeps it from acting", "warning"},
-		{"refund", "{dry_run: {mode: rehearse}}", `the schema of refund does not say that mode can be "rehearse"`, "error"},
-		{"refund", "{dry_run: force}", "the schema of refund does not say that force can be true", "error"},
-		{"refund", "{dry_run: dryrun}", "refund has no argument dryrun, so nothing would keep it from acting", "error"},
-	} {
+	for _, c := range previewFindings {
 		f := parse(t, "version: 1\ntools:\n  "+c.tool+": {risk: high, preview: "+c.preview+"}"+previewRest)
 		found := check.Run(f, previewing)
 		said := false

@@ -310,7 +310,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "a message of another process counts as never posted",
-		edits: []edit{{"bot/unconfirmed.go", "	return since, doubtful || !ours\n", "	return since, doubtful && ours\n"}},
+		edits: []edit{{"bot/unconfirmed.go", "		d.until, doubtful = until, true\n", "		d.until = until\n"}},
 		by:    []campaign{clockJumps, kills},
 	},
 	{

@@ -20,6 +20,9 @@ func (r *Replica) Freeze() {
 // Thaw starts the heartbeats again.
 func (r *Replica) Thaw() { r.start() }
 
+// BeatNow sends a heartbeat now.
+func (r *Replica) BeatNow() { r.beatNow() }
+
 // Exec executes a statement outside of the store's transactions.
 func (s *Store) Exec(ctx context.Context, sql string) error {
 	_, err := s.pool.Exec(ctx, sql)

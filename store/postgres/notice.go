@@ -23,6 +23,8 @@ import (
 type notices struct {
 	mu       sync.Mutex
 	unsent   store.Notice
+	free     bool              // there are claims without an owner
+	hears    time.Time         // since when the notices of the others are received; zero: they are not
 	more     chan struct{}     // signals that there is something to send
 	received chan store.Notice // of the others
 }
@@ -33,7 +35,8 @@ func newNotices() *notices {
 
 // sent is a notice as it is sent.
 type sent struct {
-	From   string       `json:"from"` // the replica's id
+	From   string       `json:"from"`           // the replica's id
+	Free   bool         `json:"free,omitempty"` // it has released claims
 	Notice store.Notice `json:"notice"`
 }
 
@@ -52,14 +55,39 @@ func (r *Replica) Tell(n store.Notice) {
 	}
 	r.notices.unsent.Merge(n)
 	r.notices.mu.Unlock()
+	r.notices.signal()
+}
+
+// tellFree tells the other replicas that there are claims without an owner.
+func (r *Replica) tellFree() {
+	r.notices.mu.Lock()
+	r.notices.free = true
+	r.notices.mu.Unlock()
+	r.notices.signal()
+}
+
+func (n *notices) signal() {
 	select {
-	case r.notices.more <- struct{}{}:
+	case n.more <- struct{}{}:
 	default: // already signaled
 	}
 }
 
 // Notices returns the notices of the other replicas.
 func (r *Replica) Notices() <-chan store.Notice { return r.notices.received }
+
+// Hears returns since when the notices of the other replicas are received; zero: they are not.
+func (r *Replica) Hears() time.Time {
+	r.notices.mu.Lock()
+	defer r.notices.mu.Unlock()
+	return r.notices.hears
+}
+
+func (n *notices) setHears(since time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hears = since
+}
 
 // channel names the channel of a schema's notices. Channels belong to the database.
 func (c *config) channel() string {
@@ -76,23 +104,23 @@ func (r *Replica) notify(ctx context.Context) {
 		case <-r.notices.more:
 		}
 		r.notices.mu.Lock()
-		n := r.notices.unsent
-		r.notices.unsent = store.Notice{}
+		next := sent{Notice: r.notices.unsent, Free: r.notices.free}
+		r.notices.unsent, r.notices.free = store.Notice{}, false
 		r.notices.mu.Unlock()
 		r.mu.Lock()
-		from := r.id
+		next.From = r.id
 		r.mu.Unlock()
-		if err := r.store.notify(ctx, from, n); err != nil {
+		if err := r.store.notify(ctx, next); err != nil {
 			r.opts.Log.Debug("other replicas could not be notified; they notice within a second", "error", err)
 		}
 	}
 }
 
 // notify sends a notice.
-func (s *Store) notify(ctx context.Context, from string, n store.Notice) error {
+func (s *Store) notify(ctx context.Context, n sent) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyWithin)
 	defer cancel()
-	for _, payload := range payloads(from, n) {
+	for _, payload := range payloads(n) {
 		if _, err := s.pool.Exec(ctx, "SELECT pg_notify($1, $2)", s.config.channel(), payload); err != nil {
 			return err
 		}
@@ -101,15 +129,17 @@ func (s *Store) notify(ctx context.Context, from string, n store.Notice) error {
 }
 
 // payloads divides a notice into payloads that PostgreSQL accepts.
-func payloads(from string, n store.Notice) (list []string) {
-	raw, err := json.Marshal(sent{from, n})
+func payloads(n sent) (list []string) {
+	raw, err := json.Marshal(n)
 	switch {
 	case err != nil: // a notice has only texts and numbers
 	case len(raw) <= mostNotice:
 		return []string{string(raw)}
-	case len(n.News) > 1:
-		half := len(n.News) / 2
-		return append(payloads(from, store.Notice{Timers: n.Timers, News: n.News[:half]}), payloads(from, store.Notice{News: n.News[half:]})...)
+	case len(n.Notice.News) > 1:
+		first, second := n, sent{From: n.From}
+		half := len(n.Notice.News) / 2
+		first.Notice.News, second.Notice.News = n.Notice.News[:half], n.Notice.News[half:]
+		return append(payloads(first), payloads(second)...)
 	}
 	return nil
 }
@@ -141,6 +171,8 @@ func (r *Replica) listenOnce(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+r.store.config.channel()); err != nil {
 		return err
 	}
+	r.notices.setHears(time.Now())
+	defer r.notices.setHears(time.Time{})
 	for {
 		n, err := heard(ctx, conn)
 		if err != nil {
@@ -155,6 +187,9 @@ func (r *Replica) listenOnce(ctx context.Context) error {
 		r.mu.Unlock()
 		if own {
 			continue
+		}
+		if got.Free {
+			r.beatNow()
 		}
 		select {
 		case r.notices.received <- got.Notice:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -32,8 +33,8 @@ import (
 //     commits afterwards, all others see it as one that came before the move. If the new owner has already read what
 //     that transaction changes, one of the two fails.
 //   - Each replica knows all live replicas, in the same order, so it knows its portion of the claims. A replica with
-//     more gives some up: it begins no more work under such a claim, waits until its work there has ended, and then
-//     releases the claim.
+//     more releases some: those without work, then others. Under those it begins no more work, and releases them when
+//     their work has ended. If that takes long, it keeps the claim and goes on. It never ends work to give up a claim.
 
 // ReplicaOptions configure a replica. All but Name may be zero.
 type ReplicaOptions struct {
@@ -45,7 +46,7 @@ type ReplicaOptions struct {
 	Lease  time.Duration // how long after its last heartbeat others may take over
 	Beat   time.Duration // between heartbeats
 	Margin time.Duration // how much earlier the replica's own work ends
-	Drain  time.Duration // how long a claim that is given up waits for the work under it
+	Drain  time.Duration // how long no work begins under a claim that is given up, if work under it goes on
 }
 
 // The defaults of ReplicaOptions. If a replica dies, others continue its work within one lease and two beats.
@@ -53,8 +54,11 @@ const (
 	lease       = 6 * time.Second
 	beat        = time.Second
 	leaseMargin = 1500 * time.Millisecond
-	drain       = time.Minute
+	drain       = 3 * time.Second
 )
+
+// drainAgain is the time, in multiples of Drain, before a claim with work is given up again after its work did not end.
+const drainAgain = 10
 
 // maxTake is how often a replica tries to take claims after one heartbeat, if others get in its way.
 const maxTake = 5
@@ -67,6 +71,7 @@ type Replica struct {
 	knows int64    // the version of the tables that the program was written for
 
 	notices *notices
+	early   chan struct{} // makes the next heartbeat come now
 
 	stop context.CancelFunc
 	work sync.WaitGroup // the replica's goroutines
@@ -93,6 +98,7 @@ type holding struct {
 	work     map[int]context.CancelCauseFunc // ends each piece of work under it
 	n        int
 	draining time.Time // when the replica began to give it up; zero: it keeps it
+	kept     time.Time // when the replica last kept it because its work did not end
 }
 
 // end ends the contexts of all work under a claim.
@@ -110,7 +116,10 @@ func (s *Store) Join(ctx context.Context, o ReplicaOptions) (*Replica, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Replica{store: s, opts: o, names: slices.Clone(o.Jobs), notices: newNotices(), alive: 1, held: map[string]*holding{}, changed: make(chan struct{})}
+	r := &Replica{
+		store: s, opts: o, names: slices.Clone(o.Jobs), notices: newNotices(), early: make(chan struct{}, 1), alive: 1,
+		held: map[string]*holding{}, changed: make(chan struct{}),
+	}
 	for share := range store.ShareCount {
 		r.names = append(r.names, store.ShareClaim(share))
 	}
@@ -216,6 +225,9 @@ func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Contex
 		defer r.mu.Unlock()
 		delete(h.work, n)
 		cancel(nil)
+		if len(h.work) == 0 && !h.draining.IsZero() {
+			r.beatNow() // and release it
+		}
 	}, true
 }
 
@@ -251,6 +263,7 @@ func (r *Replica) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-r.early:
 		}
 		err := r.round(ctx)
 		if errors.Is(err, store.ErrNewer) {
@@ -261,6 +274,14 @@ func (r *Replica) keep(ctx context.Context) {
 			r.store.renew(time.Now())
 		}
 		failed = err != nil
+	}
+}
+
+// beatNow makes the next heartbeat come now.
+func (r *Replica) beatNow() {
+	select {
+	case r.early <- struct{}{}:
+	default: // already signaled
 	}
 }
 
@@ -471,43 +492,50 @@ func (r *Replica) portion(seen beheld) int {
 	return most
 }
 
-// giveUp releases the claims beyond the replica's portion, those without work first.
+// giveUp releases the claims beyond the replica's portion, as far as there is no work under them.
 func (r *Replica) giveUp(ctx context.Context, seen beheld) error {
-	r.mu.Lock()
-	var all []*holding
-	for _, h := range r.held {
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(a, b *holding) int {
-		return cmp.Or(cmp.Compare(len(a.work), len(b.work)), cmp.Compare(a.claim.Name, b.claim.Name))
-	})
-	var release []string
-	for i, h := range all {
-		switch excess := len(all) - r.portion(seen); {
-		case h.draining.IsZero() && i < excess:
-			h.draining = time.Now()
-		case h.draining.IsZero():
-			continue
-		case i >= excess: // there are fewer replicas again
-			h.draining = time.Time{}
-			continue
-		}
-		waited := time.Since(h.draining)
-		if waited > r.opts.Drain {
-			h.end()
-		}
-		if len(h.work) == 0 || waited > 2*r.opts.Drain {
-			release = append(release, h.claim.Name)
-			r.lose(h)
-		}
-	}
-	r.tell()
-	r.mu.Unlock()
+	release := r.excess(seen)
 	if len(release) == 0 {
 		return nil
 	}
 	_, err := r.conn.Exec(ctx, "UPDATE claims SET owner = '' WHERE owner = $1 AND name = ANY($2)", r.id, release)
+	if err == nil {
+		r.tellFree()
+	}
 	return err
+}
+
+// excess forgets the claims that are to be released now, and returns their names. If there are not enough claims without
+// work, no more work begins under some others, for a while.
+func (r *Replica) excess(seen beheld) (release []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.tell()
+	all := slices.SortedFunc(maps.Values(r.held), func(a, b *holding) int {
+		return cmp.Or(cmp.Compare(len(a.work), len(b.work)), b.draining.Compare(a.draining), cmp.Compare(a.claim.Name, b.claim.Name))
+	})
+	excess := len(all) - r.portion(seen)
+	for _, h := range all {
+		switch {
+		case excess <= 0: // it has its portion, or there are fewer replicas again
+			h.draining = time.Time{}
+			continue
+		case len(h.work) == 0:
+			release = append(release, h.claim.Name)
+			r.lose(h)
+		case slices.Contains(r.opts.Jobs, h.claim.Name): // its work does not end by itself
+			continue
+		case !h.draining.IsZero() && time.Since(h.draining) > r.opts.Drain:
+			h.draining, h.kept = time.Time{}, time.Now()
+			continue
+		case h.draining.IsZero() && time.Since(h.kept) <= drainAgain*r.opts.Drain:
+			continue
+		case h.draining.IsZero():
+			h.draining = time.Now()
+		}
+		excess--
+	}
+	return release
 }
 
 // take takes free claims, up to the replica's portion, and removes replicas that are dead. It reports whether it tried.
@@ -536,7 +564,7 @@ WHERE EXISTS (SELECT FROM replicas WHERE id = $1) AND name = ANY(ARRAY(
 }
 
 // Leave ends the replica: it begins nothing more, ends what is under way, and releases its claims, so that others take
-// them at their next heartbeat.
+// them.
 func (r *Replica) Leave() {
 	r.once.Do(func() {
 		r.stop()
@@ -550,6 +578,9 @@ func (r *Replica) Leave() {
 			b.Queue("UPDATE claims SET owner = '' WHERE owner = $1", r.id)
 			b.Queue("DELETE FROM replicas WHERE id = $1", r.id)
 			err = conn.SendBatch(ctx, b).Close()
+		}
+		if err == nil {
+			_ = r.store.notify(ctx, sent{From: r.id, Free: true}) // if this fails, others notice within a second
 		}
 		if err != nil { // the lease will pass
 			r.opts.Log.Warn("this replica could not release its work: others take over when its lease is over", "error", err)
@@ -571,10 +602,11 @@ func (visitor) Shares() store.Shares                 { return 0 }
 func (visitor) Changed() <-chan struct{}             { return nil }
 func (visitor) Since(int) (since time.Time, ok bool) { return time.Time{}, false }
 func (visitor) Alive() int                           { return 1 }
+func (visitor) Hears() time.Time                     { return time.Time{} }
 func (visitor) Notices() <-chan store.Notice         { return nil }
 func (visitor) Enter(context.Context, string) (inner context.Context, leave func(), ok bool) {
 	return nil, nil, false
 }
 
 // Tell sends a notice before it returns, because the process may end soon.
-func (v visitor) Tell(n store.Notice) { _ = v.store.notify(context.Background(), "", n) }
+func (v visitor) Tell(n store.Notice) { _ = v.store.notify(context.Background(), sent{Notice: n}) }

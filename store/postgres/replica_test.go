@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math/bits"
 	"net/url"
 	"os"
 	"slices"
@@ -51,6 +52,52 @@ func TestClaims(t *testing.T) {
 			return storetest.Member{Store: s, Replica: r, Freeze: r.Freeze, Thaw: r.Thaw, Leave: r.Leave}
 		}
 	})
+}
+
+// A share is handed over as soon as the work on it has ended, and the shares of a replica that stops as soon as it has
+// stopped. Nobody waits for a heartbeat.
+func TestHandedOverAtOnce(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	seldom := postgres.ReplicaOptions{Lease: 2 * time.Hour, Beat: time.Hour, Drain: time.Hour}
+	var replicas []*postgres.Replica
+	for range 2 {
+		r, err := open(t, asBot(name)).Join(t.Context(), seldom)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replicas = append(replicas, r)
+	}
+	a, b := replicas[0], replicas[1]
+	conn, err := pgx.Connect(t.Context(), at(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // nothing depends on it
+	await(t, "both hear notices", func() bool {
+		n := 0
+		err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle' AND (query LIKE 'LISTEN %' OR query = '-- ping')").Scan(&n)
+		return err == nil && n == 2
+	})
+	var leaves []func()
+	for share := range store.ShareCount {
+		_, leave, ok := a.Enter(t.Context(), store.ShareClaim(share))
+		if !ok {
+			t.Fatalf("the first replica does not have share %d", share)
+		}
+		leaves = append(leaves, leave)
+	}
+	a.BeatNow()
+	await(t, "half of the shares are given up", func() bool { return bits.OnesCount64(uint64(a.Shares())) == 32 })
+	if s := b.Shares(); s != 0 {
+		t.Errorf("the second replica has the shares %b while work on them goes on", s)
+	}
+	for _, leave := range leaves {
+		leave()
+	}
+	await(t, "half of the shares are handed over", func() bool { return b.Shares() == ^a.Shares() && bits.OnesCount64(uint64(b.Shares())) == 32 })
+	a.Leave()
+	await(t, "all shares are handed over", func() bool { return b.Shares() == store.AllShares })
 }
 
 // The database and the program agree on the share of a timer.

@@ -36,7 +36,7 @@ func (m *memory) PutElicitation(q approvers.Elicitation) error {
 	return nil
 }
 
-// eraseAsked deletes the elicitations of an execution.
+// eraseAsked deletes the elicitations of an execution, and their outbox messages.
 func (m *memory) eraseAsked(execution string) {
 	for id, q := range m.elicitations {
 		if q.Execution == execution {

@@ -8,18 +8,16 @@ import (
 // pattern is a regular expression that is compiled at its first use. There are hundreds of patterns, and otherwise
 // every command of the program would compile all of them at its start.
 type pattern struct {
-	expression string
-	compile    func() *regexp.Regexp
+	compile func() *regexp.Regexp
 }
 
 func lazily(expression string) *pattern {
-	return &pattern{expression, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
+	return &pattern{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
 }
 
 // re returns a pattern that ignores case.
 func re(expression string) *pattern { return lazily(`(?i)` + expression) }
 
-func (p *pattern) String() string                       { return p.expression }
 func (p *pattern) MatchString(s string) bool            { return p.compile().MatchString(s) }
 func (p *pattern) FindString(s string) string           { return p.compile().FindString(s) }
 func (p *pattern) FindStringIndex(s string) []int       { return p.compile().FindStringIndex(s) }
@@ -45,5 +43,3 @@ func (p *pattern) ReplaceAllString(s, by string) string { return p.compile().Rep
 func (p *pattern) ReplaceAllStringFunc(s string, by func(string) string) string {
 	return p.compile().ReplaceAllStringFunc(s, by)
 }
-
-func (p *pattern) Split(s string, n int) []string { return p.compile().Split(s, n) }

@@ -1,0 +1,39 @@
+package bot
+
+import (
+	"encoding/json"
+
+	"countersign/bot/slackapi"
+)
+
+// Replicas is the bot as one of several processes that work on the same store. They share Slack's limits, so they tell
+// each other which calls they make, and when Slack asks to wait.
+type Replicas struct{ *Bot }
+
+// others reports whether other processes work on the store.
+func (b Replicas) others() bool {
+	if b.Share == nil {
+		return false
+	}
+	n, _ := b.Share()
+	return n > 1
+}
+
+func (b Replicas) tell(t slackapi.Told) {
+	if !b.others() {
+		return
+	}
+	if raw, err := json.Marshal(t); err == nil {
+		b.Tell(string(raw))
+	}
+}
+
+// Hear takes what the bot of another replica told.
+func (b Replicas) Hear(what string) {
+	var t slackapi.Told
+	if err := json.Unmarshal([]byte(what), &t); err != nil {
+		b.Log.Debug("another replica told something that this one does not understand", "error", err)
+		return
+	}
+	b.api.Hear(t)
+}
