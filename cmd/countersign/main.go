@@ -13,6 +13,7 @@
 //	                    seal.go (audit key)
 //	backup, restore     backup.go, restore.go
 //	store               store.go (compact), store_copy.go, store_postgres.go (migrate)
+//	hook                package hookcmd: hooks of coding agents
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //

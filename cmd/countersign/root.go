@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/hookcmd"
 )
 
 // root returns the command tree.
@@ -27,7 +28,7 @@ countersign them. Try it on this machine with no account:
 	}
 	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), explainCommand(), auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
-		backupCommand(), restoreCommand(), storeCommand(), toolsCommand(), clientCommand())
+		backupCommand(), restoreCommand(), storeCommand(), toolsCommand(), clientCommand(), hookcmd.Command("hook"))
 	guided(cmd)
 	return cmd
 }

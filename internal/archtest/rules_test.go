@@ -72,7 +72,7 @@ var edges = []struct {
 	{module: "github.com/google/cel-go", at: "config/condition"},
 	{module: "github.com/spf13/cobra", at: "cmd"},
 	{module: "github.com/prometheus", at: "cmd"},
-	{module: "github.com/getkin/kin-openapi", at: "agent/httptool", tests: []string{"agent/gateway", "cmd"}},
+	{module: "github.com/getkin/kin-openapi", at: "agent/httptool", also: "internal/testkit/fakegateway", tests: []string{"agent/gateway", "cmd"}},
 	{module: "go.yaml.in/yaml/v3", at: "agent/httptool"},
 	{module: "golang.org/x/mod/sumdb", at: "approvers"},
 	{module: "github.com/go-jose/go-jose", at: "agent/gateway", tests: []string{"cmd"}},

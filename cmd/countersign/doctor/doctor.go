@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
+	"countersign/agent/hook"
+	"countersign/agent/hook/setup"
 	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
 	"countersign/cmd/countersign/cli"
@@ -70,6 +73,31 @@ func (d *Doctor) Examine(ctx context.Context) {
 	}
 	if env.Store.Path != "" {
 		d.store(ctx, env)
+	}
+	d.hooks()
+}
+
+// hooks examines the hooks of coding agents, if this machine has any.
+func (d *Doctor) hooks() {
+	home, _ := os.UserHomeDir() // empty: there are no settings
+	folder, _ := os.Getwd()
+	m := setup.Machine{Home: home, Folder: folder, Getenv: os.Getenv}
+	for _, a := range hook.Agents() {
+		found, _ := m.Examine(a)
+		if len(found) == 0 {
+			continue
+		}
+		d.begin("Hooks of " + a.Title)
+		for _, f := range found {
+			switch f.State {
+			case setup.OK:
+				d.ok("%s", f.What)
+			case setup.Warn:
+				d.warn(f.What, f.Do)
+			default:
+				d.fail(cli.ExitNo, f.What, f.Do)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,247 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// NewKey returns an idempotency key for a call that has no id of its own.
+func NewKey() string { return rand.Text() }
+
+// Hash returns the SHA-256 of arguments, as the gateway writes it.
+func Hash(args []byte) string {
+	sum := sha256.Sum256(args)
+	return hex.EncodeToString(sum[:])
+}
+
+// Ask stores a request, or finds the one that was stored with the same key. mode is "decide" or "execute". It does not
+// wait for people.
+func (c *Client) Ask(ctx context.Context, key, mode string, call Call) (*Request, error) {
+	body, err := call.body(mode)
+	if err != nil {
+		return nil, err
+	}
+	var r Request
+	err = c.do(ctx, exchange{method: http.MethodPost, path: "/v1/requests", key: key, body: body, repeatable: true}, &r)
+	if err != nil {
+		return nil, err
+	}
+	return r.checked()
+}
+
+// body writes the body of the request. The arguments are copied, because an encoder would change their bytes.
+func (call Call) body(mode string) ([]byte, error) {
+	args := bytes.TrimSpace(call.Args)
+	if len(args) == 0 || args[0] != '{' || !json.Valid(args) {
+		return nil, errors.New("the arguments are not a JSON object")
+	}
+	rest, err := json.Marshal(struct {
+		Mode       string   `json:"mode"`
+		Tool       string   `json:"tool"`
+		Accepts    []string `json:"accepts,omitempty"`
+		OnBehalfOf string   `json:"on_behalf_of,omitempty"`
+		Summary    string   `json:"summary,omitempty"`
+		State      string   `json:"state,omitempty"`
+	}{mode, call.Tool, call.Accepts, call.OnBehalfOf, call.Summary, call.State})
+	if err != nil {
+		return nil, err
+	}
+	return append(append(append(rest[:len(rest)-1:len(rest)-1], `,"args":`...), args...), '}'), nil
+}
+
+// checked refuses an answer that would be taken for something else.
+func (r *Request) checked() (*Request, error) {
+	if r.ID == "" || r.Status == "" || r.ArgsSHA256 == "" {
+		return nil, &AnswerError{"the gateway's answer is not a request; is the address that of a gateway?"}
+	}
+	return r, nil
+}
+
+// Get reads a request. It waits up to the given time, at most 55 seconds, until the request no longer waits for people.
+func (c *Client) Get(ctx context.Context, id string, wait time.Duration) (*Request, error) {
+	seconds := int(min(max(wait, 0), longestWait) / time.Second)
+	path := "/v1/requests/" + url.PathEscape(id)
+	if seconds > 0 {
+		path += "?wait=" + strconv.Itoa(seconds)
+	}
+	var r Request
+	err := c.do(ctx, exchange{method: http.MethodGet, path: path, within: time.Duration(seconds)*time.Second + graceOfWait, repeatable: true}, &r)
+	if err != nil {
+		return nil, err
+	}
+	return r.checked()
+}
+
+// Wait waits until a request is settled: it no longer waits for people, and the gateway is not running it. If ask is not
+// nil, Wait also returns when it is true of the request. If ctx ends first, the error is a [PendingError].
+func (c *Client) Wait(ctx context.Context, r *Request, until func(*Request) bool) (*Request, error) {
+	for !r.settled() && (until == nil || !until(r)) {
+		wait := longestWait
+		if deadline, ok := ctx.Deadline(); ok {
+			wait = min(wait, time.Until(deadline)-time.Second) // the answer needs time, too
+		}
+		if wait < time.Second {
+			return nil, &PendingError{r, context.DeadlineExceeded}
+		}
+		next, err := c.Get(ctx, r.ID, wait)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, &PendingError{r, ctx.Err()}
+			}
+			return nil, err
+		}
+		r = next
+	}
+	return r, nil
+}
+
+// settled reports whether nothing more will happen without the caller.
+func (r *Request) settled() bool {
+	switch r.Status {
+	case Pending:
+		return false
+	case Approved, Running:
+		return r.Mode != "execute"
+	}
+	return true
+}
+
+// Approval is a call that may be run now, once, with these arguments.
+type Approval struct {
+	*Request
+	Args json.RawMessage
+}
+
+// Decide asks about a call that the caller runs itself, waits for the decision, and claims the approval. The same key
+// finds the same request. Only if the error is nil may the tool be run, with the arguments of the approval.
+func (c *Client) Decide(ctx context.Context, key string, call Call) (*Approval, error) {
+	r, err := c.Ask(ctx, key, "decide", call)
+	if err != nil {
+		return nil, err
+	}
+	if r, err = c.Wait(ctx, r, nil); err != nil {
+		return nil, err
+	}
+	args, err := r.Approved(call.Args)
+	if err != nil {
+		return nil, err
+	}
+	if r, err = c.Claim(ctx, r); err != nil {
+		return nil, err
+	}
+	return &Approval{r, args}, nil
+}
+
+// Approved returns the arguments that may be run after a claim: those that were asked about, or those that an approver
+// put in their place. Otherwise the error is a [Refusal], or says why the answer can't be trusted.
+func (r *Request) Approved(asked json.RawMessage) (json.RawMessage, error) {
+	if r.Status != Approved {
+		return nil, &Refusal{r}
+	}
+	args := json.RawMessage(bytes.TrimSpace(asked))
+	if r.Decision != nil && r.Decision.Type == Edit {
+		args = r.Decision.Args
+	}
+	if Hash(args) != r.ArgsSHA256 {
+		return nil, ErrOtherArguments
+	}
+	return args, nil
+}
+
+// Execute lets Countersign run a call, and waits for the result. Whatever the result is, the error is nil; see the
+// request's status.
+func (c *Client) Execute(ctx context.Context, key string, call Call) (*Request, error) {
+	r, err := c.Ask(ctx, key, "execute", call)
+	if err != nil {
+		return nil, err
+	}
+	return c.Wait(ctx, r, nil)
+}
+
+// Claim uses up an approval. It works once.
+func (c *Client) Claim(ctx context.Context, r *Request) (*Request, error) {
+	var claimed Request
+	err := c.do(ctx, exchange{method: http.MethodPost, path: r.path("claim"), body: encode(map[string]string{"args_sha256": r.ArgsSHA256})}, &claimed)
+	var p *Problem
+	switch {
+	case err == nil && claimed.ID == r.ID && claimed.ArgsSHA256 == r.ArgsSHA256:
+		return &claimed, nil
+	case errors.As(err, &p) && p.Name() != "":
+		return nil, err
+	case errors.As(err, new(notSentError)):
+		return nil, err
+	case err == nil:
+		return nil, fmt.Errorf("%w: it is about another request", ErrClaimLost)
+	}
+	return nil, fmt.Errorf("%w: %w", ErrClaimLost, err)
+}
+
+func (r *Request) path(action string) string {
+	return "/v1/requests/" + url.PathEscape(r.ID) + "/" + action
+}
+
+// The outcomes of a run.
+const (
+	longestReport = 65536
+	longestReason = 3000
+)
+
+// Report records how a run by the caller ended: [Succeeded], [Failed] or [Unknown], with the result or the reason, which
+// people read. A text that is too long is cut.
+func (c *Client) Report(ctx context.Context, id string, status Status, text string) (*Request, error) {
+	body := map[string]string{"status": string(status)}
+	if text != "" {
+		body["text"] = cut(text, longestReport)
+	}
+	return c.act(ctx, id, "outcome", body, true)
+}
+
+// Withdraw takes a request back. The tool must not be run afterwards.
+func (c *Client) Withdraw(ctx context.Context, id, reason string) (*Request, error) {
+	body := map[string]string{}
+	if reason != "" {
+		body["reason"] = cut(reason, longestReason)
+	}
+	return c.act(ctx, id, "withdraw", body, true)
+}
+
+// Answer answers an approver's question.
+func (c *Client) Answer(ctx context.Context, id string, question int, text string) (*Request, error) {
+	return c.act(ctx, id, "answer", map[string]any{"question": question, "text": cut(text, longestReason)}, false)
+}
+
+func (c *Client) act(ctx context.Context, id, action string, body any, repeatable bool) (*Request, error) {
+	var r Request
+	path := (&Request{ID: id}).path(action)
+	if err := c.do(ctx, exchange{method: http.MethodPost, path: path, body: encode(body), repeatable: repeatable}, &r); err != nil {
+		return nil, err
+	}
+	return r.checked()
+}
+
+// encode encodes a body of strings and numbers, which can't fail.
+func encode(v any) []byte {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return body
+}
+
+// cut limits a text to a number of characters.
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}

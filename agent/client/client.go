@@ -1,0 +1,199 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Client asks one gateway in the name of one caller. Its methods may be called concurrently.
+type Client struct {
+	// Patience is how long a request is repeated while the gateway can't be reached or can't answer. [New] sets a minute,
+	// in which a gateway restarts.
+	Patience time.Duration
+
+	address string // without a slash at the end
+	token   string
+	http    *http.Client
+}
+
+// Limits of one exchange.
+const (
+	longestAnswer = 1 << 20          // bytes
+	longestWait   = 55 * time.Second // the gateway's limit of one long poll
+	graceOfWait   = 15 * time.Second // how much longer than the long poll its answer may take
+	answerTime    = 30 * time.Second // for all other requests
+)
+
+// New returns a client. address is the gateway's base URL. A token is sent over HTTPS only, except to this machine.
+func New(address, token string) (*Client, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return nil, errors.New("the gateway's address is not a URL such as https://countersign.example.com")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("the gateway's address has a user, a query or a fragment; write only scheme, host and path")
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return nil, errors.New("the gateway's address begins with http, which would send the token unencrypted; use https")
+	case token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return nil, errors.New("the token is empty, or has characters that no token has")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 4
+	return &Client{
+		Patience: time.Minute,
+		address:  strings.TrimRight(address, "/"), token: token,
+		http: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token stays here
+		},
+	}, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// exchange is one request to the gateway, and how it may be repeated.
+type exchange struct {
+	method, path string
+	key          string // the idempotency key
+	body         []byte
+	within       time.Duration // for the answer; zero: answerTime
+	repeatable   bool          // a repeat can't do anything twice
+}
+
+// notSentError is the error of a request that did not reach the gateway.
+type notSentError struct{ error }
+
+func (e notSentError) Unwrap() error { return e.error }
+
+// do performs an exchange, and decodes the answer into out. It repeats the request as far as the exchange allows, until
+// its patience or ctx ends.
+func (c *Client) do(ctx context.Context, e exchange, out any) error {
+	pause := 200 * time.Millisecond
+	var failing time.Time // since when
+	for {
+		err := c.once(ctx, e, out)
+		if failing.IsZero() {
+			failing = time.Now()
+		}
+		after, again := e.retry(err, pause)
+		if !again || ctx.Err() != nil || time.Since(failing)+after > c.Patience {
+			return err
+		}
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= after {
+			return err // the reason says more than that the time is over
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(after):
+		}
+		pause = min(2*pause, 10*time.Second)
+	}
+}
+
+// retry returns whether to repeat an exchange after an error, and when.
+func (e exchange) retry(err error, pause time.Duration) (time.Duration, bool) {
+	var p *Problem
+	var notSent notSentError
+	after := pause + rand.N(pause/2+1) // callers that failed together don't come back together
+	switch {
+	case err == nil:
+		return 0, false
+	case errors.As(err, &p):
+		// With these, the gateway says that it did nothing. A pause is decided by people, so nobody waits for its end here.
+		again := p.Name() == KeyInFlight || p.Name() == Unavailable || p.Name() == TooManyWaiting || p.Name() == TooManyRequests || e.repeatable && p.Status >= 500 && p.Name() != Paused
+		return max(after, p.RetryAfter), again
+	case errors.As(err, &notSent):
+		return after, true
+	}
+	var malformed *AnswerError
+	return after, e.repeatable && !errors.As(err, &malformed)
+}
+
+// once performs an exchange one time.
+func (c *Client) once(ctx context.Context, e exchange, out any) error {
+	within := e.within
+	if within == 0 {
+		within = answerTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, e.method, c.address+e.path, bytes.NewReader(e.body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Accept", "application/json, application/problem+json")
+	if e.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if e.key != "" {
+		req.Header.Set("Idempotency-Key", e.key)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return c.unreached(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, longestAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("the gateway's answer broke off: %w", err)
+	case len(body) > longestAnswer:
+		return &AnswerError{"the gateway's answer is too long"}
+	case res.StatusCode != http.StatusOK && res.StatusCode != http.StatusAccepted:
+		return problem(res, body)
+	}
+	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "application/json" {
+		return &AnswerError{fmt.Sprintf("the answer is %q instead of JSON; is the address that of a gateway?", kind)}
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return &AnswerError{"the gateway's answer is not the JSON that was expected"}
+	}
+	return nil
+}
+
+// unreached describes an error of the transport, without the address that net/http adds: it says nothing new.
+func (c *Client) unreached(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	err = fmt.Errorf("the gateway at %s can't be reached: %w", c.address, err)
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return notSentError{err}
+	}
+	return err
+}
+
+// problem reads a problem (RFC 9457). An answer that is none comes from something between here and the gateway.
+func problem(res *http.Response, body []byte) error {
+	p := &Problem{Status: res.StatusCode, Title: http.StatusText(res.StatusCode)}
+	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind == "application/problem+json" {
+		var read Problem
+		if json.Unmarshal(body, &read) == nil {
+			read.Status = res.StatusCode
+			p = &read
+		}
+	}
+	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		p.RetryAfter = time.Duration(min(seconds, 24*60*60)) * time.Second
+	}
+	return p
+}

@@ -1,0 +1,22 @@
+// Package client asks Countersign's gateway about tool calls, over HTTP. It imports only the standard library, so other
+// programs can use a copy of it.
+//
+// A caller that runs its tools itself decides with [Client.Decide], and reports with [Client.Report] how the run ended:
+//
+//	approval, err := c.Decide(ctx, callID, client.Call{Tool: "billing.refund", Args: args, Accepts: client.All})
+//	if err != nil {
+//		return err // the tool must not be run; errors.As finds a *client.Refusal
+//	}
+//	text, err := refund(approval.Args)
+//	c.Report(ctx, approval.ID, client.Succeeded, text)
+//
+// A caller that lets Countersign run the tool uses [Client.Execute].
+//
+// It promises:
+//
+//   - Arguments are sent byte for byte, and are compared with the hash that the gateway approved before a claim.
+//   - Requests are repeated only if that can't do anything twice: always for those with an idempotency key, reads,
+//     reports and withdrawals. A claim is repeated only if it did not reach the gateway.
+//   - If the answer to a claim is lost, the tool counts as not run, and the error is [ErrClaimLost].
+//   - The token never appears in an error, and is never sent to another host.
+package client

@@ -1,0 +1,115 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Problem is the gateway's refusal of a request (RFC 9457).
+type Problem struct {
+	Type          string        `json:"type"`
+	Title         string        `json:"title"`
+	Status        int           `json:"status"`
+	Detail        string        `json:"detail"`
+	ID            string        `json:"id"`             // the request that the problem is about
+	RequestStatus Status        `json:"request_status"` // the status of that request
+	RetryAfter    time.Duration `json:"-"`
+}
+
+// Names of problems.
+const (
+	InvalidRequest   = "invalid_request"
+	NoKey            = "no_key"
+	Unauthorized     = "unauthorized"
+	ToolNotAllowed   = "tool_not_allowed"
+	ToolBlocked      = "tool_blocked"
+	Refused          = "refused"
+	NotFound         = "not_found"
+	KeyInFlight      = "key_in_flight"
+	KeyReused        = "key_reused"
+	InvalidArguments = "invalid_arguments"
+	TooLarge         = "too_large"
+	NotJSON          = "not_json"
+	TooManyPending   = "too_many_pending"
+	TooManyRequests  = "too_many_requests"
+	TooManyWaiting   = "too_many_waiting"
+	BudgetUsedUp     = "budget_used_up"
+	AlreadyClaimed   = "already_claimed"
+	NotApproved      = "not_approved"
+	OtherArguments   = "other_arguments"
+	WrongMode        = "wrong_mode"
+	NotClaimed       = "not_claimed"
+	OutcomeKnown     = "outcome_known"
+	AlreadyOver      = "already_over"
+	NoQuestion       = "no_question"
+	Paused           = "paused"
+	Unavailable      = "unavailable"
+)
+
+const problemPrefix = "urn:countersign:problem:"
+
+// Name returns the problem's name, such as [KeyReused], or "" if it is not one of the gateway's.
+func (p *Problem) Name() string {
+	name, ok := strings.CutPrefix(p.Type, problemPrefix)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+func (p *Problem) Error() string {
+	text := p.Title
+	if p.Detail != "" {
+		text = p.Detail
+	}
+	if p.Name() == "" {
+		return fmt.Sprintf("the gateway, or something before it, answered %d %s", p.Status, text)
+	}
+	return fmt.Sprintf("the gateway refused (%s): %s", p.Name(), text)
+}
+
+// Is reports whether an error is a problem with this name.
+func Is(err error, name string) bool {
+	var p *Problem
+	return errors.As(err, &p) && p.Name() == name
+}
+
+// AnswerError is the error of an answer that no gateway gives.
+type AnswerError struct{ text string }
+
+func (e *AnswerError) Error() string { return e.text }
+
+// Refusal is the error of a call that must not be run, because of how its request ended.
+type Refusal struct{ Request *Request }
+
+func (r *Refusal) Error() string {
+	text := "the call was not approved: " + string(r.Request.Status)
+	if r.Request.Decision != nil && r.Request.Decision.Reason != "" {
+		return text + ": " + r.Request.Decision.Reason
+	}
+	if r.Request.Reason != "" {
+		return text + ": " + r.Request.Reason
+	}
+	return text
+}
+
+// PendingError is the error of a call that nobody decided before the context ended. Asking again with the same key
+// continues to wait.
+type PendingError struct {
+	Request *Request
+	Err     error // why the wait ended
+}
+
+func (e *PendingError) Error() string {
+	return "nobody has decided the request " + e.Request.ID + " yet"
+}
+
+func (e *PendingError) Unwrap() error { return e.Err }
+
+// Errors of claims.
+var (
+	ErrClaimLost      = errors.New("the answer to the claim was lost, so the tool must not be run")
+	ErrOtherArguments = errors.New("the gateway approved other arguments than those that it returned")
+)

@@ -1,0 +1,98 @@
+package client
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Call is a tool call that the caller asks about.
+type Call struct {
+	Tool       string
+	Args       json.RawMessage // a JSON object; sent byte for byte
+	Accepts    []string        // what the caller can take back: Approve, Edit, Reject; nil: the gateway's default
+	OnBehalfOf string          // the Slack user for whom the caller acts; it only bars that person from deciding
+	Summary    string          // why, in words that approvers read
+	State      string          // returned unchanged with the request
+}
+
+// What a caller can take back.
+const (
+	Approve = "approve"
+	Edit    = "edit"
+	Reject  = "reject"
+)
+
+// All lists everything that a caller can take back.
+var All = []string{Approve, Edit, Reject}
+
+// Status says how far a request is.
+type Status string
+
+// The statuses.
+const (
+	Pending   Status = "pending"   // waits for people
+	Approved  Status = "approved"  // may be claimed, or is about to run
+	Running   Status = "running"   // was claimed, or runs
+	Succeeded Status = "succeeded" // it ran
+	Failed    Status = "failed"    // it ran, with an error
+	Unknown   Status = "unknown"   // nobody knows whether it ran
+	Rejected  Status = "rejected"  // these, and those below: it was not run
+	Expired   Status = "expired"
+	Withdrawn Status = "withdrawn"
+	Revoked   Status = "revoked"  // an approver took the approval back
+	Voided    Status = "voided"   // the tool or the policy changed
+	Denied    Status = "refused"  // nobody could approve it
+	Observed  Status = "observed" // the policy only observes
+)
+
+// Request is the gateway's record of a call.
+type Request struct {
+	ID          string     `json:"id"`
+	Status      Status     `json:"status"`
+	Mode        string     `json:"mode"`
+	Tool        string     `json:"tool"`
+	ArgsSHA256  string     `json:"args_sha256"` // of the current arguments: as sent, or as an approver changed them
+	CreatedAt   time.Time  `json:"created_at"`
+	WaitsFor    []string   `json:"waits_for"` // titles of the roles that may decide now
+	ExpiresAt   time.Time  `json:"expires_at"`
+	Decision    *Decision  `json:"decision"`
+	Reason      string     `json:"reason"` // why it was not run
+	Receipt     string     `json:"receipt"`
+	RunBefore   time.Time  `json:"run_before"`
+	ReportBy    time.Time  `json:"report_by"`
+	Result      string     `json:"result"`
+	Disposition string     `json:"disposition"`
+	Questions   []Question `json:"questions"`
+	State       string     `json:"state"`
+}
+
+// Decision says what people, or the policy, decided.
+type Decision struct {
+	Type      string          `json:"type"`      // Approve, Edit or Reject
+	Automatic bool            `json:"automatic"` // nobody was asked
+	Args      json.RawMessage `json:"args"`      // for an edit: the arguments to run
+	Changed   []string        `json:"changed"`   // for an edit: JSON pointers to what was changed
+	By        []struct {
+		Role string `json:"role"`
+	} `json:"by"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// Question is an approver's question.
+type Question struct {
+	Number int    `json:"question"`
+	Text   string `json:"text"`
+	By     string `json:"by"` // the role that asks
+	Answer string `json:"answer"`
+}
+
+// Open returns the first question without an answer.
+func (r *Request) Open() (Question, bool) {
+	for _, q := range r.Questions {
+		if q.Answer == "" {
+			return q, true
+		}
+	}
+	return Question{}, false
+}

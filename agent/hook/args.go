@@ -1,0 +1,112 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// FolderArgument is the argument that has the working folder. An approval is for exactly the bytes of the arguments, so it
+// holds in this folder only, and rules and previews can read it.
+const FolderArgument = "working_folder"
+
+var errNotJSON = errors.New("the agent's input is not the JSON that was expected")
+
+// member is a member of an object: its name, and its bytes with the name.
+type member struct {
+	name string
+	raw  []byte
+}
+
+// members splits an object. Duplicate names are refused, because readers disagree about which of them counts.
+func members(raw []byte) ([]member, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') || !json.Valid(raw) {
+		return nil, errors.New("the arguments are not a JSON object")
+	}
+	var list []member
+	seen := map[string]bool{}
+	for dec.More() {
+		from := dec.InputOffset()
+		t, err := dec.Token()
+		if err != nil {
+			return nil, errNotJSON
+		}
+		name, _ := t.(string)
+		if seen[name] {
+			return nil, fmt.Errorf("the arguments have %q twice", name)
+		}
+		seen[name] = true
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, errNotJSON
+		}
+		list = append(list, member{name, bytes.TrimLeft(raw[from:dec.InputOffset()], ", \t\r\n")})
+	}
+	return list, nil
+}
+
+// withFolder adds the working folder to a call's arguments, which stay as they are.
+func withFolder(input json.RawMessage, folder string) (json.RawMessage, error) {
+	list, err := members(input)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range list {
+		if m.name == FolderArgument {
+			return nil, fmt.Errorf("the tool has an argument %s of its own, which would be taken for the working folder", FolderArgument)
+		}
+	}
+	input = bytes.TrimSpace(input)
+	out := append([]byte(nil), input[:len(input)-1]...)
+	if len(list) > 0 {
+		out = append(bytes.TrimRight(out, " \t\r\n"), ',')
+	}
+	out = append(out, `"`+FolderArgument+`":`...)
+	out = append(out, bytes.TrimSpace(encode(folder))...)
+	return append(out, '}'), nil
+}
+
+// withoutFolder takes the working folder out of edited arguments. An edit of the folder can't be applied, because the agent
+// runs the tool where it is.
+func withoutFolder(args json.RawMessage, folder string) (json.RawMessage, error) {
+	list, err := members(args)
+	if err != nil {
+		return nil, err
+	}
+	var rest [][]byte
+	found := false
+	for _, m := range list {
+		if m.name != FolderArgument {
+			rest = append(rest, m.raw)
+			continue
+		}
+		_, value, _ := bytes.Cut(m.raw, []byte(":"))
+		var is string
+		found = json.Unmarshal(value, &is) == nil && is == folder
+	}
+	if !found {
+		return nil, errors.New("an approver changed the working folder, and the agent can't run the tool in another one")
+	}
+	return append(append([]byte("{"), bytes.Join(rest, []byte(","))...), '}'), nil
+}
+
+// removed returns a name of the old arguments that the new ones lack.
+func removed(old, changed json.RawMessage) (string, bool) {
+	was, err := members(old)
+	if err != nil {
+		return "", false
+	}
+	is, _ := members(changed)
+	left := map[string]bool{}
+	for _, m := range is {
+		left[m.name] = true
+	}
+	for _, m := range was {
+		if !left[m.name] {
+			return m.name, true
+		}
+	}
+	return "", false
+}

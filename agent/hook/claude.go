@@ -1,0 +1,113 @@
+package hook
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// claudeCode is Claude Code, as the types of @anthropic-ai/claude-agent-sdk describe its hooks.
+var claudeCode = dialect{
+	Agent: Agent{Name: "claude-code", Title: "Claude Code", Timeout: 600 * time.Second, Comfort: true},
+	read: func(_ string, raw []byte) (event, error) {
+		return readSnake(raw, map[string]moment{
+			"PreToolUse": before, "PreSkillShellCommand": before, "PermissionRequest": permission,
+			"PostToolUse": after, "PostToolUseFailure": after, "Stop": ended, "SessionEnd": ended,
+		})
+	},
+	allow: func(e event, changed json.RawMessage, reason string) []byte {
+		if e.moment == permission {
+			return permissionAnswer("allow", changed, "")
+		}
+		out := object{"hookEventName": e.name, "permissionDecision": "allow", "permissionDecisionReason": reason}
+		if changed != nil {
+			out["updatedInput"] = changed
+		}
+		return encode(object{"hookSpecificOutput": out})
+	},
+	deny: func(e event, reason string) []byte {
+		if e.moment == permission {
+			return permissionAnswer("deny", nil, reason)
+		}
+		return encode(object{"hookSpecificOutput": object{"hookEventName": e.name, "permissionDecision": "deny", "permissionDecisionReason": reason}})
+	},
+	leave: leaveWithMessage,
+}
+
+// codex is Codex, whose hooks have the form of Claude Code's, with less: "allow" is valid only together with changed
+// arguments, and a permission request takes none back. openai/codex: codex-rs/hooks/src/engine/output_parser.rs.
+var codex = dialect{
+	Agent: Agent{Name: "codex", Title: "Codex", Timeout: 600 * time.Second, Comfort: true},
+	read: func(_ string, raw []byte) (event, error) {
+		e, err := readSnake(raw, map[string]moment{"PreToolUse": before, "PermissionRequest": permission, "PostToolUse": after, "Stop": ended})
+		e.noEdit = e.moment == permission
+		return e, err
+	},
+	allow: func(e event, changed json.RawMessage, _ string) []byte {
+		switch {
+		case e.moment == permission:
+			return permissionAnswer("allow", nil, "")
+		case changed == nil:
+			return nil // a bare "allow" would be an error, and errors let the call run, too, but with a warning
+		}
+		return encode(object{"hookSpecificOutput": object{"hookEventName": e.name, "permissionDecision": "allow", "updatedInput": changed}})
+	},
+	deny: claudeCode.deny,
+	leave: func(e event, notice string) []byte {
+		if notice == "" {
+			return nil
+		}
+		return leaveWithMessage(e, notice)
+	},
+}
+
+// permissionAnswer answers a PermissionRequest.
+func permissionAnswer(behavior string, changed json.RawMessage, message string) []byte {
+	decision := object{"behavior": behavior}
+	if changed != nil {
+		decision["updatedInput"] = changed
+	}
+	if message != "" {
+		decision["message"] = message
+	}
+	return encode(object{"hookSpecificOutput": object{"hookEventName": "PermissionRequest", "decision": decision}})
+}
+
+func leaveWithMessage(_ event, notice string) []byte {
+	if notice == "" {
+		return []byte("{}\n")
+	}
+	return encode(object{"systemMessage": notice})
+}
+
+// readSnake reads the input of Claude Code, Codex and Gemini CLI.
+func readSnake(raw []byte, moments map[string]moment) (event, error) {
+	var in struct {
+		Event    string          `json:"hook_event_name"`
+		Session  string          `json:"session_id"`
+		Agent    string          `json:"agent_id"` // a subagent
+		Folder   string          `json:"cwd"`
+		ID       string          `json:"tool_use_id"`
+		Tool     string          `json:"tool_name"`
+		Input    json.RawMessage `json:"tool_input"`
+		Error    string          `json:"error"`
+		Response json.RawMessage `json:"tool_response"`
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return event{}, errNotJSON
+	}
+	e := event{name: in.Event, session: in.Session, id: in.ID, tool: in.Tool, input: in.Input, folder: in.Folder, text: in.Error}
+	if in.Agent != "" {
+		e.session += "/" + in.Agent
+	}
+	var ok bool
+	if e.moment, ok = moments[in.Event]; !ok {
+		return e, fmt.Errorf("the event %q is not known", in.Event)
+	}
+	e.noEdit = in.Event == "PreSkillShellCommand"
+	e.failed = in.Event == "PostToolUseFailure"
+	if in.Event == "AfterTool" {
+		e.failed, e.text = failedResponse(in.Response)
+	}
+	return e, nil
+}

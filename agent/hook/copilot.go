@@ -1,0 +1,64 @@
+package hook
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// copilot is GitHub Copilot CLI; github/docs: content/copilot/reference/hooks-reference.md. Its input in camelCase does not
+// name the event, so the settings name it in the command. In PascalCase it would, but the tools would have other names.
+var copilot = dialect{
+	Agent: Agent{Name: "copilot", Title: "GitHub Copilot CLI", Timeout: 30 * time.Second, Comfort: true},
+	read: func(name string, raw []byte) (event, error) {
+		var in struct {
+			Session string          `json:"sessionId"`
+			Folder  string          `json:"cwd"`
+			Tool    string          `json:"toolName"`
+			Args    json.RawMessage `json:"toolArgs"`
+			Input   json.RawMessage `json:"toolInput"` // of a permission request
+			Error   json.RawMessage `json:"error"`
+		}
+		moments := map[string]moment{
+			"preToolUse": before, "permissionRequest": permission, "postToolUse": after, "postToolUseFailure": after, "agentStop": ended, "sessionEnd": ended,
+		}
+		e := event{name: name}
+		var ok bool
+		if e.moment, ok = moments[name]; !ok {
+			return e, fmt.Errorf("the event %q is not known; the command in the settings must end with its name", name)
+		}
+		if err := json.Unmarshal(raw, &in); err != nil {
+			return e, errNotJSON
+		}
+		e.session, e.folder, e.tool, e.input = in.Session, in.Folder, in.Tool, in.Args
+		if e.input == nil {
+			e.input = in.Input
+		}
+		var text string
+		if json.Unmarshal(e.input, &text) == nil { // some versions write the arguments as a string of JSON
+			e.input = json.RawMessage(text)
+		}
+		e.noEdit = e.moment == permission
+		if e.failed = name == "postToolUseFailure"; e.failed && json.Unmarshal(in.Error, &e.text) != nil {
+			e.text = string(in.Error)
+		}
+		return e, nil
+	},
+	allow: func(e event, changed json.RawMessage, reason string) []byte {
+		if e.moment == permission {
+			return encode(object{"behavior": "allow"})
+		}
+		out := object{"permissionDecision": "allow", "permissionDecisionReason": reason}
+		if changed != nil {
+			out["modifiedArgs"] = changed
+		}
+		return encode(out)
+	},
+	deny: func(e event, reason string) []byte {
+		if e.moment == permission {
+			return encode(object{"behavior": "deny", "message": reason})
+		}
+		return encode(object{"permissionDecision": "deny", "permissionDecisionReason": reason})
+	},
+	leave: nothing,
+}

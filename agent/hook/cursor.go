@@ -1,0 +1,62 @@
+package hook
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// cursor is Cursor; cursor.com/docs/hooks. Its settings have failClosed, which also blocks an empty answer. The model reads
+// user_message, not agent_message. The agent's own limit is not documented.
+var cursor = dialect{
+	Agent: Agent{Name: "cursor", Title: "Cursor", Timeout: 60 * time.Second},
+	read: func(_ string, raw []byte) (event, error) {
+		var in struct {
+			Event        string          `json:"hook_event_name"`
+			Conversation string          `json:"conversation_id"`
+			Folder       string          `json:"cwd"`
+			Roots        []string        `json:"workspace_roots"`
+			ID           string          `json:"tool_use_id"`
+			Tool         string          `json:"tool_name"`
+			Input        json.RawMessage `json:"tool_input"`
+			Error        string          `json:"error_message"`
+		}
+		if err := json.Unmarshal(raw, &in); err != nil {
+			return event{}, errNotJSON
+		}
+		e := event{name: in.Event, session: in.Conversation, id: in.ID, input: in.Input, folder: in.Folder, text: in.Error}
+		// A tool of an MCP server is "MCP:name", and names of tools in the policy have no colon.
+		e.tool = strings.Replace(in.Tool, "MCP:", "MCP.", 1)
+		if len(in.Roots) > 0 {
+			e.folder = cmp.Or(e.folder, in.Roots[0])
+		}
+		var ok bool
+		e.moment, ok = map[string]moment{"preToolUse": before, "postToolUse": after, "postToolUseFailure": after}[in.Event]
+		if !ok {
+			return e, fmt.Errorf("the event %q is not known", in.Event)
+		}
+		e.failed = in.Event == "postToolUseFailure"
+		return e, nil
+	},
+	allow: func(_ event, changed json.RawMessage, _ string) []byte {
+		out := object{"permission": "allow"}
+		if changed != nil {
+			out["updated_input"] = changed
+		}
+		return encode(out)
+	},
+	deny: cursorDeny,
+	leave: func(e event, _ string) []byte {
+		if e.moment != before {
+			return []byte("{}\n")
+		}
+		return encode(object{"permission": "allow"}) // an empty answer is blocked
+	},
+	block: cursorDeny(event{}, "Countersign denied this, because it does not know the event."),
+}
+
+func cursorDeny(_ event, reason string) []byte {
+	return encode(object{"permission": "deny", "user_message": reason})
+}

@@ -1,0 +1,519 @@
+package hook
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/agent/client"
+)
+
+// Options say how one event is handled.
+type Options struct {
+	Agent   string
+	Event   string        // the event's name, for agents whose input does not have it
+	Timeout time.Duration // the limit that the agent's settings give the hook; zero: the agent's own
+	Input   io.Reader
+	Getenv  func(string) string
+
+	patience time.Duration // while the gateway can't be reached; zero: as long as is usual
+}
+
+// Answer is what the process prints, and its exit code.
+type Answer struct {
+	Out  []byte
+	Err  string
+	Code int
+}
+
+// blocked is the exit code that all agents take as a denial, at least before a call.
+const blocked = 2
+
+const (
+	longestInput = 16 << 20         // bytes
+	reserve      = 15 * time.Second // between our own deadline and the agent's
+	reportTime   = 20 * time.Second // for a report, which delays the agent
+	reportTries  = 5 * time.Second  // while the gateway can't be reached
+	askTries     = 30 * time.Second
+	withdrawTime = 3 * time.Second // for what is left to do after the deadline, or when the process is told to stop
+	longestText  = 2000            // characters of an error in a report
+)
+
+// hook handles one event.
+type hook struct {
+	dialect
+	Config
+	event
+	state    state
+	gate     *client.Client
+	patience time.Duration
+	args     json.RawMessage // with the working folder
+	call     string          // fingerprint of the tool and these arguments
+	ran      string          // fingerprint of the tool and its own arguments: the agent may be in another folder when it reports
+}
+
+// Run handles one event. ctx ends when the process is told to stop.
+func Run(ctx context.Context, o Options) (answer Answer) {
+	start := time.Now()
+	d, ok := find(o.Agent)
+	if !ok {
+		return Answer{Err: fmt.Sprintf("%q is not an agent whose hooks are known", o.Agent), Code: blocked}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			answer = Answer{Out: d.block, Err: fmt.Sprintf("countersign: internal error: %v", p), Code: blocked}
+		}
+	}()
+	timeout := o.Timeout
+	if timeout <= 0 {
+		timeout = d.Timeout
+	}
+	ctx, cancel := context.WithDeadline(ctx, start.Add(timeout-min(reserve, timeout/2)))
+	defer cancel()
+	raw, err := readInput(ctx, o.Input)
+	var e event
+	if err == nil {
+		e, err = d.read(o.Event, raw)
+	}
+	if err == nil && o.Event != "" && o.Event != e.name {
+		err = fmt.Errorf("the event is %q, and the command in the settings is for %q", e.name, o.Event)
+	}
+	if err != nil { // nobody knows which event it is, so only the exit code is sure to be understood
+		return Answer{Out: d.block, Err: "Countersign denied this call: " + sentence(err.Error()), Code: blocked}
+	}
+	h := hook{dialect: d, event: e, patience: o.patience}
+	if err := h.prepare(o.Getenv); err != nil {
+		return h.giveUp(err)
+	}
+	switch e.moment {
+	case after:
+		return h.report(ctx)
+	case ended:
+		return h.end(ctx)
+	}
+	return h.decide(ctx)
+}
+
+// readInput reads what the agent writes. It does not wait for an end that never comes.
+func readInput(ctx context.Context, in io.Reader) ([]byte, error) {
+	type input struct {
+		raw []byte
+		err error
+	}
+	read := make(chan input, 1)
+	go func() {
+		raw, err := io.ReadAll(io.LimitReader(in, longestInput+1))
+		read <- input{raw, err}
+	}()
+	select {
+	case in := <-read:
+		switch {
+		case in.err != nil:
+			return nil, fmt.Errorf("the agent's input can't be read: %w", in.err)
+		case len(in.raw) > longestInput:
+			return nil, errors.New("the agent's input is too long")
+		}
+		return in.raw, nil
+	case <-ctx.Done():
+		return nil, errors.New("the agent's input has no end")
+	}
+}
+
+// prepare reads the configuration, and checks the event.
+func (h *hook) prepare(getenv func(string) string) (err error) {
+	if h.Config, err = ReadConfig(getenv); err != nil {
+		return err
+	}
+	if h.moment == before && h.Profile != Control || h.moment == permission && h.Profile != Comfort {
+		return fmt.Errorf("the event %s does not belong to the profile %s; run: countersign hook doctor", h.name, h.Profile)
+	}
+	if h.session == "" {
+		return errors.New("the agent does not name its session")
+	}
+	if h.gate, err = client.New(h.Address, h.Token); err != nil {
+		return err
+	}
+	h.state = session(h.State, h.Name, h.session)
+	if h.moment == ended {
+		return nil
+	}
+	switch {
+	case h.tool == "":
+		return errors.New("the agent does not name the tool")
+	case h.folder == "":
+		return errors.New("the agent does not say in which folder the tool works")
+	}
+	h.tool = h.Name + "." + h.tool
+	if h.args, err = withFolder(h.input, h.folder); err != nil {
+		return err
+	}
+	h.call, h.ran = fingerprint(h.tool, string(h.args)), fingerprint(h.tool, string(h.input))
+	return nil
+}
+
+// giveUp answers an event that could not be handled: before a call with a denial, and in the profile comfort by leaving it
+// to the agent's dialog. A mixture of profiles is denied, too.
+func (h *hook) giveUp(err error) Answer {
+	text := "Countersign can't be asked: " + sentence(err.Error())
+	switch {
+	case h.moment == permission && h.Profile != Control:
+		return Answer{Out: h.leave(h.event, text+" Decide here instead."), Err: text}
+	case h.moment == before || h.moment == permission:
+		return Answer{Out: h.deny(h.event, text+" The call was denied and did not run."), Err: text}
+	}
+	return Answer{Out: []byte("{}\n"), Err: text}
+}
+
+// decide asks about a call, and waits for the decision.
+func (h *hook) decide(ctx context.Context) Answer {
+	fresh := h.freshKey
+	for range 3 { // an earlier request of the call may be over, and another process may claim first
+		answer, again, err := h.attempt(ctx, fresh)
+		if err != nil {
+			return h.giveUp(err)
+		}
+		if !again {
+			return answer
+		}
+		fresh = client.NewKey
+	}
+	return h.giveUp(errors.New("other processes of this session use up the approvals of the same call"))
+}
+
+// attempt asks once. again: the request that was found belongs to an earlier call, and is forgotten now.
+func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, again bool, err error) {
+	rec, resumed, err := h.state.begin(h.id, h.call, h.ran, fresh)
+	if err != nil {
+		return a, false, fmt.Errorf("the state can't be written: %w", err)
+	}
+	call := client.Call{Tool: h.tool, Args: h.args, Accepts: []string{client.Approve, client.Reject}, OnBehalfOf: h.OnBehalfOf}
+	if !h.noEdit {
+		call.Accepts = client.All
+	}
+	h.gate.Patience = cmp.Or(h.patience, askTries)
+	r, err := h.gate.Ask(ctx, rec.Key, "decide", call)
+	if err != nil && ctx.Err() != nil && h.Profile == Comfort {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
+		defer cancel()
+		if r, err := h.gate.Ask(late, rec.Key, "decide", call); err == nil { // only the gateway knows whether it was stored
+			return h.undecided(ctx, rec, r), false, nil
+		}
+	}
+	if err != nil {
+		return h.notAsked(rec, err)
+	}
+	if rec.Request != r.ID {
+		rec.Request = r.ID
+		if err := rec.save(open); err != nil {
+			return a, false, fmt.Errorf("the state can't be written: %w", err)
+		}
+	}
+	for range 5 { // the policy may ask for more approvals each time
+		r, err = h.gate.Wait(ctx, r, h.asked)
+		var pending *client.PendingError
+		switch {
+		case errors.As(err, &pending):
+			return h.undecided(ctx, rec, pending.Request), false, nil
+		case err != nil:
+			h.leaveFor(rec)
+			return a, false, fmt.Errorf("%w (request %s)", err, rec.Request)
+		case r.Status == client.Pending:
+			h.leaveFor(rec)
+			return h.question(r), false, nil
+		case stale(r, resumed):
+			rec.remove(open)
+			return a, true, nil
+		case r.Status != client.Approved:
+			rec.remove(open)
+			return h.refused(r), false, nil
+		}
+		a, err = h.claim(ctx, rec, r)
+		switch {
+		case err == nil:
+			return a, false, nil
+		case client.Is(err, client.AlreadyClaimed):
+			rec.remove(open)
+			return a, true, nil
+		case client.Is(err, client.NotApproved):
+			if r, err = h.gate.Get(ctx, r.ID, 0); err == nil {
+				continue
+			}
+		}
+		h.leaveFor(rec)
+		return a, false, fmt.Errorf("%w (request %s)", err, rec.Request)
+	}
+	h.leaveFor(rec)
+	return a, false, fmt.Errorf("the approval of request %s can't be used up", rec.Request)
+}
+
+// freshKey returns the key of a new request. The agent's id of the call makes it the same after a crash.
+func (h *hook) freshKey() string {
+	if h.id == "" {
+		return client.NewKey()
+	}
+	return fingerprint(h.Name, h.session, h.id, h.call)
+}
+
+// notAsked handles an error of the first request.
+func (h *hook) notAsked(rec record, err error) (a Answer, again bool, _ error) {
+	var p *client.Problem
+	switch {
+	case client.Is(err, client.KeyReused): // the configuration changed since the call was first asked about
+		rec.remove(open)
+		return a, true, nil
+	case !errors.As(err, &p) || p.Status >= 500 || p.Name() == "":
+		h.leaveFor(rec) // the gateway may have stored it
+		return a, false, err
+	}
+	rec.remove(open)
+	if p.Name() == client.Refused || p.Name() == client.ToolBlocked || p.Name() == client.ToolNotAllowed && h.Profile == Control {
+		return Answer{Out: h.deny(h.event, "Countersign's policy refuses this call: "+sentence(cmp.Or(p.Detail, p.Title))+" It did not run.")}, false, nil
+	}
+	return a, false, err
+}
+
+// asked reports whether an approver's question has to be answered first. In the profile comfort, approvers and the person
+// at the agent are the same, so nobody else could answer.
+func (h *hook) asked(r *client.Request) bool {
+	_, ok := r.Open()
+	return ok && h.Profile == Control
+}
+
+// stale reports whether a request is that of an earlier call. If this call continues it, it may also have ended undecided
+// meanwhile; a rejection holds.
+func stale(r *client.Request, resumed bool) bool {
+	switch r.Status {
+	case client.Running, client.Succeeded, client.Failed, client.Unknown:
+		return true
+	case client.Approved, client.Rejected:
+		return false
+	}
+	return resumed
+}
+
+// claim uses up the approval, and lets the call run.
+func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer, error) {
+	args, err := r.Approved(h.args)
+	if err != nil {
+		return Answer{}, err
+	}
+	var changed json.RawMessage
+	if r.Decision != nil && r.Decision.Type == client.Edit {
+		if changed, err = h.changed(args); err != nil {
+			rec.remove(open)
+			h.withdraw(ctx, r.ID, "The edit can't be applied: "+err.Error())
+			return Answer{Out: h.deny(h.event, fmt.Sprintf("The edit of an approver can't be applied: %s. The request %s was withdrawn.", err, r.ID))}, nil
+		}
+		rec.Ran = append(rec.Ran, fingerprint(h.tool, string(changed))) // some agents report these arguments
+		if err := rec.save(open); err != nil {
+			return Answer{}, fmt.Errorf("the state can't be written: %w", err)
+		}
+	}
+	if _, err := h.gate.Claim(ctx, r); err != nil {
+		if errors.Is(err, client.ErrClaimLost) {
+			h.notRun(r.ID)
+		}
+		return Answer{}, err
+	}
+	if err := rec.move(open, claimed); err != nil {
+		h.notRun(r.ID)
+		return Answer{}, fmt.Errorf("the state can't be written: %w", err)
+	}
+	if r.Decision != nil && r.Decision.Automatic && h.moment == before {
+		return Answer{Out: h.leave(h.event, "")}, nil // nobody looked at it, so the agent's own permissions hold
+	}
+	return Answer{Out: h.allow(h.event, changed, "Approved by "+roles(r)+" (request "+r.ID+").")}, nil
+}
+
+// changed returns the arguments that replace the call's own.
+func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
+	changed, err := withoutFolder(args, h.folder)
+	if err != nil {
+		return nil, err
+	}
+	if h.noEdit {
+		return nil, errors.New("the agent takes no changed arguments back here")
+	}
+	if name, ok := removed(h.input, changed); ok && h.merges {
+		return nil, fmt.Errorf("%s adds changed arguments to its own, so %q can't be removed", h.Title, name)
+	}
+	return changed, nil
+}
+
+// undecided answers a call that nobody decided in time.
+func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Answer {
+	if h.Profile == Comfort {
+		rec.remove(open)
+		if errors.Is(ctx.Err(), context.Canceled) { // the agent ends the hook when its dialog is answered
+			h.withdraw(ctx, r.ID, answeredHere)
+			return Answer{Out: h.leave(h.event, "")}
+		}
+		h.withdraw(ctx, r.ID, "It is asked at the agent instead.")
+		return Answer{Out: h.leave(h.event, "Nobody answered on the phone in time. Decide here instead.")}
+	}
+	h.leaveFor(rec)
+	return Answer{Out: h.deny(h.event, fmt.Sprintf(
+		"Nobody has decided this call yet, so it did not run. The request %s still waits for %s. Repeat the identical call to continue waiting for it.", r.ID, list(r.WaitsFor)))}
+}
+
+// question answers a call that an approver asks about.
+func (h *hook) question(r *client.Request) Answer {
+	q, _ := r.Open()
+	return Answer{Out: h.deny(h.event, fmt.Sprintf(
+		"The call did not run yet. %s asks about it: %q. Answer with: countersign hook answer %s %d 'TEXT'. Then repeat the identical call, which continues the request %s.",
+		q.By, q.Text, r.ID, q.Number, r.ID))}
+}
+
+// refused answers a call whose request ended without an approval.
+func (h *hook) refused(r *client.Request) Answer {
+	why := r.Reason
+	if r.Decision != nil && r.Decision.Reason != "" {
+		why = r.Decision.Reason
+	}
+	text := map[client.Status]string{
+		client.Rejected:  roles(r) + " rejected this call",
+		client.Expired:   "Nobody decided this call in time",
+		client.Withdrawn: "The request for this call was withdrawn",
+		client.Revoked:   "The approval of this call was taken back",
+		client.Voided:    "The tool or the policy changed while this call waited",
+		client.Denied:    "Countersign's policy refuses this call",
+		client.Observed:  "Countersign only observes this tool, and lets no call of it run",
+	}[r.Status]
+	if text == "" {
+		text = "The request for this call is " + string(r.Status)
+	}
+	if why != "" {
+		text += ": " + strings.TrimSuffix(why, ".")
+	}
+	text += ". It did not run (request " + r.ID + ")."
+	if h.Profile == Comfort && r.Status != client.Rejected && r.Status != client.Denied && r.Status != client.Revoked {
+		return Answer{Out: h.leave(h.event, text+" Decide here instead.")}
+	}
+	return Answer{Out: h.deny(h.event, text)}
+}
+
+// report reports how a call ended.
+func (h *hook) report(ctx context.Context) Answer {
+	ctx, cancel := context.WithTimeout(ctx, reportTime)
+	defer cancel()
+	h.gate.Patience = cmp.Or(h.patience, reportTries)
+	if rec, ok := h.state.find(claimed, h.id, h.ran); ok {
+		status, text := client.Succeeded, ""
+		if h.failed {
+			status, text = client.Failed, shorten(h.text)
+		}
+		_, err := h.gate.Report(ctx, rec.Request, status, text)
+		var p *client.Problem
+		if err != nil && (!errors.As(err, &p) || p.Status >= 500) {
+			return h.giveUp(err) // the record stays; people are asked when the time for the report is over
+		}
+		rec.remove(claimed)
+		return Answer{Out: []byte("{}\n")}
+	}
+	return h.withdrawAll(ctx, func(r record) bool { return h.moment == after && slices.Contains(r.Ran, h.ran) })
+}
+
+// end handles the end of a turn or a session: nothing of it waits any longer.
+func (h *hook) end(ctx context.Context) Answer {
+	ctx, cancel := context.WithTimeout(ctx, reportTime)
+	defer cancel()
+	h.gate.Patience = cmp.Or(h.patience, reportTries)
+	return h.withdrawAll(ctx, func(record) bool { return true })
+}
+
+// withdrawAll withdraws waiting requests that were answered at the agent. With the profile control nobody can answer
+// there, and the requests wait until somebody repeats the call.
+func (h *hook) withdrawAll(ctx context.Context, which func(record) bool) Answer {
+	if h.Profile != Comfort {
+		return Answer{Out: []byte("{}\n")}
+	}
+	for _, extension := range []string{open, left} {
+		for _, rec := range h.state.list(extension) {
+			if !which(rec) || rec.Request == "" { // its process is asking right now
+				continue
+			}
+			if _, err := h.gate.Withdraw(ctx, rec.Request, answeredHere); err != nil && !client.Is(err, client.AlreadyOver) {
+				return h.giveUp(err)
+			}
+			rec.remove(extension)
+		}
+	}
+	return Answer{Out: []byte("{}\n")}
+}
+
+const answeredHere = "It was answered at the agent."
+
+// leaveFor lets whoever repeats the call continue its request.
+func (h *hook) leaveFor(rec record) {
+	if rec.move(open, left) != nil {
+		rec.remove(open) // the repeat asks anew
+	}
+}
+
+// withdraw takes a request back, also if ctx has ended.
+func (h *hook) withdraw(ctx context.Context, id, reason string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
+	defer cancel()
+	h.gate.Patience = 0
+	if _, err := h.gate.Withdraw(ctx, id, reason); err != nil {
+		return // the request ends by itself
+	}
+}
+
+// notRun reports that a call did not run, although its claim may have succeeded.
+func (h *hook) notRun(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawTime)
+	defer cancel()
+	h.gate.Patience = 0
+	if _, err := h.gate.Report(ctx, id, client.Failed, "The call did not run: the hook could not confirm the approval."); client.Is(err, client.NotClaimed) {
+		h.withdraw(ctx, id, "The hook could not confirm the approval.")
+	}
+}
+
+// roles names the roles that decided.
+func roles(r *client.Request) string {
+	var names []string
+	if r.Decision != nil {
+		for _, by := range r.Decision.By {
+			names = append(names, by.Role)
+		}
+	}
+	if len(names) == 0 {
+		return "the policy"
+	}
+	return list(names)
+}
+
+// list joins names: "A", "A and B", "A, B and C".
+func list(names []string) string {
+	switch n := len(names); n {
+	case 0:
+		return "a decision"
+	case 1:
+		return names[0]
+	default:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+}
+
+// sentence ends a text as a sentence ends.
+func sentence(text string) string {
+	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") {
+		return text
+	}
+	return text + "."
+}
+
+// shorten limits a text.
+func shorten(text string) string {
+	if r := []rune(text); len(r) > longestText {
+		return string(r[:longestText-1]) + "…"
+	}
+	return text
+}

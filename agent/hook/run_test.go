@@ -1,0 +1,281 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/internal/testkit/fakegateway"
+)
+
+// allows reports whether an answer lets a call run.
+func allows(a Answer) bool {
+	return a.Code == 0 && strings.Contains(string(a.Out), `"allow"`)
+}
+
+// withID is the agent's call with another id.
+func (d *desk) withID(event, id string) string {
+	return strings.NewReplacer("toolu_01", id, "call_01", id, "d024a132", id).Replace(d.input(event, d.tool, d.args, ""))
+}
+
+// TestRepeatContinues shows that a call that was denied because nobody had decided continues its request when the model
+// repeats it, although its id is new then.
+func TestRepeatContinues(t *testing.T) {
+	for _, a := range Agents() {
+		t.Run(a.Name, func(t *testing.T) {
+			d := newDesk(t, a.Name, Control)
+			for i := range 3 {
+				if got := d.undecided(d.before, d.withID(d.before, fmt.Sprint("id-", i))); allows(got) || !strings.Contains(string(got.Out), "req_1") {
+					t.Fatalf("%s", got.Out)
+				}
+			}
+			other := strings.Replace(d.input(d.before, d.tool, d.args, ""), "/home/kim/shop", "/srv/production", 1)
+			d.undecided(d.before, other) // the same call in another folder is another call
+			if n := len(d.Requests()); n != 2 {
+				t.Fatalf("%d requests", n)
+			}
+			d.Change("req_1", func(r *fakegateway.Request) { r.Status = "approved" })
+			d.run(d.before, d.withID(d.before, "id-3"))
+			if got := d.Requests(); got[0].Status != "running" || len(got) != 2 {
+				t.Errorf("%+v", got)
+			}
+			d.run(d.after, d.withID(d.after, "id-3"))
+			if got := d.Requests()[0]; got.Outcome != "succeeded" {
+				t.Errorf("the outcome of the repeat is %q", got.Outcome)
+			}
+			d.undecided(d.before, d.withID(d.before, "id-3"))
+			if n := len(d.Requests()); n != 3 {
+				t.Errorf("an approval was used twice: %d requests", n)
+			}
+		})
+	}
+}
+
+// TestStaleRequests shows that a repeat asks anew if its request ended meanwhile without a decision, and is told a
+// rejection.
+func TestStaleRequests(t *testing.T) {
+	for status, requests := range map[string]int{"expired": 2, "withdrawn": 2, "voided": 2, "revoked": 2, "succeeded": 2, "rejected": 1} {
+		t.Run(status, func(t *testing.T) {
+			d := newDesk(t, "claude-code", Control)
+			d.undecided(d.before, d.withID(d.before, "a"))
+			d.Change("req_1", func(r *fakegateway.Request) { r.Status = status })
+			d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+			got := d.run(d.before, d.withID(d.before, "b"))
+			if len(d.Requests()) != requests || allows(got) != (requests == 2) {
+				t.Errorf("%d requests, %s", len(d.Requests()), got.Out)
+			}
+		})
+	}
+}
+
+// TestSameCallsAtOnce shows that identical calls at once never share an approval. Where the agent has no ids, they share a
+// request until it is claimed.
+func TestSameCallsAtOnce(t *testing.T) {
+	for _, agent := range []string{"claude-code", "gemini"} {
+		t.Run(agent, func(t *testing.T) {
+			d := newDesk(t, agent, Control)
+			d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+			var wg sync.WaitGroup
+			answers := make([]Answer, 3)
+			for i := range answers {
+				wg.Go(func() {
+					answers[i] = Run(t.Context(), Options{
+						Agent: agent, Timeout: time.Hour, Input: strings.NewReader(d.withID(d.before, fmt.Sprint(i))), Getenv: func(name string) string { return d.env[name] },
+					})
+				})
+			}
+			wg.Wait()
+			allowed := 0
+			for _, a := range answers {
+				if allows(a) {
+					allowed++
+				}
+			}
+			running := 0
+			for _, r := range d.Requests() {
+				if r.Status == "running" {
+					running++
+				}
+			}
+			if allowed != running || allowed == 0 || agent == "claude-code" && allowed != 3 {
+				t.Errorf("%d calls run with %d claims", allowed, running)
+			}
+		})
+	}
+}
+
+// TestStopped shows what happens to a request if the agent ends the hook.
+func TestStopped(t *testing.T) {
+	for profile, want := range map[Profile]string{Control: "pending ", Comfort: "withdrawn " + answeredHere} {
+		t.Run(string(profile), func(t *testing.T) {
+			d := newDesk(t, "claude-code", profile)
+			event := map[Profile]string{Control: d.before, Comfort: d.permission}[profile]
+			ctx, stop := context.WithCancel(t.Context())
+			go func() {
+				d.Await("the request arrives", func(list []fakegateway.Request) bool { return len(list) == 1 })
+				stop()
+			}()
+			if a := d.runIn(ctx, event, d.input(event, d.tool, d.args, "")); allows(a) {
+				t.Errorf("%s", a.Out)
+			}
+			if r := d.Requests()[0]; r.Status+" "+r.Withdrawn != want {
+				t.Errorf("%s %s, want %s", r.Status, r.Withdrawn, want)
+			}
+		})
+	}
+}
+
+// TestLocalAnswers shows that a request ends when the person answers at the agent, however the agent tells.
+func TestLocalAnswers(t *testing.T) {
+	for _, a := range Agents() {
+		if !a.Comfort {
+			continue
+		}
+		for _, how := range []string{"the call ran", "the turn ended"} {
+			t.Run(a.Name+", "+how, func(t *testing.T) {
+				d := newDesk(t, a.Name, Comfort)
+				answer := make(chan Answer)
+				go func() { answer <- d.ask(d.permission) }()
+				d.Await("the request arrives", func(list []fakegateway.Request) bool { return len(list) == 1 })
+				other := &desk{T: t, Gateway: d.Gateway, talk: d.talk, agent: d.agent, dir: d.dir, env: d.env, now: &strings.Builder{}}
+				for d.Requests()[0].Status == "pending" { // until the hook has stored the request's id
+					if how == "the call ran" {
+						other.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded))
+					} else {
+						other.run(d.ended, d.input(d.ended, d.tool, d.args, ""))
+					}
+				}
+				if got := <-answer; allows(got) || got.Code != 0 {
+					t.Errorf("%+v", got)
+				}
+				if r := d.Requests()[0]; r.Status != "withdrawn" || r.Withdrawn != answeredHere {
+					t.Errorf("%s %s", r.Status, r.Withdrawn)
+				}
+			})
+		}
+	}
+}
+
+// TestControlIgnoresTheEnd shows that with the profile control a request outlives the turn.
+func TestControlIgnoresTheEnd(t *testing.T) {
+	d := newDesk(t, "claude-code", Control)
+	d.undecided(d.before, d.input(d.before, d.tool, d.args, ""))
+	d.run(d.ended, d.input(d.ended, d.tool, d.args, ""))
+	if r := d.Requests()[0]; r.Status != "pending" {
+		t.Errorf("%s", r.Status)
+	}
+}
+
+// TestNoEnd shows that the hook does not wait for input that never ends.
+func TestNoEnd(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	a := Run(t.Context(), Options{Agent: "codex", Timeout: 20 * time.Millisecond, Input: r, Getenv: func(string) string { return "" }})
+	if a.Code != blocked || !strings.Contains(a.Err, "no end") {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestUnknownAgent(t *testing.T) {
+	if a := Run(t.Context(), Options{Agent: "vim", Input: strings.NewReader("{}")}); a.Code != blocked || a.Err == "" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestOldRecords shows that records that nothing removed are deleted.
+func TestOldRecords(t *testing.T) {
+	d := newDesk(t, "claude-code", Control)
+	d.undecided(d.before, d.input(d.before, d.tool, d.args, ""))
+	files, err := filepath.Glob(filepath.Join(d.dir, "state", "*"+left))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	old := time.Now().Add(-keepRecords - time.Hour)
+	if err := os.Chtimes(files[0], old, old); err != nil {
+		t.Fatal(err)
+	}
+	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+	d.run(d.before, strings.Replace(d.input(d.before, d.tool, d.args, ""), "rm -rf", "ls", 1))
+	if _, err := os.Stat(files[0]); !os.IsNotExist(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestFolderArgument(t *testing.T) {
+	for _, test := range []struct{ input, want string }{
+		{`{}`, `{"working_folder":"/a b"}`},
+		{` { } `, `{ "working_folder":"/a b"}`},
+		{`{ "n" : 1.0 , "t":"<é & \u0041>" }`, `{ "n" : 1.0 , "t":"<é & \u0041>","working_folder":"/a b"}`},
+		{`{"deep":{"working_folder":1}}`, `{"deep":{"working_folder":1},"working_folder":"/a b"}`},
+	} {
+		got, err := withFolder(json.RawMessage(test.input), "/a b")
+		if err != nil || string(got) != test.want || !json.Valid(got) {
+			t.Errorf("%s: %s, %v", test.input, got, err)
+		}
+		back, err := withoutFolder(got, "/a b")
+		if err != nil || compact(t, back) != compact(t, []byte(test.input)) {
+			t.Errorf("%s comes back as %s, %v", test.input, back, err)
+		}
+	}
+	for _, wrong := range []string{``, `[]`, `{`, `null`, `{"working_folder":""}`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`} {
+		if got, err := withFolder(json.RawMessage(wrong), "/a"); err == nil {
+			t.Errorf("%s becomes %s", wrong, got)
+		}
+	}
+	for _, wrong := range []string{`{}`, `{"working_folder":"/b"}`, `{"working_folder":1}`} {
+		if got, err := withoutFolder(json.RawMessage(wrong), "/a"); err == nil {
+			t.Errorf("%s becomes %s", wrong, got)
+		}
+	}
+}
+
+func compact(t *testing.T, raw []byte) string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// FuzzInput shows that nothing that an agent can write gets an answer that lets a call run, if the gateway can't be asked.
+func FuzzInput(f *testing.F) {
+	for _, a := range Agents() {
+		talk := talks[a.Name]
+		for _, event := range []string{talk.before, talk.permission, talk.after, talk.ended} {
+			if event != "" {
+				f.Add(a.Name, event, talk.input(event, talk.tool, talk.args, ""))
+			}
+		}
+	}
+	f.Add("codex", "", `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/","tool_name":"Bash","tool_input":null}`)
+	dir := f.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(fakegateway.Token), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	env := map[string]string{
+		"COUNTERSIGN_HOOK_ADDRESS": "http://127.0.0.1:1", "COUNTERSIGN_HOOK_TOKEN_FILE": filepath.Join(dir, "token"), "COUNTERSIGN_HOOK_STATE": filepath.Join(dir, "state"), "HOME": dir,
+	}
+	f.Fuzz(func(t *testing.T, agent, event, input string) {
+		a := Run(t.Context(), Options{Agent: agent, Event: event, Timeout: time.Hour, Input: strings.NewReader(input), Getenv: func(name string) string { return env[name] }, patience: time.Nanosecond})
+		if allows(a) {
+			t.Fatalf("%+v", a)
+		}
+		if a.Code == 0 && len(a.Out) == 0 || a.Code != 0 && a.Code != blocked {
+			t.Fatalf("%+v", a) // Codex lets a call run if nothing is printed
+		}
+	})
+}

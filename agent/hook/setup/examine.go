@@ -1,0 +1,348 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/agent/client"
+	"countersign/agent/hook"
+)
+
+// Finding is one thing that was examined.
+type Finding struct {
+	State string // ok, warn or fail
+	What  string
+	Do    string
+}
+
+// The states of findings.
+const (
+	OK   = "ok"
+	Warn = "warn" // it works, but somebody should look at it
+	Fail = "fail" // calls can run without being asked about, or none can
+)
+
+// Machine is where hooks are examined.
+type Machine struct {
+	Home, Folder string
+	Getenv       func(string) string
+	Managed      string // the folder of Claude Code's managed settings; empty: the usual one
+}
+
+// Examine looks at the hooks of one agent in both scopes. installed is false if there are none.
+func (m Machine) Examine(agent hook.Agent) (list []Finding, installed bool) {
+	profiles := map[Scope]hook.Profile{}
+	seen := map[string]bool{} // in the home folder, both scopes have the same file
+	for _, scope := range []Scope{User, Project} {
+		t, err := NewTarget(agent, scope, m.Home, m.Folder, m.Getenv)
+		if err != nil || seen[t.Path] {
+			continue
+		}
+		seen[t.Path] = true
+		profile, ok, err := t.Installed()
+		if err != nil {
+			list = append(list, Finding{Fail, err.Error(), "mend the file; the agent may read none of its hooks"})
+			continue
+		}
+		if !ok {
+			continue
+		}
+		profiles[scope] = profile
+		list = append(list, m.examine(t)...)
+	}
+	switch user, project := profiles[User], profiles[Project]; {
+	case len(profiles) == 0:
+		return list, len(list) > 0
+	case len(profiles) == 2 && user != project:
+		list = append(list, Finding{Fail, fmt.Sprintf("%s has hooks of both profiles: %s for the user, %s in this project", agent.Title, user, project), "remove one: countersign hook uninstall " + agent.Name + " --scope project"})
+	case len(profiles) == 2:
+		list = append(list, Finding{Fail, agent.Title + " has the hooks twice, for the user and in this project, so every call is asked about twice", "remove one: countersign hook uninstall " + agent.Name + " --scope project"})
+	}
+	control := profiles[User] == hook.Control || profiles[Project] == hook.Control
+	return append(list, m.switches(agent, control)...), true
+}
+
+// examine looks at the hooks in one file.
+func (m Machine) examine(t Target) []Finding {
+	c, err := t.read()
+	if err != nil {
+		return []Finding{{Fail, err.Error(), ""}}
+	}
+	hooks, err := t.find(c.Before)
+	if err != nil {
+		return []Finding{{Fail, err.Error(), ""}}
+	}
+	f := forms[t.Agent.Name]
+	again := fmt.Sprintf("run: countersign hook install %s --scope %s", t.Agent.Name, t.Scope)
+	var list []Finding
+	fail := func(format string, args ...any) {
+		list = append(list, Finding{Fail, t.Path + ": " + fmt.Sprintf(format, args...), again})
+	}
+	profile := hook.Control
+	seen := map[string]int{}
+	for _, h := range hooks {
+		seen[h.event]++
+		if !slices.Contains(f.asks, h.event) {
+			continue
+		}
+		if slices.Contains(f.comfort, h.event) {
+			profile = hook.Comfort
+		}
+		m.examineHook(t, h, fail)
+	}
+	wanted := f.control
+	if profile == hook.Comfort {
+		wanted = f.comfort
+		if slices.ContainsFunc(f.control, func(e string) bool { return seen[e] > 0 && slices.Contains(f.asks, e) }) {
+			fail("it has hooks of both profiles")
+		}
+	}
+	for _, event := range wanted {
+		switch {
+		case seen[event] == 0 && slices.Contains(f.asks, event):
+			fail("the hook %s is missing, so calls run without being asked about", event)
+		case seen[event] == 0:
+			list = append(list, Finding{Warn, fmt.Sprintf("%s: the hook %s is missing, so outcomes are not reported", t.Path, event), again})
+		case seen[event] > 1:
+			fail("the hook %s is there %d times", event, seen[event])
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, Finding{OK, fmt.Sprintf("%s has the hooks of the profile %s (%s)", t.Path, profile, t.Scope), ""})
+	}
+	return list
+}
+
+// examineHook looks at one hook that asks.
+func (m Machine) examineHook(t Target, h found, fail func(string, ...any)) {
+	control := !slices.Contains(forms[t.Agent.Name].comfort, h.event)
+	limit, ok := limitOf(t.Agent.Name, h.fields)
+	own := deadlineOf(h.command)
+	switch {
+	case !ok:
+		fail("the hook %s has no timeout, so the agent's own of %s holds, and then the call runs", h.event, t.Agent.Timeout)
+	case own != limit:
+		fail("the hook %s has the timeout %s, and its command says %s; they must be equal, so that an answer comes before the agent's limit", h.event, limit, own)
+	}
+	if control {
+		if t.Agent.Name == "claude-code" && h.fields["onFailure"] != "block" {
+			fail("the hook %s has no \"onFailure\": \"block\", so a failure lets the call run", h.event)
+		}
+		if t.Agent.Name == "cursor" && h.fields["failClosed"] != true {
+			fail("the hook %s has no \"failClosed\": true, so a failure lets the call run", h.event)
+		}
+		if !strings.Contains(h.command, "|| exit 2") {
+			fail("the command of the hook %s does not end with || exit 2, so a failure may let the call run", h.event)
+		}
+	}
+	if matcher, ok := h.fields["matcher"].(string); ok && matcher != "*" && matcher != "" && matcher != ".*" {
+		fail("the hook %s has the matcher %q, so calls of other tools run without being asked about", h.event, matcher)
+	}
+	if h.fields["async"] == true {
+		fail("the hook %s is async, so nothing waits for its answer", h.event)
+	}
+	if h.fields["if"] != nil {
+		fail("the hook %s has a condition (if), so calls that do not match it run without being asked about", h.event)
+	}
+	if program := programOf(h.command); program != "" {
+		if _, err := exec.LookPath(program); err != nil {
+			fail("the program of the hook %s is not there: %s", h.event, program)
+		}
+	}
+}
+
+// limitOf returns the time limit that the settings give a hook.
+func limitOf(agent string, fields map[string]any) (time.Duration, bool) {
+	name, unit := "timeout", time.Second
+	switch agent {
+	case "gemini":
+		unit = time.Millisecond
+	case "copilot":
+		name = "timeoutSec"
+	}
+	n, ok := fields[name].(float64)
+	return time.Duration(n) * unit, ok
+}
+
+// deadlineOf returns the limit that a command names.
+func deadlineOf(command string) time.Duration {
+	_, rest, _ := strings.Cut(command, "--timeout ")
+	text, _, _ := strings.Cut(rest, " ")
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+// programOf returns the program of a command that quote wrote.
+func programOf(command string) string {
+	if rest, ok := strings.CutPrefix(command, "'"); ok {
+		program, _, _ := strings.Cut(rest, "' ")
+		return strings.ReplaceAll(program, `'\''`, "'")
+	}
+	program, _, _ := strings.Cut(command, " ")
+	return program
+}
+
+// switches looks for settings that turn hooks off.
+func (m Machine) switches(agent hook.Agent, control bool) []Finding {
+	var list []Finding
+	off := func(path string, names ...string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return
+		}
+		root, err := parse(string(text))
+		if err != nil {
+			return
+		}
+		n := root
+		for _, name := range names[:len(names)-1] {
+			n, _ = n.get(name)
+		}
+		want, value, _ := strings.Cut(names[len(names)-1], "=")
+		if v, ok := n.get(want); ok && string(text)[v.from:v.to] == value {
+			list = append(list, Finding{Fail, fmt.Sprintf("%s turns hooks off: %s is %s", path, strings.Join(append(slices.Clone(names[:len(names)-1]), want), "."), value), "remove it"})
+		}
+	}
+	each := func(user, project string, names ...string) {
+		off(user, names...)
+		off(filepath.Join(m.Folder, project), names...)
+	}
+	switch agent.Name {
+	case "claude-code":
+		dir := filepath.Dir(forms[agent.Name].path(User, m.Home, m.Folder, m.Getenv))
+		for _, name := range []string{"settings.json", "settings.local.json"} {
+			each(filepath.Join(dir, name), filepath.Join(".claude", name), "disableAllHooks=true")
+		}
+		if control {
+			list = append(list, m.managed())
+		}
+	case "codex":
+		dir := filepath.Dir(forms[agent.Name].path(User, m.Home, m.Folder, m.Getenv))
+		for _, path := range []string{filepath.Join(dir, "config.toml"), filepath.Join(m.Folder, ".codex", "config.toml")} {
+			if name, ok := featureOff(path); ok {
+				list = append(list, Finding{Fail, fmt.Sprintf("%s turns hooks off: %s is false", path, name), "remove it"})
+			}
+		}
+		list = append(list, Finding{Warn, "Codex runs hooks only after somebody has reviewed them, and runs calls until then", "open Codex, run /hooks, and trust the hooks of Countersign; again after each change"})
+	case "gemini":
+		each(filepath.Join(m.Home, ".gemini", "settings.json"), ".gemini/settings.json", "hooksConfig", "enabled=false")
+	case "copilot":
+		each(forms[agent.Name].path(User, m.Home, m.Folder, m.Getenv), ".github/hooks/countersign.json", "disableAllHooks=true")
+		each(filepath.Join(m.Home, ".copilot", "settings.json"), ".github/copilot/settings.json", "disableAllHooks=true")
+		off(filepath.Join(m.Folder, ".github/copilot/settings.local.json"), "disableAllHooks=true")
+	}
+	return list
+}
+
+// managed says whether a person can remove the hooks of Claude Code.
+func (m Machine) managed() Finding {
+	path := filepath.Join(m.Managed, "managed-settings.json")
+	if m.Managed == "" {
+		path = "/etc/claude-code/managed-settings.json"
+	}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		root, err := parse(string(text))
+		if v, ok := root.get("allowManagedHooksOnly"); err == nil && ok && string(text)[v.from:v.to] == "true" {
+			t := Target{Agent: hook.Agent{Name: "claude-code"}, Path: path}
+			if found, err := t.find(string(text)); err == nil && len(found) > 0 {
+				return Finding{OK, path + " has the hooks, and nobody else's are run", ""}
+			}
+			return Finding{Fail, path + " allows managed hooks only, and has none of Countersign, so the others are not run", "install the hooks there: --file " + path}
+		}
+	}
+	return Finding{Warn, "whoever works on this machine can remove the hooks: they are not in the managed settings", "install them there, with \"allowManagedHooksOnly\": true: --file " + path}
+}
+
+// featureOff reports whether a configuration of Codex turns hooks off. It reads the two forms in which people write it.
+func featureOff(path string) (string, bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", false
+	}
+	table := ""
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		line = strings.Join(strings.Fields(line), "")
+		if strings.HasPrefix(line, "[") {
+			table = strings.Trim(line, "[]") + "."
+			continue
+		}
+		name, value, _ := strings.Cut(line, "=")
+		name = table + name
+		if value == "false" && (name == "features.hooks" || name == "features.codex_hooks") {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// Reach asks the gateway, with the configured token, about a request that does not exist.
+func (m Machine) Reach(ctx context.Context) []Finding {
+	c, err := hook.ReadConfig(m.Getenv)
+	if err != nil {
+		return []Finding{{Fail, err.Error(), "every call is denied until this is mended"}}
+	}
+	list := []Finding{{OK, fmt.Sprintf("the configuration is read from %s: profile %s", c.Path, c.Profile), ""}}
+	if err := writable(c.State); err != nil {
+		list = append(list, Finding{Fail, "the state can't be written: " + err.Error(), "every call is denied until this is mended"})
+	}
+	gate, err := client.New(c.Address, c.Token)
+	if err != nil {
+		return append(list, Finding{Fail, err.Error(), ""})
+	}
+	gate.Patience = 0
+	_, err = gate.Get(ctx, "req_doctor", 0)
+	switch {
+	case client.Is(err, client.NotFound):
+		return append(list, Finding{OK, "the gateway at " + c.Address + " knows the token", ""})
+	case client.Is(err, client.Unauthorized):
+		return append(list, Finding{Fail, "the gateway at " + c.Address + " does not know the token", "compare its hash with the policy: countersign client add makes a new one"})
+	}
+	return append(list, Finding{Fail, fmt.Sprintf("the gateway does not answer: %v", err), "every call is denied until it does"})
+}
+
+// writable checks that files can be made in a folder.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".doctor.*")
+	if err != nil {
+		return err
+	}
+	f.Close()
+	if err := os.Remove(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// ProfileMismatch compares the installed hooks with the configuration.
+func (m Machine) ProfileMismatch(agent hook.Agent) (Finding, bool) {
+	c, err := hook.ReadConfig(m.Getenv)
+	if err != nil {
+		return Finding{}, false // reported elsewhere
+	}
+	for _, scope := range []Scope{User, Project} {
+		t, err := NewTarget(agent, scope, m.Home, m.Folder, m.Getenv)
+		if err != nil {
+			continue
+		}
+		if p, ok, err := t.Installed(); err == nil && ok && p != c.Profile {
+			return Finding{Fail, fmt.Sprintf("%s has hooks of the profile %s, and the configuration says %s", t.Path, p, c.Profile), "install them again with --profile " + string(c.Profile) + ", or change the configuration"}, true
+		}
+	}
+	return Finding{}, false
+}

@@ -1,0 +1,83 @@
+package setup
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"countersign/agent/hook"
+	"countersign/config"
+	"countersign/config/check"
+)
+
+// calls have a call of each tool with a preview, and the sentence on its card.
+var calls = []struct{ tool, args, want string }{
+	{"claude-code.Bash", `{"command":"make deploy","description":"Deploy","working_folder":"/home/kim/shop"}`, `In /home/kim/shop: "make deploy"`},
+	{"claude-code.Bash", `{"command":"cd /srv\nrm -rf build","working_folder":"/w"}`, `In /w: "cd /srv\nrm -rf build"`},
+	{"claude-code.Edit", `{"file_path":"/w/a.go","old_string":"a := 1","new_string":"a := 2","working_folder":"/w"}`, "Edit /w/a.go: a := 1 → a := 2"},
+	{"claude-code.Edit", `{"file_path":"/w/a.go","old_string":"a\nb\nc","new_string":"a\nB\nc","working_folder":"/w"}`, "Edit /w/a.go: 1 line added, 1 line removed: + B, − b"},
+	{"claude-code.MultiEdit", `{"file_path":"/w/a.go","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":"d"}]}`, "Make 2 edits in /w/a.go"},
+	{"claude-code.Write", `{"file_path":"/w/a.go","content":"package a"}`, `Write /w/a.go: "package a"`},
+	{"codex.apply_patch", `{"command":"*** Begin Patch\n*** Delete File: a.go\n*** End Patch","working_folder":"/w"}`, `Apply a patch in /w: "*** Begin Patch\n*** Delete File: a.go\n*** End Patch"`},
+	{"gemini.replace", `{"file_path":"/w/a.go","instruction":"i","old_string":"x","new_string":"y"}`, "Edit /w/a.go: x → y"},
+	{"copilot.edit", `{"path":"/w/a.go","old_str":"x","new_str":"y"}`, "Edit /w/a.go: x → y"},
+	{"copilot.create", `{"path":"/w/a.go","file_text":"package a"}`, `Write /w/a.go: "package a"`},
+	{"cursor.Shell", `{"command":"ls","cwd":"","working_folder":"/w"}`, `In /w: "ls"`},
+}
+
+// TestPolicies reads each policy, and makes previews of calls.
+func TestPolicies(t *testing.T) {
+	for _, a := range hook.Agents() {
+		t.Run(a.Name, func(t *testing.T) {
+			text, err := Policy(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "countersign.yaml")
+			rest := "version: 1\napprovers:\n  lead: {title: Lead, members: [U0001], max_risk: critical, can_approve: [\"*\"], cards: dm}\n"
+			if err := os.WriteFile(path, []byte(rest+text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			file, err := check.Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tool := range file.Policy.Tools {
+				if !strings.HasPrefix(tool.Name, a.Name+".") {
+					t.Errorf("%s is not a tool of %s", tool.Name, a.Title)
+				}
+			}
+			for _, c := range calls {
+				if !strings.HasPrefix(c.tool, a.Name+".") {
+					continue
+				}
+				if got := sentence(t, file, c.tool, c.args); got != c.want {
+					t.Errorf("%s %s\ngot  %s\nwant %s", c.tool, c.args, got, c.want)
+				}
+			}
+		})
+	}
+}
+
+// sentence returns the preview of a call.
+func sentence(t *testing.T, file *config.File, tool, args string) string {
+	t.Helper()
+	for _, p := range file.Policy.Tools {
+		if p.Name != tool {
+			continue
+		}
+		var values map[string]any
+		if err := json.Unmarshal([]byte(args), &values); err != nil {
+			t.Fatal(err)
+		}
+		text, err := p.Preview.Render(values)
+		if err != nil {
+			t.Errorf("%s %s: %v", tool, args, err)
+		}
+		return text
+	}
+	t.Fatalf("the policy has no %s", tool)
+	return ""
+}

@@ -1,0 +1,216 @@
+package setup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"countersign/agent/hook"
+)
+
+// Scope says whose settings are changed.
+type Scope string
+
+// The scopes.
+const (
+	User    Scope = "user"    // of this person, in all projects
+	Project Scope = "project" // of everybody who works in this folder
+)
+
+// form says what the settings of one agent look like.
+type form struct {
+	path    func(scope Scope, home, folder string, getenv func(string) string) string
+	version bool // the file needs "version": 1
+	flat    bool // an event has a list of hooks, and not of groups of hooks
+	control []string
+	comfort []string
+	asks    []string // the events that ask; the others report
+	// fields are those of a hook, beside the command.
+	fields func(event string, asks bool, timeout time.Duration) map[string]any
+	match  string // the matcher for every tool; empty: none is needed
+	named  bool   // the command names the event
+}
+
+var forms = map[string]form{
+	"claude-code": {
+		path: func(s Scope, home, folder string, getenv func(string) string) string {
+			if s == Project {
+				return filepath.Join(folder, ".claude", "settings.json")
+			}
+			return filepath.Join(cmp.Or(getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "settings.json")
+		},
+		control: []string{"PreToolUse", "PreSkillShellCommand", "PostToolUse", "PostToolUseFailure"},
+		comfort: []string{"PermissionRequest", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd"},
+		asks:    []string{"PreToolUse", "PreSkillShellCommand", "PermissionRequest"},
+		fields: func(event string, asks bool, timeout time.Duration) map[string]any {
+			f := map[string]any{"type": "command", "timeout": int(timeout.Seconds())}
+			if asks && event != "PermissionRequest" {
+				f["onFailure"] = "block"
+			}
+			return f
+		},
+	},
+	"codex": {
+		path: func(s Scope, home, folder string, getenv func(string) string) string {
+			if s == Project {
+				return filepath.Join(folder, ".codex", "hooks.json")
+			}
+			return filepath.Join(cmp.Or(getenv("CODEX_HOME"), filepath.Join(home, ".codex")), "hooks.json")
+		},
+		control: []string{"PreToolUse", "PostToolUse"},
+		comfort: []string{"PermissionRequest", "PostToolUse", "Stop"},
+		asks:    []string{"PreToolUse", "PermissionRequest"},
+		fields: func(_ string, _ bool, timeout time.Duration) map[string]any {
+			return map[string]any{"type": "command", "timeout": int(timeout.Seconds())}
+		},
+	},
+	"gemini": {
+		path: func(s Scope, home, folder string, _ func(string) string) string {
+			return filepath.Join(cmp.Or(map[Scope]string{Project: folder}[s], home), ".gemini", "settings.json")
+		},
+		control: []string{"BeforeTool", "AfterTool"},
+		asks:    []string{"BeforeTool"},
+		match:   "*",
+		fields: func(_ string, _ bool, timeout time.Duration) map[string]any {
+			return map[string]any{"name": "countersign", "type": "command", "timeout": timeout.Milliseconds()}
+		},
+	},
+	"copilot": {
+		path: func(s Scope, home, folder string, getenv func(string) string) string {
+			if s == Project {
+				return filepath.Join(folder, ".github", "hooks", "countersign.json")
+			}
+			return filepath.Join(cmp.Or(getenv("COPILOT_HOME"), filepath.Join(home, ".copilot")), "hooks", "countersign.json")
+		},
+		version: true, flat: true, named: true,
+		control: []string{"preToolUse", "postToolUse", "postToolUseFailure"},
+		comfort: []string{"permissionRequest", "postToolUse", "postToolUseFailure", "agentStop", "sessionEnd"},
+		asks:    []string{"preToolUse", "permissionRequest"},
+		fields: func(_ string, _ bool, timeout time.Duration) map[string]any {
+			return map[string]any{"type": "command", "timeoutSec": int(timeout.Seconds())}
+		},
+	},
+	"cursor": {
+		path: func(s Scope, home, folder string, _ func(string) string) string {
+			return filepath.Join(cmp.Or(map[Scope]string{Project: folder}[s], home), ".cursor", "hooks.json")
+		},
+		version: true, flat: true,
+		control: []string{"preToolUse", "postToolUse", "postToolUseFailure"},
+		asks:    []string{"preToolUse"},
+		fields: func(_ string, asks bool, timeout time.Duration) map[string]any {
+			f := map[string]any{"timeout": int(timeout.Seconds())}
+			if asks {
+				f["failClosed"] = true
+			}
+			return f
+		},
+	},
+}
+
+// Target is the settings file of an agent.
+type Target struct {
+	Agent   hook.Agent
+	Scope   Scope
+	Path    string
+	Program []string // what the hooks run, such as /usr/local/bin/countersign hook
+	Profile hook.Profile
+	Timeout time.Duration // the agent's limit for a hook that asks
+}
+
+// limits of the times in the settings.
+const (
+	reportLimit    = 30 * time.Second
+	shortestLimit  = time.Minute
+	longestLimit   = 24 * time.Hour
+	DefaultTimeout = time.Hour
+)
+
+// NewTarget finds the settings file. home and folder are those of the person and of the project.
+func NewTarget(agent hook.Agent, scope Scope, home, folder string, getenv func(string) string) (Target, error) {
+	f, ok := forms[agent.Name]
+	if !ok || scope != User && scope != Project {
+		return Target{}, fmt.Errorf("there are no settings of %q for the scope %q", agent.Name, scope)
+	}
+	if home == "" {
+		return Target{}, errors.New("the home folder is not known")
+	}
+	return Target{Agent: agent, Scope: scope, Path: f.path(scope, home, folder, getenv), Profile: hook.Control, Timeout: DefaultTimeout}, nil
+}
+
+// events lists the events of the target's profile.
+func (t Target) events() ([]string, error) {
+	f := forms[t.Agent.Name]
+	switch {
+	case t.Timeout < shortestLimit || t.Timeout > longestLimit:
+		return nil, fmt.Errorf("the timeout must be between %s and %s", shortestLimit, longestLimit)
+	case t.Profile == hook.Comfort && f.comfort == nil:
+		return nil, fmt.Errorf("%s has no event for its permission dialog, so the profile comfort does not exist for it", t.Agent.Title)
+	case t.Profile == hook.Comfort:
+		return f.comfort, nil
+	}
+	return f.control, nil
+}
+
+// command is the shell command of an event. If the process dies, the shell's exit code denies the call; in the profile
+// comfort the agent's dialog asks then.
+func (t Target) command(event string) string {
+	f := forms[t.Agent.Name]
+	parts := []string{quote(t.Program[0])}
+	parts = append(parts, t.Program[1:]...)
+	parts = append(parts, t.Agent.Name)
+	if f.named {
+		parts = append(parts, event)
+	}
+	if !slices.Contains(f.asks, event) {
+		return strings.Join(parts, " ")
+	}
+	parts = append(parts, "--timeout", strconv.Itoa(int(t.Timeout.Seconds()))+"s")
+	if t.Profile == hook.Control {
+		parts = append(parts, "|| exit 2")
+	}
+	return strings.Join(parts, " ")
+}
+
+// quote quotes a path for a POSIX shell.
+func quote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
+
+// element is what is added to an event's list.
+func (t Target) element(event string) any {
+	f := forms[t.Agent.Name]
+	asks := slices.Contains(f.asks, event)
+	limit := reportLimit
+	if asks {
+		limit = t.Timeout
+	}
+	h := f.fields(event, asks, limit)
+	name := "command"
+	if t.Agent.Name == "copilot" {
+		name = "bash"
+	}
+	h[name] = t.command(event)
+	if f.flat {
+		return h
+	}
+	group := map[string]any{"hooks": []any{h}}
+	if f.match != "" {
+		group["matcher"] = f.match
+	}
+	return group
+}
+
+// ours reports whether a command in settings is one of this program's hooks, and for which agent.
+func ours(command, agent string) bool {
+	words := strings.Fields(strings.ReplaceAll(command, "'", " "))
+	for i, word := range words[:max(len(words)-1, 0)] {
+		base := filepath.Base(word)
+		if base == "countersign" && words[i+1] == "hook" && i+2 < len(words) && words[i+2] == agent || base == "countersign-hook" && words[i+1] == agent {
+			return true
+		}
+	}
+	return false
+}

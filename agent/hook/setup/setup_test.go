@@ -1,0 +1,400 @@
+package setup
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/agent/hook"
+	"countersign/internal/testkit/fakegateway"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func agents(t *testing.T, each func(t *testing.T, a hook.Agent, profile hook.Profile)) {
+	for _, a := range hook.Agents() {
+		profiles := []hook.Profile{hook.Control}
+		if a.Comfort {
+			profiles = append(profiles, hook.Comfort)
+		}
+		for _, p := range profiles {
+			t.Run(a.Name+"-"+string(p), func(t *testing.T) { each(t, a, p) })
+		}
+	}
+}
+
+// machine is a home folder and a project.
+func machine(t *testing.T) Machine {
+	t.Helper()
+	root := t.TempDir()
+	env := map[string]string{}
+	return Machine{Home: filepath.Join(root, "home"), Folder: filepath.Join(root, "shop"), Managed: filepath.Join(root, "etc"), Getenv: func(name string) string { return env[name] }}
+}
+
+func target(t *testing.T, m Machine, a hook.Agent, scope Scope, profile hook.Profile) Target {
+	t.Helper()
+	tg, err := NewTarget(a, scope, m.Home, m.Folder, m.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg.Profile, tg.Program = profile, []string{program(t), "hook"}
+	return tg
+}
+
+// program is an executable called countersign.
+func program(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "it's here", "countersign")
+	write(t, path, "#!/bin/sh\n")
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func do(t *testing.T, plan func() (Change, error)) Change {
+	t.Helper()
+	c, err := plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Apply(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestInstallGolden compares the settings of each agent with testdata.
+func TestInstallGolden(t *testing.T) {
+	agents(t, func(t *testing.T, a hook.Agent, profile hook.Profile) {
+		m := machine(t)
+		tg := target(t, m, a, User, profile)
+		tg.Program[0] = "/usr/local/bin/countersign"
+		c := do(t, tg.Install)
+		path := filepath.Join("testdata", a.Name+"-"+string(profile)+".json")
+		if *update {
+			write(t, path, c.After)
+		}
+		if want := read(t, path); c.After != want || read(t, tg.Path) != want {
+			t.Errorf("got\n%s\nwant\n%s", c.After, want)
+		}
+		if !json.Valid([]byte(c.After)) {
+			t.Errorf("it is not JSON")
+		}
+	})
+}
+
+// foreign are settings that must stay as they are.
+var foreign = map[string]string{
+	"none":   "",
+	"empty":  "{}",
+	"spaced": "{\n\n}\n",
+	"hooks of others": `{
+    "model": "m", // the model
+    /* {"hooks": 1} */
+    "hooks": {
+        "PreToolUse": [
+            {"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh \"a, b\""}]}
+        ],
+        "preToolUse": [ { "command": "./check.sh" } ],
+        "BeforeTool": [],
+        "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]
+    },
+    "permissions": {"deny": ["Read(.env)"]}
+}
+`,
+	"tabs and a comma at the end": "{\n\t\"theme\": \"dark\",\n\t\"hooks\": {\n\t\t\"PostToolUse\": [\n\t\t\t{\"hooks\": [{\"command\": \"x\"}]},\n\t\t],\n\t},\n}",
+	"one line":                    `{"a":{"b":[1,2.50,"}"]},"hooks":{}}`,
+	"our words":                   `{"note": "countersign hook claude-code", "hooks": {"PreToolUse": [{"hooks": [{"command": "echo countersign hook vim"}]}]}}`,
+}
+
+// TestRoundTrip shows that what others wrote stays, and that uninstalling gives back the file byte for byte.
+func TestRoundTrip(t *testing.T) {
+	agents(t, func(t *testing.T, a hook.Agent, profile hook.Profile) {
+		for name, text := range foreign {
+			t.Run(name, func(t *testing.T) {
+				m := machine(t)
+				tg := target(t, m, a, Project, profile)
+				if name != "none" {
+					write(t, tg.Path, text)
+				}
+				first := do(t, tg.Install)
+				if first.Empty() || !strings.Contains(first.Diff(), "+") {
+					t.Errorf("nothing changes")
+				}
+				rest := first.After
+				for line := range strings.Lines(text) { // every line of others is there still
+					if line = strings.TrimRight(line, "], \n"); len(line) > 12 && !strings.Contains(rest, line) && name != "one line" && name != "our words" {
+						t.Errorf("%q is gone:\n%s", line, rest)
+					}
+				}
+				again, err := tg.Install()
+				if err != nil || !again.Empty() {
+					t.Errorf("installing again changes:\n%s%v", again.Diff(), err)
+				}
+				if found, err := m.Examine(a); !err || failed(found) {
+					t.Errorf("%+v", found)
+				}
+				if name != "none" && read(t, tg.Path+BackupSuffix) != text {
+					t.Errorf("there is no copy of the settings")
+				}
+				do(t, tg.Uninstall)
+				if name == "none" {
+					if _, err := os.Stat(tg.Path); !os.IsNotExist(err) {
+						t.Errorf("a file is left: %v", err)
+					}
+					return
+				}
+				got := read(t, tg.Path)
+				if got != text && !strings.Contains(text, `[]`) && !strings.Contains(text, `{}}`) { // an empty list of others is removed, too
+					t.Errorf("got\n%s\nwant\n%s", got, text)
+				}
+				if info, err := os.Stat(tg.Path); err != nil || info.Mode().Perm() != 0o640 {
+					t.Errorf("%v, %v", info.Mode(), err)
+				}
+			})
+		}
+	})
+}
+
+func failed(list []Finding) bool {
+	for _, f := range list {
+		if f.State == Fail {
+			return true
+		}
+	}
+	return false
+}
+
+// TestUninstallAfterChanges shows that changes of others after the installation stay.
+func TestUninstallAfterChanges(t *testing.T) {
+	m := machine(t)
+	a, _ := hook.Find("claude-code")
+	tg := target(t, m, a, User, hook.Control)
+	write(t, tg.Path, "{\n  \"model\": \"m\"\n}\n")
+	do(t, tg.Install)
+	write(t, tg.Path, strings.Replace(read(t, tg.Path), `"m"`, `"n"`, 1))
+	do(t, tg.Uninstall)
+	if got := read(t, tg.Path); got != "{\n  \"model\": \"n\"\n}\n" {
+		t.Errorf("%q", got)
+	}
+	if c, err := tg.Uninstall(); err != nil || !c.Empty() {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestRefusedSettings(t *testing.T) {
+	a, _ := hook.Find("claude-code")
+	for _, text := range []string{"[]", "{", `{"hooks": []}`, `{"hooks": {"PreToolUse": {}}}`, `{"hooks": {"PreToolUse": 1}}`, `{"a" 1}`, `{"a": tru}`, `{} {}`, `{"a": "`, "{/*"} {
+		m := machine(t)
+		tg := target(t, m, a, User, hook.Control)
+		write(t, tg.Path, text)
+		if c, err := tg.Install(); err == nil {
+			t.Errorf("%s becomes %s", text, c.After)
+		}
+		if read(t, tg.Path) != text {
+			t.Errorf("%s changed", text)
+		}
+	}
+	gemini, _ := hook.Find("gemini")
+	if _, err := target(t, machine(t), gemini, User, hook.Comfort).Install(); err == nil {
+		t.Errorf("Gemini CLI has the profile comfort")
+	}
+	short := target(t, machine(t), a, User, hook.Control)
+	short.Timeout = time.Second
+	if _, err := short.Install(); err == nil {
+		t.Errorf("a timeout of a second is accepted")
+	}
+}
+
+func TestChangedMeanwhile(t *testing.T) {
+	m := machine(t)
+	a, _ := hook.Find("cursor")
+	tg := target(t, m, a, User, hook.Control)
+	write(t, tg.Path, "{}")
+	c, err := tg.Install()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, tg.Path, `{"version": 1}`)
+	if err := c.Apply(); err == nil || read(t, tg.Path) != `{"version": 1}` {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestExamine breaks the settings in each way that lets calls run, and expects that it is found.
+func TestExamine(t *testing.T) {
+	type harm struct{ agent, from, to, want string }
+	for _, h := range []harm{
+		{"claude-code", `"onFailure": "block"`, `"onFailure": "continue"`, "onFailure"},
+		{"claude-code", `"timeout": 3600`, `"timeout": 60`, "they must be equal"},
+		{"claude-code", `"timeout": 3600`, `"later": 3600`, "has no timeout"},
+		{"claude-code", " || exit 2", "", "exit 2"},
+		{"claude-code", `"PreToolUse"`, `"Notification"`, "PreToolUse is missing"},
+		{"claude-code", `"PostToolUse"`, `"Notification"`, "PostToolUse is missing"},
+		{"claude-code", `"type": "command"`, `"type": "command", "async": true`, "async"},
+		{"claude-code", `"type": "command"`, `"type": "command", "if": "Bash(git *)"`, "condition"},
+		{"claude-code", `"PreToolUse": [`, `"PermissionRequest": [{"hooks": [{"command": "countersign hook claude-code"}]}], "PreToolUse": [`, "both profiles"},
+		{"claude-code", `{`, `{"disableAllHooks": true,`, "turns hooks off"},
+		{"claude-code", "/countersign' hook", "/gone/countersign' hook", "is not there"},
+		{"cursor", `"failClosed": true`, `"failClosed": false`, "failClosed"},
+		{"cursor", `"failClosed": true`, `"failClosed": true, "matcher": "Shell"`, "matcher"},
+		{"gemini", `"timeout": 3600000`, `"timeout": 3600`, "they must be equal"},
+		{"gemini", `"matcher": "*"`, `"matcher": "write_.*"`, "matcher"},
+		{"gemini", `{`, `{"hooksConfig": {"enabled": false},`, "turns hooks off"},
+		{"copilot", `"timeoutSec": 3600`, `"wait": 3600`, "has no timeout"},
+		{"copilot", `{`, `{"disableAllHooks": true,`, "turns hooks off"},
+		{"codex", `"PreToolUse"`, `"PreCompact"`, "PreToolUse is missing"},
+		{"codex", `{`, `{{`, "not as Codex's settings"},
+	} {
+		t.Run(h.agent+" "+h.want, func(t *testing.T) {
+			m := machine(t)
+			a, _ := hook.Find(h.agent)
+			tg := target(t, m, a, User, hook.Control)
+			do(t, tg.Install)
+			if list, ok := m.Examine(a); !ok || failed(list) {
+				t.Fatalf("sound settings: %+v", list)
+			}
+			text := read(t, tg.Path)
+			if !strings.Contains(text, h.from) {
+				t.Fatalf("%s\nhas no %s", text, h.from)
+			}
+			write(t, tg.Path, strings.Replace(text, h.from, h.to, 1))
+			list, _ := m.Examine(a)
+			if said := fmt.Sprint(list); !strings.Contains(said, h.want) || !failed(list) && !strings.Contains(said, Warn) {
+				t.Errorf("%s", said)
+			}
+		})
+	}
+	t.Run("Codex's configuration", func(t *testing.T) {
+		m := machine(t)
+		a, _ := hook.Find("codex")
+		do(t, target(t, m, a, User, hook.Control).Install)
+		for _, text := range []string{"[features]\nhooks = false # no\n", "features.hooks=false\n", "[features]\ncodex_hooks = false"} {
+			write(t, filepath.Join(m.Home, ".codex", "config.toml"), text)
+			if list, _ := m.Examine(a); !failed(list) {
+				t.Errorf("%q: %+v", text, list)
+			}
+		}
+		write(t, filepath.Join(m.Home, ".codex", "config.toml"), "[other]\nhooks = false\n[features]\nhooks = true")
+		if list, _ := m.Examine(a); failed(list) {
+			t.Errorf("%+v", list)
+		}
+	})
+	t.Run("two scopes", func(t *testing.T) {
+		m := machine(t)
+		a, _ := hook.Find("claude-code")
+		do(t, target(t, m, a, User, hook.Control).Install)
+		do(t, target(t, m, a, Project, hook.Control).Install)
+		if list, _ := m.Examine(a); !strings.Contains(fmt.Sprint(list), "twice") {
+			t.Errorf("%+v", list)
+		}
+		do(t, target(t, m, a, Project, hook.Comfort).Install)
+		if list, _ := m.Examine(a); !strings.Contains(fmt.Sprint(list), "both profiles") {
+			t.Errorf("%+v", list)
+		}
+	})
+	t.Run("managed", func(t *testing.T) {
+		m := machine(t)
+		a, _ := hook.Find("claude-code")
+		do(t, target(t, m, a, User, hook.Control).Install)
+		managed := target(t, m, a, User, hook.Control)
+		managed.Path = filepath.Join(m.Managed, "managed-settings.json")
+		write(t, managed.Path, `{"allowManagedHooksOnly": true}`)
+		if list, _ := m.Examine(a); !failed(list) {
+			t.Errorf("hooks that are not run: %+v", list)
+		}
+		do(t, managed.Install)
+		if list, _ := m.Examine(a); failed(list) || strings.Contains(fmt.Sprint(list), Warn) {
+			t.Errorf("%+v", list)
+		}
+	})
+	if list, ok := machine(t).Examine(hook.Agents()[0]); ok || len(list) > 0 {
+		t.Errorf("nothing is installed: %+v", list)
+	}
+}
+
+func TestReach(t *testing.T) {
+	g := fakegateway.New(t, "../../gateway/openapi.json")
+	m := machine(t)
+	write(t, filepath.Join(m.Home, "token"), fakegateway.Token)
+	env := map[string]string{
+		"HOME": m.Home, "COUNTERSIGN_HOOK_ADDRESS": g.URL, "COUNTERSIGN_HOOK_TOKEN_FILE": filepath.Join(m.Home, "token"), "COUNTERSIGN_HOOK_STATE": filepath.Join(m.Home, "state"),
+	}
+	m.Getenv = func(name string) string { return env[name] }
+	said := func() string { return fmt.Sprint(m.Reach(t.Context())) }
+	if s := said(); !strings.Contains(s, "others can read") {
+		t.Errorf("%s", s)
+	}
+	if err := os.Chmod(env["COUNTERSIGN_HOOK_TOKEN_FILE"], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s := said(); !strings.Contains(s, "knows the token") || strings.Contains(s, Fail) {
+		t.Errorf("%s", s)
+	}
+	if err := os.WriteFile(env["COUNTERSIGN_HOOK_TOKEN_FILE"], []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s := said(); !strings.Contains(s, "does not know the token") {
+		t.Errorf("%s", s)
+	}
+	env["COUNTERSIGN_HOOK_ADDRESS"] = "http://127.0.0.1:1"
+	if s := said(); !strings.Contains(s, "does not answer") {
+		t.Errorf("%s", s)
+	}
+}
+
+// FuzzSettings shows that no settings are damaged: what is added can be removed, and the rest stays.
+func FuzzSettings(f *testing.F) {
+	for _, text := range foreign {
+		f.Add(text)
+	}
+	a, _ := hook.Find("claude-code")
+	tg := Target{Agent: a, Program: []string{"/usr/bin/countersign", "hook"}, Profile: hook.Control, Timeout: time.Hour}
+	f.Fuzz(func(t *testing.T, text string) {
+		if found, err := tg.find(text); err != nil || len(found) > 0 || strings.TrimSpace(text) == "" {
+			return
+		}
+		added, err := add(text, []string{"hooks", "PreToolUse"}, tg.element("PreToolUse"))
+		if err != nil {
+			return
+		}
+		if _, err := parse(added); err != nil {
+			t.Fatalf("%q becomes %q: %v", text, added, err)
+		}
+		if found, err := tg.find(added); err != nil || len(found) != 1 {
+			t.Fatalf("%q becomes %q, with %d hooks", text, added, len(found))
+		}
+		back, err := tg.without(added)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parse(back); err != nil {
+			t.Fatalf("%q comes back as %q: %v", text, back, err)
+		}
+	})
+}

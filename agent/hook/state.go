@@ -1,0 +1,156 @@
+package hook
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A record remembers a request between the processes of a session's hooks. It is a file, whose extension says how far the
+// request is. A rename from one to the next succeeds in one process only, so a request has one owner.
+type record struct {
+	Key     string   `json:"key"`     // the idempotency key
+	Request string   `json:"request"` // empty: not known yet
+	Call    string   `json:"call"`    // fingerprint of the call and its folder
+	Ran     []string `json:"ran"`     // fingerprints of the call as asked about and as edited, in any folder
+	ID      string   `json:"id"`      // the agent's id of the call, or empty
+
+	path string // without the extension
+}
+
+// The extensions.
+const (
+	open    = ".open"    // a process waits for the decision
+	left    = ".left"    // it waits no longer: whoever repeats the call continues
+	claimed = ".claimed" // the call may have run; its outcome is not reported yet
+)
+
+// keepRecords is how long a record stays that no event removed. The gateway ends requests and asks people about outcomes
+// much earlier.
+const keepRecords = 7 * 24 * time.Hour
+
+// state is the records of one session: the files of a folder whose names begin with the prefix. After it, they have the
+// time, so that they are listed oldest first.
+type state struct{ dir, prefix string }
+
+// session returns the records of an agent's session.
+func session(dir, agent, id string) state {
+	return state{dir, agent + "-" + fingerprint(id)[:24] + "-"}
+}
+
+// fingerprint identifies a list of texts.
+func fingerprint(parts ...string) string {
+	list, err := json.Marshal(parts)
+	if err != nil {
+		panic(err) // strings
+	}
+	sum := sha256.Sum256(list)
+	return hex.EncodeToString(sum[:])
+}
+
+// list returns the records with an extension, oldest first.
+func (s state) list(extension string) []record {
+	files, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil // there are none yet
+	}
+	var list []record
+	for _, f := range files {
+		if filepath.Ext(f.Name()) != extension || !strings.HasPrefix(f.Name(), s.prefix) {
+			continue
+		}
+		r := record{path: filepath.Join(s.dir, strings.TrimSuffix(f.Name(), extension))}
+		text, err := os.ReadFile(r.path + extension)
+		if err == nil && json.Unmarshal(text, &r) == nil {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// find returns the first record with an extension that is of the call: by the agent's id if both have one, and otherwise
+// by a fingerprint.
+func (s state) find(extension, id, fingerprint string) (record, bool) {
+	for _, r := range s.list(extension) {
+		if id != "" && r.ID != "" {
+			if id == r.ID {
+				return r, true
+			}
+			continue
+		}
+		if r.Call == fingerprint || slices.Contains(r.Ran, fingerprint) {
+			return r, true
+		}
+	}
+	return record{}, false
+}
+
+// begin returns the record of a call. resumed: it continues an earlier request, that of a call that was left, or that of
+// another process that waits for the same call.
+//
+// A call is repeated because its agent was told to, so the same call after a left one is that one, whatever id it has now.
+// No rule about time is needed: the record is gone as soon as the request is claimed or over, and if it is stale, the
+// gateway says so when it is asked.
+func (s state) begin(id, call, ran string, fresh func() string) (r record, resumed bool, err error) {
+	for _, r := range s.list(left) {
+		if r.Call == call && os.Rename(r.path+left, r.path+open) == nil {
+			r.ID = id
+			return r, true, r.save(open)
+		}
+	}
+	if r, ok := s.find(open, id, call); ok {
+		return r, true, nil
+	}
+	r, err = s.create(record{Key: fresh(), Call: call, Ran: []string{ran}, ID: id})
+	return r, false, err
+}
+
+// create stores a new record.
+func (s state) create(r record) (record, error) {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return r, err
+	}
+	s.prune()
+	r.path = filepath.Join(s.dir, s.prefix+time.Now().UTC().Format("20060102T150405.000000000")+"-"+rand.Text()[:8])
+	return r, r.save(open)
+}
+
+// prune deletes what nothing removed, in all sessions.
+func (s state) prune() {
+	files, err := os.ReadDir(s.dir)
+	if err != nil {
+		return
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > keepRecords {
+			os.Remove(filepath.Join(s.dir, f.Name()))
+		}
+	}
+}
+
+// save writes a record. Readers see the old one or the new one.
+func (r record) save(extension string) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	temporary := r.path + ".tmp" + rand.Text()
+	if err := os.WriteFile(temporary, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, r.path+extension)
+}
+
+// move changes how far the request is.
+func (r record) move(from, to string) error { return os.Rename(r.path+from, r.path+to) }
+
+// remove forgets a request.
+func (r record) remove(extension string) {
+	os.Remove(r.path + extension) // a record that stays is pruned later, and the gateway knows that its request is over
+}

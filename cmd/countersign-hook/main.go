@@ -1,0 +1,23 @@
+// Command countersign-hook is "countersign hook" without the rest of countersign, for machines on which coding agents run
+// and the bot does not. It is about a sixth as large, and starts in about a fifth of the time.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/hookcmd"
+)
+
+func main() {
+	cmd := hookcmd.Command()
+	cmd.Use = "countersign-hook"
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "countersign-hook:", err)
+	}
+	os.Exit(cli.Code(err))
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"countersign/agent/hook"
+	hooksetup "countersign/agent/hook/setup"
+)
+
+// hooksPolicy has the tools of Claude Code. Teo decides, and also owns the laptop on which he answers his own dialogs.
+const hooksPolicy = `version: 1
+%s
+approvers:
+  lead: {title: Team Lead, members: [U0002], max_risk: critical, can_approve: ["*"]}
+agents:
+  coding: {channels: ["#support"], prompt: "Unused: coding agents have their own.", tools: ["*"]}
+clients:
+  laptop: {title: Sam's laptop, token: "sha256:%s", agent: coding, owner: U0100, tools: ["*"]}
+  phone: {title: Teo's laptop, token: "sha256:%s", agent: coding, owner: U0002, tools: ["*"]}
+`
+
+// coder is a machine on which Claude Code runs.
+type coder struct {
+	*testing.T
+	home string
+}
+
+// hook runs the hook as Claude Code does, and returns what it prints.
+func (c coder) hook(input string) func() string {
+	c.Helper()
+	path, err := built()
+	if err != nil {
+		c.Fatal(err)
+	}
+	cmd := exec.Command(path, "hook", "claude-code", "--timeout", "3600s")
+	cmd.Env = append(plainEnv(), "HOME="+c.home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=")
+	cmd.Stdin = strings.NewReader(input)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { cmd.Process.Kill() }) // no harm if it has ended
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	return func() string {
+		c.Helper()
+		if err := <-ended; err != nil {
+			c.Fatalf("the hook: %v\n%s", err, out.String())
+		}
+		return out.String()
+	}
+}
+
+// interrupted runs a hook, and ends it as Claude Code does when its dialog is answered.
+func (c coder) interrupted(input string, after func()) string {
+	c.Helper()
+	path, err := built()
+	if err != nil {
+		c.Fatal(err)
+	}
+	cmd := exec.Command(path, "hook", "claude-code")
+	cmd.Env = append(plainEnv(), "HOME="+c.home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=")
+	cmd.Stdin = strings.NewReader(input)
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		c.Fatal(err)
+	}
+	after()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		c.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		c.Fatalf("the hook: %v", err)
+	}
+	return out.String()
+}
+
+func (p *processHarness) coder(gate, token string, profile hook.Profile) coder {
+	p.Helper()
+	home := p.TempDir()
+	dir := filepath.Join(home, ".config", "countersign")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		p.Fatal(err)
+	}
+	write(p.T, filepath.Join(dir, "token"), []byte(token))
+	if err := os.Chmod(filepath.Join(dir, "token"), 0o600); err != nil {
+		p.Fatal(err)
+	}
+	write(p.T, filepath.Join(dir, "hook.json"), fmt.Appendf(nil, `{"address": %q, "token_file": "token", "profile": %q}`, gate, profile))
+	return coder{p.T, home}
+}
+
+// bashCall is a call of Claude Code's shell.
+func bashCall(event, id, command, extra string) string {
+	return fmt.Sprintf(`{"session_id":"s-1","cwd":"/home/sam/shop","hook_event_name":%q,"tool_name":"Bash","tool_input":{"command":%q,"description":"Deploy"},"tool_use_id":%q%s}`, event, command, id, extra)
+}
+
+// A coding agent's calls wait for real clicks: approved, rejected, low risk; and in the profile comfort, answered on the
+// phone of the person who works with it, or at the agent first.
+func TestHooksOfClaudeCode(t *testing.T) {
+	t.Parallel()
+	p := openProcessHarness(t)
+	a, _ := hook.Find("claude-code")
+	tools, err := hooksetup.Policy(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := strings.Replace(tools, "claude-code.Edit: {risk: medium", "claude-code.Edit: {self_approval: true, risk: high", 1)
+	write(t, p.policy(), fmt.Appendf(nil, hooksPolicy, own, tokenHash("cs_laptop"), tokenHash("cs_phone")))
+	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0")
+	bot, _ := p.serve()
+	gate := "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
+	teo := p.watcher("teo")
+	laptop := p.coder(gate, "cs_laptop", hook.Control)
+
+	const long = "set -e\ncd build && make deploy ENV=staging\nrm -rf /tmp/cache"
+	answer := laptop.hook(bashCall("PreToolUse", "t1", long, ""))
+	card := teo.sees("countersign", "", "make deploy ENV=staging", "/home/sam/shop", "rm -rf /tmp/cache", "Sam's laptop", "runs this itself")
+	if !strings.Contains(card.Text+string(card.Blocks), "Modify…") {
+		t.Error("the card offers no edit, although the agent takes edits back")
+	}
+	teo.clicks("countersign", "", "Approve", "make deploy ENV=staging")
+	if out := answer(); !strings.Contains(out, `"permissionDecision":"allow"`) || !strings.Contains(out, "Approved by Team Lead") {
+		t.Errorf("approved: %s", out)
+	}
+	if out := laptop.hook(bashCall("PostToolUse", "t1", long, `,"tool_response":{}`))(); out != "{}\n" {
+		t.Errorf("the report: %s", out)
+	}
+	teo.sees("countersign", "", "make deploy ENV=staging", "It ran")
+
+	answer = laptop.hook(bashCall("PreToolUse", "t2", "rm -rf /", ""))
+	teo.clicks("countersign", "", "Reject…", "rm -rf /")
+	teo.fills("reason", "never")
+	if out := answer(); !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "Team Lead rejected this call: never") {
+		t.Errorf("rejected: %s", out)
+	}
+	if out := laptop.hook(bashCall("PreToolUse", "t3", "rm -rf /", ""))(); !strings.Contains(out, "never") {
+		t.Errorf("the repeat of a rejected call: %s", out)
+	}
+
+	low := `{"session_id":"s-1","cwd":"/home/sam/shop","hook_event_name":"PreToolUse","tool_name":"Read","tool_input":{"file_path":"/home/sam/shop/a.go"},"tool_use_id":"t4"}`
+	if out := laptop.hook(low)(); out != "{}\n" {
+		t.Errorf("low risk: %s", out)
+	}
+
+	phone := p.coder(gate, "cs_phone", hook.Comfort)
+	edit := func(was string) string {
+		return fmt.Sprintf(`{"session_id":"s-2","cwd":"/home/teo/shop","hook_event_name":"PermissionRequest","tool_name":"Edit","tool_input":{"file_path":"/home/teo/shop/a.go","old_string":%q,"new_string":"x := 2"}}`, was)
+	}
+	answer = phone.hook(edit("x := 1"))
+	teo.clicks("countersign", "", "Approve", "Edit /home/teo/shop/a.go: x := 1 → x := 2")
+	if out := answer(); !strings.Contains(out, `"behavior":"allow"`) {
+		t.Errorf("approved on the phone: %s", out)
+	}
+	out := phone.interrupted(edit("x := 3"), func() { teo.sees("countersign", "", "x := 3 → x := 2", "Approve") })
+	if strings.Contains(out, "allow") {
+		t.Errorf("interrupted: %s", out)
+	}
+	card = teo.sees("countersign", "", "x := 3 → x := 2", "Withdrawn", "It was answered at the agent")
+	if strings.Contains(string(card.Blocks), "Approve") {
+		t.Errorf("the card of a request that was answered elsewhere has buttons: %s", card.Blocks)
+	}
+}

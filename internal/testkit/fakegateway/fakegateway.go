@@ -1,0 +1,434 @@
+// Package fakegateway is a gateway for tests of its callers. It has no policy and no people: the test decides. Each
+// request and each answer is checked against the gateway's OpenAPI description, so a caller that passes here keeps to the
+// contract, and so does the fake.
+package fakegateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+)
+
+// Token is the token of the only caller.
+const Token = "csgw_0123456789abcdefghijklmnopqrstuvwxyz"
+
+// Audience is the audience of the receipts.
+const Audience = "laptop"
+
+// Gateway is the fake.
+type Gateway struct {
+	URL string
+
+	t      testing.TB
+	router routers.Router
+	key    ed25519.PrivateKey
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed at each change
+	requests []*Request
+	decide   func(*Request)
+	fault    func(http.ResponseWriter, *http.Request) bool
+	log      []string
+}
+
+// Request is what the fake stores.
+type Request struct {
+	ID, Key   string
+	Tool      string
+	Args      string // the bytes that were sent
+	Accepts   []string
+	Summary   string
+	Fields    map[string]any // the answer, without what follows from the fields below
+	Status    string
+	Edited    string // arguments that an approver put in their place
+	Reason    string
+	Automatic bool
+	Outcome   string // status and text of the report
+	Withdrawn string // the reason
+	Questions []map[string]any
+
+	body string
+}
+
+// New starts a gateway. description is the path of the OpenAPI description.
+func New(t testing.TB, description string) *Gateway {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromFile(description)
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := legacy.NewRouter(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Gateway{t: t, router: router, changed: make(chan struct{}), key: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))}
+	server := httptest.NewServer(http.HandlerFunc(g.serve))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	g.URL = server.URL
+	return g
+}
+
+// OnAsk sets what happens to each new request, before it is answered. Without it, requests stay pending.
+func (g *Gateway) OnAsk(decide func(*Request)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.decide = decide
+}
+
+// Fault sets a function that answers instead of the gateway where it returns true.
+func (g *Gateway) Fault(fault func(http.ResponseWriter, *http.Request) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fault = fault
+}
+
+// Change changes a request, and wakes everybody who waits for it.
+func (g *Gateway) Change(id string, change func(*Request)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change(g.find(id))
+	g.wake()
+}
+
+// Requests returns copies of all requests.
+func (g *Gateway) Requests() []Request {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var list []Request
+	for _, r := range g.requests {
+		list = append(list, *r)
+	}
+	return list
+}
+
+// Log returns the method and path of each request so far.
+func (g *Gateway) Log() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]string(nil), g.log...)
+}
+
+// Await waits until a condition holds for the requests.
+func (g *Gateway) Await(what string, holds func([]Request) bool) []Request {
+	g.t.Helper()
+	end := time.After(30 * time.Second)
+	for {
+		g.mu.Lock()
+		changed := g.changed
+		g.mu.Unlock()
+		if list := g.Requests(); holds(list) {
+			return list
+		}
+		select {
+		case <-changed:
+		case <-end:
+			g.t.Fatalf("it never happens that %s: %+v", what, g.Requests())
+		}
+	}
+}
+
+func (g *Gateway) wake() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+func (g *Gateway) find(id string) *Request {
+	for _, r := range g.requests {
+		if r.ID == id {
+			return r
+		}
+	}
+	return &Request{}
+}
+
+// Hash is the hash of arguments.
+func Hash(args string) string {
+	sum := sha256.Sum256([]byte(args))
+	return hex.EncodeToString(sum[:])
+}
+
+func (g *Gateway) serve(w http.ResponseWriter, req *http.Request) {
+	g.mu.Lock()
+	g.log = append(g.log, req.Method+" "+req.URL.Path)
+	fault := g.fault
+	g.mu.Unlock()
+	if fault != nil && fault(w, req) {
+		return
+	}
+	route, params, err := g.router.FindRoute(req)
+	if err != nil {
+		g.t.Errorf("%s %s is not in the description: %v", req.Method, req.URL, err)
+		http.NotFound(w, req)
+		return
+	}
+	body, _ := io.ReadAll(req.Body)
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	input := &openapi3filter.RequestValidationInput{
+		Request: req, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true},
+	}
+	if err := openapi3filter.ValidateRequest(context.Background(), input); err != nil {
+		g.t.Errorf("the caller's request is not valid: %v\n%s %s\n%s", err, req.Method, req.URL, body)
+	}
+	rec := httptest.NewRecorder()
+	g.answer(rec, req, route.Operation.OperationID, params["id"], string(body))
+	if req.Context().Err() != nil {
+		return
+	}
+	out := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: rec.Code, Header: rec.Header(), Options: input.Options,
+		Body: io.NopCloser(bytes.NewReader(rec.Body.Bytes())),
+	}
+	if err := openapi3filter.ValidateResponse(context.Background(), out); err != nil {
+		g.t.Errorf("the fake's answer is not valid: %v\n%s %s\n%d %s", err, req.Method, req.URL, rec.Code, rec.Body)
+	}
+	for name, values := range rec.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(rec.Code)
+	w.Write(rec.Body.Bytes())
+}
+
+func (g *Gateway) answer(w *httptest.ResponseRecorder, req *http.Request, operation, id, body string) {
+	if operation == "getKeys" {
+		send(w, http.StatusOK, map[string]any{"keys": []any{map[string]any{
+			"kty": "OKP", "crv": "Ed25519", "kid": "k1", "alg": "EdDSA", "use": "sig",
+			"x": base64.RawURLEncoding.EncodeToString(g.key.Public().(ed25519.PublicKey)),
+		}}})
+		return
+	}
+	if req.Header.Get("Authorization") != "Bearer "+Token {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		Problem(w, http.StatusUnauthorized, "unauthorized", "there is no client with this token")
+		return
+	}
+	if operation == "getRequest" {
+		g.get(w, req, id)
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if operation == "createRequest" {
+		g.create(w, req, body)
+		return
+	}
+	r := g.find(id)
+	if r.ID == "" {
+		Problem(w, http.StatusNotFound, "not_found", "there is no such request")
+		return
+	}
+	defer g.wake()
+	var in struct {
+		Hash     string `json:"args_sha256"`
+		Status   string `json:"status"`
+		Text     string `json:"text"`
+		Reason   string `json:"reason"`
+		Question int    `json:"question"`
+	}
+	if err := json.Unmarshal([]byte(cmp.Or(body, "{}")), &in); err != nil {
+		g.t.Errorf("%s: %v", body, err)
+	}
+	switch operation {
+	case "claimRequest":
+		switch {
+		case r.Status == "running" || r.Outcome != "":
+			Problem(w, http.StatusConflict, "already_claimed", "the approval was used up")
+			return
+		case r.Status != "approved":
+			Problem(w, http.StatusConflict, "not_approved", "the request is "+r.Status)
+			return
+		case in.Hash != Hash(r.current()):
+			Problem(w, http.StatusConflict, "other_arguments", "the hash is that of other arguments")
+			return
+		}
+		r.Status = "running"
+	case "reportOutcome":
+		if r.Status != "running" && r.Outcome == "" {
+			Problem(w, http.StatusConflict, "not_claimed", "the approval was not claimed")
+			return
+		}
+		r.Status, r.Outcome = in.Status, strings.TrimSpace(in.Status+" "+in.Text)
+	case "withdrawRequest":
+		if r.Status != "pending" && r.Status != "approved" && r.Status != "withdrawn" {
+			Problem(w, http.StatusConflict, "already_over", "the request is "+r.Status)
+			return
+		}
+		r.Status, r.Withdrawn = "withdrawn", in.Reason
+	case "answerQuestion":
+		if in.Question >= len(r.Questions) {
+			Problem(w, http.StatusConflict, "no_question", "there is no such question")
+			return
+		}
+		r.Questions[in.Question]["answer"] = in.Text
+	}
+	g.send(w, http.StatusOK, r)
+}
+
+func (g *Gateway) create(w *httptest.ResponseRecorder, req *http.Request, body string) {
+	key := req.Header.Get("Idempotency-Key")
+	for _, r := range g.requests {
+		switch {
+		case r.Key != key:
+		case r.body != body:
+			Problem(w, http.StatusUnprocessableEntity, "key_reused", "the key was used with another body")
+			return
+		default:
+			w.Header().Set("Idempotent-Replayed", "true")
+			g.send(w, 0, r)
+			return
+		}
+	}
+	var in struct {
+		Tool    string          `json:"tool"`
+		Args    json.RawMessage `json:"args"`
+		Accepts []string        `json:"accepts"`
+		Summary string          `json:"summary"`
+	}
+	if err := json.Unmarshal([]byte(body), &in); err != nil {
+		g.t.Errorf("%s: %v", body, err)
+	}
+	r := &Request{
+		ID: fmt.Sprintf("req_%d", len(g.requests)+1), Key: key, Tool: in.Tool, Args: string(in.Args), Accepts: in.Accepts, Summary: in.Summary,
+		Status: "pending", body: body,
+	}
+	g.requests = append(g.requests, r)
+	if g.decide != nil {
+		g.decide(r)
+	}
+	g.wake()
+	g.send(w, 0, r)
+}
+
+func (g *Gateway) get(w *httptest.ResponseRecorder, req *http.Request, id string) {
+	seconds, _ := strconv.Atoi(req.URL.Query().Get("wait"))
+	end := time.After(time.Duration(seconds) * time.Second)
+	for {
+		g.mu.Lock()
+		r, changed := g.find(id), g.changed
+		over := r.Status != "pending"
+		if over || seconds == 0 {
+			if r.ID == "" {
+				Problem(w, http.StatusNotFound, "not_found", "there is no such request")
+			} else {
+				g.send(w, http.StatusOK, r)
+			}
+			g.mu.Unlock()
+			return
+		}
+		g.mu.Unlock()
+		select {
+		case <-changed:
+		case <-end:
+			seconds = 0
+		case <-req.Context().Done():
+			return
+		}
+	}
+}
+
+// current returns the arguments as an approver changed them, or as they were sent.
+func (r *Request) current() string {
+	if r.Edited != "" {
+		return r.Edited
+	}
+	return r.Args
+}
+
+// send writes a request. Status 0 means 200 or 202.
+func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
+	out := map[string]any{
+		"id": r.ID, "status": r.Status, "mode": "decide", "tool": r.Tool, "args_sha256": Hash(r.current()), "created_at": "2026-11-26T10:00:00Z",
+	}
+	switch r.Status {
+	case "pending":
+		out["waits_for"], out["expires_at"] = []string{"Team Lead"}, "2026-11-27T10:00:00Z"
+	case "approved", "running", "succeeded", "failed", "unknown", "rejected":
+		decision := map[string]any{"type": "approve", "by": []any{map[string]any{"role": "Team Lead"}}}
+		if r.Automatic {
+			decision["automatic"], decision["by"] = true, []any{}
+		}
+		if r.Edited != "" {
+			decision["type"], decision["args"] = "edit", json.RawMessage(r.Edited)
+		}
+		if r.Status == "rejected" {
+			decision["type"] = "reject"
+		}
+		if r.Reason != "" {
+			decision["reason"] = r.Reason
+		}
+		out["decision"] = decision
+		if r.Status == "approved" {
+			out["receipt"], out["run_before"] = g.Receipt(r.Tool, r.current(), time.Now().Add(time.Hour)), "2026-11-27T11:00:00Z"
+		}
+	default:
+		if r.Reason != "" {
+			out["reason"] = r.Reason
+		}
+	}
+	if len(r.Questions) > 0 {
+		out["questions"] = r.Questions
+	}
+	if status == 0 {
+		status = http.StatusOK
+		if r.Status == "pending" {
+			status = http.StatusAccepted
+		}
+	}
+	w.Header().Set("ETag", `"1"`)
+	send(w, status, out)
+}
+
+// Receipt signs a receipt.
+func (g *Gateway) Receipt(tool, args string, expires time.Time) string {
+	encode := func(v any) string {
+		b, _ := json.Marshal(v)
+		return base64.RawURLEncoding.EncodeToString(b)
+	}
+	head := encode(map[string]string{"alg": "EdDSA", "kid": "k1", "typ": "countersign-receipt+jwt"}) + "." + encode(map[string]any{
+		"aud": []string{Audience}, "request": "req_1", "tool": tool, "args_sha256": Hash(args), "exp": expires.Unix(), "jti": "req_1",
+	})
+	return head + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(g.key, []byte(head)))
+}
+
+// Problem writes a problem.
+func Problem(w http.ResponseWriter, status int, name, detail string) {
+	body, _ := json.Marshal(map[string]any{"type": "urn:countersign:problem:" + name, "title": http.StatusText(status), "status": status, "detail": detail})
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	w.Write(body)
+}
+
+// send writes JSON, and leaves raw arguments as they are.
+func send(w *httptest.ResponseRecorder, status int, v any) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // maps, strings and JSON that was read before
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Body.Write(b.Bytes())
+}
