@@ -61,6 +61,7 @@ func (s *server) run(ctx context.Context, d definition, in agent.Invocation) (st
 // call makes one request. The server may answer with addresses that a person has to visit first; call then returns
 // these instead of a result.
 func (s *server) call(ctx context.Context, ses *session, d definition, in agent.Invocation) (string, []agent.Form, error) {
+	outer := ctx // ends for the caller only, ctx also when the connection breaks
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the call's streams
 	defer context.AfterFunc(ses.ctx, cancel)()
@@ -81,7 +82,7 @@ func (s *server) call(ctx context.Context, ses *session, d definition, in agent.
 	a := f.answer.Load()
 	switch {
 	case a == nil:
-		return "", nil, s.unanswered(ctx, ses, f, err)
+		return "", nil, s.unanswered(outer, ses, f, err)
 	case a.refused != "":
 		return "", nil, fmt.Errorf("%s ran, but %s: %w", d.name, a.refused, agent.ErrOutcomeUnknown)
 	case a.result != nil:

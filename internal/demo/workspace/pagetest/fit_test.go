@@ -31,18 +31,17 @@ var taller = map[string]string{
 func TestCardsFit(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	b.become("U0002", "U0BOT")
-	tried, exceeds := 0, map[string]bool{}
+	tried := map[string]bool{}
 	for _, s := range surfaces(t) {
 		if !s.messages || !cards.MatchString(s.name) || !strings.Contains(string(s.body), `"type": "header"`) || !decides.Match(s.body) {
 			continue
 		}
-		tried++
+		tried[s.name] = true
 		b.shows(s, func(selector string) {
 			for _, w := range windows {
 				b.resize(w.width, w.height, w.scale)
 				at := b.measure(s.name, selector)
 				fits := at.Begin >= 0
-				exceeds[s.name] = exceeds[s.name] || !fits
 				switch {
 				case at.Buttons > at.Pane || at.Warned < 0:
 					t.Errorf("%s at %s: the buttons and a warning are not visible together: %+v", s.name, w.name, at)
@@ -52,12 +51,12 @@ func TestCardsFit(t *testing.T) {
 			}
 		})
 	}
-	if tried == 0 {
+	if len(tried) == 0 {
 		t.Error("no card waits in the golden files")
 	}
-	for name := range taller {
-		if !exceeds[name] {
-			t.Errorf("%s fits, or does not exist any more: remove it from the list", name)
+	for name := range taller { // whether it fits depends on the fonts of the machine
+		if !tried[name] {
+			t.Errorf("%s does not exist any more: remove it from the list", name)
 		}
 	}
 }
