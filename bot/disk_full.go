@@ -25,7 +25,7 @@ func whyRefused(cause error) string {
 	if errors.Is(cause, store.ErrMoved) {
 		return movedFile
 	}
-	if errors.Is(cause, store.ErrUnavailable) {
+	if errors.Is(cause, store.ErrUnavailable) && !errors.Is(cause, store.ErrFull) {
 		return awayDatabase
 	}
 	return fullDisk

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 
@@ -60,9 +62,65 @@ type Contents interface {
 // Filling is a new store while it is being filled. Others can open the store only when it is complete.
 type Filling interface {
 	Contents
-	// Put writes the next row. Rows come in the order of EachRow.
+	// Put writes the next row. Rows come in the order of EachRow. Rows that an interrupted copy has already written are
+	// compared with those, and not written again; if they differ, Put returns ErrChanged.
 	Put(ctx context.Context, row Row) error
+	// Written returns how many rows an interrupted copy has already written.
+	Written() int
 }
+
+// Mark says how far a copy has come: the number of rows that are written, and a hash over them. The zero value is the
+// beginning. A backend writes the mark together with the rows.
+type Mark struct {
+	Rows int
+	Sum  string
+}
+
+// String returns a mark as a backend stores it.
+func (m Mark) String() string { return fmt.Sprintf("%d %s", m.Rows, m.Sum) }
+
+// ParseMark reads what String returned.
+func ParseMark(s string) (m Mark, err error) {
+	if _, err := fmt.Sscanf(s, "%d %s", &m.Rows, &m.Sum); err != nil {
+		return Mark{}, fmt.Errorf("store: %q does not say how far the copy has come: %w", s, err)
+	}
+	return m, nil
+}
+
+// Position follows the rows of a copy, which may continue an interrupted one.
+type Position struct {
+	from Mark
+	rows int
+	sum  hash.Hash
+}
+
+// StartAt returns the position of a copy that continues at a mark. The rows come from the first one again.
+func StartAt(from Mark) *Position { return &Position{from: from, sum: sha256.New()} }
+
+// Next counts a row, and reports whether it has to be written. If the rows up to the mark are not those that were
+// written, it returns ErrChanged.
+func (p *Position) Next(row Row) (write bool, err error) {
+	p.rows++
+	p.sum.Write(row.bytes())
+	if p.rows == p.from.Rows && p.Mark() != p.from {
+		return false, ErrChanged
+	}
+	return p.rows > p.from.Rows, nil
+}
+
+// Mark returns the mark behind the last row.
+func (p *Position) Mark() Mark { return Mark{p.rows, hex.EncodeToString(p.sum.Sum(nil))} }
+
+// End returns ErrChanged if there were fewer rows than were written.
+func (p *Position) End() error {
+	if p.rows < p.from.Rows {
+		return ErrChanged
+	}
+	return nil
+}
+
+// Written returns the number of rows up to the mark.
+func (p *Position) Written() int { return p.from.Rows }
 
 // Copied is the number of rows of a part.
 type Copied struct {
@@ -93,6 +151,16 @@ func CopyRows(ctx context.Context, from Contents, to Filling, progress func(Copi
 		return fmt.Errorf("the copy can't be read again: %w", err)
 	}
 	return want.differs(got)
+}
+
+// Equal returns nil if two stores have the same rows.
+func Equal(ctx context.Context, a, b Contents) error {
+	var want, got tally
+	err := a.EachRow(ctx, func(row Row) error { want.add(row); return nil })
+	if err == nil {
+		err = b.EachRow(ctx, func(row Row) error { got.add(row); return nil })
+	}
+	return errors.Join(err, want.differs(got))
 }
 
 // tally counts the rows of each part and computes a hash over them.

@@ -24,6 +24,10 @@ var (
 	ErrDamaged = errors.New("store: the file is damaged")
 	// ErrNewer says that a newer version of Countersign wrote the store.
 	ErrNewer = errors.New("store: written by a newer version of Countersign")
+	// ErrIncomplete says that a copy into the store was interrupted, so it is not complete.
+	ErrIncomplete = errors.New("store: it is an incomplete copy")
+	// ErrChanged says that an interrupted copy can't be continued, because the original is not as it was.
+	ErrChanged = errors.New("store: the interrupted copy is not of this original, or the original has changed since")
 	// ErrFull says that the disk is full. Reads still work, and writes work again once space is freed.
 	ErrFull = errors.New("store: the disk is full")
 	// ErrMoved says that the file of an open store was removed, renamed or replaced. Nothing was written. Reads still

@@ -10,7 +10,9 @@ import (
 
 	"countersign/approvers"
 	"countersign/internal/testkit"
+	"countersign/internal/testkit/pgserver"
 	"countersign/store"
+	"countersign/store/postgres"
 )
 
 // crashTransactions are the transactions of the workflow on the path of a call. A process can stop before the commit of
@@ -40,8 +42,8 @@ func crashPoints() []string {
 
 // newRunning is a world in which one gated call and one ungated call are run, with tools of one protection level. If it
 // is muted, nobody reports on a run whose outcome is unknown.
-func newRunning(t testing.TB, effect approvers.Effect, muted bool, kill func(string) bool) *environment {
-	w := newEnvironment(t, kill)
+func newRunning(t testing.TB, database string, effect approvers.Effect, muted bool, kill func(string) bool) *environment {
+	w := newEnvironmentOn(t, database, kill)
 	w.script = []string{`issue_refund {"amount":49.99}`, `update_address {}`}
 	for _, name := range []string{"issue_refund", "update_address"} {
 		w.tools.effect(name, effect)
@@ -60,33 +62,7 @@ func newRunning(t testing.TB, effect approvers.Effect, muted bool, kill func(str
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
 	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
-	stride := min(3, testkit.Stride()) // the short form tries each point with one protection level only
-	for i, effect := range []approvers.Effect{approvers.ReadOnly, approvers.Idempotent, approvers.Unprotected} {
-		t.Run(string(effect), func(t *testing.T) {
-			for n, crashed := 1+i%stride, true; crashed && !t.Failed(); n += stride {
-				crashed = sum.live(t, effect, false, func(_ string, count, _ int) bool { return count == n }) > 0
-			}
-			again := stride
-			if effect == approvers.Unprotected {
-				again = 1 // people are asked, and report, only for unprotected tools
-			}
-			for _, muted := range []bool{false, true} { // stopped while the tool runs, and again at a later point
-				if muted && effect != approvers.Unprotected {
-					continue // nobody is asked to report
-				}
-				for n, crashed := 1+i%again, 2; crashed == 2 && !t.Failed(); n += again {
-					after := 0
-					crashed = sum.live(t, effect, muted, func(point string, _, crashes int) bool {
-						if crashes == 0 {
-							return point == notAnswered
-						}
-						after++
-						return crashes == 1 && after == n
-					})
-				}
-			}
-		})
-	}
+	sum.allPoints(t, min(3, testkit.Stride())) // the short form tries each point with one protection level only
 	for _, point := range crashPoints() {
 		if sum.reached[point] == nil {
 			t.Errorf("the process was never stopped at the point %q: it is no longer on the path of a call", point)
@@ -97,8 +73,69 @@ func TestCrashPoints(t *testing.T) {
 			t.Errorf("%q is a crash point that has no name in crashTransactions or crashMoments, nor in docs/crashes.md", point)
 		}
 	}
-	t.Log(sum)
-	if sum.unknown == 0 || sum.again == 0 || sum.once == 0 {
+	sum.allEnds(t)
+}
+
+// TestCrashPointsPostgres is TestCrashPoints over PostgreSQL. The short form tries every fifteenth point.
+func TestCrashPointsPostgres(t *testing.T) {
+	t.Parallel()
+	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Remove)
+	db, err := postgres.Open(t.Context(), server.URL("postgres"), postgres.Options{Create: true})
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	stride := 15
+	if testkit.Stride() == 1 {
+		stride = 1
+	}
+	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}, server: server}
+	sum.allPoints(t, stride)
+	sum.allEnds(t)
+}
+
+// allPoints stops the process at every point; with a stride, at some of them.
+func (s *crashSum) allPoints(t *testing.T, stride int) {
+	for i, effect := range []approvers.Effect{approvers.ReadOnly, approvers.Idempotent, approvers.Unprotected} {
+		t.Run(string(effect), func(t *testing.T) {
+			first := 1 + i*max(1, stride/3)%stride
+			for n, crashed := first, true; crashed && !t.Failed(); n += stride {
+				crashed = s.live(t, effect, false, func(_ string, count, _ int) bool { return count == n }) > 0
+			}
+			again := stride
+			if effect == approvers.Unprotected {
+				again = max(1, stride/3) // people are asked, and report, only for unprotected tools
+			}
+			for _, muted := range []bool{false, true} { // stopped while the tool runs, and again at a later point
+				if muted && effect != approvers.Unprotected {
+					continue // nobody is asked to report
+				}
+				for n, crashed := 1+i%again, 2; crashed == 2 && !t.Failed(); n += again {
+					after := 0
+					crashed = s.live(t, effect, muted, func(point string, _, crashes int) bool {
+						if crashes == 0 {
+							return point == notAnswered
+						}
+						after++
+						return crashes == 1 && after == n
+					})
+				}
+			}
+		})
+	}
+}
+
+// allEnds requires that every way in which a run can end was seen.
+func (s *crashSum) allEnds(t *testing.T) {
+	t.Helper()
+	t.Log(s)
+	if s.unknown == 0 || s.again == 0 || s.once == 0 {
 		t.Error("no run was undisturbed, or no run was repeated, or nobody was asked about a run")
 	}
 }
@@ -147,6 +184,22 @@ type crashSum struct {
 	acts                 int // how often unprotected tools acted
 	runs                 int // the number of executions of unprotected tools
 	reached              map[string]map[approvers.Effect]map[string]int
+	server               *pgserver.Server // of the database for the lives; nil: each has a file
+}
+
+// empty returns the address of the database, with empty tables; empty: there is none.
+func (s *crashSum) empty(t *testing.T) string {
+	t.Helper()
+	if s.server == nil {
+		return ""
+	}
+	const clear = `DO $$ DECLARE name text; BEGIN
+FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'countersign' AND tablename NOT IN ('migrations', 'origin') LOOP
+EXECUTE 'DELETE FROM countersign.' || name; END LOOP; END $$`
+	if err := s.server.SQL("postgres", clear); err != nil {
+		t.Fatal(err)
+	}
+	return s.server.URL("postgres")
 }
 
 func (s *crashSum) String() string {
@@ -172,7 +225,7 @@ func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop 
 	t.Run(name, func(t *testing.T) {
 		var stops []string
 		count := 0
-		w := newRunning(t, effect, muted, func(point string) bool {
+		w := newRunning(t, s.empty(t), effect, muted, func(point string) bool {
 			count++
 			if !stop(point, count, len(stops)) {
 				return false

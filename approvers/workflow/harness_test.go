@@ -17,6 +17,7 @@ import (
 	"countersign/store"
 	"countersign/store/bolt"
 	"countersign/store/jobs"
+	"countersign/store/postgres"
 )
 
 // harness is a workflow over a real store, with fakes around it. The store's invariants are checked when the test ends.
@@ -24,6 +25,7 @@ type harness struct {
 	*workflow.Workflow
 	t         testing.TB
 	path      string
+	database  string // address of the database that is used instead of a file; empty: there is none
 	store     store.Store
 	clock     *clock
 	policy    atomic.Pointer[approvers.Policy]
@@ -67,12 +69,18 @@ func newBareHarness(t testing.TB, dir string) *harness {
 // open opens the store and creates a new workflow on it, as a starting process does. wrap may wrap the store.
 func (h *harness) open(wrap func(store.Store) store.Store) {
 	h.t.Helper()
-	s, err := bolt.Open(h.path, bolt.Options{Rehearse: true})
+	var s store.Store
+	var err error
+	if h.database != "" {
+		s, err = postgres.Open(h.ctx(), h.database, postgres.Options{})
+	} else {
+		s, err = bolt.Open(h.path, bolt.Options{Rehearse: true})
+	}
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	h.store = s
-	seen := store.Store(s)
+	seen := s
 	if wrap != nil {
 		seen = wrap(s)
 	}

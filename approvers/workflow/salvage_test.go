@@ -64,7 +64,7 @@ func TestSalvagedStore(t *testing.T) {
 				s.Close()
 				return
 			}
-			err = bolt.Fill(t.Context(), to, func(f store.Filling) error {
+			err = bolt.Fill(t.Context(), to, false, func(f store.Filling) error {
 				return store.CopyRows(t.Context(), s, f, func(store.Copied) { rows++ }, func() {})
 			})
 			if err := errors.Join(err, s.Close()); err != nil {

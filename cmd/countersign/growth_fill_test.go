@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/store"
-	"countersign/store/bolt"
 )
 
 // original is one conversation with its call, as a workflow wrote it. Copies are made from it.
@@ -37,8 +35,8 @@ type original struct {
 // the measured reads and decisions are in random order.
 type growing struct {
 	t        *testing.T
-	path     string
-	store    *bolt.Store
+	at       func() (store.Store, error) // opens the store
+	store    store.Store
 	workflow *workflow.Workflow
 	policy   *approvers.Policy
 	tools    *agent.Registry
@@ -47,9 +45,9 @@ type growing struct {
 	n        int // copies that wait
 }
 
-func newGrowing(t *testing.T, dir, policy string) *growing {
+func newGrowing(t *testing.T, policy string, at func() (store.Store, error)) *growing {
 	t.Helper()
-	g := &growing{t: t, path: filepath.Join(dir, "bot.db")}
+	g := &growing{t: t, at: at}
 	var err error
 	if g.policy, g.tools, err = readPolicy(policy); err != nil {
 		t.Fatal(err)
@@ -65,7 +63,7 @@ func newGrowing(t *testing.T, dir, policy string) *growing {
 func (g *growing) open() {
 	g.t.Helper()
 	var err error
-	if g.store, err = openStore(g.path); err != nil {
+	if g.store, err = g.at(); err != nil {
 		g.t.Fatal(err)
 	}
 	g.workflow = workflow.New(workflow.Config{Store: g.store, Policy: func() *approvers.Policy { return g.policy }, Tools: g.tools, Log: slog.New(slog.DiscardHandler)})

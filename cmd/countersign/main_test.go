@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if conf := os.Getenv(witnessEnv); conf != "" {
 		os.Exit(witnessMain(conf))
 	}
+	if conf := os.Getenv(copierEnv); conf != "" {
+		os.Exit(copierMain(conf))
+	}
 	testscript.Main(tests{m}, map[string]func(){"countersign": main})
 }
 

@@ -131,11 +131,17 @@ func newMoving(t *testing.T) *moving {
 	m.bot, m.admin = m.serve()
 	m.exits(cli.ExitDone, "backup", m.old)
 	m.exits(cli.ExitDone, "backup", m.spare)
+	m.ask()
+	return m
+}
+
+// ask makes a card wait.
+func (m *moving) ask() {
+	m.Helper()
 	m.sam, m.teo = m.watcher("sam"), m.watcher("teo")
 	m.thread = m.sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
 	m.teo.sees("countersign", "", "Refund of $20.00 for order ORD-131")
 	m.until(http.StatusOK)
-	return m
 }
 
 func (m *moving) ok(err error) {

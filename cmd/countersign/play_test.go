@@ -6,12 +6,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/internal/testkit"
+	"countersign/internal/testkit/pgserver"
 	"countersign/store"
+	"countersign/store/postgres"
 )
 
 // The built-in scenario has a call that runs without approval, one with a preview that also runs without approval, one
@@ -86,6 +90,53 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%v\n%s", err, out.String())
 			}
 			replaysAsPlanned(t, dir, file)
+		})
+	}
+}
+
+// TestScenariosPostgres plays scenarios over PostgreSQL, each in a schema of its own, and checks the rows and the history
+// that they leave behind. COUNTERSIGN_SCENARIOS is the number of scenarios (8); the first ones are of different kinds.
+func TestScenariosPostgres(t *testing.T) {
+	t.Parallel()
+	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Remove)
+	files, err := filepath.Glob("testdata/scenarios/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(file), ".txt"))
+	}
+	first := []string{"ask-people", "grants", "modify", "parallel", "pause", "stages", "time-expiry", "unknown"}
+	for _, name := range first {
+		if !slices.Contains(names, name) {
+			t.Fatalf("there is no scenario %s", name)
+		}
+	}
+	names = append(first, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(first, name) })...)
+	n := min(len(names), testkit.Size(t, "COUNTERSIGN_SCENARIOS", len(first)))
+	for _, name := range names[:n] {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			address := server.URL("postgres") + "&search_path=" + strings.ReplaceAll(name, "-", "_")
+			o := demoOptions{addr: "127.0.0.1:0", data: t.TempDir(), store: address, play: "testdata/scenarios/" + name + ".txt", noBrowser: true, transport: usualTransport()}
+			if err := demo(t.Context(), o, &out); err != nil {
+				t.Errorf("%v\n%s", err, out.String())
+			}
+			db, err := postgres.Open(t.Context(), address, postgres.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			var left copied
+			if err := left.check(t.Context(), db); err != nil || left.records == 0 {
+				t.Errorf("%d records, and the check says: %v", left.records, err)
+			}
 		})
 	}
 }

@@ -61,6 +61,10 @@ type databaseCommandKey struct{}
 //	database unblock           ends it, and waits until no other program is connected
 //	database dump FILE         writes a dump of the database postgres
 //	database make NAME         makes an empty database, and sets $NAME to its address
+//	database archive           starts the server again with an archive of its WAL
+//	database base              makes a base backup
+//	database moment NAME       makes a restore point
+//	database rewind NAME       restores the server from the base backup and the archive, to a restore point
 //	database restore FILE NAME [OPTION…]
 //	                           restores a dump in a database
 func databaseCommand(ts *testscript.TestScript, _ bool, args []string) {
@@ -108,6 +112,14 @@ func databaseCommand(ts *testscript.TestScript, _ bool, args []string) {
 	case "make":
 		ts.Check(d.server.Tool("createdb", "--encoding=UTF8", "--template=template0", args[1]).Run())
 		ts.Setenv(args[1], d.server.TCP(args[1]))
+	case "archive":
+		ts.Check(d.server.Archive())
+	case "base":
+		ts.Check(d.server.BaseBackup())
+	case "moment":
+		ts.Check(d.server.SQL("postgres", "SELECT pg_create_restore_point('"+args[1]+"')"))
+	case "rewind":
+		ts.Check(d.server.RestoreTo(args[1]))
 	case "restore":
 		dump, err := os.Open(ts.MkAbs(args[1]))
 		ts.Check(err)

@@ -151,7 +151,7 @@ func openStore(path string) (*bolt.Store, error) {
 // storeError adds exit codes to the errors of opening a store. A damaged store can't always be told from a file of
 // another kind, so neither counts as a wrong configuration.
 func storeError(err error) error {
-	for _, configured := range []error{store.ErrNewer, fs.ErrNotExist, syscall.ENOTDIR} {
+	for _, configured := range []error{store.ErrNewer, store.ErrIncomplete, fs.ErrNotExist, syscall.ENOTDIR} {
 		if errors.Is(err, configured) {
 			return cli.Misused("%w", err)
 		}

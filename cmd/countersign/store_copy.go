@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 func storeCopyCommand() *cobra.Command {
 	var from, to string
+	c := storeCopy{every: progressEvery}
 	cmd := &cobra.Command{
 		Use:   "copy --from STORE --to STORE",
 		Short: "Copies everything into another store, such as a database, while no bot runs",
@@ -28,14 +30,15 @@ func storeCopyCommand() *cobra.Command {
 history with its signed heads, settings and grants. The key that signs the history, and the file of signed heads, are copied to where a bot on the new store looks for them.
 
 No bot may use either store. The new store must be empty: a file that does not exist, or a database without rows. The original is checked first. The copy is read again,
-compared with the original row by row, and checked. Only then it becomes a store. If the command is stopped or fails before that, there is no new store; run it again.
+compared with the original row by row, and checked. Until then, nothing can use it as a store. If the command is stopped, killed or fails, run it again: it continues where
+it was. If the original has changed since, it refuses; with --anew it deletes the incomplete copy and begins again.
 
 The original stays as it is. Never let bots work on both: each would run what waits.`,
 		Example: `  countersign store copy --from bolt:countersign.db --to postgres://countersign@db.example.com/countersign
   countersign store copy --from postgres://countersign@db.example.com/countersign --to bolt:countersign.db`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c := storeCopy{out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr()}
+			c.out, c.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if err := c.parse(from, to); err != nil {
 				return err
 			}
@@ -44,6 +47,7 @@ The original stays as it is. Never let bots work on both: each would run what wa
 	}
 	cmd.Flags().StringVar(&from, "from", "", "the store to copy")
 	cmd.Flags().StringVar(&to, "to", "", "the new store")
+	cmd.Flags().BoolVar(&c.anew, "anew", false, "delete an incomplete copy, and begin again")
 	return cmd
 }
 
@@ -51,7 +55,10 @@ The original stays as it is. Never let bots work on both: each would run what wa
 type storeCopy struct {
 	from, to           config.Store
 	fromAudit, toAudit config.Audit
+	anew               bool // an incomplete copy is deleted
 	out, progress      io.Writer
+	every              int  // number of rows of a part between two lines of progress
+	begun              bool // rows were copied
 }
 
 func (c *storeCopy) parse(from, to string) (err error) {
@@ -85,6 +92,9 @@ func (c *storeCopy) run(ctx context.Context) error {
 		}
 		return c.copyRows(ctx, db, f)
 	})
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, postgres.ErrNotEmpty) {
+		err = c.isComplete(ctx, db, &what, err)
+	}
 	if err := errors.Join(err, db.Close()); err != nil {
 		return c.failed(ctx, err)
 	}
@@ -98,16 +108,28 @@ func (c *storeCopy) run(ctx context.Context) error {
 // fill makes the new store. No other process uses the new store while it is filled.
 func (c *storeCopy) fill(ctx context.Context, fill func(store.Filling) error) error {
 	if c.to.Backend == config.Bolt {
-		return bolt.Fill(ctx, c.to.Path, fill)
+		return bolt.Fill(ctx, c.to.Path, c.anew, fill)
 	}
-	db, err := postgres.Open(ctx, c.to.URL.Reveal(), postgres.Options{Create: true})
+	db, err := openDatabase(ctx, c.to, postgres.Options{Create: true, Fill: true}, false)
 	if err != nil {
-		return databaseError(err)
+		return err
 	}
-	if err := db.Hold(ctx, false); err != nil {
-		return errors.Join(databaseError(err), db.Close())
+	return errors.Join(db.Fill(ctx, c.anew, fill), db.Close())
+}
+
+// isComplete returns nil if the new store has exactly the rows of the original: an earlier run of the command has copied
+// them, and ended before it could say so. Otherwise it returns why the new store can't be filled.
+func (c *storeCopy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
+	to, err := openExisting(ctx, config.Env{Store: c.to, Audit: c.toAudit})
+	if err != nil {
+		return why //nolint:nilerr // it is another store, or in use
 	}
-	return errors.Join(db.Fill(ctx, fill), db.Close())
+	fmt.Fprintf(c.progress, "%s is there already; comparing it\n", c.to)
+	same := store.Equal(ctx, db.(store.Contents), to.(store.Contents))
+	if err := to.Close(); err != nil || same != nil {
+		return cmp.Or(ctx.Err(), why)
+	}
+	return c.check(ctx, db, what)
 }
 
 // check verifies the original, so that no fault is copied.
@@ -127,10 +149,14 @@ func (c *storeCopy) check(ctx context.Context, db store.Store, what *copied) err
 	return what.checkWith(ctx, db, o)
 }
 
-// progressEvery is the number of rows of a part between two lines of progress.
+// progressEvery is what storeCopy.every usually is.
 const progressEvery = 20000
 
 func (c *storeCopy) copyRows(ctx context.Context, db store.Store, to store.Filling) error {
+	c.begun = true
+	if n := to.Written(); n > 0 {
+		fmt.Fprintf(c.progress, "continuing an interrupted copy: %s\n", cli.Count(n, "row")+" there already")
+	}
 	var last store.Copied
 	told := func() {
 		if last.Rows > 0 {
@@ -138,7 +164,7 @@ func (c *storeCopy) copyRows(ctx context.Context, db store.Store, to store.Filli
 		}
 	}
 	return store.CopyRows(ctx, db.(store.Contents), to, func(now store.Copied) {
-		if last.Part != now.Part || last.Rows%progressEvery == 0 {
+		if last.Part != now.Part || last.Rows%c.every == 0 {
 			told()
 		}
 		last = now
@@ -199,18 +225,27 @@ func (c *storeCopy) where(what, from, to string) {
 
 // failed adds an exit code to an error, and says in which state the stores are now.
 func (c *storeCopy) failed(ctx context.Context, err error) error {
+	was, again := "nothing was copied", "Run it again"
+	if c.begun {
+		was, again = "the copy is not complete", "Run the same command again, and it continues"
+	}
+	if c.anew {
+		again = "Run it again; it begins again"
+	}
 	var coded *cli.Error
 	switch {
 	case ctx.Err() != nil:
-		return cli.CouldNot("nothing was copied: this was stopped. Run it again")
-	case errors.Is(err, store.ErrCommitUnknown):
-		return cli.CouldNot("whether the copy is complete is unknown. Run this again: it says that %s is not empty if the copy is complete: %w", c.to, err)
+		return cli.CouldNot("%s: this was stopped. %s", was, again)
 	case errors.Is(err, fs.ErrExist):
 		return cli.Misused("nothing was copied: %s already exists; name another file, or move it away", c.to.Path)
-	case errors.Is(err, postgres.ErrNotEmpty), errors.Is(err, store.ErrNewer):
+	case errors.Is(err, store.ErrChanged):
+		return cli.Misused("%w: %s is incomplete. Run the command again with --anew: it deletes the incomplete copy, and begins again", err, c.to)
+	case errors.Is(err, postgres.ErrNotEmpty), errors.Is(err, store.ErrNewer), errors.Is(err, store.ErrIncomplete):
 		return cli.Misused("nothing was copied: %w", err)
 	case errors.As(err, &coded):
-		return fmt.Errorf("nothing was copied: %w", err)
+		return fmt.Errorf("%s: %w", was, err)
+	case c.begun:
+		return cli.CouldNot("%s: %w. %s", was, err, again)
 	}
 	return cli.CouldNot("nothing was copied: %w", err)
 }

@@ -66,6 +66,7 @@ func excessRights(ctx context.Context, env config.Env) (what, do string, err err
 func databaseError(err error) error {
 	for _, configured := range []error{
 		store.ErrNewer, store.ErrForeign, postgres.ErrURL, postgres.ErrAccess, postgres.ErrServer, postgres.ErrOlder, postgres.ErrEmpty,
+		store.ErrIncomplete,
 	} {
 		if errors.Is(err, configured) {
 			return cli.Misused("%w", err)

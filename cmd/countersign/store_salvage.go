@@ -41,7 +41,7 @@ Exit codes: 0 nothing is missing · 1 the new store is there, and something is m
   countersign store salvage postgres://countersign@db.example.com/countersign --to bolt:salvaged.db`,
 		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s := storeSalvage{storeCopy{out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr()}}
+			s := storeSalvage{storeCopy{anew: true, every: progressEvery, out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr()}}
 			from := args[0]
 			if !strings.Contains(from, "://") && !strings.HasPrefix(from, "bolt:") {
 				from = "bolt:" + from

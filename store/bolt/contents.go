@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -305,15 +306,27 @@ func putJournal(t *tx, row store.Row) error {
 // filling is a new store while it is filled.
 type filling struct {
 	*Store
-	batch []store.Row
-	room  int
+	*store.Position
+	batch  []store.Row
+	room   int
+	marked bool // the store has a mark
+}
+
+func newFilling(s *Store, from store.Mark) *filling {
+	return &filling{Store: s, Position: store.StartAt(from), room: fillRoom, marked: from.Rows > 0}
 }
 
 // fillRoom is the number of bytes of rows that one transaction writes.
-const fillRoom = 4 << 20
+const fillRoom = 1 << 20
+
+// copyingKey is in the root bucket of an incomplete copy, and has its mark.
+var copyingKey = []byte("copying")
 
 // Put writes a row. One transaction writes many rows.
 func (f *filling) Put(ctx context.Context, row store.Row) error {
+	if write, err := f.Next(row); err != nil || !write {
+		return err
+	}
 	f.batch = append(f.batch, row.Clone())
 	if f.room -= row.Size(); f.room > 0 {
 		return nil
@@ -322,6 +335,9 @@ func (f *filling) Put(ctx context.Context, row store.Row) error {
 }
 
 func (f *filling) flush(ctx context.Context) error {
+	if err := f.End(); err != nil {
+		return err
+	}
 	f.room = fillRoom
 	if len(f.batch) == 0 {
 		return nil
@@ -336,13 +352,22 @@ func (f *filling) flush(ctx context.Context) error {
 				return fmt.Errorf("%s: %w", row.Part, err)
 			}
 		}
-		return nil
+		return t.(*tx).rows.tx.Bucket(rootBucket).Put(copyingKey, []byte(f.Mark().String()))
 	})
-	f.batch = nil
+	f.batch, f.marked = nil, true
 	return err
 }
 
-// EachRow calls fn with every row that Put wrote.
+// complete removes the mark.
+func (f *filling) complete(ctx context.Context) error {
+	return f.Update(ctx, func(t store.Tx) error {
+		r := t.(*tx).rows
+		r.written = true
+		return r.tx.Bucket(rootBucket).Delete(copyingKey)
+	})
+}
+
+// EachRow calls fn with every row that was put.
 func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	if err := f.flush(ctx); err != nil {
 		return err
@@ -354,37 +379,39 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 const fillSuffix = ".copying"
 
 // Fill makes a new store at a path and calls fill to write its rows. The file appears at the path only when the store
-// is complete, checked and durable. If the process is killed, the next Fill of the path begins again. Fill never
-// replaces an existing file; it returns fs.ErrExist.
-func Fill(ctx context.Context, path string, fill func(store.Filling) error) (err error) {
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		if err == nil {
-			err = &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
-		}
-		return err
-	}
+// is complete, checked and durable. If that does not happen, what was written stays beside the path, and the next Fill
+// of the path continues it; with anew, it begins again. Fill never replaces an existing file; it returns fs.ErrExist.
+func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) error) error {
 	temp := path + fillSuffix
-	release, err := hold(temp) // another process may be filling it
+	if there, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return err
+		}
+		if left, err := os.Lstat(temp); err == nil && os.SameFile(left, there) { // the last Fill ended before it removed the name
+			err = os.Remove(temp)
+			if err != nil {
+				return sentence(temp, err)
+			}
+		}
+		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	}
+	f, err := begun(temp, anew)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(release(), removeIfThere(temp)); err != nil {
-		return sentence(temp, err)
-	}
-	s, err := Open(temp, Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, removeIfThere(temp)) }()
-	f := &filling{Store: s, room: fillRoom}
-	err = fill(f)
-	if err == nil {
+	if err = fill(f); err == nil {
 		err = f.flush(ctx)
 	}
 	if err == nil {
-		err = s.Check(ctx)
+		err = f.Check(ctx)
 	}
-	if err := errors.Join(err, s.Close()); err != nil {
+	if err == nil {
+		err = f.complete(ctx)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		if !f.marked {
+			err = errors.Join(err, removeIfThere(temp))
+		}
 		return err
 	}
 	whole, err := os.Stat(temp)
@@ -397,7 +424,52 @@ func Fill(ctx context.Context, path string, fill func(store.Filling) error) (err
 	if now, err := os.Stat(path); err != nil || !os.SameFile(now, whole) {
 		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
 	}
-	return syncDir(filepath.Dir(path))
+	return errors.Join(removeIfThere(temp), syncDir(filepath.Dir(path)))
+}
+
+// begun opens an incomplete copy, or begins one.
+func begun(temp string, anew bool) (*filling, error) {
+	release, err := hold(temp) // another process may be filling it
+	if err == nil {
+		err = release()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(temp); err == nil && !anew {
+		if f, err := left(temp); f != nil || err != nil {
+			return f, err
+		}
+	}
+	if err := removeIfThere(temp); err != nil {
+		return nil, sentence(temp, err)
+	}
+	s, err := Open(temp, Options{})
+	if err != nil {
+		return nil, err
+	}
+	return newFilling(s, store.Mark{}), nil
+}
+
+// left opens an incomplete copy; nil: the file is none, or damaged.
+func left(temp string) (*filling, error) {
+	s, err := Open(temp, Options{AsIs: true, incomplete: true})
+	switch {
+	case errors.Is(err, store.ErrLocked), errors.Is(err, store.ErrNewer):
+		return nil, err
+	case err != nil:
+		return nil, nil //nolint:nilerr // the copy begins again
+	}
+	var at []byte
+	err = s.View(context.Background(), func(r store.Reader) error {
+		at = bytes.Clone(r.(*reader).rows.tx.Bucket(rootBucket).Get(copyingKey))
+		return nil
+	})
+	mark, wrong := store.ParseMark(string(at))
+	if errors.Join(err, wrong) != nil || len(s.Damage()) > 0 {
+		return nil, s.Close()
+	}
+	return newFilling(s, mark), nil
 }
 
 func removeIfThere(path string) error {

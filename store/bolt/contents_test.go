@@ -27,7 +27,7 @@ func TestEveryBucketIsCopied(t *testing.T) {
 	}
 }
 
-// A file left by a killed process is removed. A copy in progress is not disturbed.
+// A file left by a killed process is continued if it is a part of a copy, and replaced otherwise. A copy in progress is not disturbed.
 func TestFillAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "store.db")
@@ -36,11 +36,11 @@ func TestFillAgain(t *testing.T) {
 	}
 	var kept []byte
 	errKilled := errors.New("killed")
-	err := Fill(t.Context(), path, func(f store.Filling) (err error) {
+	err := Fill(t.Context(), path, false, func(f store.Filling) (err error) {
 		if err := errors.Join(one(f), f.EachRow(t.Context(), func(store.Row) error { return nil })); err != nil {
 			return err
 		}
-		if err := Fill(t.Context(), path, one); !errors.Is(err, store.ErrLocked) {
+		if err := Fill(t.Context(), path, false, one); !errors.Is(err, store.ErrLocked) {
 			t.Errorf("a second copy at the same time: %v", err)
 		}
 		kept, err = os.ReadFile(path + fillSuffix)
@@ -53,13 +53,13 @@ func TestFillAgain(t *testing.T) {
 		if err := os.WriteFile(path+fillSuffix, left, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := Fill(t.Context(), path, one); err != nil {
+		if err := Fill(t.Context(), path, false, one); err != nil {
 			t.Fatalf("after %s was left: %v", name, err)
 		}
 		if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
 			t.Errorf("after %s was left: the directory has %v, %v", name, files, err)
 		}
-		if err := Fill(t.Context(), path, one); !errors.Is(err, fs.ErrExist) {
+		if err := Fill(t.Context(), path, false, one); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("a store was replaced: %v", err)
 		}
 		s, err := Open(path, Options{})

@@ -42,6 +42,7 @@ type Options struct {
 	Rehearse bool
 
 	statistics bool // lets bbolt count the free pages
+	incomplete bool // also opens an incomplete copy
 }
 
 // The initial size of the file's mapping in memory, and the step by which it grows. A large mapping costs only address
@@ -160,7 +161,7 @@ func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 		if err != nil {
 			return err
 		}
-		if err = verify(db, path, file); err != nil {
+		if err = verify(db, path, file, opts.incomplete); err != nil {
 			return errors.Join(err, db.Close())
 		}
 		return nil
@@ -196,8 +197,8 @@ func shorter(path string, size, least int64) error {
 	return fmt.Errorf("%w: %s was cut off: it has %d bytes of at least %d. Put a backup in its place", store.ErrForeign, path, size, least)
 }
 
-// verify checks which program wrote the file, and that it is intact.
-func verify(db *bbolt.DB, path string, file *os.File) error {
+// verify checks which program wrote the file, and that it is intact and complete.
+func verify(db *bbolt.DB, path string, file *os.File, incomplete bool) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err
@@ -224,6 +225,9 @@ func verify(db *bbolt.DB, path string, file *os.File) error {
 		case (sum != nil || version == schema && root.Get(upgradingKey) == nil) && !bytes.Equal(sum, schemaSum(version)):
 			return fmt.Errorf("%w: %s is damaged: its version is not the one that was written. Put a backup in its place", store.ErrForeign, path)
 		}
+		if !incomplete && root.Get(copyingKey) != nil {
+			return fmt.Errorf("%w: the command that wrote %s was interrupted. Run it again, and it continues", store.ErrIncomplete, path)
+		}
 		for _, name := range bucketsOf(version) {
 			if tx.Bucket([]byte(name)) == nil {
 				return fmt.Errorf("%w: %s is damaged: it has no bucket %s. Put a backup in its place", store.ErrForeign, path, name)
@@ -235,7 +239,7 @@ func verify(db *bbolt.DB, path string, file *os.File) error {
 
 // sentence returns an error that says what is wrong with a file and how to fix it.
 func sentence(path string, err error) error {
-	for _, ours := range []error{store.ErrForeign, store.ErrNewer, store.ErrLocked} {
+	for _, ours := range []error{store.ErrForeign, store.ErrNewer, store.ErrLocked, store.ErrIncomplete} {
 		if errors.Is(err, ours) {
 			return err
 		}

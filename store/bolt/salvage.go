@@ -84,9 +84,12 @@ func Gather(ctx context.Context, path string, fill func(store.Filling) error) er
 	if err != nil {
 		return err
 	}
-	f := &filling{Store: s, room: fillRoom}
+	f := newFilling(s, store.Mark{})
 	if err = fill(f); err == nil {
 		err = f.flush(ctx)
+	}
+	if err == nil {
+		err = f.complete(ctx)
 	}
 	return errors.Join(err, s.Close())
 }

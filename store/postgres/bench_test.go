@@ -2,7 +2,10 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,13 +53,15 @@ func benchDecisions(b *testing.B, workers, round int) {
 		batch.Queue("commit")
 		return hand.SendBatch(b.Context(), batch).Close()
 	}
-	var done, statements int
-	var spent, worked [2]time.Duration
-	measure := func(side int, do func(i int) error) {
+	var done, statements, begun int
+	var spent, worked, served [2]time.Duration
+	measure := func(side int, database string, do func(i int) error) {
+		atServer := serverTime(b, server, database)
 		began, cpu := time.Now(), processorTime(b)
 		crowd(b, workers, round, do)
 		spent[side] += time.Since(began)
 		worked[side] += processorTime(b) - cpu
+		served[side] += serverTime(b, server, database) - atServer
 	}
 	var waiting []approvers.Request
 	for b.Loop() {
@@ -76,15 +81,16 @@ func benchDecisions(b *testing.B, workers, round int) {
 			}
 		}
 		b.StartTimer()
-		measure(0, func(i int) error {
+		measure(0, "ours", func(i int) error {
 			_, err := f.decide(b.Context(), "", requests[i])
 			return err
 		})
+		begun += record.begun
 		decisions := record.taken()
 		if len(decisions) != round {
 			b.Fatalf("%d decisions took %d transactions", round, len(decisions))
 		}
-		measure(1, func(i int) error { return write(decisions[i]) })
+		measure(1, "byhand", func(i int) error { return write(decisions[i]) })
 		done += round
 		statements = len(decisions[0])
 	}
@@ -93,8 +99,12 @@ func benchDecisions(b *testing.B, workers, round int) {
 	b.ReportMetric(perSecond(0), "decisions/s")
 	b.ReportMetric(perSecond(1), "byhand/s")
 	b.ReportMetric(perSecond(0)/perSecond(1), "ratio")
-	b.ReportMetric(float64(worked[0].Microseconds())/float64(done), "cpu-µs/decision")
-	b.ReportMetric(float64(worked[1].Microseconds())/float64(done), "byhand-cpu-µs")
+	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(done) }
+	b.ReportMetric(each(worked[0]), "cpu-µs/decision")
+	b.ReportMetric(each(worked[1]), "byhand-cpu-µs")
+	b.ReportMetric(each(served[0]), "server-µs/decision")
+	b.ReportMetric(each(served[1]), "byhand-server-µs")
+	b.ReportMetric(float64(begun)/float64(done), "transactions/decision")
 	b.ReportMetric(float64(statements), "rows")
 }
 
@@ -136,6 +146,7 @@ type recorder struct {
 	mu        sync.Mutex
 	open      map[*pgx.Conn][]statement
 	committed [][]statement
+	begun     int // since the last call of taken
 }
 
 var _ pgx.BatchTracer = &recorder{}
@@ -145,7 +156,7 @@ func (r *recorder) taken() [][]statement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.committed
-	r.committed = nil
+	r.committed, r.begun = nil, 0
 	return out
 }
 
@@ -169,6 +180,7 @@ func (r *recorder) TraceBatchEnd(ctx context.Context, conn *pgx.Conn, data pgx.T
 		verb, _, _ := strings.Cut(q.SQL, " ")
 		switch {
 		case verb == "begin":
+			r.begun++
 			delete(r.open, conn)
 		case verb == "commit" && len(r.open[conn]) > 0:
 			r.committed = append(r.committed, r.open[conn])
@@ -217,4 +229,35 @@ func processorTime(t testing.TB) time.Duration {
 		t.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// serverTime is the time that the server's processes of a database have used on all processors; 0: the system does not
+// tell.
+func serverTime(t testing.TB, server *pgserver.Server, database string) (all time.Duration) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	rows, _ := conn.Query(t.Context(), "SELECT pid FROM pg_stat_activity WHERE datname = $1", database) // CollectRows returns the error
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return 0
+		}
+		_, after, _ := strings.Cut(string(stat), ") ")
+		var user, system int64
+		for i, into := range map[int]*int64{11: &user, 12: &system} { // proc(5): utime and stime, in hundredths of a second
+			if *into, err = strconv.ParseInt(strings.Fields(after)[i], 10, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all += time.Duration(user+system) * 10 * time.Millisecond
+	}
+	return all
 }

@@ -102,10 +102,10 @@ end:
 		shown = 0
 	   }
 	:: take(i)
-	:: atomic { /* giveUp */
+	:: atomic { /* excess: the replica forgets a claim without work */
 		held[i] && may_give_up -> held[i] = false
 	   };
-	   atomic {
+	   atomic { /* giveUp */
 		if
 		:: owner == i && epoch == since[i] -> owner = NOBODY
 		:: else

@@ -349,7 +349,6 @@ func eachHead(c *contents, fn func(store.Row) error) error {
 }
 
 func putHead(f *filling, row store.Row) error {
-	f.sealed = row.Head.Size
 	f.add("audit_heads", []string{"number", "size", "note"}, number(row.Head.Number), number(row.Head.Size), []byte(row.Head.Note))
 	return nil
 }
@@ -441,9 +440,11 @@ func putJournal(f *filling, row store.Row) error {
 	return nil
 }
 
-// filling is an empty database while it is filled, in one transaction.
+// filling is a database while it is filled.
 type filling struct {
-	contents
+	*store.Position
+	store   *Store
+	ctx     context.Context
 	batches []*batch // of the rows that were not sent yet
 	room    int
 	sealed  uint64 // number of journal entries that the heads cover
@@ -456,8 +457,12 @@ type batch struct {
 	rows    [][]any
 }
 
-// fillRoom is the number of bytes of rows that are sent together.
-const fillRoom = 4 << 20
+// fillRoom is the number of bytes of rows that one transaction writes.
+const fillRoom = 1 << 20
+
+// copying is the beginning of the place in the table origin while the database is an incomplete copy. The mark follows.
+// A program that does not know this takes the database for a restored one, and is held.
+const copying = "copying "
 
 func (f *filling) add(table string, columns []string, values ...any) {
 	i := slices.IndexFunc(f.batches, func(b *batch) bool { return b.table == table })
@@ -470,6 +475,12 @@ func (f *filling) add(table string, columns []string, values ...any) {
 
 // Put sends a row, with others in one COPY for each table.
 func (f *filling) Put(_ context.Context, row store.Row) error {
+	if row.Part == store.PartHeads {
+		f.sealed = row.Head.Size
+	}
+	if write, err := f.Next(row); err != nil || !write {
+		return err
+	}
 	p := slices.IndexFunc(parts, func(p partTables) bool { return p.part == row.Part })
 	if p < 0 {
 		return fmt.Errorf("store: this program does not know the part %q", row.Part)
@@ -484,92 +495,157 @@ func (f *filling) Put(_ context.Context, row store.Row) error {
 	return f.flush()
 }
 
+// flush writes the rows that are not written yet, and how far the copy has come, in one transaction.
 func (f *filling) flush() error {
-	f.room = fillRoom
-	f.run.wrote = true
-	for _, b := range f.batches {
-		if _, err := f.run.conn.CopyFrom(f.ctx, pgx.Identifier{b.table}, b.columns, pgx.CopyFromRows(b.rows)); err != nil {
-			return f.failed(fmt.Errorf("write to %s: %w", b.table, err))
-		}
+	if err := f.End(); err != nil {
+		return err
 	}
+	f.room = fillRoom
+	if len(f.batches) == 0 {
+		return nil
+	}
+	err := f.within(func(r *run) error {
+		ctx, cancel := context.WithTimeout(f.ctx, patience)
+		defer cancel()
+		for _, b := range f.batches {
+			if _, err := r.conn.CopyFrom(ctx, pgx.Identifier{b.table}, b.columns, pgx.CopyFromRows(b.rows)); err != nil {
+				return fmt.Errorf("write to %s: %w", b.table, lossOf(r, err))
+			}
+		}
+		_, err := r.exec("INSERT INTO origin (place) VALUES ($1) ON CONFLICT (one) DO UPDATE SET place = excluded.place", copying+f.Mark().String())
+		return err
+	})
 	f.batches = nil
-	return nil
+	return err
 }
 
 // EachRow reads everything that was put.
-func (f *filling) EachRow(_ context.Context, fn func(store.Row) error) error {
+func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	if err := f.flush(); err != nil {
 		return err
 	}
-	return f.eachRow(fn)
+	return f.store.EachRow(ctx, fn)
 }
 
-// failed adds what to do to an error of the database.
-func (f *filling) failed(err error) error {
-	if f.run.conn.Conn().IsClosed() {
-		err = lostError{err}
-	}
-	return explain(err)
-}
-
-// ErrNotEmpty says that a database has rows, so that it can't be filled.
-var ErrNotEmpty = errors.New("store: the database is not empty")
-
-// Fill fills an empty database in one transaction: the database stays empty until the copy is complete and checked. If
-// the process or the connection ends before that, the server undoes everything. A database with rows is ErrNotEmpty.
-// The caller holds the database.
-func (s *Store) Fill(ctx context.Context, fill func(store.Filling) error) error {
-	if !s.enter() {
-		return store.ErrClosed
-	}
-	defer s.running.Done()
-	conn, err := s.acquire(ctx)
+// within runs fn in a transaction. It reads what it has written itself, and the caller keeps others away.
+func (f *filling) within(fn func(r *run) error) error {
+	conn, err := f.store.acquire(f.ctx)
 	if err != nil {
 		return err
 	}
-	r := newRun(context.WithoutCancel(ctx), s, conn, beginFill)
-	f := &filling{contents: contents{reader: reader{r}, ctx: ctx}, room: fillRoom}
+	r := newRun(context.WithoutCancel(f.ctx), f.store, conn, "begin isolation level repeatable read")
 	defer func() {
 		if !r.ended {
 			r.rollback()
 		}
 		r.conn.Release()
 	}()
-	if err := f.begin(); err != nil {
+	c := contents{reader: reader{r}, ctx: f.ctx}
+	if err := c.begin(); err != nil {
 		return err
 	}
-	if err := f.mustBeEmpty(); err != nil {
+	if err := fn(r); code(err) != "" || isLost(err) {
+		return explain(err)
+	} else if err != nil {
 		return err
 	}
+	if out, err := r.commit(); err != nil || out != done {
+		return fmt.Errorf("a part of the copy is not committed; run the command again: %w", explain(err))
+	}
+	return nil
+}
+
+// lossOf returns the error of a statement, and says so if the connection was lost.
+func lossOf(r *run, err error) error {
+	if r.conn.Conn().IsClosed() {
+		return lostError{err}
+	}
+	return err
+}
+
+// ErrNotEmpty says that a database has rows, so that it can't be filled.
+var ErrNotEmpty = errors.New("store: the database is not empty")
+
+// Fill fills an empty database, and calls fill to write its rows. Until the copy is complete and checked, Open refuses
+// the database. If it does not come to that, the next Fill continues with the rows that are missing; with anew, it
+// deletes what is there and begins again. A database with rows of anything else is ErrNotEmpty. The caller holds the
+// database.
+func (s *Store) Fill(ctx context.Context, anew bool, fill func(store.Filling) error) error {
+	if !s.enter() {
+		return store.ErrClosed
+	}
+	defer s.running.Done()
+	f := &filling{store: s, ctx: ctx, room: fillRoom}
+	var from store.Mark
+	err := f.within(func(r *run) (err error) {
+		from, err = begun(r, anew)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	f.Position = store.StartAt(from)
 	if err := fill(f); err != nil {
 		return err
 	}
 	if err := f.flush(); err != nil {
 		return err
 	}
-	if err := check(ctx, f.reader); err != nil {
+	return f.within(func(r *run) error {
+		if err := check(ctx, reader{r}); err != nil {
+			return err
+		}
+		_, err := r.exec(settle)
 		return err
-	}
-	if out, err := r.commit(); err != nil || out != done {
-		return fmt.Errorf("the copy is not committed; run the command again: %w", explain(err))
-	}
-	return nil
+	})
 }
 
-// beginFill begins the transaction of Fill. It reads what it has written itself, and the caller keeps others away.
-const beginFill = "begin isolation level repeatable read"
+// begun returns how far an interrupted copy has come. With anew, it deletes that copy.
+func begun(r *run, anew bool) (store.Mark, error) {
+	mark, is, err := interrupted(r)
+	switch {
+	case err != nil:
+		return store.Mark{}, err
+	case !is:
+		return store.Mark{}, mustBeEmpty(r)
+	case !anew:
+		return mark, nil
+	}
+	var tables []string
+	for _, p := range parts {
+		tables = append(tables, p.tables...)
+	}
+	if _, err := r.exec("TRUNCATE " + strings.Join(tables, ", ")); err != nil {
+		return store.Mark{}, err
+	}
+	_, err = r.exec(settle)
+	return store.Mark{}, err
+}
+
+// interrupted reads how far a copy came that was interrupted. is is false if there is none.
+func interrupted(r *run) (mark store.Mark, is bool, err error) {
+	place := ""
+	if err := r.query(nil, row("SELECT place FROM origin", nil, func(found pgx.Row) error { return found.Scan(&place) })); err != nil {
+		return mark, false, err
+	}
+	at, is := strings.CutPrefix(place, copying)
+	if is {
+		mark, err = store.ParseMark(at)
+	}
+	return mark, is, err
+}
 
 // mustBeEmpty returns ErrNotEmpty if a table has rows.
-func (f *filling) mustBeEmpty() error {
+func mustBeEmpty(r *run) error {
 	for _, p := range parts {
 		for _, table := range p.tables {
 			there := false
-			err := f.run.query(nil, row("SELECT EXISTS (SELECT FROM "+table+")", nil, func(found pgx.Row) error { return found.Scan(&there) }))
+			err := r.query(nil, row("SELECT EXISTS (SELECT FROM "+table+")", nil, func(found pgx.Row) error { return found.Scan(&there) }))
 			if err != nil {
-				return explain(err)
+				return err
 			}
 			if there {
-				return fmt.Errorf("%w: the schema %s of %s has %s. Name another database, or another schema with search_path in the address", ErrNotEmpty, f.run.store.config.schema, f.run.store.config.name(), p.part)
+				return fmt.Errorf("%w: the schema %s of %s has %s. Name another database, or another schema with search_path in the address", ErrNotEmpty, r.store.config.schema, r.store.config.name(), p.part)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -18,15 +19,15 @@ import (
 // fillEmpty makes a filler of an empty database.
 func fillEmpty(t *testing.T) storetest.Filler {
 	name := empty(t)
-	return func(ctx context.Context, fill func(store.Filling) error) (storetest.Opener, error) {
-		s, err := postgres.Open(ctx, at(name), postgres.Options{}) // the owner: the bot's role can't write sealed entries
+	return func(ctx context.Context, anew bool, fill func(store.Filling) error) (storetest.Opener, error) {
+		s, err := postgres.Open(ctx, at(name), postgres.Options{Fill: true}) // the owner: the bot's role can't write sealed entries
 		if err != nil {
 			return nil, err
 		}
 		open := func() (store.Store, error) {
 			return postgres.Open(context.Background(), asBot(name), postgres.Options{})
 		}
-		return open, errors.Join(s.Fill(ctx, fill), s.Close())
+		return open, errors.Join(s.Fill(ctx, anew, fill), s.Close())
 	}
 }
 
@@ -36,8 +37,8 @@ var (
 		Fresh: func(t *testing.T) storetest.Opener { return openFile(filepath.Join(t.TempDir(), "store.db")) },
 		New: func(t *testing.T) storetest.Filler {
 			path := filepath.Join(t.TempDir(), "store.db")
-			return func(ctx context.Context, fill func(store.Filling) error) (storetest.Opener, error) {
-				return openFile(path), bolt.Fill(ctx, path, fill)
+			return func(ctx context.Context, anew bool, fill func(store.Filling) error) (storetest.Opener, error) {
+				return openThere(path), bolt.Fill(ctx, path, anew, fill)
 			}
 		},
 	}
@@ -45,6 +46,16 @@ var (
 
 func openFile(path string) storetest.Opener {
 	return func() (store.Store, error) { return bolt.Open(path, bolt.Options{}) }
+}
+
+// openThere opens a store that must be there.
+func openThere(path string) storetest.Opener {
+	return func() (store.Store, error) {
+		if _, err := os.Stat(path); err != nil {
+			return nil, err
+		}
+		return bolt.Open(path, bolt.Options{})
+	}
 }
 
 func TestCopyFromFile(t *testing.T) { storetest.RunCopies(t, inFile, inDatabase) }
@@ -82,7 +93,7 @@ func TestFillOfADatabaseWithRows(t *testing.T) {
 	if err := execIn(name, "INSERT INTO countersign.counters (key, at, id, n) VALUES ('k', now(), 'i', 1)"); err != nil {
 		t.Fatal(err)
 	}
-	err := s.Fill(t.Context(), func(store.Filling) error { t.Error("it is filled"); return nil })
+	err := s.Fill(t.Context(), false, func(store.Filling) error { t.Error("it is filled"); return nil })
 	if !errors.Is(err, postgres.ErrNotEmpty) {
 		t.Errorf("got the error %v", err)
 	}

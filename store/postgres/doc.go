@@ -6,9 +6,15 @@
 //     need a lock that somebody can forget. The price is that a closure may run again (40001, 40P01), sometimes only
 //     because rows are neighbours in an index. From the third time on it runs alone in its process.
 //   - A View is one repeatable-read snapshot, read only. It takes no locks.
-//   - Nothing is sent before the first read. Writes are gathered, and go with the next read that needs the server, or
-//     with the COMMIT: one round trip. A record that was read or written is not read again, and what a click is likely
-//     to read next comes with the request (together.go).
+//   - Nothing is sent before the first read. Writes are gathered, and go with the COMMIT: one round trip. They go in one
+//     order, so that transactions don't deadlock. A read that depends on gathered writes makes these in a savepoint, and
+//     rolls back to it in the same round trip. Only statements that change many rows, such as those of an erasure, are
+//     sent at once, after the gathered writes; from then on the transaction waits for a lock for 0.1 s at most, and then
+//     runs again.
+//   - A record that was read or written is not read again. What a transaction is likely to read next comes with the
+//     request or the execution (together.go).
+//   - Tables and indexes have room for later versions and later rows (migrations/00009_room.sql), because otherwise most
+//     transactions of the same moment write to index pages that the others have read, and run again.
 //   - A new record is assumed to be absent, because ids are random. If it is there, the insert fails, the
 //     transaction is rolled back, and the closure runs again and looks first.
 //   - A commit whose answer was lost is looked up over another connection (commit.go). Update returns once the outcome

@@ -53,6 +53,14 @@ func isLost(err error) bool {
 	return errors.As(err, &l) || code(err) == codeGivenUp
 }
 
+// fullError is store.ErrFull, and store.ErrUnavailable, too: while the disk is full, a new connection can't be used, and a
+// read may fail.
+type fullError struct{ error }
+
+func (e fullError) Unwrap() error { return e.error }
+
+func (e fullError) Is(target error) bool { return target == store.ErrUnavailable }
+
 // isContended reports whether the transaction conflicted with others and may succeed when it runs again.
 func isContended(err error) bool {
 	switch code(err) {
@@ -66,14 +74,14 @@ func isContended(err error) bool {
 func explain(err error) error {
 	c := code(err)
 	switch {
-	case errors.Is(err, store.ErrDamaged):
+	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrIncomplete):
 		return err
 	case c == codeFenced:
 		return fmt.Errorf("%w (%w)", store.ErrFenced, err)
 	case c == codePolicy:
 		return fmt.Errorf("%w (%w)", store.ErrPolicyChanged, err)
 	case c == codeDiskFull:
-		return fmt.Errorf("%w. It is the disk of the database server: free some space there (%w)", store.ErrFull, err)
+		return fullError{fmt.Errorf("%w. It is the disk of the database server: free some space there (%w)", store.ErrFull, err)}
 	case c == codeReadOnly:
 		return fmt.Errorf("%w: the server is read-only, as a standby is; connect to the primary (%w)", store.ErrUnavailable, err)
 	case c == codeTimeout, c == codeLockTimeout:

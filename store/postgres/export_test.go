@@ -88,3 +88,13 @@ func OpenWith(ctx context.Context, url string, change func(*pgx.ConnConfig)) (*S
 	s.pool, err = pgxpool.NewWithConfig(ctx, s.config.pool)
 	return s, err
 }
+
+// OpenNeeding opens a database as a program that needs a newer server would.
+func OpenNeeding(ctx context.Context, url string, oldest int) (*Store, error) {
+	c, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	c.oldest = oldest
+	return c.open(ctx, Options{})
+}

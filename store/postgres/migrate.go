@@ -144,6 +144,8 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 	case code(err) == codeLockTimeout:
 		return names, fmt.Errorf("%w: another transaction, such as a dump, uses the tables of %s for longer than %s; the step that failed is undone: try again later (%w)",
 			store.ErrUnavailable, c.name(), migrateWait, err)
+	case code(err) == codeDiskFull:
+		return names, c.sentence(err)
 	case err != nil:
 		return names, fmt.Errorf("%w: the tables of %s could not be brought up to date; the step that failed is undone (%w)", store.ErrUnavailable, c.name(), err)
 	}

@@ -27,6 +27,7 @@ import (
 type Options struct {
 	Create  bool // make the tables in an empty database
 	Migrate bool // bring older tables up to date
+	Fill    bool // also open a database that was filled in part, so that Fill can continue
 }
 
 // Limits of the server. A transaction of the bot takes milliseconds.
@@ -47,6 +48,7 @@ type config struct {
 	schema     string
 	server     answering
 	migrations fs.FS // of the program
+	oldest     int   // major version of the server that can be used
 }
 
 // answering remembers which of the URL's addresses answered last. New connections try that one first: otherwise, after
@@ -109,7 +111,7 @@ func parse(url string) (*config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrURL, err)
 	}
-	c := &config{pool: pool, schema: defaultSchema, server: answering{hosts: map[string]string{}}, migrations: migrations()}
+	c := &config{pool: pool, schema: defaultSchema, server: answering{hosts: map[string]string{}}, migrations: migrations(), oldest: oldest}
 	params := pool.ConnConfig.RuntimeParams
 	if s := params["search_path"]; s != "" {
 		if !schemaName.MatchString(s) {
@@ -238,6 +240,13 @@ func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 		return nil, err
 	}
 	conn.Release()
+	if opts.Fill {
+		return s, nil
+	}
+	if err := s.mustBeComplete(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -351,8 +360,8 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	switch {
 	case err != nil:
 		return found, c.sentence(err)
-	case server < oldest:
-		return found, fmt.Errorf("%w: %s is on PostgreSQL %d: version %d or newer is needed", ErrServer, c.name(), server, oldest)
+	case server < c.oldest:
+		return found, fmt.Errorf("%w: %s is on PostgreSQL %d: version %d or newer is needed", ErrServer, c.name(), server, c.oldest)
 	case encoding != "UTF8":
 		return found, fmt.Errorf("%w: %s has the encoding %s: make a database with the encoding UTF8", ErrServer, c.name(), encoding)
 	case standby:
@@ -491,6 +500,8 @@ func (c *config) sentence(err error) error {
 		return fmt.Errorf("%w: the user %s lacks a right in %s: see docs/postgres.md, \"Roles and grants\" (%w)", ErrAccess, c.pool.ConnConfig.User, at, err)
 	case "53300":
 		return fmt.Errorf("%w: %s has no connection left: raise max_connections there, or lower pool_max_conns in the address (%w)", store.ErrUnavailable, at, err)
+	case codeDiskFull:
+		return fullError{fmt.Errorf("%w. It is the disk of the server of %s: free some space there (%w)", store.ErrFull, at, err)}
 	case codeReadOnly:
 		return fmt.Errorf("%w: %s is read-only, as a standby is; connect to the primary (%w)", store.ErrUnavailable, at, err)
 	case "":

@@ -71,6 +71,18 @@ func TestOpenErrors(t *testing.T) {
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=elsewhere" }), postgres.ErrEmpty, "elsewhere")
 }
 
+// A server that is too old is refused, with its version and the one that is needed.
+func TestOldServer(t *testing.T) {
+	t.Parallel()
+	s, err := postgres.OpenNeeding(t.Context(), at(database(t, template)), 99)
+	if err == nil {
+		s.Close()
+	}
+	if !errors.Is(err, postgres.ErrServer) || !regexp.MustCompile(`is on PostgreSQL \d\d: version 99 or newer is needed$`).MatchString(err.Error()) {
+		t.Errorf("got error %v", err)
+	}
+}
+
 // A user with too few rights is told so when the store is opened.
 func TestOpenWithoutRights(t *testing.T) {
 	t.Parallel()
@@ -488,10 +500,7 @@ func TestRelocated(t *testing.T) {
 	if err := s.Hold(t.Context(), false); err != nil {
 		t.Error(err)
 	}
-	err := s.Fill(t.Context(), func(f store.Filling) error {
-		return f.Put(t.Context(), store.Row{Part: store.PartTurns, Record: []byte(`{"id":"copied","version":1}`)})
-	})
-	if err != nil {
+	if err := s.Update(t.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: "new"}) }); err != nil {
 		t.Error(err)
 	}
 	if is, err := s.Relocated(t.Context()); err != nil || !is {
@@ -655,6 +664,25 @@ GRANT UPDATE (leaf) ON audit_journal TO ROLE;`, "ROLE", role))
 	history(t, s)
 	if err := s.Update(t.Context(), func(tx store.Tx) error { _, err := tx.PruneChain("q"); return err }); err != nil {
 		t.Error(err)
+	}
+}
+
+// The statements of docs/postgres.md run as they are written there.
+func TestDocumentedStatements(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := database(t, template)
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) < 4 {
+		t.Fatalf("docs/postgres.md has %d blocks of SQL", len(blocks))
+	}
+	for _, b := range blocks {
+		if err := execIn(name, strings.ReplaceAll(b[1], "countersign_bot", role)); err != nil {
+			t.Errorf("%v:\n%s", err, b[1])
+		}
 	}
 }
 

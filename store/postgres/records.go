@@ -199,6 +199,11 @@ func (t reader) RequestsOf(who approvers.PersonID, before store.RequestCursor, l
 }
 
 func (t reader) Execution(id string) (approvers.Execution, error) {
+	if _, ok := t.run.known[executionTable.key(id)]; !ok && t.run.begin == beginUpdate {
+		if err := t.run.lookUpExecution(id); err != nil {
+			return approvers.Execution{}, err
+		}
+	}
 	return executionTable.read(t.run, id)
 }
 
@@ -240,10 +245,10 @@ func (t reader) OutboxMessage(id string) (store.OutboxMessage, error) {
 func (t reader) OutboxMessagesOf(ref string) ([]store.OutboxMessage, error) {
 	ids, ok := t.run.lists.outbox[ref]
 	if !ok {
-		t.run.lists.outbox[ref] = []string{}
-		err := t.run.query(t.run.onRefs, t.run.lookUpOutbox("$1", text(ref), func() (string, bool) { return ref, true }))
+		var found []store.OutboxMessage
+		err := t.run.query(t.run.onRefs, t.run.lookUpOutbox("ARRAY[$1]", ref, &found))
 		if err == nil {
-			err = t.run.addMade(ref)
+			err = t.run.listOutbox(found, ref, ref)
 		}
 		if err != nil {
 			return nil, err

@@ -682,7 +682,7 @@ func TestVersionsSideBySide(t *testing.T) {
 		"check":   set.Check(t.Context()),
 		"copy":    set.EachRow(t.Context(), func(store.Row) error { return nil }),
 		"salvage": set.EachReadable(t.Context(), func(store.Row) error { return nil }, func(store.Damage, string) {}),
-		"fill":    open(t, at(name)).Fill(t.Context(), func(store.Filling) error { return nil }),
+		"fill":    open(t, at(name)).Fill(t.Context(), false, func(store.Filling) error { return nil }),
 	} {
 		if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), refused) {
 			t.Errorf("%s by today's program: got error %v, want ErrNewer", what, err)

@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"countersign/store"
 )
 
 // Relocated reports whether the tables were restored from a dump, or the database was copied: what happened in the
@@ -18,7 +21,21 @@ func (s *Store) Relocated(ctx context.Context) (is bool, err error) {
 // Settle says that the database is in use where it is now: Relocated is false from then on.
 func (s *Store) Settle(ctx context.Context) error {
 	return s.inPlace(ctx, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, "INSERT INTO origin (place) VALUES (current_place('origin'::regclass)) ON CONFLICT (one) DO UPDATE SET place = excluded.place")
+		_, err := conn.Exec(ctx, settle)
+		return err
+	})
+}
+
+const settle = "INSERT INTO origin (place) VALUES (current_place('origin'::regclass)) ON CONFLICT (one) DO UPDATE SET place = excluded.place"
+
+// mustBeComplete returns store.ErrIncomplete if a copy into the database was interrupted.
+func (s *Store) mustBeComplete(ctx context.Context) error {
+	return s.inPlace(ctx, func(conn *pgx.Conn) error {
+		var is bool
+		err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM origin WHERE starts_with(place, $1))", copying).Scan(&is)
+		if err == nil && is {
+			err = fmt.Errorf("%w: the command that filled %s was interrupted. Run it again, and it continues", store.ErrIncomplete, s.config.name())
+		}
 		return err
 	})
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -83,6 +84,9 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 		return nil, nil
 	}
 	if kind == store.TimerHome { // read by every decision, so it has an index of its own: timers_home
+		if own := onPrefix("timers", string(kind)); t.run.lists.unwatched && !slices.ContainsFunc(t.run.pending, own) {
+			return nil, t.run.failure
+		}
 		return t.timers(kind, "WHERE kind = 'home' ORDER BY due, ref LIMIT $1", limit)
 	}
 	return t.timers(kind, "WHERE kind || '' = $1 ORDER BY due, ref LIMIT $2", text(kind), limit)
@@ -141,7 +145,7 @@ func (t *tx) SetTimer(timer store.Timer) error {
 
 func (t *tx) ClearTimer(kind store.TimerKind, ref string) error {
 	k := timerKey(kind, ref)
-	if found, ok := t.run.known[k]; ok && found.value == nil {
+	if found, ok := t.run.known[k]; ok && found.value == nil || !ok && t.run.lists.timers[ref] {
 		return t.run.failure
 	}
 	t.run.known[k] = known{}

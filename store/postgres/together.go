@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+
 	"github.com/jackc/pgx/v5"
 
 	"countersign/approvers"
@@ -12,34 +14,31 @@ import (
 
 // lists are lists that the closure has read, or will probably read, as it sees them.
 type lists struct {
-	outbox map[string][]string                // ids of outbox messages by ref
-	timers map[string]bool                    // refs whose timers are all known
-	chains map[string][]approvers.AuditRecord // audit chains, without their damaged records
-	torn   map[string][]error                 // the damaged records of those chains
-	moved  bool                               // an outbox message has got another ref
+	outbox    map[string][]string                // ids of outbox messages by ref
+	timers    map[string]bool                    // refs whose timers are all known
+	unwatched bool                               // nobody watches a Home tab
+	chains    map[string][]approvers.AuditRecord // audit chains, without their damaged records
+	torn      map[string][]error                 // the damaged records of those chains
+	moved     bool                               // an outbox message has got another ref
 }
 
 func newLists() lists {
 	return lists{outbox: map[string][]string{}, timers: map[string]bool{}, chains: map[string][]approvers.AuditRecord{}, torn: map[string][]error{}}
 }
 
-// lookUpOutbox returns reads of the outbox messages with a ref, and of the timers of each. where is the SQL that finds
-// the ref; ref returns it once the server has answered.
-func (r *run) lookUpOutbox(where string, arg any, ref func() (string, bool)) queryable {
+// lookUpOutbox returns reads of the outbox messages with some refs, and of the timers of these messages and of id. refs
+// is the SQL of an array, whose parameter is id. The messages are appended to found: see listOutbox.
+func (r *run) lookUpOutbox(refs, id string, found *[]store.OutboxMessage) queryable {
 	return func(b *pgx.Batch) {
-		rows(outboxTable.selects+" WHERE ref = "+where+" ORDER BY born", []any{arg}, func(found pgx.Rows) error {
-			s, damaged, err := outboxTable.see(r, found)
-			if damaged != nil || err != nil {
-				return err
+		rows(outboxTable.selects+" WHERE ref = ANY("+refs+") ORDER BY born", []any{text(id)}, func(row pgx.Rows) error {
+			s, damaged, err := outboxTable.see(r, row)
+			if damaged == nil && err == nil {
+				*found = append(*found, s)
 			}
-			r.lists.timers[s.ID] = true
-			if name, ok := ref(); ok {
-				r.lists.outbox[name] = append(r.lists.outbox[name], s.ID)
-			}
-			return nil
+			return err
 		})(b)
-		rows("SELECT "+timerColumns+" FROM outbox_messages o JOIN timers t ON t.ref = o.id WHERE o.ref = "+where, []any{arg}, func(found pgx.Rows) error {
-			timer, err := scanTimer(found)
+		rows(selectTimers+"WHERE ref = ANY(ARRAY(SELECT id FROM outbox_messages WHERE ref = ANY("+refs+")) || ARRAY[$1])", []any{text(id)}, func(row pgx.Rows) error {
+			timer, err := scanTimer(row)
 			if k := timerKey(timer.Kind, timer.Ref); r.byKey[k] == nil { // otherwise it was set or cleared
 				r.known[k] = known{value: timer}
 			}
@@ -66,57 +65,83 @@ func (r *run) lookUpChain(chain string) queryable {
 	})
 }
 
-// lookUpRequest reads a request with its history, its call, and the messages that show it or its turn.
+// lookUpRequest reads a request with its timers, its history, its call, and the messages that show it or its turn. It
+// also looks whether anybody watches a Home tab.
 func (r *run) lookUpRequest(id string) error {
-	turn := func() (string, bool) {
-		k := r.known[requestTable.key(id)]
-		if k.value == nil {
-			return "", false
-		}
-		q, err := requestTable.decode(k.value.([]byte))
-		return q.Turn, err == nil
-	}
-	own := func() (string, bool) { return id, true }
-	r.lists.outbox[id] = []string{}
+	var messages []store.OutboxMessage
+	watched := false
 	err := r.query(func(w *write) bool { return onRows("audit_records", id)(w) || r.onRefs(w) },
 		requestTable.lookUp(r, id),
 		r.lookUpChain(id),
-		r.lookUpOutbox("$1", text(id), own),
-		r.lookUpOutbox("(SELECT turn FROM requests WHERE id = $1)", text(id), turn),
+		r.lookUpOutbox("ARRAY[$1, (SELECT turn FROM requests WHERE id = $1)]", id, &messages),
 		callTable.lookUpBy(r, "WHERE id = (SELECT call FROM requests WHERE id = $1)", text(id)),
+		row("SELECT true FROM timers WHERE kind = 'home' LIMIT 1", nil, func(found pgx.Row) error { return found.Scan(&watched) }),
 	)
 	if err != nil {
 		return err
 	}
-	name, ok := turn()
-	if ok && r.lists.outbox[name] == nil && name != id {
-		r.lists.outbox[name] = []string{} // there are none
+	r.lists.unwatched = !watched
+	refs := []string{id}
+	if k := r.known[requestTable.key(id)]; k.value != nil { // otherwise it is not there, or damaged
+		q, err := requestTable.decode(k.value.([]byte))
+		if err != nil {
+			return err
+		}
+		if q.Turn != id {
+			refs = append(refs, q.Turn)
+		}
 	}
-	if err = r.addMade(id); err == nil && ok && name != id {
-		err = r.addMade(name)
-	}
-	return err
+	return r.listOutbox(messages, id, refs...)
 }
 
-// onRefs is the dependence of lookUpOutbox: see addMade.
-func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
-
-// addMade adds the outbox messages that the transaction has made to the list of a ref, unless the server has made them
-// for the read.
-func (r *run) addMade(ref string) error {
-	if r.lists.moved {
+// lookUpExecution reads an execution with its messages and timers, and whether everything is paused. Then it reads the
+// request of the execution.
+func (r *run) lookUpExecution(id string) error {
+	var messages []store.OutboxMessage
+	reads := []queryable{executionTable.lookUp(r, id), r.lookUpOutbox("ARRAY[$1]", id, &messages)}
+	if _, ok := r.known[settingTable.key(store.SettingPause)]; !ok {
+		reads = append(reads, settingTable.lookUp(r, store.SettingPause))
+	}
+	if err := r.query(r.onRefs, reads...); err != nil {
+		return err
+	}
+	if err := r.listOutbox(messages, id, id); err != nil {
+		return err
+	}
+	k := r.known[executionTable.key(id)]
+	if k.value == nil { // it is not there, or damaged
 		return nil
 	}
+	e, err := executionTable.decode(k.value.([]byte))
+	if _, ok := r.known[requestTable.key(e.Request)]; err != nil || ok || e.Request == "" {
+		return err
+	}
+	return r.lookUpRequest(e.Request)
+}
+
+// onRefs is the dependence of lookUpOutbox: see listOutbox.
+func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
+
+// listOutbox remembers what lookUpOutbox has read: the lists of the outbox messages of some refs are those that the
+// server has found, and those that the transaction has made, unless the server has made them for the read.
+func (r *run) listOutbox(found []store.OutboxMessage, id string, refs ...string) error {
+	r.lists.timers[id] = true
 	for _, w := range r.pending {
-		if w.key.table != outboxTable.in || !w.fresh {
+		if w.key.table != outboxTable.in || !w.fresh || r.lists.moved {
 			continue
 		}
 		s, err := outboxTable.decode(r.known[w.key].value.([]byte))
 		if err != nil {
 			return err
 		}
-		if s.Ref == ref {
-			r.lists.outbox[ref] = append(r.lists.outbox[ref], s.ID)
+		found = append(found, s)
+	}
+	for _, ref := range refs {
+		r.lists.outbox[ref] = []string{}
+	}
+	for _, s := range found {
+		if slices.Contains(refs, s.Ref) {
+			r.lists.outbox[s.Ref] = append(r.lists.outbox[s.Ref], s.ID)
 			r.lists.timers[s.ID] = true
 		}
 	}

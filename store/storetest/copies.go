@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,9 +14,9 @@ import (
 	"countersign/store"
 )
 
-// Filler makes a new store with the rows that fill puts, and returns the store's opener. If fill fails, no store is
-// made, and the next call begins again.
-type Filler func(ctx context.Context, fill func(store.Filling) error) (Opener, error)
+// Filler makes a new store with the rows that fill puts, and returns the store's opener. If fill fails, nobody can open
+// the store, and the next call continues; with anew, it begins again.
+type Filler func(ctx context.Context, anew bool, fill func(store.Filling) error) (Opener, error)
 
 // Backend is a backend whose stores can be copied.
 type Backend struct {
@@ -36,7 +37,7 @@ func RunCopies(t *testing.T, from, to Backend) {
 // copied copies a store, requires that lists and single reads return the same from the copy, and returns the copy.
 func copied(h *harness, s store.Store, to Backend, see func(store.Reader) []string) *harness {
 	h.Helper()
-	open, err := to.New(h.T)(h.Context(), func(f store.Filling) error {
+	open, err := to.New(h.T)(h.Context(), false, func(f store.Filling) error {
 		return store.CopyRows(h.Context(), s.(store.Contents), f, func(store.Copied) {}, func() {})
 	})
 	if err != nil {
@@ -159,55 +160,96 @@ func copiesOfWhole(h *harness, from, to Backend) {
 	back.leave()
 }
 
-var errStopped = errors.New("stopped")
-
-// interrupted: a copy that does not end leaves nothing behind, and the next copy begins again. A store that is not
-// empty is never filled.
+// interrupted: nobody can open a store into which a copy was interrupted. The next copy continues with the rows that are
+// missing if the original is as it was; it can also begin again. A store that is complete is never filled.
 func interrupted(h *harness, to Backend) {
-	h.update(func(tx store.Tx) error {
-		for i := range 50 {
-			if err := tx.PutTurn(approvers.Turn{ID: fmt.Sprint("t", i)}); err != nil {
-				return err
+	const n = 20
+	put := func(text string) {
+		h.update(func(tx store.Tx) error {
+			for i := range n {
+				body := []byte(text + strings.Repeat(".", 150_000)) // some rows for each transaction
+				if err := tx.PutRendering(store.Rendering{OutboxMessage: "m", Post: uint64(i + 1), Body: body}); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	})
-	rows := 0
-	copyUntil := func(stop error) func(f store.Filling) error {
-		return func(f store.Filling) error {
-			rows = 0
-			return store.CopyRows(h.Context(), stopping{h.store.(store.Contents), stop}, f, func(store.Copied) { rows++ }, func() {})
-		}
+			return nil
+		})
 	}
+	put("first")
 	target := to.New(h.T)
-	if _, err := target(h.Context(), copyUntil(errStopped)); !errors.Is(err, errStopped) || rows != 25 {
-		h.Fatalf("the interrupted copy ended after %d rows with %v", rows, err)
+	var written int // before
+	attempt := func(stopAt int, anew bool) (Opener, error) {
+		h.Helper()
+		return target(h.Context(), anew, func(f store.Filling) error {
+			written = f.Written()
+			return store.CopyRows(h.Context(), stopping{h.store.(store.Contents), stopAt}, f, func(store.Copied) {}, func() {})
+		})
 	}
-	open, err := target(h.Context(), copyUntil(nil))
-	if err != nil || rows != 50 {
-		h.Fatalf("the second copy ended after %d rows with %v", rows, err)
+	incomplete := func(open Opener) {
+		h.Helper()
+		if s, err := open(); err == nil {
+			h.Errorf("an incomplete copy was opened (its Close: %v)", s.Close())
+		}
+	}
+	before := 0
+	for _, stopAt := range []int{8, 8, 12, 18} { // the second one does not come further
+		open, err := attempt(stopAt, false)
+		if !errors.Is(err, errStopped) {
+			h.Fatalf("the interrupted copy ended with %v", err)
+		}
+		if written < before || written > stopAt {
+			h.Errorf("%d rows were there, and %d before", written, before)
+		}
+		before = written
+		incomplete(open)
+	}
+	if before == 0 {
+		h.Error("nothing was written before the third interruption")
+	}
+	for _, below := range []uint64{2, n + 1} { // without the first row, and without any
+		h.update(func(tx store.Tx) error {
+			_, err := tx.EraseRenderings("m", below)
+			return err
+		})
+		open, err := attempt(n, false)
+		if !errors.Is(err, store.ErrChanged) {
+			h.Errorf("the original has changed, and the copy ended with %v", err)
+		}
+		incomplete(open)
+	}
+	put("second")
+	if _, err := attempt(0, true); !errors.Is(err, errStopped) || written != 0 {
+		h.Errorf("a copy that begins again has %d rows, and ended with %v", written, err)
+	}
+	open, err := attempt(n, false)
+	if err != nil {
+		h.Fatalf("the copy that begins again ended with %v", err)
 	}
 	c := newHarness(h.T, open, false)
-	if n := len(allRows(h, c.store)); n != 50 {
-		h.Errorf("the copy has %d rows", n)
+	if diff := cmp.Diff(allRows(h, h.store), allRows(h, c.store)); diff != "" {
+		h.Errorf("the copy differs (-original +copy):\n%s", diff)
 	}
 	c.leave()
-	if _, err := target(h.Context(), copyUntil(nil)); err == nil {
-		h.Error("a store was filled twice")
+	for _, anew := range []bool{false, true} {
+		if _, err := attempt(n, anew); err == nil {
+			h.Error("a store was filled twice")
+		}
 	}
 }
+
+var errStopped = errors.New("stopped")
 
 // stopping is a store that returns an error after some of its rows.
 type stopping struct {
 	store.Contents
-	err error // nil: they don't
+	after int
 }
 
 func (s stopping) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	n := 0
 	return s.Contents.EachRow(ctx, func(row store.Row) error {
-		if n++; s.err != nil && n > 25 {
-			return s.err
+		if n++; n > s.after {
+			return errStopped
 		}
 		return fn(row)
 	})
@@ -229,7 +271,7 @@ func differing(h *harness, to Backend) {
 			return row, true
 		},
 	} {
-		_, err := to.New(h.T)(h.Context(), func(f store.Filling) error {
+		_, err := to.New(h.T)(h.Context(), false, func(f store.Filling) error {
 			return store.CopyRows(h.Context(), h.store.(store.Contents), changing{f, change}, func(store.Copied) {}, func() {})
 		})
 		if err == nil {

@@ -102,123 +102,100 @@ func told(name string, v any, err error) string {
 	return fmt.Sprintf("%s: %s", name, strings.Replace(string(js), "null", "[]", 1)) // no list and an empty list are the same
 }
 
-// everything returns all data that the model test can have written, read through lists and single reads.
+// everything returns all data that the model test can have written.
 func everything(r store.Reader) (out []string) {
-	see := func(name string, v any, err error) { out = append(out, told(name, v, err)) }
+	for _, x := range readings() {
+		v, err := x.read(r)
+		out = append(out, told(x.name, v, err))
+	}
+	return out
+}
+
+// reading is one read, of a list or of a record.
+type reading struct {
+	name string
+	read func(store.Reader) (any, error)
+}
+
+// readings returns reads of all data that the model test can have written.
+func readings() (all []reading) {
+	see := func(name string, read func(store.Reader) (any, error)) { all = append(all, reading{name, read}) }
 	for _, n := range names {
-		c, err := r.Conversation(n)
-		see("conversation "+n, c, err)
-		c, err = r.ConversationAt(n)
-		see("conversation at "+n, c, err)
+		see("conversation "+n, func(r store.Reader) (any, error) { return r.Conversation(n) })
+		see("conversation at "+n, func(r store.Reader) (any, error) { return r.ConversationAt(n) })
 		for _, after := range []uint64{0, 1, 2} {
-			list, err := r.Messages(n, after)
-			see(fmt.Sprint("messages of ", n, after), list, err)
+			see(fmt.Sprint("messages of ", n, after), func(r store.Reader) (any, error) { return r.Messages(n, after) })
 		}
-		turn, err := r.Turn(n)
-		see("turn "+n, turn, err)
-		call, err := r.Call(n)
-		see("call "+n, call, err)
-		calls, err := r.Calls(n)
-		see("calls of "+n, len(calls), err)
-		req, err := r.Request(n)
-		see("request "+n, req, err)
-		exec, err := r.Execution(n)
-		see("execution "+n, exec, err)
-		runs, err := r.Executions(n)
-		see("executions of "+n, runs, err)
-		asked, err := r.Elicitation(n)
-		see("elicitation "+n, asked, err)
-		all, err := r.Elicitations(n)
-		see("elicitations of "+n, all, err)
-		files, err := r.Files(n)
-		see("files of "+n, files, err)
+		see("turn "+n, func(r store.Reader) (any, error) { return r.Turn(n) })
+		see("call "+n, func(r store.Reader) (any, error) { return r.Call(n) })
+		see("calls of "+n, func(r store.Reader) (any, error) {
+			calls, err := r.Calls(n)
+			return len(calls), err
+		})
+		see("request "+n, func(r store.Reader) (any, error) { return r.Request(n) })
+		see("execution "+n, func(r store.Reader) (any, error) { return r.Execution(n) })
+		see("executions of "+n, func(r store.Reader) (any, error) { return r.Executions(n) })
+		see("elicitation "+n, func(r store.Reader) (any, error) { return r.Elicitation(n) })
+		see("elicitations of "+n, func(r store.Reader) (any, error) { return r.Elicitations(n) })
+		see("files of "+n, func(r store.Reader) (any, error) { return r.Files(n) })
 		for index := range 3 {
-			data, err := r.FileData(n, index)
-			see(fmt.Sprint("file ", index, " of ", n), data, err)
+			see(fmt.Sprint("file ", index, " of ", n), func(r store.Reader) (any, error) { return r.FileData(n, index) })
 		}
-		delivery, err := r.Inbox(n)
-		see("inbox "+n, delivery, err)
-		s, err := r.OutboxMessage(n)
-		see("outbox message "+n, s, err)
-		of, err := r.OutboxMessagesOf(n)
-		see("outbox messages of "+n, of, err)
-		posts, err := r.Renderings(n)
-		see("renderings of "+n, posts, err)
-		post, err := r.Rendering(n, 1)
-		see("rendering 1 of "+n, post, err)
-		chain, err := r.Audit(n)
-		see("chain "+n, chain, err)
-		head, err := r.AuditHead(n)
-		see("head of "+n, head, err)
-		p, err := r.AuditPayload(n, 1)
-		see("payload 1 of "+n, p, err)
-		row, err := r.AuditRow(n, 1)
-		see("audit row 1 of "+n, row, err)
-		setting, err := r.Setting(n)
-		see("setting "+n, setting, err)
-		grant, err := r.Grant(n)
-		see("grant "+n, grant, err)
-		granted, err := r.OpenGrants(n)
-		see("open grants of "+n, granted, err)
-		away, err := r.Absence(approvers.PersonID(n))
-		see("absence of "+n, away, err)
-		chains, err := r.AuditChains(n, 2)
-		see("chains after "+n, chains, err)
+		see("inbox "+n, func(r store.Reader) (any, error) { return r.Inbox(n) })
+		see("outbox message "+n, func(r store.Reader) (any, error) { return r.OutboxMessage(n) })
+		see("outbox messages of "+n, func(r store.Reader) (any, error) { return r.OutboxMessagesOf(n) })
+		see("renderings of "+n, func(r store.Reader) (any, error) { return r.Renderings(n) })
+		see("rendering 1 of "+n, func(r store.Reader) (any, error) { return r.Rendering(n, 1) })
+		see("chain "+n, func(r store.Reader) (any, error) { return r.Audit(n) })
+		see("head of "+n, func(r store.Reader) (any, error) { return r.AuditHead(n) })
+		see("payload 1 of "+n, func(r store.Reader) (any, error) { return r.AuditPayload(n, 1) })
+		see("audit row 1 of "+n, func(r store.Reader) (any, error) { return r.AuditRow(n, 1) })
+		see("setting "+n, func(r store.Reader) (any, error) { return r.Setting(n) })
+		see("grant "+n, func(r store.Reader) (any, error) { return r.Grant(n) })
+		see("open grants of "+n, func(r store.Reader) (any, error) { return r.OpenGrants(n) })
+		see("absence of "+n, func(r store.Reader) (any, error) { return r.Absence(approvers.PersonID(n)) })
+		see("chains after "+n, func(r store.Reader) (any, error) { return r.AuditChains(n, 2) })
 		for _, m := range names {
-			s, err := r.OutboxMessageAt(n, m)
-			see(fmt.Sprintf("outbox message at %q %q", n, m), s, err)
+			see(fmt.Sprintf("outbox message at %q %q", n, m), func(r store.Reader) (any, error) { return r.OutboxMessageAt(n, m) })
 		}
 		for _, when := range moments {
-			count, err := r.CounterSum(n, at(when))
-			see(fmt.Sprintf("counter of %q after %d", n, when), count, err)
+			see(fmt.Sprintf("counter of %q after %d", n, when), func(r store.Reader) (any, error) { return r.CounterSum(n, at(when)) })
 		}
 		for _, k := range kinds {
-			timer, err := r.Timer(k, n)
-			see(fmt.Sprintf("timer %s of %s", k, n), timer, err)
+			see(fmt.Sprintf("timer %s of %s", k, n), func(r store.Reader) (any, error) { return r.Timer(k, n) })
 		}
 	}
 	for _, when := range moments {
-		open, err := r.OpenRequests(store.RequestCursor{CreatedAt: at(when), ID: "a/"}, 2)
-		see(fmt.Sprint("open requests after ", when), open, err)
-		silent, err := r.ConversationsBefore(at(when), 3)
-		see(fmt.Sprint("conversations before ", when), silent, err)
-		recent, err := r.ConversationsSince(at(when), 3)
-		see(fmt.Sprint("conversations since ", when), recent, err)
+		see(fmt.Sprint("open requests after ", when), func(r store.Reader) (any, error) {
+			return r.OpenRequests(store.RequestCursor{CreatedAt: at(when), ID: "a/"}, 2)
+		})
+		see(fmt.Sprint("conversations before ", when), func(r store.Reader) (any, error) { return r.ConversationsBefore(at(when), 3) })
+		see(fmt.Sprint("conversations since ", when), func(r store.Reader) (any, error) { return r.ConversationsSince(at(when), 3) })
 		for _, kind := range inboxKinds {
-			unhandled, err := r.Unhandled(kind, at(when))
-			see(fmt.Sprintf("%s unhandled at %d", kind, when), unhandled, err)
+			see(fmt.Sprintf("%s unhandled at %d", kind, when), func(r store.Reader) (any, error) { return r.Unhandled(kind, at(when)) })
 		}
 		for _, k := range kinds {
-			due, err := r.DueTimers(k, at(when), 3)
-			see(fmt.Sprintf("timers %s due at %d", k, when), due, err)
+			see(fmt.Sprintf("timers %s due at %d", k, when), func(r store.Reader) (any, error) { return r.DueTimers(k, at(when), 3) })
 		}
 	}
 	for _, k := range kinds {
-		all, err := r.Timers(k, 100)
-		see("timers "+string(k), all, err)
-		next, err := r.NextTimer(k)
-		see("next timer "+string(k), next, err)
+		see("timers "+string(k), func(r store.Reader) (any, error) { return r.Timers(k, 100) })
+		see("next timer "+string(k), func(r store.Reader) (any, error) { return r.NextTimer(k) })
 	}
-	open, err := r.OpenRequests(store.RequestCursor{}, 100)
-	see("open requests", open, err)
-	granted, err := r.OpenGrants("")
-	see("open grants", granted, err)
-	away, err := r.Absences()
-	see("absences", away, err)
+	see("open requests", func(r store.Reader) (any, error) { return r.OpenRequests(store.RequestCursor{}, 100) })
+	see("open grants", func(r store.Reader) (any, error) { return r.OpenGrants("") })
+	see("absences", func(r store.Reader) (any, error) { return r.Absences() })
 	for _, from := range []uint64{0, 1, 1 << 63} {
-		entries, err := r.Journal(from, 100)
-		see(fmt.Sprint("journal from ", from), entries, err)
-		heads, err := r.Heads(from, 2)
-		see(fmt.Sprint("heads after ", from), heads, err)
+		see(fmt.Sprint("journal from ", from), func(r store.Reader) (any, error) { return r.Journal(from, 100) })
+		see(fmt.Sprint("heads after ", from), func(r store.Reader) (any, error) { return r.Heads(from, 2) })
 	}
-	head, err := r.LastHead()
-	see("the last head", head, err)
-	policy, err := r.Policy()
-	see("the policy in force", policy, err)
-	content, err := r.PolicyContent()
-	see("its content", content, err)
-	var rows []approvers.AuditRow
-	err = r.EachAuditRow(func(x approvers.AuditRow) error { rows = append(rows, x); return nil })
-	see("all audit rows", rows, err)
-	return out
+	see("the last head", func(r store.Reader) (any, error) { return r.LastHead() })
+	see("the policy in force", func(r store.Reader) (any, error) { return r.Policy() })
+	see("its content", func(r store.Reader) (any, error) { return r.PolicyContent() })
+	see("all audit rows", func(r store.Reader) (any, error) {
+		var rows []approvers.AuditRow
+		err := r.EachAuditRow(func(x approvers.AuditRow) error { rows = append(rows, x); return nil })
+		return rows, err
+	})
+	return all
 }

@@ -28,7 +28,7 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 		"conversation", "message", "turn", "call", "request", "request", "execution", "elicitation",
 		"file", "file", "unfile", "counter", "counter", "uncount", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
 		"outbox message", "outbox message", "rendering", "audit", "audit", "setting", "policy", "due", "open", "of", "at",
-		"erase", "unsay", "unshow", "prune", "head",
+		"erase", "unsay", "unshow", "prune", "head", "read", "read", "read", "read", "read", "read", "read", "read",
 	}).Draw(t, "what") {
 	case "conversation":
 		return put("put conversation", func(tx store.Tx) error {
@@ -57,7 +57,7 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 		state := states[n]
 		return put("put request", func(tx store.Tx) error {
 			old, _ := tx.Request(id)
-			return tx.PutRequest(approvers.Request{ID: id, Version: old.Version + stale, State: state, Conversation: other, CreatedAt: when})
+			return tx.PutRequest(approvers.Request{ID: id, Version: old.Version + stale, State: state, Conversation: other, Turn: third, Call: other, CreatedAt: when})
 		})
 	case "execution":
 		return put("put execution", func(tx store.Tx) error {
@@ -167,6 +167,9 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 			last, _ := tx.LastHead()
 			return tx.PutHead(store.Head{Number: last.Number + 1 + stale, Size: last.Size + uint64(n), Note: id})
 		})
+	case "read":
+		x := rapid.SampledFrom(readings()).Draw(t, "reading")
+		return step{x.name, func(tx store.Tx) (any, error) { return x.read(tx) }}
 	case "of":
 		return step{"outbox messages of " + id, func(tx store.Tx) (any, error) { return tx.OutboxMessagesOf(id) }}
 	}

@@ -196,6 +196,19 @@ func outboxMessages(h *harness) {
 	h.write(put(store.OutboxMessage{ID: "q", Version: 1, Ref: "r", CreatedAt: at(0)})) // the message shows something else now
 	of("r", "z", "m", "q", "a")
 	of("r2")
+	// A transaction that reads two requests of one turn sees each message of the turn once.
+	request := func(id string) func(store.Tx) error {
+		return func(tx store.Tx) error { return tx.PutRequest(approvers.Request{ID: id, Turn: "r"}) }
+	}
+	h.write(request("first"), request("second"))
+	read := func(id string) func(store.Tx) error {
+		return func(tx store.Tx) error { _, err := tx.Request(id); return err }
+	}
+	h.write(put(store.OutboxMessage{ID: "b", Ref: "r", CreatedAt: at(0)}), read("first"), read("second"), func(tx store.Tx) error {
+		list, err := tx.OutboxMessagesOf("r")
+		h.same("the messages of the turn", ids(list, func(s store.OutboxMessage) string { return s.ID }), []string{"z", "m", "q", "a", "b"})
+		return err
+	})
 }
 
 func renderings(h *harness) {

@@ -113,7 +113,11 @@ func (s *Server) Promote() error { return s.SQL("postgres", "SELECT pg_promote()
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) command(program string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(s.bin, program), args...)
+	path := filepath.Join(s.bin, program)
+	if _, err := os.Stat(path); err != nil {
+		path = program // of the system
+	}
+	cmd := exec.Command(path, args...)
 	cmd.Dir = s.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as}
 	return cmd
@@ -164,6 +168,77 @@ func start(cmd *exec.Cmd) (<-chan struct{}, error) {
 		}
 	}()
 	return done, <-started
+}
+
+// Archive starts the server again with an archive of its WAL.
+func (s *Server) Archive() error {
+	archive := filepath.Join(s.dir, "archive")
+	if out, err := s.command("mkdir", archive).CombinedOutput(); err != nil {
+		return fmt.Errorf("mkdir: %w: %s", err, out)
+	}
+	s.Stop()
+	s.settings = append(s.settings, "wal_level=replica", "max_wal_senders=5", "archive_mode=on",
+		"archive_command=cp %p "+archive+"/%f", "restore_command=cp "+archive+"/%f %p", "recovery_target_action=promote")
+	return s.Run()
+}
+
+// BaseBackup makes a base backup, from which RestoreTo restores. The server has an archive.
+func (s *Server) BaseBackup() error {
+	to := filepath.Join(s.dir, "base")
+	if out, err := s.Tool("pg_basebackup", "-D", to, "-c", "fast", "--no-sync").CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_basebackup: %w: %s", err, out)
+	}
+	return nil
+}
+
+// RestoreTo stops the server and restores the base backup to a restore point (pg_create_restore_point).
+func (s *Server) RestoreTo(point string) error {
+	s.Stop() // archives the rest of the WAL
+	if err := os.RemoveAll(s.data()); err != nil {
+		return err
+	}
+	base := filepath.Join(s.dir, "base")
+	for _, args := range [][]string{{"cp", "-a", base, s.data()}, {"touch", filepath.Join(s.data(), "recovery.signal")}} {
+		if out, err := s.command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", args[0], err, out)
+		}
+	}
+	s.settings = append(s.settings, "recovery_target_name="+point)
+	if err := s.Run(); err != nil {
+		return err
+	}
+	return s.awaitPrimary()
+}
+
+// awaitPrimary waits until the server takes writes.
+func (s *Server) awaitPrimary() (err error) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if err = s.SQL("postgres", "DO $$ BEGIN ASSERT NOT pg_is_in_recovery(); END $$"); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// Demote starts the server again as a standby that nothing promotes, which is read-only. Promote ends that. The server
+// has the setting wal_level=replica.
+func (s *Server) Demote() error {
+	s.Stop()
+	if out, err := s.command("touch", filepath.Join(s.data(), "standby.signal")).CombinedOutput(); err != nil {
+		return fmt.Errorf("touch: %w: %s", err, out)
+	}
+	return s.Run()
+}
+
+// Give makes the server's user the owner of a directory of a test, and lets that user reach it.
+func (s *Server) Give(dir string) error {
+	if s.as == nil {
+		return nil
+	}
+	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil {
+		return err
+	}
+	return os.Chown(dir, int(s.as.Uid), int(s.as.Gid))
 }
 
 // Tool returns a command that runs one of PostgreSQL's programs, such as pg_dump, as the superuser.

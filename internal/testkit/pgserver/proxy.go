@@ -222,6 +222,13 @@ func (p *Proxy) carry(client net.Conn) {
 		case 'Q':
 			executed = append(executed, strings.TrimSuffix(string(body), "\x00"))
 		case 'S', 'p': // Sync, password
+		case 'd', 'c', 'f': // rows of a COPY, and its end
+			p.await(true)
+			if _, err := upstream.Write(m); err != nil {
+				return
+			}
+			trip = nil
+			continue
 		case 'X':
 			return
 		default:

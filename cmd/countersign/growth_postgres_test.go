@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/approvers"
+	"countersign/internal/testkit"
+	"countersign/internal/testkit/pgserver"
+	"countersign/store"
+	"countersign/store/postgres"
+	recordjson "countersign/store/record"
+)
+
+// TestGrowthPostgres measures what grows with a database: start, heap, decision time, size. COUNTERSIGN_WAITING makes it
+// long, as in TestGrowth. The server syncs its log.
+func TestGrowthPostgres(t *testing.T) {
+	const short = 2000
+	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)
+	server, err := pgserver.Start(pgserver.Find(t), "max_wal_size=8GB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Remove)
+	p := openProcessHarness(t)
+	var url string
+	database := func(name string) {
+		t.Helper()
+		if err := server.SQL("postgres", "CREATE DATABASE "+name); err != nil {
+			t.Fatal(err)
+		}
+		url = server.URL(name)
+	}
+	database("originals")
+	g := newGrowing(t, p.policy(), func() (store.Store, error) {
+		return postgres.Open(t.Context(), url, postgres.Options{Create: true})
+	})
+	originals := allRows(t, g.store)
+	g.close()
+	var all []grown
+	for _, n := range steps(most) {
+		name := fmt.Sprintf("waiting%d", n)
+		database(name)
+		g.open()
+		g.fill(originals, n)
+		if err := server.SQL(name, "VACUUM ANALYZE"); err != nil { // as the server does by itself, a minute later
+			t.Fatal(err)
+		}
+		now := grown{Requests: n}
+		now.DecideP50, now.DecideP99 = g.decisions(200)
+		now.FileKiB = databaseSize(t, url) / 1024 / float64(n+min(n, maxFinished))
+		g.close()
+		now.StartMS, now.HeapMiB = start(t, p.dir, append(p.env, "COUNTERSIGN_STORE="+url, "COUNTERSIGN_AUDIT_HEADS="+filepath.Join(p.dir, name)))
+		t.Logf("waiting=%d finished=%d start=%.0f ms heap=%.1f MiB decision p50=%.2f ms p99=%.2f ms database=%.1f KiB each", n, min(n, maxFinished), now.StartMS, now.HeapMiB, now.DecideP50, now.DecideP99, now.FileKiB)
+		all = append(all, now)
+		if err := server.SQL("postgres", "DROP DATABASE "+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkGrown(t, all, most > short)
+}
+
+// databaseSize returns the size of a database in bytes.
+func databaseSize(t *testing.T, url string) (size float64) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if err := conn.QueryRow(t.Context(), "SELECT pg_database_size(current_database())::float8").Scan(&size); err != nil {
+		t.Fatal(err)
+	}
+	return size
+}
+
+// allRows reads all rows of a store.
+func allRows(t *testing.T, s store.Store) (all []store.Row) {
+	t.Helper()
+	err := s.(store.Contents).EachRow(t.Context(), func(row store.Row) error {
+		all = append(all, row.Clone())
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// fill fills an empty database: with the rows of the originals, with n waiting copies, and with as many finished ones up
+// to maxFinished.
+func (g *growing) fill(originals []store.Row, n int) {
+	g.t.Helper()
+	err := g.store.(*postgres.Store).Fill(g.t.Context(), false, func(f store.Filling) error {
+		to := &rowWriter{ctx: g.t.Context(), to: f}
+		for _, row := range originals {
+			if row.Part == store.PartJournal {
+				to.leaf = row.Entry.Leaf + 1
+			}
+			if err := f.Put(to.ctx, row); err != nil {
+				return err
+			}
+		}
+		for i := range n {
+			if err := g.waiting.copy(to, fmt.Sprintf("w%09d", i)); err != nil {
+				return err
+			}
+			if i >= maxFinished {
+				continue
+			}
+			if err := g.finished.copy(to, fmt.Sprintf("f%09d", i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.n = n
+}
+
+// rowWriter puts new records into a store that is being filled, instead of writing them in a transaction.
+type rowWriter struct {
+	store.Tx // nil: nothing is read
+	ctx      context.Context
+	to       store.Filling
+	leaf     uint64 // of the next journal entry
+}
+
+func putRow[T any](w *rowWriter, part store.Part, rec T) error {
+	js, err := recordjson.Append(nil, &rec)
+	if err != nil {
+		return err
+	}
+	return w.to.Put(w.ctx, store.Row{Part: part, Record: js})
+}
+
+func (w *rowWriter) PutConversation(c store.Conversation) error {
+	c.Version++
+	return putRow(w, store.PartConversations, c)
+}
+
+func (w *rowWriter) PutMessage(m store.Message) error { return putRow(w, store.PartMessages, m) }
+
+func (w *rowWriter) PutTurn(t approvers.Turn) error {
+	t.Version++
+	return putRow(w, store.PartTurns, t)
+}
+
+func (w *rowWriter) PutCall(c store.Call) error {
+	c.Version++
+	return putRow(w, store.PartCalls, c)
+}
+
+func (w *rowWriter) PutRequest(r approvers.Request) error {
+	r.Version++
+	return putRow(w, store.PartRequests, r)
+}
+
+func (w *rowWriter) PutExecution(e approvers.Execution) error {
+	e.Version++
+	return putRow(w, store.PartExecutions, e)
+}
+
+func (w *rowWriter) SetTimer(t store.Timer) error { return putRow(w, store.PartTimers, t) }
+
+func (w *rowWriter) PutOutboxMessage(s store.OutboxMessage) error {
+	s.Version++
+	return putRow(w, store.PartOutboxMessages, s)
+}
+
+func (w *rowWriter) PutRendering(x store.Rendering) error { return putRow(w, store.PartRenderings, x) }
+
+func (w *rowWriter) AppendAudit(a approvers.AuditRecord, p *approvers.AuditPayload) error {
+	row := approvers.AuditRow{Chain: a.Chain, Seq: a.Seq, Leaf: w.leaf, Sum: approvers.SumOf(a.Bytes()), Record: a.Bytes()}
+	if p != nil {
+		row.Payload = p.Bytes()
+	}
+	w.leaf++
+	if err := w.to.Put(w.ctx, store.Row{Part: store.PartAudit, Audit: row}); err != nil {
+		return err
+	}
+	return w.to.Put(w.ctx, store.Row{Part: store.PartJournal, Entry: approvers.JournalEntry{Leaf: row.Leaf, Chain: row.Chain, Seq: row.Seq, Sum: row.Sum}})
+}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
+	"countersign/internal/testkit"
+	"countersign/internal/testkit/pgserver"
+	"countersign/store"
+)
+
+// copierEnv turns the test binary into countersign store copy, which stops at a line of its output. Its value is a
+// copierConfig.
+const copierEnv = "COUNTERSIGN_TEST_COPIER"
+
+type copierConfig struct {
+	From, To string
+	Anew     bool
+	Line     int // the copier says paused here, and continues when it is told to; 0: nowhere
+}
+
+// paused is the line that a copier prints when it waits.
+const paused = "PAUSED"
+
+// copierMain is the copier's process. It prints a line for each row.
+func copierMain(conf string) int {
+	var x copierConfig
+	if err := json.Unmarshal([]byte(conf), &x); err != nil {
+		panic(err)
+	}
+	out := &pausedOutput{line: x.Line, tell: os.Stdin}
+	c := storeCopy{anew: x.Anew, every: 1, out: out, progress: out}
+	err := c.parse(x.From, x.To)
+	if err == nil {
+		err = c.run(context.Background())
+	}
+	if err != nil {
+		fmt.Println(err)
+	}
+	return cli.Code(err)
+}
+
+// pausedOutput prints lines, and waits after one of them.
+type pausedOutput struct {
+	line, n int
+	tell    io.Reader
+}
+
+func (p *pausedOutput) Write(b []byte) (int, error) {
+	n, err := os.Stdout.Write(b)
+	if p.n++; p.n == p.line {
+		fmt.Println(paused)
+		_, _ = p.tell.Read(make([]byte, 1)) // or the parent is gone
+	}
+	return n, err
+}
+
+// copierRun is the result of a copier.
+type copierRun struct {
+	code   int
+	killed bool
+	lines  int
+	said   string
+}
+
+// TestCopyIsInterrupted copies a store from a file into a database, and from there into another file. Each copy is
+// killed with SIGKILL again and again, at any line of its output or a moment after it, and the network to the database is
+// cut. The same command continues it. Until it is complete, nothing can open the new store; in the end both stores have
+// the same rows, and their histories the same heads.
+//
+// COUNTERSIGN_COPY_KILLS sets the number of kills in each direction (6). COUNTERSIGN_SEED repeats their places.
+func TestCopyIsInterrupted(t *testing.T) {
+	t.Parallel()
+	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Remove)
+	c := &copying{T: t, dir: t.TempDir(), random: testkit.Chance(testkit.Seed(t), 9), proxy: pgserver.NewProxy(t, server)}
+	c.direct = server.TCP("postgres")
+	c.fillOriginal(filepath.Join(c.dir, "original.db"))
+	kills := testkit.Size(t, "COUNTERSIGN_COPY_KILLS", 6)
+	there, back := c.proxy.URL("postgres"), "bolt:"+filepath.Join(c.dir, "back.db")
+	c.move("bolt:"+filepath.Join(c.dir, "original.db"), there, kills)
+	c.move(there, back, kills)
+	c.same("bolt:"+filepath.Join(c.dir, "original.db"), back)
+}
+
+// copying is a store on its way.
+type copying struct {
+	*testing.T
+	dir    string
+	random *rand.Rand
+	proxy  *pgserver.Proxy
+	direct string // address of the database without the proxy
+}
+
+// fillOriginal makes a store that a scenario has left behind, with some megabytes more, so that it is copied in several
+// transactions.
+func (c *copying) fillOriginal(path string) {
+	c.Helper()
+	if err := demo(c.Context(), demoOptions{addr: "127.0.0.1:0", data: c.dir, play: "testdata/scenarios/stages.txt", noBrowser: true}, io.Discard); err != nil {
+		c.Fatal(err)
+	}
+	for _, suffix := range []string{"", ".audit-key", ".heads"} {
+		if err := os.Rename(filepath.Join(c.dir, "countersign.db"+suffix), path+suffix); err != nil && (suffix != ".heads" || !errors.Is(err, fs.ErrNotExist)) {
+			c.Fatal(err)
+		}
+	}
+	db, err := openStore(path)
+	if err != nil {
+		c.Fatal(err)
+	}
+	err = db.Update(c.Context(), func(tx store.Tx) error {
+		for i := range 40 {
+			err := tx.PutRendering(store.Rendering{OutboxMessage: "long", Post: uint64(i + 1), Body: []byte(strings.Repeat("x", 100_000))})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// run runs a copier. At its pause it calls meanwhile, which returns false if it has killed the process.
+func (c *copying) run(conf copierConfig, meanwhile func(*os.Process) bool) (r copierRun) {
+	c.Helper()
+	js, err := json.Marshal(conf)
+	if err != nil {
+		c.Fatal(err)
+	}
+	cmd := exec.CommandContext(c.Context(), os.Args[0])
+	cmd.Dir, cmd.Env = c.dir, append(plainEnv(), copierEnv+"="+string(js))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		c.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		c.Fatal(err)
+	}
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		c.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if lines.Text() == paused {
+			if meanwhile(cmd.Process) {
+				in.Write([]byte("\n"))
+			}
+			continue
+		}
+		r.lines++
+		r.said += lines.Text() + "\n"
+	}
+	_ = cmd.Wait() // its state says how it ended
+	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	r.code, r.killed = cmd.ProcessState.ExitCode(), status.Signaled()
+	r.said += errs.String()
+	return r
+}
+
+// move copies a store, with interruptions.
+func (c *copying) move(from, to string, kills int) {
+	c.Helper()
+	rehearsal := c.run(copierConfig{From: from, To: "bolt:" + filepath.Join(c.dir, fmt.Sprintf("rehearsal-%d.db", c.random.Int64()))}, nil)
+	if rehearsal.code != cli.ExitDone {
+		c.Fatalf("the rehearsal: %s", rehearsal.said)
+	}
+	before, _, found := strings.Cut(rehearsal.said, "copied 35 renderings\n")
+	if !found {
+		c.Fatalf("the rehearsal: %s", rehearsal.said)
+	}
+	killed, continued := 0, 0
+	for i := range kills {
+		line := 1 + c.random.IntN(rehearsal.lines)
+		if i < 2 { // so that there is something to continue
+			line = 1 + strings.Count(before, "\n")
+		}
+		r := c.run(copierConfig{From: from, To: to, Line: line}, func(p *os.Process) bool {
+			if i < 2 || c.random.IntN(2) == 0 {
+				return p.Kill() != nil
+			}
+			after := time.Duration(c.random.Int64N(int64(20 * time.Millisecond)))
+			time.AfterFunc(after, func() { _ = p.Kill() }) // it may have ended
+			return true
+		})
+		if strings.Contains(r.said, "continuing an interrupted copy") {
+			continued++
+		}
+		switch {
+		case r.killed:
+			killed++
+			c.unusable(to, from)
+		case r.code != cli.ExitDone:
+			c.Fatalf("kill %d at line %d: exit code %d: %s", i, line, r.code, r.said)
+		}
+		if !r.killed || c.Failed() {
+			break
+		}
+	}
+	if i := strings.Index(to+from, "postgres://"); i >= 0 && killed == kills {
+		r := c.run(copierConfig{From: from, To: to, Line: rehearsal.lines / 3}, func(*os.Process) bool {
+			c.proxy.Set(pgserver.Network{Refused: true})
+			return true
+		})
+		c.proxy.Set(pgserver.Network{})
+		if r.code != cli.ExitFailed && r.code != cli.ExitDone || r.code == cli.ExitFailed && !strings.Contains(r.said, "Run the same command again, and it continues") {
+			c.Errorf("without the network: exit code %d: %s", r.code, r.said)
+		}
+	}
+	for range 2 { // the second time, there is nothing left to do
+		if r := c.run(copierConfig{From: from, To: to}, nil); r.code != cli.ExitDone || !strings.Contains(r.said, "and compared row by row: ") {
+			c.Fatalf("the last run: exit code %d: %s", r.code, r.said)
+		}
+	}
+	c.Logf("to %s: %d lines, killed %d times, continued %d times", strings.SplitN(to, ":", 2)[0], rehearsal.lines, killed, continued)
+	if killed > 1 && continued == 0 {
+		c.Errorf("no copy was continued")
+	}
+	c.same(from, to)
+}
+
+// opens opens a store as a command does.
+func (c *copying) opens(name string) (openedStore, config.Audit, error) {
+	s, audit, err := config.ReadStore("the store", name)
+	if err != nil {
+		c.Fatal(err)
+	}
+	db, err := openExisting(c.Context(), config.Env{Store: s, Audit: config.Audit{}})
+	return db, audit, err
+}
+
+// unusable checks that a store can't be opened unless it is complete.
+func (c *copying) unusable(to, from string) {
+	c.Helper()
+	db, _, err := c.opens(to)
+	if err == nil {
+		db.Close()
+		c.same(from, to)
+		return
+	}
+	if cli.Code(err) != cli.ExitUsage {
+		c.Errorf("an incomplete copy: %v", err)
+	}
+}
+
+// same checks that two stores have the same rows, and the same heads over histories that are whole.
+func (c *copying) same(a, b string) {
+	c.Helper()
+	var heads [2]string
+	var stores [2]openedStore
+	for i, name := range []string{a, b} {
+		db, audit, err := c.opens(name)
+		if err != nil {
+			c.Fatal(err)
+		}
+		defer db.Close()
+		stores[i] = db
+		key := audit.Key
+		if !filepath.IsAbs(key) {
+			key = filepath.Join(c.dir, key)
+		}
+		var o verifyOptions
+		var what copied
+		if err := errors.Join(o.trustFile(key), what.checkWith(c.Context(), db, o)); err != nil {
+			c.Errorf("the history of %s: %v", name, err)
+		}
+		heads[i] = what.head
+	}
+	if heads[0] == "" || heads[0] != heads[1] {
+		c.Errorf("the heads are %q and %q", heads[0], heads[1])
+	}
+	if err := store.Equal(c.Context(), stores[0].(store.Contents), stores[1].(store.Contents)); err != nil {
+		c.Error(err)
+	}
+}
