@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +26,9 @@ func hollowStore(t *testing.T) (path string) {
 		t.Fatal(err)
 	}
 	const conversations = 100
+	random := make([]byte, 22_500) // does not compress
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
+	text := base64.StdEncoding.EncodeToString(random)
 	for _, erase := range []bool{false, true} {
 		for i := range conversations {
 			id := fmt.Sprint("conv_", i)
@@ -33,7 +38,7 @@ func hollowStore(t *testing.T) (path string) {
 					return err
 				}
 				return errors.Join(tx.PutConversation(store.Conversation{ID: id, Place: id}),
-					tx.PutMessage(store.Message{Conversation: id, Seq: 1, Text: strings.Repeat("words ", 5000)}))
+					tx.PutMessage(store.Message{Conversation: id, Seq: 1, Text: text}))
 			})
 			if err != nil {
 				t.Fatal(err)

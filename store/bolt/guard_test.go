@@ -72,7 +72,8 @@ func fillPages(t *testing.T, path string) {
 		err := s.Update(t.Context(), func(tx store.Tx) error {
 			for j := range 100 {
 				chain := fmt.Sprintf("req_%d_%d", i, j)
-				if err := tx.AppendAudit(approvers.AuditRecord{Chain: chain, Kind: approvers.AuditProposed}.Link(approvers.AuditRecord{}), nil); err != nil {
+				facts := map[string]string{"digest": Noise(160)}
+				if err := tx.AppendAudit(approvers.AuditRecord{Chain: chain, Kind: approvers.AuditProposed, Facts: facts}.Link(approvers.AuditRecord{}), nil); err != nil {
 					return err
 				}
 			}

@@ -20,7 +20,6 @@ import (
 type packing struct {
 	rows packedRows
 	mark byte // the first byte of a compressed value; no other value begins with it
-	with func() *zstd.Encoder
 }
 
 type packedRows byte
@@ -32,19 +31,19 @@ const (
 )
 
 var packings = [bucketEnd]packing{
-	messages:       {allRows, packed, quick},
-	renderings:     {allRows, packed, thorough},
-	audit:          {allRows, packed, quick},
-	auditPayloads:  {allRows, packed, thorough},
-	conversations:  {closedRecords, packedRecord, quick},
-	turns:          {closedRecords, packedRecord, quick},
-	calls:          {closedRecords, packedRecord, quick},
-	requests:       {closedRecords, packedRecord, quick},
-	executions:     {closedRecords, packedRecord, quick},
-	elicitations:   {closedRecords, packedRecord, quick},
-	inbox:          {closedRecords, packedRecord, quick},
-	outboxMessages: {closedRecords, packedRecord, quick},
-	grants:         {closedRecords, packedRecord, quick},
+	messages:       {allRows, packed},
+	renderings:     {allRows, packed},
+	audit:          {allRows, packed},
+	auditPayloads:  {allRows, packed},
+	conversations:  {closedRecords, packedRecord},
+	turns:          {closedRecords, packedRecord},
+	calls:          {closedRecords, packedRecord},
+	requests:       {closedRecords, packedRecord},
+	executions:     {closedRecords, packedRecord},
+	elicitations:   {closedRecords, packedRecord},
+	inbox:          {closedRecords, packedRecord},
+	outboxMessages: {closedRecords, packedRecord},
+	grants:         {closedRecords, packedRecord},
 }
 
 // The first byte of a compressed value. An uncompressed record begins with its version, which is never 0, and an audit
@@ -58,7 +57,7 @@ const (
 )
 
 // packFrom is the minimum length in bytes of what is compressed: with less, too little is saved.
-const packFrom = 64
+const packFrom = 128
 
 // The dictionaries must never change, because stored rows were compressed with them. Each compressed row names the id
 // of its dictionary, so a better one gets the next id.
@@ -73,10 +72,13 @@ var (
 
 const dictionaryID = 1
 
-// quick takes some 10 µs for a record. thorough takes some 50 µs for a card, and makes it a sixth smaller than quick does.
+// quick takes some 10 µs for a record. thorough takes some 50 µs for a card, and makes it a sixth smaller than quick
+// does. Records are written in most transactions, so thorough is only for longer values.
+const thoroughFrom = 1 << 10
+
 var (
-	quick    = sync.OnceValue(func() *zstd.Encoder { return packer(zstd.SpeedFastest) })
-	thorough = sync.OnceValue(func() *zstd.Encoder { return packer(zstd.SpeedBetterCompression) })
+	quick    = packer(zstd.SpeedFastest)
+	thorough = packer(zstd.SpeedBetterCompression)
 )
 
 func packer(level zstd.EncoderLevel) *zstd.Encoder {
@@ -86,16 +88,17 @@ func packer(level zstd.EncoderLevel) *zstd.Encoder {
 	if err != nil {
 		panic(err) // the options are constants
 	}
+	w.EncodeAll([]byte{0}, nil) // makes its channel: one that a test makes in its synctest bubble works nowhere else
 	return w
 }
 
-var unpacker = sync.OnceValue(func() *zstd.Decoder {
+var unpacker = func() *zstd.Decoder {
 	r, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(dictionaryID, dictionary), zstd.WithDecoderConcurrency(0))
 	if err != nil {
 		panic(err) // the options are constants
 	}
 	return r
-})
+}()
 
 // The encoders and the decoder are made when the program starts, because they have channels: if one was made in a test in
 // faked time, no other test could use it.
@@ -119,7 +122,11 @@ func pack(b []byte, in bucket, value []byte) (stored []byte, ok bool) {
 			rest, mark = split, packedBody
 		}
 	}
-	stored = packings[in].with().EncodeAll(rest, append(append(b, mark), value[:kept]...))
+	with := quick
+	if packings[in].rows == allRows && len(rest) >= thoroughFrom {
+		with = thorough
+	}
+	stored = with.EncodeAll(rest, append(append(b, mark), value[:kept]...))
 	return stored, len(stored)-len(b) < len(value)
 }
 
@@ -131,9 +138,9 @@ func unpack(in bucket, stored []byte) ([]byte, error) {
 	switch mark, rest := stored[0], stored[1:]; {
 	case mark == packings[in].mark:
 		kept := keptOf(in, rest)
-		return unpacker().DecodeAll(rest[kept:], rest[:kept:kept])
+		return unpacker.DecodeAll(rest[kept:], rest[:kept:kept])
 	case mark == packedBody && in == renderings:
-		return joined(unpacker().DecodeAll(rest, nil))
+		return joined(unpacker.DecodeAll(rest, nil))
 	case mark == flateBody && in == renderings:
 		return joined(unflate(rest))
 	case mark == flatePacked && (in == renderings || in == auditPayloads):
