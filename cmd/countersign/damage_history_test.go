@@ -64,7 +64,7 @@ func flip(t *testing.T, path string, records ...string) {
 				chain, seq, _ := strings.Cut(name, "/")
 				if bytes.HasPrefix(k, []byte(chain)) && fmt.Sprint(k[len(k)-1]) == seq {
 					v = bytes.Clone(v)
-					v[bytes.Index(v, []byte("approved"))] ^= 1
+					v[len(v)/2] ^= 1
 					rows = append(rows, row{bytes.Clone(k), v})
 				}
 			}

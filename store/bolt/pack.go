@@ -92,6 +92,7 @@ func packer(level zstd.EncoderLevel) *zstd.Encoder {
 	return w
 }
 
+// unpacker and the encoders are made when the program starts, because they have channels.
 var unpacker = func() *zstd.Decoder {
 	r, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(dictionaryID, dictionary), zstd.WithDecoderConcurrency(0))
 	if err != nil {
@@ -99,14 +100,6 @@ var unpacker = func() *zstd.Decoder {
 	}
 	return r
 }()
-
-// The encoders and the decoder are made when the program starts, because they have channels: if one was made in a test in
-// faked time, no other test could use it.
-func init() {
-	quick().EncodeAll(nil, nil)
-	thorough().EncodeAll(nil, nil)
-	unpacker()
-}
 
 var flateReaders = sync.Pool{New: func() any { return flate.NewReaderDict(bytes.NewReader(nil), cardDictionary) }}
 

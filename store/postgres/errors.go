@@ -18,6 +18,7 @@ const (
 	codeLockTimeout   = "55P03"
 	codeTimeout       = "57014"
 	codeReadOnly      = "25006"
+	codeNoStatement   = "26000"
 	codeDiskFull      = "53100"
 	codePrivilege     = "42501"
 	codeNoDatabase    = "3D000"

@@ -500,6 +500,8 @@ func (c *config) sentence(err error) error {
 		return fmt.Errorf("%w: the user %s lacks a right in %s: see docs/postgres.md, \"Roles and grants\" (%w)", ErrAccess, c.pool.ConnConfig.User, at, err)
 	case "53300":
 		return fmt.Errorf("%w: %s has no connection left: raise max_connections there, or lower pool_max_conns in the address (%w)", store.ErrUnavailable, at, err)
+	case codeNoStatement: // it was prepared in another session
+		return c.pooled()
 	case codeDiskFull:
 		return fullError{fmt.Errorf("%w. It is the disk of the server of %s: free some space there (%w)", store.ErrFull, at, err)}
 	case codeReadOnly:
