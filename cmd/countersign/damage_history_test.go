@@ -176,24 +176,26 @@ func TestFollowerOfADamagedRecord(t *testing.T) {
 	err = raw.Update(func(tx *bbolt.Tx) error { // replaces the third record of the chain and its journal entry, with valid checksums
 		third := approvers.AuditRecord{Chain: "req_B", Seq: 3, At: time.Unix(6, 0).UTC(), Kind: approvers.AuditDamaged, Prev: strings.Repeat("ab", 32)}
 		sum := approvers.SumOf(third.Bytes())
+		edit := map[string]func(tx *bbolt.Tx) error{}
 		for _, name := range []string{"audit", "audit_journal"} {
-			c := tx.Bucket([]byte(name)).Cursor()
-			for k, v := c.First(); k != nil; k, v = c.Next() {
-				v = bytes.Clone(unsummed(v))
+			err := tx.Bucket([]byte(name)).ForEach(func(k, v []byte) error {
+				v, err := unpacked(name, unsummed(v))
 				switch {
 				case name == "audit" && bytes.HasPrefix(k, []byte("req_B")) && k[len(k)-1] == 3:
-					v = append(append(v[:8:8], sum[:]...), third.Bytes()...)
+					edit[name] = put(name, string(k), string(v[:8])+string(sum[:])+string(third.Bytes()))
 				case name == "audit_journal" && bytes.HasPrefix(v, []byte("req_B")) && v[len(v)-len(sum)-1] == 3:
-					v = append(v[:len(v)-len(sum)], sum[:]...)
-				default:
-					continue
+					edit[name] = put(name, string(k), string(v[:len(v)-len(sum)])+string(sum[:]))
 				}
-				if err := put(name, string(k), string(v))(tx); err != nil {
-					return err
-				}
+				return err
+			})
+			if err != nil {
+				return err
 			}
 		}
-		return nil
+		if len(edit) != 2 {
+			t.Fatalf("the record has %d rows", len(edit))
+		}
+		return all(edit["audit"], edit["audit_journal"])(tx)
 	})
 	if err := errors.Join(err, raw.Close()); err != nil {
 		t.Fatal(err)
