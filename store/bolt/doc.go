@@ -91,12 +91,13 @@
 //
 // A value that begins with one of these bytes is compressed with zstd and a dictionary; see pack.
 //
-//	3  in messages, renderings, audit and audit_payloads; in audit, the leaf and the hash follow uncompressed
+//	3  in messages, renderings and audit_payloads; a few programs of version 8 wrote it in audit, too, where the leaf and
+//	   the hash follow uncompressed
 //	4  in renderings: the JSON without its text, a line break, and the bytes of the text
 //	0  in buckets of records: the version and the birth number follow uncompressed, then the rest of the record's value
 //
 // Programs of version 7 compressed values of renderings and audit_payloads with flate; these begin with 1, or with 2 in
-// place of 4. Values below 128 bytes, and records that are not closed, are not compressed.
+// place of 4. Values below 256 bytes, and records that are not closed, are not compressed.
 //
 // Version 1 had a bucket runs instead of tallies, its renderings had "digest" and "whole" instead of "shows", and it
 // had no grants and absences. Version 2 had the audit as JSON, no journal and no heads, and no indexes by conversation

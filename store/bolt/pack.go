@@ -15,8 +15,9 @@ import (
 
 // packing says which rows of a bucket are compressed, and how. Rows are much alike and are kept as long as the history,
 // so each is compressed with a dictionary of the texts that they have in common. Only rows that hardly change any more
-// are compressed: the rows of messages, renderings and the audit, and other records once they are closed
-// (table.closed). An open record would be compressed again at every change.
+// are compressed: messages, renderings and payloads, and other records once they are closed (table.closed). An open record
+// would be compressed again at every change. Records of the history are not compressed: each transaction writes some, and
+// verification reads all of them (ADR 8).
 type packing struct {
 	rows packedRows
 	mark byte // the first byte of a compressed value; no other value begins with it
@@ -25,7 +26,8 @@ type packing struct {
 type packedRows byte
 
 const (
-	noRows packedRows = iota
+	noRows    packedRows = iota
+	readsOnly            // a few programs of version 8 compressed them
 	closedRecords
 	allRows
 )
@@ -33,7 +35,7 @@ const (
 var packings = [bucketEnd]packing{
 	messages:       {allRows, packed},
 	renderings:     {allRows, packed},
-	audit:          {allRows, packed},
+	audit:          {readsOnly, packed},
 	auditPayloads:  {allRows, packed},
 	conversations:  {closedRecords, packedRecord},
 	turns:          {closedRecords, packedRecord},
@@ -57,7 +59,7 @@ const (
 )
 
 // packFrom is the minimum length in bytes of what is compressed: with less, too little is saved.
-const packFrom = 128
+const packFrom = 256
 
 // The dictionaries must never change, because stored rows were compressed with them. Each compressed row names the id
 // of its dictionary, so a better one gets the next id.
@@ -105,11 +107,17 @@ var flateReaders = sync.Pool{New: func() any { return flate.NewReaderDict(bytes.
 
 // pack appends to b what is stored for a row's value. It returns false if the value is better stored as it is.
 func pack(b []byte, in bucket, value []byte) (stored []byte, ok bool) {
-	kept := keptOf(in, value)
-	rest, mark := value[kept:], packings[in].mark
-	if packings[in].rows == noRows || len(rest) < packFrom {
+	if packings[in].rows <= readsOnly || len(value)-keptOf(in, value) < packFrom {
 		return b, false
 	}
+	stored = compress(b, in, value)
+	return stored, len(stored)-len(b) < len(value)
+}
+
+// compress appends the compressed value to b.
+func compress(b []byte, in bucket, value []byte) []byte {
+	kept := keptOf(in, value)
+	rest, mark := value[kept:], packings[in].mark
 	if in == renderings {
 		if split := splitBody(rest); split != nil {
 			rest, mark = split, packedBody
@@ -119,8 +127,7 @@ func pack(b []byte, in bucket, value []byte) (stored []byte, ok bool) {
 	if packings[in].rows == allRows && len(rest) >= thoroughFrom {
 		with = thorough
 	}
-	stored = with.EncodeAll(rest, append(append(b, mark), value[:kept]...))
-	return stored, len(stored)-len(b) < len(value)
+	return with.EncodeAll(rest, append(append(b, mark), value[:kept]...))
 }
 
 // unpack returns a row's value from the stored one.

@@ -47,6 +47,9 @@ func TestPack(t *testing.T) {
 		if packed, ok := pack([]byte("before"), in, value); ok {
 			stored = packed[len("before"):]
 		}
+		if in == audit && len(value) > auditHeader {
+			stored = compress(nil, in, value)
+		}
 		got, err := unpack(in, stored)
 		if err != nil || !bytes.Equal(got, value) {
 			t.Fatalf("%q is read as %q, %v", value, got, err)
