@@ -36,7 +36,7 @@ func TestStorm(t *testing.T) {
 		for _, several := range []bool{false, true} {
 			t.Run(kind.name+amongReplicas(several), func(t *testing.T) {
 				inFakedTime(t, func(b *synctestHarness) { b.setup.unlimited, b.board = !kind.known, boardIf(several) }, func(b *synctestHarness) {
-					s := &storm{synctestHarness: b, random: testkit.Chance(seed, 1), closed: map[string]time.Time{}}
+					s := &storm{synctestHarness: b, random: testkit.Chance(seed, 1), moves: testkit.Chance(seed, 2), closed: map[string]time.Time{}}
 					kind.begin(s)
 					s.blow(posts)
 					if kind.name == "published limits" && s.refused > 0 {
@@ -67,7 +67,8 @@ func boardIf(several bool) *board {
 // storm is a test in which Slack gets more calls than it accepts.
 type storm struct {
 	*synctestHarness
-	random  *rand.Rand
+	random  *rand.Rand           // of the refusals; guarded by mu
+	moves   *rand.Rand           // of the moves of shares
 	closed  map[string]time.Time // time until which calls are refused, by method and channel
 	alarms  []string
 	refused int
@@ -115,7 +116,7 @@ func (s *storm) blow(posts int) {
 			s.says("alarm " + n)
 			s.alarms = append(s.alarms, n)
 			if s.board != nil {
-				s.board.shuffle(s.random, 4)
+				s.board.shuffle(s.moves, 4)
 			}
 			s.pass(7 * time.Second)
 		}
