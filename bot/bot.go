@@ -35,9 +35,11 @@ type Config struct {
 	Tools         workflow.Tools // for the forms of Modify…
 	// Admits validates a filled-in form against its schema. The form shows its error. nil: any object is valid.
 	Admits func(schema, values json.RawMessage) error
-	Log    *slog.Logger
-	Now    func() time.Time // nil: time.Now
-	HTTP   *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
+	// Version is this program's version, as the Home tab shows it; empty: it shows none.
+	Version string
+	Log     *slog.Logger
+	Now     func() time.Time // nil: time.Now
+	HTTP    *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
 	// Share returns the number of processes that share Slack's rate limits, and since when this one hears what the others
 	// say with Workflow.Tell; zero: it hears nothing. Nil: there is only this process.
 	Share func() (processes int, hears time.Time)

@@ -14,6 +14,7 @@
 //	backup, restore     backup.go, restore.go
 //	store               store.go (compact), store_copy.go, store_postgres.go (migrate)
 //	hook                package hookcmd: hooks of coding agents
+//	version             version.go
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //

@@ -41,6 +41,7 @@ type setup struct {
 	storePath                    string            // path of the store, for the control socket
 	audit                        config.Audit      // location of its key and its heads
 	seal                         sealing
+	build                        cli.Build // of this program, for the history, the metrics and the Home tab; zero in tests
 	log                          *slog.Logger
 	now                          func() time.Time                      // nil: time.Now
 	unlimited                    bool                                  // no rate limits, because the workspace is on this machine
@@ -73,6 +74,7 @@ type parts struct {
 // assemble connects the layers. It makes no network calls.
 func (s setup) assemble() parts {
 	m := newMetrics(s.store, s.tools.Policy)
+	m.watchBuild(s.build)
 	m.watchReplicas(s.ownReplica())
 	conf := workflow.Config{
 		Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, PolicySource: s.policies, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now,
@@ -84,7 +86,7 @@ func (s setup) assemble() parts {
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: bot.Use(wf), Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
-		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
+		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Version: s.build.Version, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
 	})
 	m.watchSlack(s.store, b.Ready)
 	m.watchPause(wf)
@@ -165,6 +167,14 @@ func (s setup) run(ctx context.Context, p parts) error {
 			return nil // stopped before it started
 		}
 		return couldNotStart(err)
+	}
+	if s.build.Version != "" {
+		if err := p.workflow.History.Started(ctx, s.startFacts()); err != nil {
+			if ctx.Err() != nil {
+				return nil // stopped before it started
+			}
+			return couldNotStart(err)
+		}
 	}
 	letGo := s.tools.Begin(ctx)
 	unsure := false // true if the store's content is unknown, so that the process must end immediately
@@ -317,6 +327,18 @@ func (s setup) inOneReplica(ctx context.Context, job string, work func(context.C
 		case <-time.After(claimAgain):
 		}
 	}
+}
+
+// startFacts says in the history which program starts.
+func (s setup) startFacts() map[string]string {
+	facts := map[string]string{"version": s.build.Version, "go": s.build.Go, "platform": s.build.Platform, "process": replicaName()}
+	if s.build.Commit != "" {
+		facts["commit"] = s.build.Commit
+	}
+	if s.build.Changed {
+		facts["changed"] = "true"
+	}
+	return facts
 }
 
 // couldNotStart returns the error of a bot that can't start.

@@ -163,8 +163,8 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 	}
 	s := setup{
 		botToken: env.BotToken.Reveal(), appToken: env.AppToken.Reveal(), slackURL: env.SlackAPIURL,
-		model:         agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
-		historyTokens: env.HistoryTokens, policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
+		model: agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
+		build: cli.ThisBuild(), historyTokens: env.HistoryTokens, policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
 		seal: seal,
 	}
 	if l.gateway != nil {
@@ -193,7 +193,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 	if err := reach(ctx, p, log); err != nil {
 		return err
 	}
-	log.Info("countersign is up", "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(),
+	log.Info("countersign is up", "version", s.build.String(), "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(),
 		"transport", string(env.Transport), "admin", l.admin.Addr().String(), "gateway", addressOf(l.gateway), "control", env.Control,
 		"gated", strings.Join(gated(policies.tools.Policy(), policies.tools.Registry), ", "))
 	return s.run(ctx, p)
