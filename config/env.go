@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"countersign/config/yamldoc"
 )
 
 // Transport is how Slack's events arrive.
@@ -38,6 +40,9 @@ type Env struct {
 	Log           slog.Level
 	StopWait      time.Duration // how long a shutdown waits for running tools
 	HistoryTokens int           // token budget for the conversation history, estimated
+
+	SecretFiles map[string]string // the files from which secrets were read, by variable
+	Warnings    yamldoc.Problems  // what works, and should be changed
 }
 
 // Store is the location of the state.
@@ -87,11 +92,11 @@ func (e Env) HasModel() bool { return e.ModelKey != "" || e.ModelURL != "" }
 
 // ReadEnv reads and validates the environment for a command. The error is [Problems] and lists every fault.
 func ReadEnv(c Command) (Env, error) {
-	v, err := readVariables()
+	v, files, err := readVariables()
 	if err != nil {
 		return Env{}, fmt.Errorf("environment: %w", err)
 	}
-	r := envReader{command: c, variables: v, others: unknownVariables(os.Environ())}
+	r := envReader{command: c, variables: v, files: files, others: unknownVariables(os.Environ())}
 	env := r.read()
 	return env, r.problems.Err()
 }

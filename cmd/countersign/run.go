@@ -47,6 +47,7 @@ type setup struct {
 	unlimited                    bool                                  // no rate limits, because the workspace is on this machine
 	http                         *http.Client                          // HTTP client for Slack; nil: the bot's own client
 	listen                       func() (net.Listener, error)          // opens the listener for Slack's HTTP requests; nil: Socket Mode
+	secrets                      *secrets                              // nil: the secrets never change
 	signingSecret                string                                // of those requests
 	crashes                      *crashes                              // nil: current work is not recorded
 	receive                      func(context.Context, *bot.Bot) error // receives Slack's events until ctx ends; nil: the bot's own function
@@ -86,7 +87,7 @@ func (s setup) assemble() parts {
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: bot.Use(wf), Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
-		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Version: s.build.Version, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
+		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Version: s.build.Version, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest, Reread: s.reread(),
 	})
 	m.watchSlack(s.store, b.Ready)
 	m.watchPause(wf)
@@ -103,12 +104,23 @@ func (s setup) assemble() parts {
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
+	if s.secrets != nil {
+		s.secrets.renewBot, s.secrets.renewKey = b.Renew, a.RenewKey
+	}
 	p := parts{workflow: wf, bot: b, agent: a, metrics: m}
 	if len(s.seal.keys) > 0 {
 		p.sealer = audit.NewSealer(s.seal.keys, s.seal.places, wf.History, s.store, s.log)
 		m.watchSeal(s.store, p.sealer)
 	}
 	return p
+}
+
+// reread returns the function with which the bot looks for new secrets; nil: they never change.
+func (s setup) reread() func(context.Context) bool {
+	if s.secrets == nil {
+		return nil
+	}
+	return func(ctx context.Context) bool { return s.secrets.look(ctx, true) }
 }
 
 // workers returns the workers of the kinds of timer that the bot and the agent handle.
@@ -208,6 +220,9 @@ func (s setup) run(ctx context.Context, p parts) error {
 	g.Go(func() error { return p.bot.Keep(ctx) })
 	g.Go(func() error { return s.policies.watch(ctx, p.workflow) })
 	g.Go(func() error { return inspect(ctx, s.store, s.log) })
+	if s.secrets != nil {
+		g.Go(func() error { return s.secrets.watch(ctx) })
+	}
 	g.Go(func() error {
 		return s.inOneReplica(ctx, upkeepJob, func(ctx context.Context) error { return forget(ctx, p.workflow, p.metrics, s.log) })
 	})

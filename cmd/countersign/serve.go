@@ -53,6 +53,9 @@ func serve(cmd *cobra.Command) error {
 		return cli.Misused("the environment is not complete:\n%w", err)
 	}
 	log := logger(env.Log)
+	for _, w := range env.Warnings {
+		log.Warn("the environment: " + w.Error())
+	}
 	tools, err := catalog.New(catalog.Config{Log: log, Version: version()})
 	if err != nil {
 		return err
@@ -166,6 +169,9 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 		model: agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
 		build: cli.ThisBuild(), historyTokens: env.HistoryTokens, policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
 		seal: seal,
+	}
+	if len(env.SecretFiles) > 0 {
+		s.secrets = &secrets{used: env, log: log}
 	}
 	if l.gateway != nil {
 		if s.receiptKey, err = openReceiptKey(env.GatewayKey); err != nil {
