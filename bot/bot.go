@@ -47,7 +47,7 @@ type Config struct {
 	// refused a call because of a limit.
 	Unlimited bool
 	Count     func(slackapi.Call) // is called for each call of the Web API; may be nil
-	// Reread looks for new secrets after Slack has refused one, and calls Bot.Renew. It reports whether there were any. Nil:
+	// Reread looks for new secrets after Slack has refused one, and calls Renew. It reports whether there were any. Nil:
 	// the secrets never change.
 	Reread func(context.Context) bool
 	// CountRequest is called with the status of each response over HTTP; may be nil.

@@ -21,16 +21,16 @@ type Secrets struct {
 // ErrOtherApp says that a token belongs to another app or workspace, so it can't replace a token of this bot.
 var ErrOtherApp = errors.New("the token belongs to another app or workspace")
 
-// Renew replaces the bot's secrets. It first asks Slack about a changed bot token: Slack must accept it, and it must
+// Renew replaces a bot's secrets. It first asks Slack about a changed bot token: Slack must accept it, and it must
 // belong to the same bot. An error that wraps ErrToken or ErrOtherApp is final; after another one, Renew can be tried
 // again.
-func (b *Bot) Renew(ctx context.Context, s Secrets) error {
+func Renew(ctx context.Context, b *Bot, s Secrets) error {
 	now := *b.secrets.Load()
 	if s.AppToken != now.AppToken && appOf(s.AppToken) != appOf(now.AppToken) {
 		return fmt.Errorf("SLACK_APP_TOKEN: %w", ErrOtherApp)
 	}
 	if s.BotToken != now.BotToken {
-		if err := b.sameBot(ctx, s.BotToken); err != nil {
+		if err := sameBot(ctx, b, s.BotToken); err != nil {
 			return fmt.Errorf("SLACK_BOT_TOKEN: %w", err)
 		}
 	}
@@ -40,7 +40,7 @@ func (b *Bot) Renew(ctx context.Context, s Secrets) error {
 }
 
 // sameBot checks that a token belongs to this bot.
-func (b *Bot) sameBot(ctx context.Context, token string) error {
+func sameBot(ctx context.Context, b *Bot, token string) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err

@@ -38,6 +38,7 @@ type Env struct {
 	Control       string // path of the Unix socket
 	Audit         Audit
 	Log           slog.Level
+	LogFormat     string        // JSONLog, TextLog or, if the operator does not say, empty
 	StopWait      time.Duration // how long a shutdown waits for running tools
 	HistoryTokens int           // token budget for the conversation history, estimated
 
@@ -87,6 +88,12 @@ func (s Store) String() string {
 	return s.Backend + ":" + s.Path
 }
 
+// The formats of the log.
+const (
+	JSONLog = "json" // one JSON object a line
+	TextLog = "text" // key=value, for people
+)
+
 // HasModel reports whether the operator configured a model.
 func (e Env) HasModel() bool { return e.ModelKey != "" || e.ModelURL != "" }
 
@@ -135,6 +142,7 @@ func (e Env) settings() []slog.Attr {
 		slog.String("COUNTERSIGN_AUDIT_HEADS", e.Audit.Heads),
 		slog.String("COUNTERSIGN_AUDIT_SYSLOG", e.Audit.Syslog.String()),
 		slog.String("COUNTERSIGN_LOG", strings.ToLower(e.Log.String())),
+		slog.String("COUNTERSIGN_LOG_FORMAT", e.LogFormat),
 		slog.String("COUNTERSIGN_STOP_WAIT", e.StopWait.String()),
 		slog.Int("COUNTERSIGN_HISTORY_TOKENS", e.HistoryTokens),
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +56,9 @@ func (r *envReader) read() Env {
 		r.gateway(&e)
 	}
 	e.Log = r.level(v.Log)
+	if e.LogFormat = v.LogFormat; !slices.Contains([]string{"", JSONLog, TextLog}, e.LogFormat) {
+		r.wrong("COUNTERSIGN_LOG_FORMAT", yamldoc.Quote(e.LogFormat)+" is not a format", "write json or text")
+	}
 	return e
 }
 

@@ -31,6 +31,7 @@ type variables struct {
 	AuditHeads         string `envconfig:"COUNTERSIGN_AUDIT_HEADS"`
 	AuditSyslog        string `envconfig:"COUNTERSIGN_AUDIT_SYSLOG"`
 	Log                string `envconfig:"COUNTERSIGN_LOG" default:"info"`
+	LogFormat          string `envconfig:"COUNTERSIGN_LOG_FORMAT"`
 	StopWait           string `envconfig:"COUNTERSIGN_STOP_WAIT" default:"15s"`
 	HistoryTokens      string `envconfig:"COUNTERSIGN_HISTORY_TOKENS" default:"24000"`
 }

@@ -106,7 +106,7 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if os.Getenv("COUNTERSIGN_LOG") == "" {
 		level = slog.LevelWarn // the page shows the events
 	}
-	log := logger(level)
+	log := logger(level, cmp.Or(env.LogFormat, config.TextLog)) // for people
 	dir, remove, err := dataDir(o.data)
 	if err != nil {
 		return err

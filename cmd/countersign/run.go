@@ -105,7 +105,8 @@ func (s setup) assemble() parts {
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
 	if s.secrets != nil {
-		s.secrets.renewBot, s.secrets.renewKey = b.Renew, a.RenewKey
+		s.secrets.renewBot = func(ctx context.Context, now bot.Secrets) error { return bot.Renew(ctx, b, now) }
+		s.secrets.renewKey = a.RenewKey
 	}
 	p := parts{workflow: wf, bot: b, agent: a, metrics: m}
 	if len(s.seal.keys) > 0 {

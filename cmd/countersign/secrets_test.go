@@ -77,8 +77,10 @@ func TestRotatedSecrets(t *testing.T) {
 		refusal: func(w http.ResponseWriter) { io.WriteString(w, `{"ok":false,"error":"invalid_auth"}`) },
 	}
 	model := &keeper{
-		behind:  scriptedmodel.New(scriptedmodel.Config{APIKey: "sk-inside"}),
-		refusal: func(w http.ResponseWriter) { http.Error(w, `{"error":{"message":"wrong key"}}`, http.StatusUnauthorized) },
+		behind: scriptedmodel.New(scriptedmodel.Config{APIKey: "sk-inside"}),
+		refusal: func(w http.ResponseWriter) {
+			http.Error(w, `{"error":{"message":"wrong key"}}`, http.StatusUnauthorized)
+		},
 	}
 	atSlack, atModel := httptest.NewServer(slack), httptest.NewServer(model)
 	defer atSlack.Close()

@@ -52,7 +52,13 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.Misused("the environment is not complete:\n%w", err)
 	}
-	log := logger(env.Log)
+	log := logger(env.Log, env.LogFormat)
+	logEverything(log)
+	return logged(serveWith(ctx, env, log), log)
+}
+
+// serveWith is serve with its environment.
+func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 	for _, w := range env.Warnings {
 		log.Warn("the environment: " + w.Error())
 	}
