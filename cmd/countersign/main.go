@@ -14,7 +14,7 @@
 //	backup, restore     backup.go, restore.go
 //	store               store.go (compact), store_copy.go, store_postgres.go (migrate)
 //	hook                package hookcmd: hooks of coding agents
-//	version             version.go
+//	health, version     health.go, version.go; man.go (hidden: manual pages)
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //
@@ -22,7 +22,7 @@
 // store.go (opening the store), task.go (work on the store, by the command or by the running bot), control.go (the
 // bot's side of that), seal.go (the keys of the history).
 //
-// Parts of a running bot only: admin.go (/healthz, /readyz), metrics.go, store_watch.go (stalls and damage), retain.go
+// Parts of a running bot only: admin.go (/healthz, /readyz), metrics.go, notify.go (systemd), secrets.go (new secrets), store_watch.go (stalls and damage), retain.go
 // (deletes old records and conversations), crashes.go (work that kills the process again and again).
 package main
 

@@ -47,6 +47,7 @@ type setup struct {
 	unlimited                    bool                                  // no rate limits, because the workspace is on this machine
 	http                         *http.Client                          // HTTP client for Slack; nil: the bot's own client
 	listen                       func() (net.Listener, error)          // opens the listener for Slack's HTTP requests; nil: Socket Mode
+	systemd                      *notifier                             // nil: systemd is not told
 	secrets                      *secrets                              // nil: the secrets never change
 	signingSecret                string                                // of those requests
 	crashes                      *crashes                              // nil: current work is not recorded
@@ -221,6 +222,10 @@ func (s setup) run(ctx context.Context, p parts) error {
 	g.Go(func() error { return p.bot.Keep(ctx) })
 	g.Go(func() error { return s.policies.watch(ctx, p.workflow) })
 	g.Go(func() error { return inspect(ctx, s.store, s.log) })
+	if s.systemd != nil {
+		g.Go(func() error { return s.systemd.watch(ctx, s.store) })
+		defer context.AfterFunc(ctx, func() { s.systemd.say("STOPPING=1") })()
+	}
 	if s.secrets != nil {
 		g.Go(func() error { return s.secrets.watch(ctx) })
 	}

@@ -176,6 +176,8 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 		build: cli.ThisBuild(), historyTokens: env.HistoryTokens, policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
 		seal: seal,
 	}
+	systemd := newNotifier(os.Getenv, os.Getpid(), log)
+	s.systemd = &systemd
 	if len(env.SecretFiles) > 0 {
 		s.secrets = &secrets{used: env, log: log}
 	}
