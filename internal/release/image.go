@@ -32,7 +32,7 @@ const (
 // The image is made from nothing: the program, Mozilla's root certificates, and the directories that it needs. The
 // program has the time zones in itself.
 func (r *release) image() error {
-	index := v1.ImageIndex(mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range r.built {
 		if b.os != "linux" {
 			continue
@@ -109,7 +109,7 @@ func (r *release) root(b built) ([]byte, error) {
 		_, err := tw.Write(content)
 		return err
 	}
-	for _, dir := range []string{"etc", "etc/countersign", "etc/ssl", "etc/ssl/certs", "tmp", "usr", "usr/bin", "usr/share", "usr/share/doc", "usr/share/doc/countersign", "var", "var/lib"} {
+	for _, dir := range strings.Fields("etc etc/countersign etc/ssl etc/ssl/certs tmp usr usr/bin usr/share usr/share/doc usr/share/doc/countersign var var/lib") {
 		mode := int64(0o755)
 		if dir == "tmp" {
 			mode = 0o1777
@@ -184,7 +184,8 @@ func (r *release) tarLayout(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(rel), Mode: 0o644, Size: int64(len(content)), ModTime: r.date, Format: tar.FormatUSTAR}); err != nil {
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(rel), Mode: 0o644, Size: int64(len(content)), ModTime: r.date, Format: tar.FormatUSTAR}
+		if err := tw.WriteHeader(h); err != nil {
 			return err
 		}
 		if _, err := tw.Write(content); err != nil {
