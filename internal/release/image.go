@@ -41,15 +41,14 @@ func (r *release) image() error {
 		if err != nil {
 			return err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{
-			Add: img, Descriptor: v1.Descriptor{
-				Platform:    &v1.Platform{OS: "linux", Architecture: b.arch},
-				Annotations: map[string]string{"org.opencontainers.image.ref.name": "countersign:" + strings.TrimPrefix(r.version, "v")},
-			},
-		})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: b.arch}}})
 	}
+	// The layout names one image, which is an index of the platforms: so tools choose the platform by themselves.
+	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
+		Add: index, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": "countersign:" + strings.TrimPrefix(r.version, "v")}},
+	})
 	dir := filepath.Join(r.work, "image")
-	if _, err := layout.Write(dir, index); err != nil {
+	if _, err := layout.Write(dir, named); err != nil {
 		return err
 	}
 	return r.tarLayout(dir)

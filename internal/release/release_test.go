@@ -255,11 +255,19 @@ func TestPackageRuns(t *testing.T) {
 func TestImage(t *testing.T) {
 	dir := t.TempDir()
 	untar(t, one(t, "oci.tar"), filepath.Join(dir, "layout"))
+	var index v1.ImageIndex
 	index, err := layout.ImageIndexFromPath(filepath.Join(dir, "layout"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := validate.Index(index); err != nil {
+		t.Fatal(err)
+	}
+	named, err := index.IndexManifest()
+	if err != nil || len(named.Manifests) != 1 || !strings.HasPrefix(named.Manifests[0].Annotations["org.opencontainers.image.ref.name"], "countersign:") {
+		t.Fatalf("%+v, %v", named, err)
+	}
+	if index, err = index.ImageIndex(named.Manifests[0].Digest); err != nil {
 		t.Fatal(err)
 	}
 	m, err := index.IndexManifest()
