@@ -32,22 +32,22 @@ func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, e
 		}
 	}
 	if from < sealed {
-		err := t.run.query(onJournal, rows("SELECT chain, seq, sum FROM audit_journal WHERE leaf >= $1 ORDER BY leaf LIMIT $2", []any{number(from), limit},
+		err := t.run.query(onJournal, rows(limited("SELECT chain, seq, sum FROM audit_journal WHERE leaf >= $1 ORDER BY leaf", limit), []any{number(from)},
 			scan(func(i int) uint64 { return from + uint64(i) })))
 		if err != nil {
 			return nil, err
 		}
-		from, limit = sealed, limit-len(out)
+		from = sealed
 	}
-	if limit <= 0 {
-		return out, nil
+	if len(out) >= limit {
+		return out[:limit], nil
 	}
-	err = t.run.query(onJournal, rows("SELECT chain, seq, sum FROM audit_journal WHERE leaf IS NULL ORDER BY position OFFSET $1 LIMIT $2", []any{number(from - sealed), limit},
+	err = t.run.query(onJournal, rows(limited("SELECT chain, seq, sum FROM audit_journal WHERE leaf IS NULL ORDER BY position OFFSET $1", limit-len(out)), []any{number(from - sealed)},
 		scan(func(i int) uint64 { return from + uint64(i) })))
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return out[:min(limit, len(out))], nil
 }
 
 // sealed returns the number of entries that the last head covers.
