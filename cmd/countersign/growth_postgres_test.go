@@ -23,7 +23,7 @@ import (
 // TestGrowthPostgres measures what grows with a database: start, heap, decision time, size. COUNTERSIGN_WAITING makes it
 // long, as in TestGrowth. The server syncs its log.
 func TestGrowthPostgres(t *testing.T) {
-	const short = 2000
+	const short = 500
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)
 	server, err := pgserver.Start(pgserver.Find(t), "max_wal_size=8GB")
 	if err != nil {
