@@ -41,7 +41,8 @@ type state struct {
 type decision struct {
 	Type      string          `json:"type"`
 	Automatic bool            `json:"automatic,omitempty"`
-	Args      json.RawMessage `json:"args,omitempty"`
+	Args      json.RawMessage `json:"-"` // for an edit; see json
+	ArgsJSON  string          `json:"args_json,omitempty"`
 	Changed   []string        `json:"changed,omitempty"`
 	By        []role          `json:"by"`
 	Reason    string          `json:"reason,omitempty"`
@@ -101,15 +102,21 @@ func (s state) write(w http.ResponseWriter, status int) error {
 	return sent(err)
 }
 
-// json returns the request as JSON. The arguments of an edit are not escaped.
+// json returns the request as JSON. The arguments of an edit keep their exact bytes, of which args_sha256 is the hash.
+// Encoders remove white space from them, so they are put into the encoded text.
 func (s state) json() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
-		panic(err) // the arguments are valid JSON: they were parsed before they were stored
+		panic(err) // texts, numbers and times always marshal
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if s.Decision == nil || s.Decision.Args == nil {
+		return out
+	}
+	const begin = `"decision":{` // only here, because texts have no quotation mark without a backslash
+	return bytes.Replace(out, []byte(begin), slices.Concat([]byte(begin+`"args":`), s.Decision.Args, []byte{','}), 1)
 }
 
 // stateOf makes the caller's view of a request.
@@ -227,7 +234,7 @@ func (s *state) asked(p *approvers.Policy, r approvers.Request) {
 			}
 		}
 		if n := len(r.Edits); n > 0 {
-			s.Decision.Type, s.Decision.Args, s.Decision.Reason = "edit", r.Args, r.Edits[n-1].Reason
+			s.Decision.Type, s.Decision.Args, s.Decision.ArgsJSON, s.Decision.Reason = "edit", r.Args, string(r.Args), r.Edits[n-1].Reason
 			s.Decision.Changed = changed(r.Edits[0].Before, r.Args)
 		}
 	case approvers.Rejected:

@@ -172,7 +172,7 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 		}
 		if s.etag != shown {
 			shown = s.etag
-			if err := send(w, fmt.Sprintf("event: request\nid: %s\ndata: %s\n\n", strings.Trim(s.etag, `"`), s.json())); err != nil || s.over() {
+			if err := send(w, fmt.Sprintf("event: request\nid: %s\n%s\n", strings.Trim(s.etag, `"`), eventLines(s.json()))); err != nil || s.over() {
 				return err
 			}
 		}
@@ -191,6 +191,13 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 			return nil
 		}
 	}
+}
+
+// eventLines returns the data of an event. Each line of the data is a line of the event. An event can't have the line
+// end CR, which is white space in JSON, so readers get LF instead.
+func eventLines(data []byte) string {
+	lines := strings.FieldsFunc(string(data), func(c rune) bool { return c == '\r' || c == '\n' })
+	return "data: " + strings.Join(lines, "\ndata: ") + "\n"
 }
 
 // send sends a part of a stream at once.
