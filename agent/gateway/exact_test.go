@@ -2,85 +2,16 @@ package gateway
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
-	"countersign/approvers/workflow/settings"
-	"countersign/approvers/workflow/view"
-	"countersign/store"
 )
-
-// fakeCallers takes every key for a receipt. Its other methods must not be called, or are set by the test.
-type fakeCallers struct {
-	Callers
-	propose func(context.Context, workflow.CallerCall) (string, bool, error)
-}
-
-func (f fakeCallers) Propose(ctx context.Context, c workflow.CallerCall) (string, bool, error) {
-	return f.propose(ctx, c)
-}
-func (fakeCallers) PublishReceiptKey(context.Context, string, []byte) error { return nil }
-func (fakeCallers) Watch(string) (<-chan struct{}, func())                  { return nil, func() {} }
-
-// fakeViews has one request.
-type fakeViews struct{ request view.CallerRequest }
-
-func (f fakeViews) Caller(context.Context, string, string) (view.CallerRequest, error) {
-	return f.request, nil
-}
-func (f fakeViews) ReceiptKeys(context.Context) ([]settings.ReceiptKey, error) { return nil, nil }
-
-// testToken is the token of the client of these tests.
-const testToken = "cs_token"
-
-var testPolicy = &approvers.Policy{Clients: []approvers.Client{{Name: "ci", Token: hashOf([]byte(testToken)), Audience: "ci"}}}
-
-func testGateway(t *testing.T, callers Callers, views Views) *Gateway {
-	t.Helper()
-	g, err := New(t.Context(), Config{
-		Callers: callers, Views: views, Policy: func() *approvers.Policy { return testPolicy }, Key: NewReceiptKey(), Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
-func testRequest(ctx context.Context, method, path, body string, header ...string) *http.Request {
-	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+testToken)
-	r.Header.Set("Content-Type", "application/json")
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	return r
-}
-
-// edited is an approved call whose arguments an approver has changed.
-func edited(args string) view.CallerRequest {
-	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	return view.CallerRequest{
-		Conversation: store.Conversation{Caller: &store.CallerRequest{Caller: approvers.Caller{Name: "ci", Mode: approvers.DecideMode}, Request: "req_1", State: `"decision":{`}},
-		Call:         store.Call{ID: "req_1", Tool: "deploy", Args: `{"a":0}`, CreatedAt: at},
-		Request: &approvers.Request{
-			State: approvers.Approved, Args: json.RawMessage(args), ClosedAt: at, RunBy: at.Add(time.Hour),
-			Edits: []approvers.Edit{{Before: json.RawMessage(`{"a":0}`), After: json.RawMessage(args), Reason: `smaller "decision":{`}},
-		},
-		Execution: &approvers.Execution{ID: "exec_1", Tool: "deploy", ToolHash: "h", Args: json.RawMessage(args), State: approvers.ExecutionNone, CreatedAt: at},
-		Policy:    testPolicy,
-	}
-}
 
 // A caller gets the arguments of an edit byte by byte, so that the hash of what it got is args_sha256: in an answer, in
 // an event, and in the receipt.
@@ -95,7 +26,7 @@ func TestEditedArgumentsAreExact(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := edited(args)
-			g := testGateway(t, fakeCallers{}, fakeViews{request})
+			g := testGateway(t, fakeCallers{}, &fakeViews{request: request})
 			reply := httptest.NewRecorder()
 			g.ServeHTTP(reply, testRequest(t.Context(), http.MethodGet, "/v1/requests/req_1", ""))
 			type answer struct {
@@ -124,7 +55,7 @@ func TestEditedArgumentsAreExact(t *testing.T) {
 			}
 
 			request.Execution.State = approvers.ExecutionSucceeded // the stream ends
-			g = testGateway(t, fakeCallers{}, fakeViews{request})
+			g = testGateway(t, fakeCallers{}, &fakeViews{request: request})
 			stream := httptest.NewRecorder()
 			g.ServeHTTP(stream, testRequest(t.Context(), http.MethodGet, "/v1/requests/req_1", "", "Accept", "text/event-stream"))
 			var event answer

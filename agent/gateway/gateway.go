@@ -25,6 +25,7 @@ type Callers interface {
 	Answer(ctx context.Context, client approvers.Client, id string, question int, text string) error
 	Watch(id string) (changed <-chan struct{}, stop func())
 	PublishReceiptKey(ctx context.Context, id string, public []byte) error
+	Mend(ctx context.Context, err error) bool
 }
 
 // Views reads the state of requests. *view.Reader implements it.

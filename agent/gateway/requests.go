@@ -133,6 +133,9 @@ func (f *fields) accepts(mode approvers.CallerMode) bool {
 // state reads a request.
 func (g *Gateway) state(ctx context.Context, client, id string) (state, error) {
 	c, err := g.Views.Caller(ctx, client, id)
+	if errors.Is(err, store.ErrDamaged) && g.Callers.Mend(ctx, err) {
+		c, err = g.Views.Caller(ctx, client, id)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return state{}, &workflow.CallerProblem{Code: workflow.CallerNotFound}
 	}

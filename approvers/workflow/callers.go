@@ -79,8 +79,11 @@ type CallerCall struct {
 	State   string
 }
 
-// callerConversation begins the ids of the conversations of callers.
-const callerConversation = "caller_"
+// callerConversation begins the ids of the conversations of callers, and callerPlace their places.
+const (
+	callerConversation = "caller_"
+	callerPlace        = "caller/"
+)
 
 // ofCaller reports whether a conversation is a caller's request. Slack shows nothing in such a conversation.
 func ofCaller(conversation string) bool {
@@ -103,7 +106,32 @@ func conversationOf(client, key string) string {
 
 // placeOf returns what identical calls of a client have in common.
 func placeOf(p CallerCall) string {
-	return "caller/" + p.Client.Name + "/" + callerHash("call", string(p.Mode), p.Tool, string(p.Args), p.For)
+	return callerPlace + p.Client.Name + "/" + callerHash("call", string(p.Mode), p.Tool, string(p.Args), p.For)
+}
+
+// isAt reports whether a conversation is about the identical calls of a place. Where a damaged conversation was rebuilt,
+// this is all that is known about the body of its request.
+func isAt(conv store.Conversation, place string) bool {
+	return conv.Place == place || strings.HasPrefix(conv.Place, place+"/")
+}
+
+// callOfCaller returns the call of a caller's conversation. If the key stands for an earlier request, there is none.
+func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
+	conv, err := r.Conversation(conversation)
+	if err != nil || conv.Caller == nil {
+		return nil, store.IgnoreNotFound(err)
+	}
+	call, err := r.Call(conv.Caller.Request)
+	if err != nil || call.Conversation != conversation {
+		return nil, store.IgnoreNotFound(err)
+	}
+	return []store.Call{call}, nil
+}
+
+// Mend closes the damaged record that an error of a read is about. It returns true if another read is worth it.
+func (w *Callers) Mend(ctx context.Context, err error) bool {
+	var row *store.DamagedError
+	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage, mostDamaged)
 }
 
 // Propose stores a client's call and decides whether it may run, waits for people, or is refused. A repetition with the
@@ -132,7 +160,7 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	switch {
 	case err == nil && conv.Caller == nil:
 		return "", false, fmt.Errorf("conversation %s is not a caller's", conv.ID)
-	case err == nil && conv.Caller.Body != p.Body:
+	case err == nil && conv.Caller.Body != p.Body && (conv.Caller.Body != "" || !isAt(conv, placeOf(p))):
 		return "", false, &CallerProblem{Code: CallerKeyReused, Request: conv.Caller.Request}
 	case err == nil:
 		return conv.Caller.Request, true, nil
@@ -309,19 +337,13 @@ func (t callersTx) own(client approvers.Client, id string) (store.Conversation, 
 // Claim uses up the approval of a call that the client runs itself. Only after Claim has returned without an error may
 // the client run it. hash is the SHA-256 of the arguments that the client is about to use, in hex.
 func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash string) error {
-	execution := ""
-	err := w.Store.View(ctx, func(r store.Reader) error {
-		_, call, err := view.CallerCall(r, client.Name, id)
-		execution = call.Execution
-		return err
-	})
+	givers, err := w.givers(ctx, client, id)
+	if w.Mend(ctx, err) {
+		givers, err = w.givers(ctx, client, id)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return &CallerProblem{Code: CallerNotFound}
 	}
-	if err != nil {
-		return err
-	}
-	givers, err := (&Runs{w.core}).grantOwners(ctx, execution)
 	if err != nil {
 		return err
 	}
@@ -334,6 +356,20 @@ func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash s
 		return problem
 	}
 	return err
+}
+
+// givers asks about the people whose grants may cover the run of a request.
+func (w *Callers) givers(ctx context.Context, client approvers.Client, id string) (grantOwners, error) {
+	execution := ""
+	err := w.Store.View(ctx, func(r store.Reader) error {
+		_, call, err := view.CallerCall(r, client.Name, id)
+		execution = call.Execution
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return (&Runs{w.core}).grantOwners(ctx, execution)
 }
 
 // claim returns a problem if the call may not run. The changes of such a transaction are committed: the claim may have

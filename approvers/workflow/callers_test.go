@@ -67,8 +67,13 @@ func (h *harness) callerView(client, id string) view.CallerRequest {
 // claims lets ci claim a request with its current arguments.
 func (h *harness) claims(id string) error {
 	h.t.Helper()
-	sum := sha256.Sum256(h.callerView("ci", id).Execution.Args)
-	return h.Callers.Claim(h.ctx(), ci, id, hex.EncodeToString(sum[:]))
+	return h.Callers.Claim(h.ctx(), ci, id, hashText(h.callerView("ci", id).Execution.Args))
+}
+
+// hashText returns the SHA-256 of arguments, in hex.
+func hashText(args []byte) string {
+	sum := sha256.Sum256(args)
+	return hex.EncodeToString(sum[:])
 }
 
 // wantProblem checks that an error is a caller's problem with a code.
@@ -446,12 +451,11 @@ func TestCallersWatch(t *testing.T) {
 			return false
 		}
 	}
-	for what, do := range map[string]func(){
-		"another request": func() { h.approve(lead, second) }, "a claim of another request": func() { h.ok(h.claims(second)) },
-	} {
-		if do(); woken() {
-			t.Errorf("woken by %s", what)
-		}
+	if h.approve(lead, second); woken() {
+		t.Error("woken by another request")
+	}
+	if h.ok(h.claims(second)); woken() {
+		t.Error("woken by a claim of another request")
 	}
 	for _, step := range []struct {
 		what string
@@ -476,5 +480,31 @@ func TestCallersWatch(t *testing.T) {
 	h.ok(h.Callers.Report(h.ctx(), ci, second, approvers.ExecutionSucceeded, ""))
 	if r := h.request(id); !slices.ContainsFunc(r.Remarks, func(m approvers.Remark) bool { return m.By == "caller:ci" && m.Text == "because" }) {
 		t.Errorf("the remarks are %+v", r.Remarks)
+	}
+}
+
+// The texts of a caller's request are erased when their retention ends, unless the outcome of its run is unknown.
+func TestCallersRetention(t *testing.T) {
+	h := newCallerHarness(t, func(p *approvers.Policy) {
+		p.Retention = approvers.Retention{Conversations: 90 * aDay, Records: 3 * 365 * aDay}
+	})
+	id, unknown, key := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`)), h.callerAsks(callerCall("2", `search_orders {}`)), callerCall("3", `issue_refund {"amount": 5}`)
+	h.reject(lead, id)
+	h.callerAsks(key) // stands for the rejected request
+	h.ok(h.claims(unknown))
+	h.ok(h.Callers.Report(h.ctx(), ci, unknown, approvers.ExecutionUnknown, ""))
+	run := h.callerView("ci", unknown).Execution.ID
+	if h.payloadsOf(id) == 0 || h.payloadsOf(run) == 0 {
+		t.Fatal("there is nothing to erase")
+	}
+	h.clock.pass(91 * aDay)
+	h.due()
+	h.clock.pass(91 * aDay)
+	h.retain(2, 0)
+	if _, err := h.Views.Caller(h.ctx(), "ci", id); !errors.Is(err, store.ErrNotFound) || h.payloadsOf(id) != 0 {
+		t.Errorf("after the retention it has %d texts, and reading it is %v", h.payloadsOf(id), err)
+	}
+	if h.runs(unknown, approvers.ExecutionUnknown); h.payloadsOf(run) == 0 {
+		t.Error("the texts of a run whose outcome is unknown are gone")
 	}
 }
