@@ -17,11 +17,28 @@ type Client struct {
 	Owner    string // id of the Slack user who answers for it
 	Tools    []string
 	Audience string // the audience of its receipts
+	Webhook  *Webhook
 
 	MaxPending     int           // requests that may wait for people at one time
 	Requests       Limit         // requests that may be put before people; zero: no limit
 	RejectionHolds time.Duration // how long a rejection also holds for identical calls; zero: not at all
 	OutcomeWithin  time.Duration // how long a run by the client may take before people are asked what happened
+}
+
+// Webhook is where a client is told that its requests have changed.
+type Webhook struct {
+	URL     string
+	Secrets []string // the names of environment variables, each with a secret; every message is signed with all of them
+	Allow   []string // permitted private networks and hosts
+}
+
+// Target identifies a webhook. If the policy file changes the webhook, the target is another one.
+func (w *Webhook) Target() string {
+	b := appendPart(nil, "countersign/webhook/v1")
+	for _, part := range slices.Concat([]string{w.URL}, w.Secrets, []string{""}, w.Allow) {
+		b = appendPart(b, part)
+	}
+	return SumOf(b).String()
 }
 
 // Client finds a client by name.

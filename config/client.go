@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/url"
 	"regexp"
 	"time"
 
@@ -27,7 +28,7 @@ func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	if !roleName.MatchString(e.Key) {
 		e.Wrong("no client can be called that", "a name has 1 to 64 letters, digits, _ and -")
 	}
-	f := e.Value.Fields("title", "token", "agent", "owner", "tools", "audience", "caps", "rejection_holds", "outcome_within")
+	f := e.Value.Fields("title", "token", "agent", "owner", "tools", "audience", "caps", "rejection_holds", "outcome_within", "webhook")
 	for _, need := range [][2]string{
 		{"token", `token: "sha256:…"; countersign client add makes a token, and prints this line`},
 		{"agent", "agent: and the name of an agent, whose tools, overrides, mode and budgets hold for the client"},
@@ -78,7 +79,69 @@ func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 		}
 	}
 	f.Duration("outcome_within", &c.OutcomeWithin)
+	if v, ok := f["webhook"]; ok {
+		c.Webhook = readWebhook(v)
+	}
 	return c
+}
+
+// readWebhook reads where a client is told about changes.
+func readWebhook(v yamldoc.Value) *approvers.Webhook {
+	w := &approvers.Webhook{}
+	f := v.Fields("url", "secret", "allow")
+	for _, need := range [][2]string{
+		{"url", `url: "https://ci.example.com/countersign"`},
+		{"secret", `secret: "${CI_WEBHOOK_SECRET}", a variable of the environment with a secret, such as whsec_… of 32 random bytes in base64`},
+	} {
+		if v.IsMapping() && !f.Has(need[0]) {
+			v.Wrong(need[0]+" is missing", "add "+need[1])
+		}
+	}
+	if v, ok := f["url"]; ok {
+		w.URL = readServerURL(v, false)
+		u, err := url.Parse(w.URL)
+		switch {
+		case len(Variables(w.URL)) > 0:
+			v.Wrong("has a variable of the environment in it", "write the address as it is; only the secret comes from the environment")
+		case err == nil && u.Scheme == "http" && !onThisMachine(u.Hostname()):
+			v.Wrong("would be told without encryption", "write https://")
+		}
+	}
+	if v, ok := f["secret"]; ok {
+		w.Secrets = readWebhookSecrets(v)
+	}
+	if v, ok := f["allow"]; ok {
+		w.Allow = readPermits(v)
+	}
+	return w
+}
+
+// mostWebhookSecrets limits the secrets of a webhook. While a secret is replaced, there are two.
+const mostWebhookSecrets = 4
+
+// readWebhookSecrets reads one secret or a list of them. Each is the name of a variable of the environment.
+func readWebhookSecrets(v yamldoc.Value) []string {
+	items := []yamldoc.Value{v}
+	if v.IsList() {
+		items, _ = v.List(`["${NEW_SECRET}", "${OLD_SECRET}"]`)
+		if n := len(items); n == 0 || n > mostWebhookSecrets {
+			v.Wrongf("write one to four secrets", "has %d secrets", n)
+			return nil
+		}
+	}
+	var names []string
+	for _, item := range items {
+		text, ok := readExpandable(item, `"${CI_WEBHOOK_SECRET}"`)
+		if !ok {
+			continue
+		}
+		if found := Variables(text); len(found) != 1 || text != "${"+found[0]+"}" {
+			item.Wrong("is not the name of a variable", `keep the secret in the environment, and write "${NAME}" here`)
+			continue
+		}
+		names = append(names, referred(text))
+	}
+	return names
 }
 
 // readTokenHash reads the hash of a client's token. Two clients with one token could not be told apart.

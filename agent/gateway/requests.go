@@ -85,9 +85,12 @@ func (g *Gateway) store(w http.ResponseWriter, r *http.Request, client approvers
 	if err != nil {
 		return "", false, 0, err
 	}
-	of, err := members(body, "mode", "tool", "args", "accepts", "on_behalf_of", "summary", "state", "wait")
+	of, err := members(body, "mode", "tool", "args", "accepts", "on_behalf_of", "summary", "state", "wait", "callback")
 	if err != nil {
 		return "", false, 0, err
+	}
+	if _, given := of["callback"]; given {
+		return "", false, 0, malformed("a request can't say where to send anything: the webhook of a client is in the policy")
 	}
 	f := fields{of: of}
 	sum := sha256.Sum256(body)

@@ -60,14 +60,6 @@ type question struct {
 	Answer   string `json:"answer,omitempty"`
 }
 
-// The statuses that are not states of a request.
-const (
-	statusRunning   = "running"
-	statusSucceeded = "succeeded"
-	statusFailed    = "failed"
-	statusUnknown   = "unknown"
-)
-
 // The dispositions, as in the draft SEP-2848 of MCP.
 const (
 	executed  = "approved-executed"
@@ -81,7 +73,7 @@ func (s state) settled() bool {
 	switch s.Status {
 	case string(approvers.Pending):
 		return false
-	case string(approvers.Approved), statusRunning:
+	case string(approvers.Approved), view.CallerRunning:
 		return s.Mode == string(approvers.DecideMode)
 	}
 	return true
@@ -89,7 +81,7 @@ func (s state) settled() bool {
 
 // over reports whether the request is in its last state.
 func (s state) over() bool {
-	return !slices.Contains([]string{string(approvers.Pending), string(approvers.Approved), statusRunning, statusUnknown}, s.Status)
+	return !slices.Contains([]string{string(approvers.Pending), string(approvers.Approved), view.CallerRunning, view.CallerUnknown}, s.Status)
 }
 
 // write sends the request.
@@ -125,7 +117,7 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	s := state{
 		ID: own.Request, Mode: string(own.Caller.Mode), Tool: c.Call.Tool, ArgsHash: hashOf([]byte(c.Call.Args)), CreatedAt: c.Call.CreatedAt, State: own.State,
 	}
-	s.Status = statusOf(c)
+	s.Status = c.Status()
 	if e := c.Execution; e != nil {
 		s.ArgsHash = hashOf(e.Args)
 		s.run(*e)
@@ -142,7 +134,7 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 		s.Reason = told.Reason
 	}
 	switch {
-	case s.Status == statusRunning:
+	case s.Status == view.CallerRunning:
 		s.ReportBy = c.ReportBy
 	case s.Status == string(approvers.Approved) && c.Request == nil:
 		s.RunBefore = c.ReportBy
@@ -152,41 +144,13 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	}
 	sum := sha256.Sum256(s.json())
 	s.etag = strconv.Quote(hex.EncodeToString(sum[:12])) // without the receipt, whose key differs between replicas
-	if own.Caller.Decides() && c.Execution != nil && (s.Status == string(approvers.Approved) || s.Status == statusRunning) {
+	if own.Caller.Decides() && c.Execution != nil && (s.Status == string(approvers.Approved) || s.Status == view.CallerRunning) {
 		var err error
 		if s.Receipt, err = g.receipt(c, s); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
-}
-
-// statusOf returns the status of a request. What happened to the run counts before everything else, because people may
-// report it after the call has got its result.
-func statusOf(c view.CallerRequest) string {
-	if e := c.Execution; e != nil {
-		switch e.State {
-		case approvers.ExecutionExecuting:
-			return statusRunning
-		case approvers.ExecutionSucceeded:
-			return statusSucceeded
-		case approvers.ExecutionFailed:
-			return statusFailed
-		case approvers.ExecutionUnknown:
-			return statusUnknown
-		}
-	}
-	switch c.Call.Outcome {
-	case "":
-	case approvers.OutcomeError:
-		return statusFailed
-	default:
-		return string(c.Call.Outcome)
-	}
-	if c.Request != nil && c.Request.State == approvers.Pending {
-		return string(approvers.Pending)
-	}
-	return string(approvers.Approved)
 }
 
 // run fills in how the run ended.

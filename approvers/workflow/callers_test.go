@@ -352,11 +352,11 @@ func TestCallersRestored(t *testing.T) {
 }
 
 // A process may be killed before or after any commit in the life of a request. The caller and the people repeat what
-// got no answer. The tool is never run twice, no approval is lost, and each call ends.
+// got no answer. The tool is never run twice, no approval is lost, each call ends, and the caller's webhook is told.
 func TestCallersKilled(t *testing.T) {
 	points := 0
 	for at := 0; ; at++ {
-		h := newCallerHarness(t)
+		h := newWebhookHarness(t)
 		n, killed, armed := 0, false, false
 		wrap := func(s store.Store) store.Store {
 			return &mortal{s, func(string) {
@@ -393,7 +393,20 @@ func TestCallersKilled(t *testing.T) {
 			}
 			return err
 		}
-		id, ran := "", 0
+		id, ran, told := "", 0, map[string]bool{}
+		tell := func() {
+			h.clock.pass(time.Second)
+			h.ok(try(func() error {
+				for _, timer := range h.toTell() {
+					change, _ := h.callerView("ci", timer.Ref).Change()
+					told[change.Type+" "+change.Status] = true // sent
+					if err := h.Callers.Told(h.ctx(), timer, hook.Target(), change.Key); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		}
 		h.ok(try(func() (err error) {
 			id, _, err = h.Callers.Propose(h.ctx(), callerCall("k", `issue_refund {"amount": 5}`))
 			return err
@@ -405,6 +418,7 @@ func TestCallersKilled(t *testing.T) {
 		}); err != nil && !errors.Is(err, workflow.ErrHandled) {
 			t.Fatal(err)
 		}
+		tell()
 		claimed := try(func() error {
 			if err := h.claims(id); err != nil {
 				return err
@@ -422,6 +436,10 @@ func TestCallersKilled(t *testing.T) {
 			t.Fatalf("killed at point %d: the tool ran %d times, and ended as %s", at, ran, ended)
 		}
 		h.runs(id, ended)
+		tell()
+		if !told["request.decided approved"] || !told["execution.finished "+string(ended)] || len(h.toTell()) > 0 {
+			t.Fatalf("killed at point %d: the webhook is told %v, and %v is left", at, told, h.toTell())
+		}
 		h.clock.pass(expiresAfter)
 		h.due()
 		if v := h.callerView("ci", id); v.Call.Outcome == "" || v.Conversation.Turn != "" {
@@ -432,7 +450,7 @@ func TestCallersKilled(t *testing.T) {
 		}
 		points++
 	}
-	if points < 8 { // two for each of the four transactions
+	if points < 12 { // two for each of the six transactions
 		t.Errorf("the process was killed at %d points only", points)
 	}
 }
