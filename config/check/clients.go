@@ -100,8 +100,8 @@ func clientReports(p *approvers.Policy) []ClientReport {
 }
 
 // clientsName reports whether a client names a tool. A client may run tools that only it knows.
-func (c *checker) clientsName(tool string) bool {
-	return slices.ContainsFunc(c.policy.Clients, func(o approvers.Client) bool { return slices.Contains(o.Tools, tool) })
+func clientsName(p *approvers.Policy, tool string) bool {
+	return slices.ContainsFunc(p.Clients, func(o approvers.Client) bool { return slices.Contains(o.Tools, tool) })
 }
 
 // clientsRun reports whether a client may ask for a tool that no source offers.

@@ -58,7 +58,10 @@ func onThisMachine(address string) bool {
 
 // guessable reports whether a client's token is one of those that people choose. The policy has only its hash.
 func guessable(c approvers.Client) bool {
-	words := []string{"", "test", "token", "secret", "password", "changeme", "change-me", "admin", "countersign", "example", "123456", "12345678", "letmein", "hunter2", c.Name, c.Title, c.Owner}
+	words := []string{
+		"", "test", "token", "secret", "password", "changeme", "change-me", "admin", "countersign", "example", "123456", "12345678", "letmein", "hunter2",
+		c.Name, c.Title, c.Owner,
+	}
 	return slices.ContainsFunc(words, func(word string) bool {
 		return slices.ContainsFunc([]string{word, "cs_" + word, word + "\n", word + "1", word + "-token", word + "-secret"}, func(guess string) bool {
 			sum := sha256.Sum256([]byte(guess))
