@@ -46,7 +46,7 @@ type CallerCode string
 
 // The problems.
 const (
-	CallerUnknown      CallerCode = "unauthorized"      // the policy has no such client any more, or another token
+	CallerUnknown      CallerCode = "unauthorized"      // the policy has no such client any more, or with other credentials
 	CallerNotFound     CallerCode = "not_found"         // the caller has no such request
 	CallerTool         CallerCode = "tool_not_allowed"  // the policy does not let the caller ask for the tool
 	CallerToolBlocked  CallerCode = "tool_blocked"      // nobody may call the tool now
@@ -75,7 +75,7 @@ type CallerCall struct {
 	Tool    string
 	Args    json.RawMessage // the exact bytes
 	Edits   bool            // the client can use arguments that approvers have changed
-	For     string          // id of the Slack user for whom the client says that it acts; empty: nobody
+	For     string          // id of the Slack user for whom the client says that it acts, without proof; empty: nobody
 	Summary string
 	State   string
 }
@@ -101,13 +101,21 @@ func callerHash(parts ...string) string {
 }
 
 // conversationOf returns the id of the conversation for a client's key. It is the same for each repetition.
-func conversationOf(client, key string) string {
-	return callerConversation + callerHash("key", client, key)[:32]
+func conversationOf(client approvers.Client, key string) string {
+	parts := []string{"key", client.Name, key}
+	if client.ActsFor != "" {
+		parts = append(parts, client.ActsFor)
+	}
+	return callerConversation + callerHash(parts...)[:32]
 }
 
 // placeOf returns what identical calls of a client have in common.
 func placeOf(p CallerCall) string {
-	return callerPlace + p.Client.Name + "/" + callerHash("call", string(p.Mode), p.Tool, string(p.Args), p.For)
+	parts := []string{"call", string(p.Mode), p.Tool, string(p.Args), p.For}
+	if p.Client.ActsFor != "" {
+		parts = append(parts, p.Client.ActsFor)
+	}
+	return callerPlace + p.Client.Name + "/" + callerHash(parts...)
 }
 
 // isAt reports whether a conversation is about the identical calls of a place. Where a damaged conversation was rebuilt,
@@ -157,7 +165,7 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 		return "", false, err
 	}
 	p.Client = client
-	conv, err := t.Conversation(conversationOf(client.Name, p.Key))
+	conv, err := t.Conversation(conversationOf(client, p.Key))
 	switch {
 	case err == nil && conv.Caller == nil:
 		return "", false, fmt.Errorf("conversation %s is not a caller's", conv.ID)
@@ -180,11 +188,14 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	caller := approvers.Caller{
 		Name: client.Name, Title: client.Title, Owner: approvers.Who(team, client.Owner), Mode: p.Mode, Edits: p.Edits,
 	}
-	if p.For != "" {
+	switch {
+	case client.ActsFor != "":
+		caller.For, caller.Proven = approvers.Who(team, client.ActsFor), true
+	case p.For != "":
 		caller.For = approvers.Who(team, p.For)
 	}
 	conv = store.Conversation{
-		ID: conversationOf(client.Name, p.Key), Place: place, Team: team, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now,
+		ID: conversationOf(client, p.Key), Place: place, Team: team, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now,
 		Caller: &store.CallerRequest{Caller: caller, Request: t.newID("req"), Body: p.Body, Summary: p.Summary, State: p.State},
 	}
 	if rejected != "" { // the key now stands for the request that was rejected
@@ -226,13 +237,14 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	return call.ID, false, t.cards.showStep([]string{request})
 }
 
-// client returns the client as the policy has it now. The door has checked the token under the policy that was in force
+// client returns the client as the policy has it now. The door has checked the credentials under the policy that was in force
 // then.
 func (t callersTx) client(c approvers.Client) (approvers.Client, error) {
 	now, ok := t.policy.Client(c.Name)
-	if !ok || now.Token != c.Token || now.Token == "" {
+	if !ok || !now.Same(c) {
 		return now, &CallerProblem{Code: CallerUnknown}
 	}
+	now.ActsFor = c.ActsFor
 	return now, nil
 }
 
@@ -329,7 +341,7 @@ func (t callersTx) own(client approvers.Client, id string) (store.Conversation, 
 		return store.Conversation{}, store.Call{}, err
 	}
 	conv, call, err := view.CallerCall(t, client.Name, id)
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !client.Owns(conv.Caller.Caller) {
 		err = &CallerProblem{Code: CallerNotFound}
 	}
 	return conv, call, err

@@ -526,3 +526,59 @@ func TestCallersRetention(t *testing.T) {
 		t.Error("the texts of a run whose outcome is unknown are gone")
 	}
 }
+
+// The person for whom a client provably acts is a requester: they can't approve, and can withdraw. What was asked for one
+// person is not there for another person, nor for the client itself, and the client can't name somebody else.
+func TestCallersActForPeople(t *testing.T) {
+	h := newCallerHarness(t, func(p *approvers.Policy) {
+		p.Clients[0].Token, p.Clients[0].OAuth = "", &approvers.OAuth{Issuer: "https://login.example.com", Subject: "ci-id", Person: "slack", Algorithm: "RS256"}
+		p.Approvers[1].Members = users("U0002", "U0300")
+	})
+	own := h.policy.Load().Clients[0]
+	forUser := func(user string) approvers.Client {
+		c := own
+		c.ActsFor = user
+		return c
+	}
+	const spec = `issue_refund {"amount": 5}`
+	asks := func(c approvers.Client, key string) string {
+		return h.callerAsks(callerCall(key, spec, func(call *workflow.CallerCall) { call.Client = c }))
+	}
+	id, others, clients := asks(forUser("U0300"), "k"), asks(forUser("U0200"), "k"), asks(own, "k")
+	if id == others || id == clients || others == clients || asks(forUser("U0300"), "k") != id {
+		t.Fatalf("one key is the requests %s, %s and %s", id, others, clients)
+	}
+	_, err := h.Requests.Decide(h.ctx(), h.clickOn(person("U0300"), approvers.Approve, id))
+	wantDenied(t, err, approvers.DeniedSelf)
+	if facts, _ := h.lastFacts(id, approvers.AuditProposed); facts["requesters"] != "caller:ci,T0001/U0100,T0001/U0300" {
+		t.Errorf("the requesters are %s", facts["requesters"])
+	}
+	hash := hashText(h.callerView("ci", id).Execution.Args)
+	for _, c := range []approvers.Client{own, forUser("U0200"), other} {
+		for _, err := range []error{
+			h.Callers.Claim(h.ctx(), c, id, hash), h.Callers.Report(h.ctx(), c, id, approvers.ExecutionFailed, ""), h.Callers.Withdraw(h.ctx(), c, id, ""),
+			h.Callers.Answer(h.ctx(), c, id, 0, "x"),
+		} {
+			wantProblem(t, err, workflow.CallerNotFound)
+		}
+	}
+	wantProblem(t, h.Callers.Withdraw(h.ctx(), forUser("U0300"), clients, ""), workflow.CallerNotFound)
+	h.approve(lead, id)
+	h.ok(h.Callers.Claim(h.ctx(), forUser("U0300"), id, hash))
+	if _, err := h.Requests.Withdraw(h.ctx(), h.clickOn(person("U0200"), approvers.Reject, others)); err != nil {
+		t.Errorf("the person can't withdraw: %v", err)
+	}
+
+	// A rejection holds for the same person only, and other credentials are another client.
+	h.reject(lead, clients)
+	if asks(own, "again") != clients || asks(forUser("U0300"), "again") == clients {
+		t.Error("a rejection of the client's own call holds for a person, or not for the client")
+	}
+	changed := forUser("U0300")
+	oauth := *own.OAuth
+	changed.OAuth, oauth.Subject = &oauth, "another-id"
+	wantProblem(t, h.Callers.Withdraw(h.ctx(), changed, id, ""), workflow.CallerUnknown)
+	bare := own
+	bare.OAuth = nil
+	wantProblem(t, h.Callers.Withdraw(h.ctx(), bare, clients, ""), workflow.CallerUnknown)
+}

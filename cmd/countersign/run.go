@@ -38,6 +38,7 @@ type setup struct {
 	admin                        net.Listener // nil: no admin address
 	gateway                      net.Listener // nil: other agents can't ask
 	receiptKey                   gateway.ReceiptKey
+	gatewayURL                   string            // for which access tokens are issued; empty: none is taken
 	control                      *control.Listener // nil: no control socket
 	storePath                    string            // path of the store, for the control socket
 	audit                        config.Audit      // location of its key and its heads
