@@ -30,16 +30,7 @@ func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 		e.Wrong("no client can be called that", "a name has 1 to 64 letters, digits, _ and -")
 	}
 	f := e.Value.Fields("title", "token", "agent", "owner", "tools", "audience", "caps", "rejection_holds", "outcome_within", "webhook", "oauth")
-	for _, need := range [][2]string{
-		{"token", `token: "sha256:…"; countersign client add makes a token, and prints this line`},
-		{"agent", "agent: and the name of an agent, whose tools, overrides, mode and budgets hold for the client"},
-		{"owner", "owner: and the Slack user id of the person who answers for the client"},
-		{"tools", `which tools the client may ask for: tools: [issue_refund], or ["*"] for every tool of its agent`},
-	} {
-		if e.Value.IsMapping() && !f.Has(need[0]) && (need[0] != "token" || !f.Has("oauth")) {
-			e.Wrong(need[0]+" is missing", "add "+need[1])
-		}
-	}
+	needClientKeys(e, f)
 	if text, ok := f.Free("title", "the client's name for people"); ok {
 		c.Title = text
 	}
@@ -87,6 +78,20 @@ func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 		c.Webhook = readWebhook(v)
 	}
 	return c
+}
+
+// needClientKeys finds keys that are missing.
+func needClientKeys(e yamldoc.Entry, f yamldoc.Fields) {
+	for _, need := range [][2]string{
+		{"token", `token: "sha256:…"; countersign client add makes a token, and prints this line`},
+		{"agent", "agent: and the name of an agent, whose tools, overrides, mode and budgets hold for the client"},
+		{"owner", "owner: and the Slack user id of the person who answers for the client"},
+		{"tools", `which tools the client may ask for: tools: [issue_refund], or ["*"] for every tool of its agent`},
+	} {
+		if e.Value.IsMapping() && !f.Has(need[0]) && (need[0] != "token" || !f.Has("oauth")) {
+			e.Wrong(need[0]+" is missing", "add "+need[1])
+		}
+	}
 }
 
 // tokenAlgorithms are the algorithms by which access tokens may be signed. The first is the default.

@@ -69,7 +69,10 @@ func New(ctx context.Context, c Config) (*Gateway, error) {
 	if c.Count == nil {
 		c.Count = func(string, string, int) {}
 	}
-	g := &Gateway{Config: c, mux: http.NewServeMux(), flight: flights{by: map[string]*flight{}}, wait: waits{of: map[string]int{}}, tokens: tokens{resource: c.Resource, now: c.Now, issuers: map[string]*issuerKeys{}}}
+	g := &Gateway{
+		Config: c, mux: http.NewServeMux(), flight: flights{by: map[string]*flight{}}, wait: waits{of: map[string]int{}},
+		tokens: tokens{resource: c.Resource, now: c.Now, issuers: map[string]*issuerKeys{}},
+	}
 	if err := c.Callers.PublishReceiptKey(ctx, c.Key.ID(), c.Key.Public()); err != nil {
 		return nil, err
 	}

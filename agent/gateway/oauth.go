@@ -212,6 +212,12 @@ func (k *issuerKeys) outdated(id string) bool {
 	return (len(k.matching(id)) == 0 || now.Sub(k.read) >= keysFresh) && now.Sub(k.tried) >= keysPause
 }
 
+// CheckIssuer reads the keys of an issuer.
+func CheckIssuer(ctx context.Context, o approvers.OAuth) error {
+	_, err := (&issuerKeys{issuer: o.Issuer, allow: o.Allow}).fetch(ctx)
+	return err
+}
+
 // matching returns the keys with an id, or all. The caller holds mu.
 func (k *issuerKeys) matching(id string) []jose.JSONWebKey {
 	if id == "" {

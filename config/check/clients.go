@@ -91,6 +91,13 @@ func clientReports(p *approvers.Policy) []ClientReport {
 			waits += fmt.Sprintf(", and people are asked at most %s", client.Requests)
 		}
 		r.Notes = append(r.Notes, waits)
+		if client.OAuth != nil {
+			note := "tokens of " + client.OAuth.Issuer + " with the subject " + client.OAuth.Subject + " are its"
+			if client.OAuth.Person != "" {
+				note += ", also for people, who then can't approve"
+			}
+			r.Notes = append(r.Notes, note)
+		}
 		if client.Webhook != nil {
 			r.Notes = append(r.Notes, "changes are told to "+client.Webhook.URL)
 		}

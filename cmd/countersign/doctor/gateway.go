@@ -40,6 +40,9 @@ func (d *Doctor) gateway(ctx context.Context, env config.Env, policy *approvers.
 		if guessable(c) {
 			d.fail(cli.ExitNo, "the token of the client "+c.Name+" can be guessed", "countersign client add "+c.Name+" makes a random one")
 		}
+		if c.OAuth != nil {
+			d.issuer(ctx, env, c)
+		}
 		if c.Webhook != nil {
 			d.webhook(ctx, c)
 		}
@@ -68,6 +71,18 @@ func guessable(c approvers.Client) bool {
 			return hex.EncodeToString(sum[:]) == c.Token
 		})
 	})
+}
+
+// issuer checks whether a client's access tokens can be verified.
+func (d *Doctor) issuer(ctx context.Context, env config.Env, c approvers.Client) {
+	if env.GatewayURL == "" {
+		d.fail(cli.ExitNo, "access tokens of the client "+c.Name+" are refused, because the gateway has no public address", "set COUNTERSIGN_GATEWAY_URL to the address for which the issuer makes tokens")
+	}
+	if err := gateway.CheckIssuer(ctx, *c.OAuth); err != nil {
+		d.fail(cli.ExitNo, fmt.Sprintf("the keys of %s, the issuer of %s, can't be read: %v", c.OAuth.Issuer, c.Name, err), "correct issuer or allow in the policy, or see whether the issuer works")
+		return
+	}
+	d.ok("the keys of %s, the issuer of %s, can be read", c.OAuth.Issuer, c.Name)
 }
 
 // reachWithin limits the connection to a webhook's receiver.
