@@ -182,6 +182,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 		s.secrets = &secrets{used: env, log: log}
 	}
 	if l.gateway != nil {
+		s.gatewayURL = env.GatewayURL
 		if s.receiptKey, err = openReceiptKey(env.GatewayKey); err != nil {
 			return err
 		}

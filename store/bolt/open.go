@@ -19,7 +19,7 @@ import (
 )
 
 // Layout is the version of the file layout that this package reads and writes. Open upgrades older ones.
-const Layout = 9
+const Layout = 10
 
 const schema = Layout
 
