@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"strconv"
@@ -31,6 +32,9 @@ func newNotifier(getenv func(string) string, pid int, log *slog.Logger) notifier
 	return n
 }
 
+// notifyWait is how long a message may wait for systemd.
+const notifyWait = time.Second
+
 // say sends one message. A failure is only logged, because the bot works without systemd.
 func (n notifier) say(state string) {
 	if n.socket == "" {
@@ -42,16 +46,20 @@ func (n notifier) say(state string) {
 	}
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
 	if err == nil {
-		_, err = c.Write([]byte(state))
-		c.Close()
+		err = c.SetWriteDeadline(time.Now().Add(notifyWait)) // writing waits while the socket's queue is full
+		if err == nil {
+			_, err = c.Write([]byte(state))
+		}
+		err = errors.Join(err, c.Close())
 	}
 	if err != nil {
 		n.log.Warn("systemd could not be told the state of the bot", "state", state, "error", err)
 	}
 }
 
-// watch tells systemd that the bot is up, and sends signs of life until ctx ends. A sign is sent after the store was read. If the store can't be read, the sign is sent, too: a restart would not help. If
-// reading does not end, systemd restarts the bot.
+// watch tells systemd that the bot is up, and sends signs of life until ctx ends. A sign is sent after the store was
+// read. If the store can't be read, the sign is sent, too: a restart would not help. If reading does not end, systemd
+// restarts the bot.
 func (n notifier) watch(ctx context.Context, s store.Store) error {
 	n.say("READY=1")
 	if n.socket == "" || n.beat == 0 {

@@ -90,7 +90,8 @@ func (s setup) assemble() parts {
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: bot.Use(wf), Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
-		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Version: s.build.Version, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest, Reread: s.reread(),
+		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Version: s.build.Version, Count: m.countCall,
+		Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest, Reread: s.reread(),
 	})
 	m.watchSlack(s.store, b.Ready)
 	m.watchPause(wf)
@@ -182,19 +183,11 @@ func (r *running) end() error {
 // run runs the bot until ctx ends, and then waits for the work in progress.
 func (s setup) run(ctx context.Context, p parts) error {
 	watchDamage(s.store, s.log)
-	if err := s.policies.join(ctx, p.workflow); err != nil {
+	if err := s.enter(ctx, p); err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped before it started
 		}
 		return couldNotStart(err)
-	}
-	if s.build.Version != "" {
-		if err := p.workflow.History.Started(ctx, s.startFacts()); err != nil {
-			if ctx.Err() != nil {
-				return nil // stopped before it started
-			}
-			return couldNotStart(err)
-		}
 	}
 	letGo := s.tools.Begin(ctx)
 	unsure := false // true if the store's content is unknown, so that the process must end immediately
@@ -228,13 +221,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	g.Go(func() error { return p.bot.Keep(ctx) })
 	g.Go(func() error { return s.policies.watch(ctx, p.workflow) })
 	g.Go(func() error { return inspect(ctx, s.store, s.log) })
-	if s.systemd != nil {
-		g.Go(func() error { return s.systemd.watch(ctx, s.store) })
-		defer context.AfterFunc(ctx, func() { s.systemd.say("STOPPING=1") })()
-	}
-	if s.secrets != nil {
-		g.Go(func() error { return s.secrets.watch(ctx) })
-	}
+	s.followMachine(ctx, g)
 	g.Go(func() error {
 		return s.inOneReplica(ctx, upkeepJob, func(ctx context.Context) error { return forget(ctx, p.workflow, p.metrics, s.log) })
 	})
@@ -354,6 +341,28 @@ func (s setup) inOneReplica(ctx context.Context, job string, work func(context.C
 			return nil
 		case <-time.After(claimAgain):
 		}
+	}
+}
+
+// enter uses the policy in force, and records that this process begins to work on the store.
+func (s setup) enter(ctx context.Context, p parts) error {
+	if err := s.policies.join(ctx, p.workflow); err != nil || s.build.Version == "" {
+		return err
+	}
+	return p.workflow.History.Started(ctx, s.startFacts())
+}
+
+// followMachine tells systemd how the bot is, and follows the files of the secrets.
+func (s setup) followMachine(ctx context.Context, g *errgroup.Group) {
+	if s.systemd != nil {
+		g.Go(func() error {
+			err := s.systemd.watch(ctx, s.store)
+			s.systemd.say("STOPPING=1")
+			return err
+		})
+	}
+	if s.secrets != nil {
+		g.Go(func() error { return s.secrets.watch(ctx) })
 	}
 }
 

@@ -173,7 +173,8 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 	s := setup{
 		botToken: env.BotToken.Reveal(), appToken: env.AppToken.Reveal(), slackURL: env.SlackAPIURL,
 		model: agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
-		build: cli.ThisBuild(), historyTokens: env.HistoryTokens, policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
+		build: cli.ThisBuild(), historyTokens: env.HistoryTokens,
+		policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
 		seal: seal,
 	}
 	systemd := newNotifier(os.Getenv, os.Getpid(), log)

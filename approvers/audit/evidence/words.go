@@ -58,10 +58,16 @@ func (s Story) sentence(e Entry) string {
 		return "The model was given the result: " + spaced(f["outcome"]) + "."
 	case approvers.AuditGranted:
 		return "A grant was " + f["what"] + by(approvers.PersonID(or(f["by"], string(e.Actor))), s.who(approvers.PersonID(or(f["by"], string(e.Actor))))) + "."
-	case approvers.AuditStarted:
-		return "Countersign " + f["version"] + " started."
 	case approvers.AuditErased:
 		return "What people wrote and were shown was erased" + by(e.Actor, who) + ". The records and their hashes stay."
+	}
+	return s.plain(e, who)
+}
+
+// plain describes a record by its kind.
+func (s Story) plain(e Entry, who string) string {
+	if e.Kind == approvers.AuditStarted {
+		return "Countersign " + e.Facts["version"] + " started."
 	}
 	return spaced(string(e.Kind)) + by(e.Actor, who) + "."
 }
