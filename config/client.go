@@ -14,6 +14,8 @@ const (
 	mostClientPending    = 1000
 	clientRejectionHolds = 10 * time.Minute
 	clientOutcomeWithin  = time.Hour
+	clientHold           = 45 * time.Second
+	longestClientHold    = time.Hour
 )
 
 // tokenHash is the form in which the policy has a client's token.
@@ -22,12 +24,12 @@ var tokenHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 // readClient reads one client. tokens has the clients that were read before, by the hash of their token.
 func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	c := approvers.Client{
-		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin,
+		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin, Hold: clientHold,
 	}
 	if !roleName.MatchString(e.Key) {
 		e.Wrong("no client can be called that", "a name has 1 to 64 letters, digits, _ and -")
 	}
-	f := e.Value.Fields("title", "token", "agent", "owner", "tools", "audience", "caps", "rejection_holds", "outcome_within")
+	f := e.Value.Fields("title", "token", "agent", "owner", "tools", "audience", "caps", "rejection_holds", "outcome_within", "hold")
 	for _, need := range [][2]string{
 		{"token", `token: "sha256:…"; countersign client add makes a token, and prints this line`},
 		{"agent", "agent: and the name of an agent, whose tools, overrides, mode and budgets hold for the client"},
@@ -78,6 +80,10 @@ func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 		}
 	}
 	f.Duration("outcome_within", &c.OutcomeWithin)
+	f.Duration("hold", &c.Hold)
+	if c.Hold > longestClientHold {
+		f["hold"].Wrong("is too long", "a call is held for an hour at most: hold: 1h")
+	}
 	return c
 }
 

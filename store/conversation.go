@@ -35,6 +35,11 @@ type CallerRequest struct {
 	Body    string           `json:"body"`    // SHA-256 of the request's body in hex; a repetition must have the same body
 	Summary string           `json:"summary,omitempty"`
 	State   string           `json:"state,omitempty"` // returned to the caller unchanged
+
+	// Repeatable marks a request without a key: the identical call of the caller is a repetition of it until its result
+	// was delivered.
+	Repeatable bool      `json:"repeatable,omitempty"`
+	Delivered  time.Time `json:"delivered,omitzero"` // when its last state was sent to the caller; zero: not yet
 }
 
 // MessageRole says who wrote a message.
