@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"countersign/agent/gateway"
+	"countersign/agent/gateway/mcpserver"
 	"countersign/cmd/countersign/cli"
 )
 
@@ -24,6 +25,13 @@ func openReceiptKey(path string) (gateway.ReceiptKey, error) {
 func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
 	g, err := gateway.New(ctx, gateway.Config{
 		Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Key: s.receiptKey, Log: s.log, Count: p.metrics.countCaller,
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = mcpserver.Attach(mcpserver.Config{
+		Gateway: g, Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Tools: s.tools.Registry.All, Version: version(),
+		Stopping: ctx.Done(), Log: s.log,
 	})
 	if err != nil {
 		return nil, err

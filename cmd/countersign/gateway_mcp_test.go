@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Keys of _meta in the results of the gateway.
+const (
+	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition"
+	requestKey     = "countersign/request"
+	ranAtKey       = "countersign/ran_at"
+)
+
+// briefToken is the token of a client whose calls are held for a second only.
+const briefToken = "cs_the-token-of-brief"
+
+// withBrief adds this client to a policy. E-mails are sent even if their caller has left.
+func withBrief(policy string) string {
+	policy = strings.Replace(policy, "send_email:      {risk: high", "send_email:      {when_caller_left: run, risk: high", 1)
+	return policy + fmt.Sprintf("  brief: {token: \"sha256:%s\", agent: support, owner: U0100, tools: [issue_refund, send_email], hold: 1s}\n", tokenHash(briefToken))
+}
+
+// bearer adds a token to requests.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// mcpClient is another agent that speaks MCP, with the official Go SDK.
+type mcpClient struct {
+	*testing.T
+	*mcp.ClientSession
+	progress chan string
+}
+
+// openMCP connects with a version of the protocol ("": the latest).
+func openMCP(t *testing.T, base, token, version string) mcpClient {
+	t.Helper()
+	progress := make(chan string, 100)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params.Message },
+	})
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: base + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true,
+	}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { session.Close() })
+	return mcpClient{t, session, progress}
+}
+
+// mcpAnswer is the answer to a call.
+type mcpAnswer struct {
+	*mcp.CallToolResult
+	text string
+	err  error
+}
+
+// wants fails the test if an answer has another disposition, or lacks a word. "" is an answer without a result.
+func (c mcpClient) wants(a mcpAnswer, disposition string, words ...string) mcpAnswer {
+	c.Helper()
+	if a.err != nil {
+		c.Fatal(a.err)
+	}
+	got, _ := a.Meta[dispositionKey].(string)
+	if got != disposition || a.IsError != (disposition != "approved-executed") {
+		c.Fatalf("the answer has the disposition %q, want %q: %s", got, disposition, a.text)
+	}
+	for _, w := range words {
+		if !strings.Contains(a.text, w) {
+			c.Fatalf("the answer lacks %q: %s", w, a.text)
+		}
+	}
+	return a
+}
+
+func (a mcpAnswer) request() string {
+	id, _ := a.Meta[requestKey].(string)
+	return id
+}
+
+func (c mcpClient) callIn(ctx context.Context, tool, args string) mcpAnswer {
+	p := &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)}
+	p.SetProgressToken("p-" + tool)
+	r, err := c.CallTool(ctx, p)
+	if err != nil {
+		return mcpAnswer{err: err}
+	}
+	a := mcpAnswer{CallToolResult: r}
+	for _, one := range r.Content {
+		if t, ok := one.(*mcp.TextContent); ok {
+			a.text += t.Text + "\n"
+		}
+	}
+	return a
+}
+
+func (c mcpClient) call(tool, args string) mcpAnswer { return c.callIn(c.Context(), tool, args) }
+
+// does calls a tool about a request, which has to succeed.
+func (c mcpClient) does(tool, args string) {
+	c.Helper()
+	if a := c.call(tool, args); a.err != nil || a.IsError {
+		c.Fatalf("%s %s: %+v", tool, args, a)
+	}
+}
+
+// calls makes a call in the background.
+func (c mcpClient) calls(tool, args string) <-chan mcpAnswer {
+	out := make(chan mcpAnswer, 1)
+	go func() { out <- c.call(tool, args) }()
+	return out
+}
+
+// waits waits until the server has said that a call waits.
+func (c mcpClient) waits(words string) {
+	c.Helper()
+	over := time.After(patience)
+	for {
+		select {
+		case got := <-c.progress:
+			if strings.Contains(got, words) {
+				return
+			}
+		case <-over:
+			c.Fatalf("no progress of a held call says %q", words)
+		}
+	}
+}
+
+// refundOf is the arguments of a refund.
+func refundOf(amount string) string {
+	return fmt.Sprintf(`{"order_id":"ORD-123", "amount":%s,"currency":"USD","reason":"broken"}`, amount)
+}
+
+// Clients of MCP, with the official SDK, in two versions of the protocol: the list of tools, and calls that are run,
+// approved, rejected, asked about, withdrawn, repeated and left.
+func TestMCP(t *testing.T) {
+	t.Parallel()
+	p, _, ci := openGateway(t, withBrief)
+	teo := p.watcher("teo")
+	current, older := openMCP(t, ci.base, ciToken, ""), openMCP(t, ci.base, ciToken, "2025-06-18")
+	brief, other := openMCP(t, ci.base, briefToken, ""), openMCP(t, ci.base, otherToken, "")
+
+	for _, c := range []mcpClient{current, older} {
+		tools, err := c.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, tool := range tools.Tools {
+			names = append(names, tool.Name)
+			if tool.Name == "issue_refund" && (!strings.Contains(tool.Description, "Give money back") || tool.Annotations != nil || tool.OutputSchema != nil) {
+				t.Errorf("issue_refund is listed as %+v", tool)
+			}
+		}
+		if got := strings.Join(names, " "); got != "issue_refund search_orders send_email countersign.answer countersign.result countersign.withdraw" {
+			t.Errorf("the tools are %s", got)
+		}
+		if init := c.InitializeResult(); strings.Contains(init.Instructions, "shop") || c.T == nil {
+			t.Errorf("the instructions are %s", init.Instructions)
+		}
+		c.wants(c.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "ORD-123")
+		c.wants(c.call("issue_refund", `{"order_id":7}`), "denied-not-executed", "arguments are refused")
+		if a := c.call("delete_account", `{}`); a.err == nil || !strings.Contains(a.err.Error(), "Unknown tool") {
+			t.Errorf("a tool that the policy does not let the client use: %+v", a)
+		}
+	}
+
+	// Held until somebody decides, with what the client needs to know.
+	for i, c := range []mcpClient{current, older} {
+		args, preview := refundOf(fmt.Sprint(i+1)), fmt.Sprintf("Refund of $%d.00", i+1)
+		answer := c.calls("issue_refund", args)
+		c.waits("waits for Team Lead")
+		teo.clicks("countersign", "", "Approve", preview)
+		first := c.wants(<-answer, "approved-executed", "refund")
+		if strings.Contains(first.text, "of before") {
+			t.Errorf("the first answer says that it is late: %s", first.text)
+		}
+		// It was delivered, so the identical call is a new request.
+		answer = c.calls("issue_refund", args)
+		c.waits("waits for Team Lead")
+		teo.clicks("countersign", "", "Reject…", preview)
+		teo.fills("reason", "once is enough")
+		second := c.wants(<-answer, "denied-not-executed", "rejected by Team Lead", "did not run", "once is enough")
+		if again := c.wants(c.call("issue_refund", args), "denied-not-executed", "once is enough"); again.request() != second.request() || second.request() == first.request() {
+			t.Errorf("the requests are %s, %s and %s", first.request(), second.request(), again.request())
+		}
+	}
+
+	// Beyond the patience of the client. The call does not run while its caller is away.
+	late := brief.wants(brief.call("issue_refund", refundOf("3")), "", "has no result yet", "waits for Team Lead", "same arguments", "countersign.result")
+	says, _ := late.StructuredContent.(map[string]any)
+	if says["request"] != late.request() || says["status"] != "pending" {
+		t.Errorf("the structured answer is %v", says)
+	}
+	if a := other.call("countersign.result", `{"request":"`+late.request()+`"}`); a.err != nil || !a.IsError || !strings.Contains(a.text, "no such request") {
+		t.Errorf("another client's request: %+v", a)
+	}
+	brief.wants(brief.call("countersign.result", `{"request":"`+late.request()+`"}`), "", "waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Refund of $3.00")
+	teo.sees("countersign", "", "Refund of $3.00", "It runs once brief asks for the result")
+	if a := brief.wants(brief.call("issue_refund", refundOf("3")), "approved-executed", "refund"); a.request() != late.request() {
+		t.Errorf("the repetition became %s instead of %s", a.request(), late.request())
+	}
+
+	// The policy says that e-mails are sent even if their caller has left. The result is handed over, once.
+	const email = `{"to":"jane@example.com","subject":"Sorry","body":"…"}`
+	late = brief.wants(brief.call("send_email", email), "", "waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Sorry")
+	teo.sees("countersign", "", "Sorry", "It ran")
+	handed := brief.wants(brief.call("send_email", email), "approved-executed", "answer to the same call of before", "was not made again")
+	if handed.request() != late.request() || handed.Meta[ranAtKey] == nil {
+		t.Errorf("handed over: %v", handed.Meta)
+	}
+	if again := brief.wants(brief.call("send_email", email), "", "waits for Team Lead"); again.request() == late.request() {
+		t.Error("a delivered result was handed over again")
+	} else {
+		brief.does("countersign.withdraw", `{"request":"`+again.request()+`","reason":"not needed"}`)
+	}
+
+	// A client that hangs up, in both ways, withdraws nothing.
+	for i, c := range []mcpClient{current, older} {
+		args, preview := refundOf(fmt.Sprint(i+4)), fmt.Sprintf("Refund of $%d.00", i+4)
+		ctx, hangUp := context.WithCancel(t.Context())
+		left := make(chan mcpAnswer, 1)
+		go func() { left <- c.callIn(ctx, "issue_refund", args) }()
+		c.waits("waits for Team Lead")
+		hangUp()
+		if a := <-left; !errors.Is(a.err, context.Canceled) {
+			t.Errorf("the interrupted call: %+v", a)
+		}
+		answer := c.calls("issue_refund", args)
+		c.waits("waits for Team Lead")
+		teo.clicks("countersign", "", "Approve", preview)
+		c.wants(<-answer, "approved-executed", "refund")
+	}
+
+	// A question reaches the client, and its answer the approver.
+	answer := current.calls("issue_refund", refundOf("6"))
+	current.waits("waits for Team Lead")
+	teo.clicks("countersign", "", "Details…", "Refund of $6.00")
+	teo.clicksInForm("Ask…")
+	teo.fills("reason", "Was it insured?")
+	asked := current.wants(<-answer, "", `Team Lead asks: "Was it insured?"`, "question 0")
+	current.does("countersign.answer", `{"request":"`+asked.request()+`","question":0,"text":"Yes, by the carrier"}`)
+	teo.sees("countersign", "", "Was it insured?", "Yes, by the carrier")
+	current.does("countersign.withdraw", `{"request":"`+asked.request()+`"}`)
+
+	// Sixteen identical calls at once are one request.
+	var ends sync.WaitGroup
+	ids := make([]string, 16)
+	for i := range ids {
+		ends.Go(func() { ids[i] = current.wants(current.call("issue_refund", refundOf("7")), "approved-executed", "refund").request() })
+	}
+	current.waits("waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Refund of $7.00")
+	ends.Wait()
+	if len(slices.Compact(ids)) != 1 {
+		t.Errorf("the identical calls became %v", ids)
+	}
+	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "22.00") // 1 + 2 + 3 + 4 + 5 + 7
+}
