@@ -43,6 +43,20 @@ func (w *Callers) Delivered(ctx context.Context, client approvers.Client, id str
 	})
 }
 
+// Undelivered takes back that a request's last state was delivered: its caller has said that it did not wait for it. The
+// identical call is handed the result, unless it became a new request meanwhile.
+func (w *Callers) Undelivered(ctx context.Context, client approvers.Client, id string) error {
+	return w.update(ctx, "not delivered to a caller", func(t *tx) error {
+		conv, _, err := t.callers.own(client, id)
+		if err != nil || conv.Caller.Delivered.IsZero() {
+			return err
+		}
+		request := *conv.Caller
+		request.Delivered, conv.Caller = time.Time{}, &request
+		return t.PutConversation(conv)
+	})
+}
+
 // HungUp records after which time a client ended a connection on which one of its calls was held.
 func (w *Callers) HungUp(ctx context.Context, client approvers.Client, after time.Duration) error {
 	return w.update(ctx, "a caller hung up", func(t *tx) error {

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +17,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/internal/testkit/npm"
 )
 
 // Keys of _meta in the results of the gateway.
@@ -275,4 +281,71 @@ func TestMCP(t *testing.T) {
 		t.Errorf("the identical calls became %v", ids)
 	}
 	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "22.00") // 1 + 2 + 3 + 4 + 5 + 7
+}
+
+// nodeClient runs a script of testdata/mcp, and returns its lines as they come.
+func nodeClient(t *testing.T, script string, c caller) (said <-chan string, ended func()) {
+	t.Helper()
+	node, tool := npm.Require(t, "the official TypeScript SDKs of MCP were")
+	modules := filepath.Join(npm.Installed(t, tool, "testdata/mcp", "mcp-clients"), "node_modules")
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "mcp", script), c.base, c.token, modules)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var faults bytes.Buffer
+	cmd.Stderr = &faults
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string, 100)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	return lines, func() {
+		t.Helper()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v\n%s", script, err, faults.String())
+		}
+	}
+}
+
+// The official TypeScript SDKs, each with its own form of tasks: held calls, timeouts and repetitions, tasks.
+func TestMCPTypeScript(t *testing.T) {
+	t.Parallel()
+	npm.Require(t, "the official TypeScript SDKs of MCP were") // before the bot starts
+	p, _, ci := openGateway(t)
+	teo := p.watcher("teo")
+	for _, sdk := range []struct {
+		script, version string
+		first           int // the first amount
+		steps           []string
+	}{
+		{"sdk1.mjs", "2025-11-25", 1, []string{"held ok approved-executed", "timeout -32001", "repeated ok approved-executed", "task working true", "task ok approved-executed", "cancel cancelled"}},
+		{"sdk2.mjs", "2026-07-28", 5, []string{"held ok approved-executed", "timeout REQUEST_TIMEOUT", "repeated ok approved-executed", "task", "task ok approved-executed", "direct ok approved-executed"}},
+	} {
+		said, ended := nodeClient(t, sdk.script, ci)
+		wants := append([]string{"connected " + sdk.version + " issue_refund,search_orders,send_email,countersign.answer,countersign.result,countersign.withdraw"}, sdk.steps...)
+		approve := map[int]int{0: 0, 2: 1, 4: 2} // after which line Teo approves which refund
+		for i, want := range wants {
+			select {
+			case got := <-said:
+				if !strings.HasPrefix(got, want) {
+					if got == "" {
+						ended()
+					}
+					t.Fatalf("%s says %q, want %q", sdk.script, got, want)
+				}
+			case <-time.After(patience):
+				t.Fatalf("%s does not say %q", sdk.script, want)
+			}
+			if n, ok := approve[i]; ok {
+				teo.clicks("countersign", "", "Approve", fmt.Sprintf("Refund of $%d.00", sdk.first+n))
+			}
+		}
+		ended()
+	}
 }

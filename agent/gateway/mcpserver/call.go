@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -22,11 +24,18 @@ import (
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		x := exchangeOf(ctx)
+		if !served(x.version, method) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "there is no method " + strconv.Quote(method)}
+		}
 		switch method {
 		case "tools/list":
 			return s.list(x), nil
 		case "tools/call":
-			return s.call(ctx, x, req)
+			res, err := s.call(ctx, x, req)
+			if of, ok := res.(*mcp.CallToolResult); ok && modern(x.version) {
+				return &complete{of}, err
+			}
+			return res, err
 		case "initialize":
 			res, err := next(ctx, method, req)
 			if of, ok := res.(*mcp.InitializeResult); ok && err == nil {
@@ -36,6 +45,19 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// served reports whether this server has a method. The SDK has more of them: for prompts, for example.
+func served(version, method string) bool {
+	switch method {
+	case "initialize", "ping", "server/discover", "subscriptions/listen", "tools/list", "tools/call", "tasks/get", "tasks/cancel":
+		return true
+	case "tasks/update":
+		return modern(version)
+	case "tasks/result", "tasks/list":
+		return !modern(version)
+	}
+	return strings.HasPrefix(method, "notifications/")
 }
 
 // call makes a tool call for a client.
@@ -222,7 +244,7 @@ func (s *Server) progress(ctx context.Context, req mcp.Request, limit time.Durat
 	n := 0
 	return func(state gateway.State) {
 		n++
-		err := session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: p.GetProgressToken(), Progress: float64(n), Message: waits(state)})
+		err := session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: p.GetProgressToken(), Progress: float64(n), Message: state.ID + ": " + waits(state)})
 		if err != nil {
 			s.Log.Debug("a caller's progress could not be sent", "error", err)
 		}

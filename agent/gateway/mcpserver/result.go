@@ -42,6 +42,18 @@ func (r *result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// complete is the result of a call since 2026-07-28, which says that it is complete. The SDK does not say it.
+type complete struct{ *mcp.CallToolResult }
+
+// MarshalJSON adds the type to the result.
+func (c *complete) MarshalJSON() ([]byte, error) {
+	raw, err := c.CallToolResult.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte(`{"resultType":"complete",`), raw[1:]...), nil
+}
+
 func texts(parts ...string) (out []mcp.Content) {
 	for _, p := range parts {
 		if p != "" {

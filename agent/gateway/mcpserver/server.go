@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +27,7 @@ type Callers interface {
 	Propose(ctx context.Context, p workflow.CallerCall) (id string, again bool, err error)
 	Start(ctx context.Context, client approvers.Client, id string) error
 	Delivered(ctx context.Context, client approvers.Client, id string) error
+	Undelivered(ctx context.Context, client approvers.Client, id string) error
 	HungUp(ctx context.Context, client approvers.Client, after time.Duration) error
 	Withdraw(ctx context.Context, client approvers.Client, id, reason string) error
 	Answer(ctx context.Context, client approvers.Client, id string, question int, text string) error
@@ -104,9 +107,10 @@ type exchange struct {
 	gone    <-chan struct{} // closed when the connection has ended
 	dropped chan struct{}   // closed when the client has said that it no longer waits
 
-	mu       sync.Mutex
 	drop     sync.Once
+	mu       sync.Mutex
 	answered []string // the requests whose last state is in the answer
+	ended    bool
 }
 
 // answers records that the answer to x has the last state of a request.
@@ -134,6 +138,10 @@ const (
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	x := &exchange{client: client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
 	out := &answer{ResponseWriter: w}
+	if r.Header.Get("Origin") != "" {
+		http.Error(w, "pages in browsers can't call", http.StatusForbidden) // they could be made to by DNS rebinding
+		return nil
+	}
 	if r.Method == http.MethodPost {
 		body, err := gateway.ReadBody(w, r)
 		if err != nil {
@@ -141,6 +149,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		m := peek(body)
+		if name := r.Header.Get("Mcp-Name"); modern(x.version) && strings.HasPrefix(m.method, "tasks/") && name != "" && name != m.about {
+			return mismatch(out, m)
+		}
 		session := r.Header.Get(sessionHeader)
 		switch {
 		case m.method == "initialize":
@@ -148,16 +159,28 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 			// cancellation finds its call.
 			out.Header().Set(sessionHeader, rand.Text())
 		case m.method == "notifications/cancelled":
-			s.held.drop(heldKey{client.Name, session, m.cancels})
+			s.dropped(r.Context(), heldKey{client.Name, session, m.cancels})
 		case m.id != "" && session != "":
 			end := s.held.add(heldKey{client.Name, session, m.id}, x)
 			defer end()
 		}
-		x.task = m.task
+		x.task = m.task && !modern(x.version)
 	}
 	out.Header().Set("X-Accel-Buffering", "no") // for proxies that collect answers
 	s.http.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 	s.delivered(r.Context(), x, out)
+	return nil
+}
+
+// mismatch refuses a message whose header names another task than the message. The SDK does this for tools only.
+func mismatch(w http.ResponseWriter, m message) error {
+	id := jsontext.Value(m.id)
+	if id == nil {
+		id = jsontext.Value("null")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"the header Mcp-Name is not the id of the task"}}`, id, mcp.CodeHeaderMismatch)
 	return nil
 }
 
@@ -166,6 +189,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	defer func() { x.ended = true }()
 	defer s.ends.end(x.answered)
 	select {
 	case <-x.gone:
@@ -208,6 +232,7 @@ func (a *answer) FlushError() error {
 type message struct {
 	id, method string // id: as it is written
 	cancels    string // the id of the request that the message cancels
+	about      string // the id of the task that the message is about
 	task       bool   // it asks for a task, in the way of 2025-11-25
 }
 
@@ -216,7 +241,7 @@ func peek(body []byte) (m message) {
 	of := object(body)
 	m.id, m.method = string(of["id"]), text(of["method"])
 	params := object(of["params"])
-	m.cancels, m.task = string(params["requestId"]), params["task"].Kind() == '{'
+	m.cancels, m.about, m.task = string(params["requestId"]), text(params["taskId"]), params["task"].Kind() == '{'
 	return m
 }
 
@@ -263,24 +288,49 @@ type held struct {
 
 type heldKey struct{ client, session, id string }
 
+// remember is for how long a call can be cancelled after its answer. The two may cross.
+const remember = time.Minute
+
 func (h *held) add(key heldKey, x *exchange) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.by[key] = x
-	return func() {
+	remove := func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.by[key] == x {
 			delete(h.by, key)
 		}
 	}
+	return func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if len(x.answered) == 0 {
+			remove()
+		} else {
+			time.AfterFunc(remember, remove)
+		}
+	}
 }
 
-func (h *held) drop(key heldKey) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if x := h.by[key]; x != nil {
-		x.drop.Do(func() { close(x.dropped) })
+// dropped notes that a client does not wait for a call. If the call was answered meanwhile, the answer was in vain.
+func (s *Server) dropped(ctx context.Context, key heldKey) {
+	s.held.mu.Lock()
+	x := s.held.by[key]
+	s.held.mu.Unlock()
+	if x == nil {
+		return
+	}
+	x.drop.Do(func() { close(x.dropped) })
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.ended {
+		return
+	}
+	for _, id := range x.answered {
+		if err := s.Callers.Undelivered(context.WithoutCancel(ctx), x.client, id); err != nil {
+			s.Log.Error("it could not be recorded that a caller did not get its result, so its repetition becomes a new request", "client", x.client.Name, "request", id, "error", err)
+		}
 	}
 }
 

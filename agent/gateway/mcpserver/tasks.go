@@ -26,9 +26,10 @@ const (
 
 // Times of tasks.
 const (
-	pollEvery = 2 * time.Second
-	quick     = time.Second // a call that needs nobody is answered without a task if it ends within this time
-	longest   = time.Hour   // of one wait for a task's result
+	pollOften  = time.Second // between the polls of a new task; the longer a task waits, the fewer are useful
+	pollSeldom = 15 * time.Second
+	quick      = time.Second // a call that needs nobody is answered without a task if it ends within this time
+	longest    = time.Hour   // of one wait for a task's result
 )
 
 func modern(version string) bool { return version >= modernVersion }
@@ -63,6 +64,12 @@ type taskParams struct {
 	TaskID string `json:"taskId"`
 }
 
+// errUndeclared is the answer to a method of the extension from a client that does not declare it.
+var errUndeclared = &jsonrpc.Error{
+	Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the request does not declare the extension " + tasksExtension,
+	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`),
+}
+
 // addTaskMethods adds the methods of both forms.
 func (s *Server) addTaskMethods(server *mcp.Server) error {
 	about := func(do func(context.Context, *exchange, string) (mcp.Result, error)) func(context.Context, *mcp.ServerSession, *taskParams) (mcp.Result, error) {
@@ -70,6 +77,9 @@ func (s *Server) addTaskMethods(server *mcp.Server) error {
 			x := exchangeOf(ctx)
 			if p == nil {
 				p = &taskParams{}
+			}
+			if modern(x.version) && !declaresTasks(p.Meta) {
+				return nil, errUndeclared
 			}
 			out, err := do(ctx, x, p.TaskID)
 			var problem *workflow.CallerProblem
@@ -103,7 +113,7 @@ func (s *Server) createTask(ctx context.Context, x *exchange, id string, again b
 		return s.refused(x, err), nil
 	}
 	if x.task {
-		return &result{members: members{"task": task(x, state, rec)}}, nil
+		return &result{members: members{"task": task(x, state, rec, s.Now())}}, nil
 	}
 	if len(state.WaitsFor) == 0 { // nobody is asked, so the result may come soon
 		began := s.Now()
@@ -117,7 +127,7 @@ func (s *Server) createTask(ctx context.Context, x *exchange, id string, again b
 			return finished(state, rec, again && rec.Call.ReturnedAt.Before(began)), nil
 		}
 	}
-	out := task(x, state, rec)
+	out := task(x, state, rec, s.Now())
 	out["resultType"] = "task"
 	return &result{members: out}, nil
 }
@@ -130,7 +140,7 @@ const (
 )
 
 // task returns a request as a task, in the form that the client speaks.
-func task(x *exchange, s gateway.State, rec view.CallerRequest) members {
+func task(x *exchange, s gateway.State, rec view.CallerRequest, now time.Time) members {
 	status, says := taskWorking, ""
 	switch {
 	case s.Status == string(approvers.OutcomeWithdrawn):
@@ -153,10 +163,11 @@ func task(x *exchange, s gateway.State, rec view.CallerRequest) members {
 	if says != "" {
 		out["statusMessage"] = says
 	}
+	poll := min(max(now.Sub(s.CreatedAt)/20, pollOften), pollSeldom).Milliseconds()
 	if modern(x.version) {
-		out["ttlMs"], out["pollIntervalMs"] = nil, pollEvery.Milliseconds()
+		out["ttlMs"], out["pollIntervalMs"] = nil, poll
 	} else {
-		out["ttl"], out["pollInterval"] = nil, pollEvery.Milliseconds()
+		out["ttl"], out["pollInterval"] = nil, poll
 	}
 	return out
 }
@@ -167,11 +178,11 @@ func (s *Server) getTask(ctx context.Context, x *exchange, id string) (mcp.Resul
 	if err != nil {
 		return nil, err
 	}
-	out := task(x, state, rec)
+	out := task(x, state, rec, s.Now())
 	if modern(x.version) {
 		out["resultType"] = "complete"
 		if out["status"] == taskCompleted {
-			out["result"] = finished(state, rec, false)
+			out["result"] = &complete{finished(state, rec, false)}
 		}
 		if state.Over() {
 			s.answers(x, id)
@@ -214,7 +225,7 @@ func (s *Server) listTasks(ctx context.Context, x *exchange, _ string) (mcp.Resu
 		if err != nil {
 			return nil, err
 		}
-		tasks = append(tasks, task(x, state, rec))
+		tasks = append(tasks, task(x, state, rec, s.Now()))
 	}
 	return &result{members: members{"tasks": tasks}}, nil
 }
@@ -240,7 +251,7 @@ func (s *Server) cancelTask(ctx context.Context, x *exchange, id string) (mcp.Re
 	if err != nil {
 		return nil, err
 	}
-	return &result{members: task(x, state, rec)}, nil
+	return &result{members: task(x, state, rec, s.Now())}, nil
 }
 
 // updateTask is tasks/update. Tasks ask for no input, so there is nothing to update.
