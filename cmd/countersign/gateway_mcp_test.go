@@ -272,7 +272,9 @@ func TestMCP(t *testing.T) {
 	var ends sync.WaitGroup
 	ids := make([]string, 16)
 	for i := range ids {
-		ends.Go(func() { ids[i] = current.wants(current.call("issue_refund", refundOf("7")), "approved-executed", "refund").request() })
+		ends.Go(func() {
+			ids[i] = current.wants(current.call("issue_refund", refundOf("7")), "approved-executed", "refund").request()
+		})
 	}
 	current.waits("waits for Team Lead")
 	teo.clicks("countersign", "", "Approve", "Refund of $7.00")

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -115,9 +117,12 @@ type exchange struct {
 
 // answers records that the answer to x has the last state of a request.
 func (s *Server) answers(x *exchange, id string) {
-	s.ends.begin(id)
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.ended {
+		return
+	}
+	s.ends.begin(id)
 	x.answered = append(x.answered, id)
 }
 
@@ -138,8 +143,8 @@ const (
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	x := &exchange{client: client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
 	out := &answer{ResponseWriter: w}
-	if r.Header.Get("Origin") != "" {
-		http.Error(w, "pages in browsers can't call", http.StatusForbidden) // they could be made to by DNS rebinding
+	if origin := r.Header.Get("Origin"); origin != "" && !(local(origin) && local("http://"+r.Host)) {
+		http.Error(w, "pages of other machines can't call", http.StatusForbidden) // DNS rebinding would let them
 		return nil
 	}
 	if r.Method == http.MethodPost {
@@ -170,6 +175,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 	s.http.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 	s.delivered(r.Context(), x, out)
 	return nil
+}
+
+// local reports whether the host in an address is this machine.
+func local(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // mismatch refuses a message whose header names another task than the message. The SDK does this for tools only.

@@ -26,10 +26,10 @@ const (
 
 // Times of tasks.
 const (
-	pollOften  = time.Second // between the polls of a new task; the longer a task waits, the fewer are useful
+	pollOften  = 250 * time.Millisecond // between the polls of a new task; the longer a task waits, the fewer are useful
 	pollSeldom = 15 * time.Second
-	quick      = time.Second // a call that needs nobody is answered without a task if it ends within this time
-	longest    = time.Hour   // of one wait for a task's result
+	quick      = 500 * time.Millisecond // a call that needs nobody is answered without a task if it ends within this time
+	longest    = time.Hour              // of one wait for a task's result
 )
 
 func modern(version string) bool { return version >= modernVersion }
