@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -285,11 +286,24 @@ func TestMCP(t *testing.T) {
 	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "22.00") // 1 + 2 + 3 + 4 + 5 + 7
 }
 
+// mcpClients installs the clients of testdata/mcp. Some of them need a newer Node.js than other tests, which npm has for
+// some machines.
+func mcpClients(t *testing.T, untried string) (node, modules string) {
+	t.Helper()
+	node, tool := npm.Require(t, untried)
+	modules = filepath.Join(npm.Installed(t, tool, "testdata/mcp", "mcp-clients"), "node_modules")
+	for _, machine := range []string{"x64", runtime.GOARCH} {
+		if newer := filepath.Join(modules, "node-"+runtime.GOOS+"-"+machine, "bin", "node"); exec.Command(newer, "--version").Run() == nil {
+			node = newer
+		}
+	}
+	return node, modules
+}
+
 // nodeClient runs a script of testdata/mcp, and returns its lines as they come.
 func nodeClient(t *testing.T, script string, c caller) (said <-chan string, ended func()) {
 	t.Helper()
-	node, tool := npm.Require(t, "the official TypeScript SDKs of MCP were")
-	modules := filepath.Join(npm.Installed(t, tool, "testdata/mcp", "mcp-clients"), "node_modules")
+	node, modules := mcpClients(t, "the official TypeScript SDKs of MCP were")
 	cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "mcp", script), c.base, c.token, modules)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -318,7 +332,7 @@ func nodeClient(t *testing.T, script string, c caller) (said <-chan string, ende
 // The official TypeScript SDKs, each with its own form of tasks: held calls, timeouts and repetitions, tasks.
 func TestMCPTypeScript(t *testing.T) {
 	t.Parallel()
-	npm.Require(t, "the official TypeScript SDKs of MCP were") // before the bot starts
+	node, modules := mcpClients(t, "the official TypeScript SDKs of MCP, and its Inspector, were")
 	p, _, ci := openGateway(t)
 	teo := p.watcher("teo")
 	for _, sdk := range []struct {
@@ -326,12 +340,12 @@ func TestMCPTypeScript(t *testing.T) {
 		first           int // the first amount
 		steps           []string
 	}{
-		{"sdk1.mjs", "2025-11-25", 1, []string{"held ok approved-executed", "timeout -32001", "repeated ok approved-executed", "task working true", "task ok approved-executed", "cancel cancelled"}},
-		{"sdk2.mjs", "2026-07-28", 5, []string{"held ok approved-executed", "timeout REQUEST_TIMEOUT", "repeated ok approved-executed", "task", "task ok approved-executed", "direct ok approved-executed"}},
+		{"sdk1.mjs", "2025-11-25", 1, []string{"held ok approved-executed", "timeout -32001", "again", "repeated ok approved-executed", "task working true", "task ok approved-executed", "cancel cancelled"}},
+		{"sdk2.mjs", "2026-07-28", 5, []string{"held ok approved-executed", "timeout REQUEST_TIMEOUT", "again", "repeated ok approved-executed", "task", "task ok approved-executed", "direct ok approved-executed"}},
 	} {
 		said, ended := nodeClient(t, sdk.script, ci)
 		wants := append([]string{"connected " + sdk.version + " issue_refund,search_orders,send_email,countersign.answer,countersign.result,countersign.withdraw"}, sdk.steps...)
-		approve := map[int]int{0: 0, 2: 1, 4: 2} // after which line Teo approves which refund
+		approve := map[int]int{0: 0, 3: 1, 5: 2} // after which line Teo approves which refund
 		for i, want := range wants {
 			select {
 			case got := <-said:
@@ -349,5 +363,24 @@ func TestMCPTypeScript(t *testing.T) {
 			}
 		}
 		ended()
+	}
+	inspect := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), node, append([]string{
+			filepath.Join(modules, "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js"),
+			"--cli", ci.base + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + ci.token,
+		}, args...)...)
+		cmd.Env = append(plainEnv(), "HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("the Inspector: %v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if out := inspect("--method", "tools/list"); !strings.Contains(out, `"name": "issue_refund"`) || strings.Contains(out, "delete_account") {
+		t.Errorf("the Inspector lists %s", out)
+	}
+	if out := inspect("--method", "tools/call", "--tool-name", "search_orders", "--tool-arg", "query=ORD-123"); !strings.Contains(out, "approved-executed") {
+		t.Errorf("the Inspector gets %s", out)
 	}
 }

@@ -142,7 +142,7 @@ const (
 // serve serves one HTTP request of a client.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	x := &exchange{client: client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
-	out := &answer{ResponseWriter: w}
+	out := &answer{ResponseWriter: w, gone: x.gone}
 	if origin := r.Header.Get("Origin"); origin != "" && !(local(origin) && local("http://"+r.Host)) {
 		http.Error(w, "pages of other machines can't call", http.StatusForbidden) // DNS rebinding would let them
 		return nil
@@ -207,8 +207,6 @@ func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	defer func() { x.ended = true }()
 	defer s.ends.end(x.answered)
 	select {
-	case <-x.gone:
-		return
 	case <-x.dropped:
 		return
 	default:
@@ -226,10 +224,16 @@ func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 // answer writes an answer, in parts. Each part has the time of an answer without a wait.
 type answer struct {
 	http.ResponseWriter
-	failed bool // a part could not be sent
+	gone   <-chan struct{} // closed when the connection has ended; a client may end it as soon as it has its answer
+	failed bool            // a part could not be sent
 }
 
 func (a *answer) Write(b []byte) (int, error) {
+	select {
+	case <-a.gone:
+		a.failed = true
+	default:
+	}
 	gateway.Extend(a.ResponseWriter)
 	n, err := a.ResponseWriter.Write(b)
 	a.failed = a.failed || err != nil

@@ -11,6 +11,10 @@ const client = new Client({ name: "sdk1", version: "1" }, { capabilities: {} });
 const transport = new StreamableHTTPClientTransport(new URL(base + "/mcp"), { requestInit: { headers: { Authorization: "Bearer " + token } } });
 await client.connect(transport);
 const refund = (amount) => ({ name: "issue_refund", arguments: { order_id: "ORD-123", amount, currency: "USD", reason: "broken" } });
+const once = (step) => {
+  let said = false;
+  return () => said || console.log(step, (said = true));
+};
 const says = (step, result) => console.log(step, result.isError ? "error" : "ok", result._meta?.["io.modelcontextprotocol/tool-approval-disposition"], result.content[0].text);
 
 console.log("connected", transport.protocolVersion, (await client.listTools()).tools.map((t) => t.name).join(","));
@@ -21,7 +25,7 @@ try {
 } catch (e) {
   console.log("timeout", e.code);
 }
-says("repeated", await client.callTool(refund(2)));
+says("repeated", await client.callTool(refund(2), undefined, { onprogress: once("again") }));
 
 for await (const m of client.experimental.tasks.callToolStream(refund(3), CallToolResultSchema, { task: {} })) {
   if (m.type === "taskCreated") {

@@ -12,6 +12,10 @@ const client = new Client(info, { capabilities: {}, versionNegotiation: { mode: 
 await client.connect(new StreamableHTTPClientTransport(new URL(base + "/mcp"), { requestInit: { headers: { Authorization: "Bearer " + token } } }));
 const refund = (amount) => ({ order_id: "ORD-123", amount, currency: "USD", reason: "broken" });
 const call = (amount, options) => client.callTool({ name: "issue_refund", arguments: refund(amount) }, options);
+const once = (step) => {
+  let said = false;
+  return () => said || console.log(step, (said = true));
+};
 const says = (step, result) => console.log(step, result.isError ? "error" : "ok", result._meta?.["io.modelcontextprotocol/tool-approval-disposition"], result.content[0].text);
 
 console.log("connected", client.getNegotiatedProtocolVersion?.(), (await client.listTools()).tools.map((t) => t.name).join(","));
@@ -21,7 +25,7 @@ try {
 } catch (e) {
   console.log("timeout", e.code);
 }
-says("repeated", await call(6));
+says("repeated", await call(6, { onprogress: once("again") }));
 
 // The SDK does not know results of the type task, so the package for tasks sends its requests by itself.
 const protocolVersion = "2026-07-28";
