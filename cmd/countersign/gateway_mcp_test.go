@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,13 +31,13 @@ const (
 	ranAtKey       = "countersign/ran_at"
 )
 
-// briefToken is the token of a client whose calls are held for a second only.
+// briefToken is the token of a client whose calls are held for a moment only.
 const briefToken = "cs_the-token-of-brief"
 
 // withBrief adds this client to a policy. E-mails are sent even if their caller has left.
 func withBrief(policy string) string {
 	policy = strings.Replace(policy, "send_email:      {risk: high", "send_email:      {when_caller_left: run, risk: high", 1)
-	return policy + fmt.Sprintf("  brief: {token: \"sha256:%s\", agent: support, owner: U0100, tools: [issue_refund, send_email], hold: 1s}\n", tokenHash(briefToken))
+	return policy + fmt.Sprintf("  brief: {token: \"sha256:%s\", agent: support, owner: U0100, tools: [issue_refund, send_email], hold: 300ms}\n", tokenHash(briefToken))
 }
 
 // bearer adds a token to requests.
@@ -57,18 +59,37 @@ type mcpClient struct {
 // openMCP connects with a version of the protocol ("": the latest).
 func openMCP(t *testing.T, base, token, version string) mcpClient {
 	t.Helper()
+	return connectMCP(t, &mcp.StreamableClientTransport{Endpoint: base + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true}, version)
+}
+
+func connectMCP(t *testing.T, over mcp.Transport, version string) mcpClient {
+	t.Helper()
 	progress := make(chan string, 100)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params.Message },
 	})
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: base + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true,
-	}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	session, err := client.Connect(t.Context(), over, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { session.Close() })
 	return mcpClient{t, session, progress}
+}
+
+// openMCPProcess connects through a process that speaks over its standard input and output.
+func openMCPProcess(t *testing.T, base, token, version string) mcpClient {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "gateway", "--stdio")
+	cmd.Env = append(plainEnv(), "COUNTERSIGN_HOOK_ADDRESS="+base, "COUNTERSIGN_HOOK_TOKEN_FILE="+file)
+	return connectMCP(t, &mcp.CommandTransport{Command: cmd}, version)
 }
 
 // mcpAnswer is the answer to a call.
@@ -210,6 +231,23 @@ func TestMCP(t *testing.T) {
 		}
 	}
 
+	// Through a process. What it interrupts is left, and not withdrawn.
+	for i, version := range []string{"", "2025-11-25"} {
+		c := openMCPProcess(t, ci.base, ciToken, version)
+		c.wants(c.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "ORD-123")
+		args, preview := refundOf(fmt.Sprint(i+8)), fmt.Sprintf("Refund of $%d.00", i+8)
+		ctx, hangUp := context.WithCancel(t.Context())
+		left := make(chan mcpAnswer, 1)
+		go func() { left <- c.callIn(ctx, "issue_refund", args) }()
+		c.waits("waits for Team Lead")
+		hangUp()
+		<-left
+		answer := c.calls("issue_refund", args)
+		c.waits("waits for Team Lead")
+		teo.clicks("countersign", "", "Approve", preview)
+		c.wants(<-answer, "approved-executed", "refund")
+	}
+
 	// Beyond the patience of the client. The call does not run while its caller is away.
 	late := brief.wants(brief.call("issue_refund", refundOf("3")), "", "has no result yet", "waits for Team Lead", "same arguments", "countersign.result")
 	says, _ := late.StructuredContent.(map[string]any)
@@ -283,7 +321,7 @@ func TestMCP(t *testing.T) {
 	if len(slices.Compact(ids)) != 1 {
 		t.Errorf("the identical calls became %v", ids)
 	}
-	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "22.00") // 1 + 2 + 3 + 4 + 5 + 7
+	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "39.00") // 1 + 2 + 3 + 4 + 5 + 7 + 8 + 9
 }
 
 // mcpClients installs the clients of testdata/mcp. Some of them need a newer Node.js than other tests, which npm has for
@@ -382,5 +420,40 @@ func TestMCPTypeScript(t *testing.T) {
 	}
 	if out := inspect("--method", "tools/call", "--tool-name", "search_orders", "--tool-arg", "query=ORD-123"); !strings.Contains(out, "approved-executed") {
 		t.Errorf("the Inspector gets %s", out)
+	}
+}
+
+// The bot is killed while a call is held, and after another one ran whose caller had left. No approval is lost with the
+// connection, each tool runs once, and the undelivered result is handed over.
+func TestMCPKilled(t *testing.T) {
+	t.Parallel()
+	p, bot, ci := openGateway(t, withBrief)
+	teo := p.watcher("teo")
+	const email = `{"to":"jane@example.com","subject":"Sorry","body":"…"}`
+	brief, current := openMCP(t, ci.base, briefToken, ""), openMCP(t, ci.base, ciToken, "")
+	ran := brief.wants(brief.call("send_email", email), "", "waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Sorry")
+	teo.sees("countersign", "", "Sorry", "It ran")
+	answer := current.calls("issue_refund", refundOf("1"))
+	current.waits("waits for Team Lead")
+	if err := bot.end(syscall.SIGKILL); err == nil {
+		t.Fatal("the killed bot ended without an error")
+	}
+	if a := <-answer; a.err == nil {
+		t.Fatalf("the killed bot answers %s", a.text)
+	}
+
+	bot, _ = p.serve()
+	ci.base = "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
+	brief, current = openMCP(t, ci.base, briefToken, ""), openMCP(t, ci.base, ciToken, "2025-11-25")
+	if handed := brief.wants(brief.call("send_email", email), "approved-executed", "answer to the same call of before"); handed.request() != ran.request() {
+		t.Errorf("handed over was %s instead of %s", handed.request(), ran.request())
+	}
+	teo.clicks("countersign", "", "Approve", "Refund of $1.00")
+	teo.sees("countersign", "", "Refund of $1.00", "It runs once CI bot asks for the result")
+	current.wants(current.call("issue_refund", refundOf("1")), "approved-executed", "refund")
+	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", `"refunded":1.00`)
+	if n := strings.Count(bot.text(), "tool ran\" tool=send_email"); n != 0 {
+		t.Errorf("after the restart, the e-mail was sent %d times", n)
 	}
 }
