@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/npm"
 )
 
@@ -456,4 +458,71 @@ func TestMCPKilled(t *testing.T) {
 	if n := strings.Count(bot.text(), "tool ran\" tool=send_email"); n != 0 {
 		t.Errorf("after the restart, the e-mail was sent %d times", n)
 	}
+}
+
+// Calls that are held: from the decision until the client has the answer, and the memory for many at once. docs/figures.md
+// has the figures; the sizes come from the environment.
+func TestMCPHeld(t *testing.T) {
+	t.Parallel()
+	decided, held := testkit.Size(t, "COUNTERSIGN_DECIDED", 2), testkit.Size(t, "COUNTERSIGN_HELD", 20)
+	p, bot, ci := openGateway(t, func(policy string) string {
+		return strings.Replace(policy, "caps: {pending: 6}", "caps: {pending: 1000}, hold: 1h", 1)
+	})
+	teo, c := p.watcher("teo"), openMCP(t, ci.base, ciToken, "")
+	var took []time.Duration
+	for i := range decided {
+		answer := c.calls("issue_refund", fmt.Sprintf(`{"order_id":"ORD-123","amount":0.01,"currency":"USD","reason":"%d"}`, i))
+		c.waits("waits for Team Lead")
+		teo.clicks("countersign", "", "Approve", "Refund of $0.01")
+		a := c.wants(<-answer, "approved-executed")
+		got := time.Now()
+		decision, _ := ci.wants(ci.do(http.MethodGet, "/v1/requests/"+a.request(), ""), http.StatusOK, "succeeded").Body["decision"].(map[string]any)
+		at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(decision["at"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, got.Sub(at))
+	}
+	slices.Sort(took)
+	t.Logf("from the decision to the answer, %d calls: p50 %s, p99 %s", decided, took[len(took)/2], took[len(took)*99/100])
+
+	admin := "http://" + bot.says(`countersign is up.* admin=(\S+)`)
+	live, resident := memoryOf(t, admin)
+	ctx, hangUp := context.WithCancel(t.Context())
+	var ends sync.WaitGroup
+	for i := range held {
+		ends.Go(func() {
+			c.callIn(ctx, "issue_refund", fmt.Sprintf(`{"order_id":"ORD-123","amount":0.01,"currency":"USD","reason":"held %d"}`, i))
+		})
+	}
+	for range held {
+		c.waits("waits for Team Lead")
+	}
+	liveNow, residentNow := memoryOf(t, admin)
+	hangUp()
+	ends.Wait()
+	more := (liveNow - live) / (1 << 20)
+	t.Logf("%d calls held at once take %.1f MiB of live heap and stacks; the resident memory grew by %.1f MiB", held, more, (residentNow-resident)/(1<<20))
+	if more > 100 {
+		t.Errorf("%d held calls take %.1f MiB, want at most 100", held, more)
+	}
+}
+
+// memoryOf returns the memory that the bot's live objects and stacks take, and its resident memory, in bytes. The live
+// heap follows from the size at which the next garbage collection begins.
+func memoryOf(t *testing.T, admin string) (live, resident float64) {
+	t.Helper()
+	_, metrics := get(t, admin+"/metrics")
+	of := func(name string) (v float64) {
+		found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(metrics)
+		if found == nil {
+			t.Fatalf("there is no metric %s", name)
+		}
+		if _, err := fmt.Sscan(found[1], &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	growth, stacks := of("go_gc_gogc_percent")/100, of("go_memstats_stack_inuse_bytes")
+	return (of("go_memstats_next_gc_bytes")-stacks*growth)/(1+growth) + stacks, of("process_resident_memory_bytes")
 }

@@ -93,7 +93,7 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 // propose proposes a call. If it repeats one whose answer is being sent at this moment, the end of that decides whether it
 // is a repetition.
 func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerCall) (id string, again bool, err error) {
-	id, again, err = s.Callers.Propose(ctx, call)
+	apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
 	if err != nil || !again {
 		return id, again, err
 	}
@@ -103,10 +103,22 @@ func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerC
 	}
 	select {
 	case <-ended:
-		return s.Callers.Propose(ctx, call)
+		apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
+		return id, again, err
 	case <-x.gone:
 		return id, again, nil
 	}
+}
+
+// apart runs a function in a goroutine of its own, and waits for it. Transactions need a deep stack. A goroutine that waits
+// afterwards, as those of held calls do, would keep it.
+func apart(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
 }
 
 func invalid(text string) error {
@@ -126,7 +138,9 @@ var errLeft = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call
 // what to do.
 func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id string, again bool) (mcp.Result, error) {
 	limit := x.client.Hold
-	known, err := s.Views.Patience(ctx, x.client.Name)
+	var known time.Duration
+	var err error
+	apart(func() { known, err = s.Views.Patience(ctx, x.client.Name) })
 	if err != nil {
 		return s.refused(x, err), nil
 	}
@@ -187,18 +201,21 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 		if state, rec, err = s.now(ctx, x, id); err != nil || wanted(state) { // it may have changed before Watch
 			return state, rec, whyWanted, err
 		}
+		rec = view.CallerRequest{} // it is large
 		if !told {
-			progress(state)
+			apart(func() { progress(state) })
 			told = true
 		}
 		select {
 		case <-changed:
 		case <-beat.C:
-			progress(state)
+			apart(func() { progress(state) })
 		case <-over.C:
-			return state, rec, whyLimit, nil
+			state, rec, err = s.now(ctx, x, id)
+			return state, rec, whyLimit, err
 		case <-s.Stopping:
-			return state, rec, whyStopping, nil
+			state, rec, err = s.now(ctx, x, id)
+			return state, rec, whyStopping, err
 		case <-x.gone:
 			return state, rec, "", errHungUp
 		case <-x.dropped:
@@ -208,7 +225,12 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 }
 
 // now reads a request in the mode execute. An approved call that waits for its caller begins.
-func (s *Server) now(ctx context.Context, x *exchange, id string) (gateway.State, view.CallerRequest, error) {
+func (s *Server) now(ctx context.Context, x *exchange, id string) (state gateway.State, rec view.CallerRequest, err error) {
+	apart(func() { state, rec, err = s.readOrStart(ctx, x, id) })
+	return state, rec, err
+}
+
+func (s *Server) readOrStart(ctx context.Context, x *exchange, id string) (gateway.State, view.CallerRequest, error) {
 	state, rec, err := s.Gateway.Request(ctx, x.client.Name, id)
 	if err == nil && state.Mode != string(approvers.ExecuteMode) {
 		err = &workflow.CallerProblem{Code: workflow.CallerNotFound}

@@ -148,12 +148,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 		return nil
 	}
 	if r.Method == http.MethodPost {
-		body, err := gateway.ReadBody(w, r)
+		var body []byte
+		var m message
+		var err error
+		apart(func() {
+			if body, err = gateway.ReadBody(w, r); err == nil {
+				m = peek(body)
+			}
+		})
 		if err != nil {
 			return err
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		m := peek(body)
 		if name := r.Header.Get("Mcp-Name"); modern(x.version) && strings.HasPrefix(m.method, "tasks/") && name != "" && name != m.about {
 			return mismatch(out, m)
 		}
