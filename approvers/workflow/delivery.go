@@ -231,8 +231,8 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 }
 
 // Unreachable gives up an outbox message that Slack refused permanently. It sends the message to other addresses if
-// there are any, and notifies the operator. If the cause is that the bot can't write in a channel any more, lost is
-// that channel; the operator is then notified only once until the bot is back in it.
+// there are any, and notifies the operator. The parameter lost is the channel if the bot can't write in it any more,
+// and otherwise empty. The operator is notified of a lost channel only once, until the bot is back in it.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)

@@ -16,7 +16,7 @@ type quota interface {
 	// spacing returns the time between two consecutive waiting calls.
 	spacing(p Priority) time.Duration
 	// share sets which processes share the limit.
-	share(by sharing)
+	share(now time.Time, by sharing)
 }
 
 // sharing says which processes share Slack's limits.
@@ -31,7 +31,8 @@ type sharing struct {
 type bucket struct {
 	every time.Duration
 	burst int
-	paid  time.Time // when the bucket will be full again
+	paid  time.Time // when the bucket will be full again, after the calls that were counted
+	held  time.Time // Slack accepts no call before this time, and then a single one
 }
 
 // spare is the number of calls in a burst that a priority leaves to the higher priorities. Each priority may make the
@@ -39,19 +40,29 @@ type bucket struct {
 var spare = [priorities]int{PriorityNormal: 1, PriorityReply: 1, PriorityLast: 2, PriorityTransient: 3}
 
 func (b *bucket) wait(now time.Time, p Priority) time.Duration {
-	return latest(b.paid, now).Sub(now) - time.Duration(max(b.burst-1-spare[p], 0))*b.every
+	return latest(b.full(), now).Sub(now) - time.Duration(max(b.burst-1-spare[p], 0))*b.every
 }
 
-func (b *bucket) take(at time.Time) { b.paid = latest(b.paid, at).Add(b.every) }
+// full returns when the bucket will be full again.
+func (b *bucket) full() time.Time {
+	return latest(b.paid, b.held.Add(time.Duration(b.burst-1)*b.every))
+}
+
+func (b *bucket) take(at time.Time) { b.paid = latest(b.full(), at).Add(b.every) }
 
 func (b *bucket) spacing(Priority) time.Duration { return b.every }
 
 // share divides the burst, because several processes may begin one at the same time. At least two calls are left. Of
-// these, the second is for PriorityFirst.
-func (b *bucket) share(by sharing) {
+// these, the second is for PriorityFirst. The calls that were counted at one pace are paid back at the new one:
+// otherwise a process that learns of a change late would let its urgent calls wait behind another's answers.
+func (b *bucket) share(now time.Time, by sharing) {
+	before := b.every
 	b.every, b.burst = postEvery, max(postBurst/by.processes, 2)
 	if !by.told {
 		b.every *= time.Duration(by.processes)
+	}
+	if owed := b.paid.Sub(now); owed > 0 {
+		b.paid = now.Add(time.Duration(float64(owed) * float64(b.every) / float64(before)))
 	}
 }
 
@@ -112,7 +123,7 @@ func (w *window) take(at time.Time) {
 
 // share divides the limit. If this process knows the calls of the others, it may use nearly the whole limit: it leaves
 // only some calls, for those that the others make at the same moment.
-func (w *window) share(by sharing) {
+func (w *window) share(_ time.Time, by sharing) {
 	w.most = max(w.limit/by.processes, 1)
 	if by.told {
 		w.most = max(w.most, w.limit-2*(by.processes-1))
@@ -126,6 +137,7 @@ type callLimit struct {
 	key   string                   // the method, and the channel for posts
 	meter quota                    // nil: no limit is known
 	until time.Time                // Slack asked the bot to make no call before this time
+	first time.Time                // until this time a call of PriorityFirst waits in another process
 	turns [priorities][2]time.Time // the last time assigned to a call that was put off, for first tries and for retries
 }
 
@@ -140,6 +152,9 @@ func (p *callLimit) wait(now time.Time, e CallPriority) time.Duration {
 	wait := p.until.Add(behind[e.Priority]).Sub(now)
 	if p.meter != nil && e.Priority != PriorityUrgent {
 		wait = max(wait, p.meter.wait(now, e.Priority))
+	}
+	if e.Priority > PriorityFirst { // otherwise the answers of several processes could take the turns of an urgent card again and again
+		wait = max(wait, p.first.Sub(now))
 	}
 	return max(wait, 0)
 }
@@ -171,7 +186,7 @@ func (p *callLimit) take(at time.Time) {
 
 // over reports whether the limit can be dropped, because its state is not needed any more.
 func (p *callLimit) over(now time.Time) bool {
-	if b, ok := p.meter.(*bucket); ok && b.paid.After(now) {
+	if b, ok := p.meter.(*bucket); ok && b.full().After(now) {
 		return false
 	}
 	for _, given := range p.turns {

@@ -159,8 +159,12 @@ func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 		}
 	}
 	wait, counted, err := l.take(method, channel, e)
-	if counted {
+	var put putOffError
+	switch {
+	case counted:
 		l.tell(Told{Method: method, Channel: channel})
+	case e.Priority == PriorityFirst && errors.As(err, &put):
+		l.tell(Told{Method: method, Channel: channel, First: put.After()})
 	}
 	if err != nil || wait == 0 {
 		return err
@@ -264,38 +268,40 @@ func (l *rateLimiter) limitFor(key string) *callLimit {
 // meter sets the published limit of calls of one kind. The caller holds l.mu.
 func (l *rateLimiter) meter(p *callLimit) {
 	if p.meter = published(p.key); p.meter != nil {
-		p.meter.share(l.sharedBy)
+		p.meter.share(time.Now(), l.sharedBy)
 	}
 }
 
 // divide adapts the limits when the number of processes that share them has changed. The caller holds l.mu.
 func (l *rateLimiter) divide() {
 	n, hears := l.share()
-	by := sharing{max(n, 1), !hears.IsZero() && time.Since(hears) >= minute}
+	now := time.Now()
+	by := sharing{max(n, 1), !hears.IsZero() && now.Sub(hears) >= minute}
 	if by == l.sharedBy {
 		return
 	}
 	l.sharedBy = by
 	for _, p := range l.limits {
 		if p.meter != nil {
-			p.meter.share(by)
+			p.meter.share(now, by)
 		}
 	}
 }
 
 // Told is what the processes that share Slack's limits tell each other, because the limits are those of the app: that
-// one of them made a call that counts against a limit, or that Slack asked to wait.
+// one of them made a call that counts against a limit, that Slack asked to wait, or that an urgent call waits.
 type Told struct {
 	Method  string        `json:"method"`
 	Channel string        `json:"channel,omitempty"` // of a post
-	Wait    time.Duration `json:"wait,omitempty"`    // how long Slack wants no such call; zero: a call was made
+	Wait    time.Duration `json:"wait,omitempty"`    // how long Slack wants no such call
+	First   time.Duration `json:"first,omitempty"`   // how long a call of PriorityFirst waits for its turn
 }
 
 // asked is called when Slack has asked to wait.
 func (l *rateLimiter) asked(method, channel string, wait time.Duration) {
 	l.hold(method, channel, wait)
 	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)
-	l.tell(Told{method, channel, wait})
+	l.tell(Told{Method: method, Channel: channel, Wait: wait})
 }
 
 // hear takes what another process told.
@@ -306,7 +312,13 @@ func (l *rateLimiter) hear(t Told) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, p := range l.limitsOf(t.Method, t.Channel) {
+	applicable := l.limitsOf(t.Method, t.Channel)
+	if t.First > 0 {
+		p := applicable[len(applicable)-1]
+		p.first = latest(p.first, time.Now().Add(t.First+patience)) // also when its turn has come, and that is not known here yet
+		return
+	}
+	for _, p := range applicable {
 		p.take(time.Now())
 	}
 }
@@ -333,7 +345,7 @@ func (l *rateLimiter) hold(method, channel string, wait time.Duration) {
 		l.meter(p)
 	}
 	if b, ok := p.meter.(*bucket); ok { // Slack counted more calls than the bot did
-		b.paid = latest(b.paid, until.Add(time.Duration(b.burst-1)*b.every))
+		b.held = latest(b.held, until)
 	}
 }
 

@@ -360,6 +360,68 @@ func TestLimitsOfProcessesThatHear(t *testing.T) {
 	})
 }
 
+// A critical card of one process goes before the answers of others in its channel, even if these keep the channel busy
+// all the time.
+func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, c := newLimiterHarness(t, false), newLimiterHarness(t, false), newLimiterHarness(t, false)
+		all := []*limiterHarness{a, b, c}
+		for _, g := range all {
+			g.gov.share = func() (int, time.Time) { return len(all), a.began }
+			g.gov.tell = func(told Told) {
+				for _, other := range all {
+					if other != g {
+						other.gov.hear(told)
+					}
+				}
+			}
+		}
+		time.Sleep(2 * time.Minute) // they know each other's calls
+		ctx, stop := context.WithCancel(t.Context())
+		var others sync.WaitGroup
+		for _, g := range []*limiterHarness{b, c} {
+			for range 4 {
+				others.Go(func() {
+					for ctx.Err() == nil {
+						g.insistOnPost(PriorityReply, "C1", "answer")
+					}
+				})
+			}
+		}
+		for range 20 {
+			time.Sleep(5300 * time.Millisecond)
+			for range 2 { // calls that were counted, but failed before they reached Slack: only this process has heard of them
+				a.gov.hear(Told{Method: posting, Channel: "C1"})
+			}
+			began, enough := time.Now(), time.AfterFunc(time.Minute, stop)
+			a.insistOnPost(PriorityFirst, "C1", "card")
+			enough.Stop()
+			if took := time.Since(began); took > 6*time.Second {
+				t.Errorf("the card waited for %s behind answers of other processes", took)
+			}
+		}
+		stop()
+		others.Wait()
+	})
+}
+
+// After Slack has refused a post, an urgent one follows at the time that Slack named, also if the process learned in
+// the meantime that it may use the whole limit.
+func TestUrgentAfterARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		g.gov.share = func() (int, time.Time) { return 3, g.began }
+		time.Sleep(40 * time.Second)
+		g.answer = func(passed) (*http.Response, error) { return limited(30), nil }
+		_ = g.post(PriorityFirst, "C1", "card")
+		g.answer = nil
+		g.insistOnPost(PriorityFirst, "C1", "card")
+		if took := time.Since(g.began); took < 70*time.Second || took > 71*time.Second {
+			t.Errorf("posted after %s; want 1m10s", took)
+		}
+	})
+}
+
 // After Slack refuses a post, nothing is posted in that channel before the time that Slack names. Once Slack refuses a
 // second channel too, nothing is posted in any channel.
 func TestRetryAfter(t *testing.T) {

@@ -51,6 +51,7 @@ func (b *synctestHarness) filesIn(thread string) map[string][]byte {
 // The files of a run are posted in its thread exactly once, even if calls to Slack fail and the process stops. If Slack
 // accepts no files, a message names the file instead. The model is told which files exist.
 func TestAttachmentsAreFiles(t *testing.T) {
+	t.Parallel()
 	chart := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte{0, 1, 2, 0xFF}, 1<<20)...)
 	tool := agent.Tool{Name: "draw", Effect: approvers.Unprotected, Run: func(_ context.Context, in agent.Invocation) (string, error) {
 		for _, f := range []agent.File{{Name: "<@U0003> chart.png", Type: "image/png", Data: chart}, {Name: "invoice.pdf.exe", Type: "application/pdf", Data: []byte("MZ")}} {

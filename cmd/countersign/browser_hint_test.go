@@ -13,6 +13,7 @@ import (
 // The introduction can be read to its end, on a laptop and on a phone, even while notifications report that other
 // people got messages.
 func TestBrowserIntroduction(t *testing.T) {
+	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
 	for name, size := range map[string][2]int64{"laptop": {1280, 900}, "phone": {390, 844}} {

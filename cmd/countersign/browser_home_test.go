@@ -15,6 +15,7 @@ const (
 // The Home tab in a real browser, for every role. People decide waiting requests there, in the form that shows all
 // arguments. A person's own requests are listed until they are decided. People begin and end an absence there.
 func TestBrowserHome(t *testing.T) {
+	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
 	b.become("U0002", "home")
@@ -62,6 +63,7 @@ func TestBrowserHome(t *testing.T) {
 
 // Masked arguments in a real browser: only people who may decide see them, and only when they ask for them.
 func TestBrowserMasked(t *testing.T) {
+	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")
@@ -98,6 +100,7 @@ func TestBrowserMasked(t *testing.T) {
 
 // A slash command is answered where it was typed, only for the person who typed it.
 func TestBrowserCommands(t *testing.T) {
+	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")

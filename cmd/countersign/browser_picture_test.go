@@ -22,6 +22,7 @@ var changing = regexp.MustCompile(`\d{1,2}:\d{2}( ?[AP]M)?|\b\d+ (second|minute|
 // TestPictureOfTheCard shows the card of the README's picture in the demo. The picture is stale if the card's text
 // differs from the recorded text. Pixels are not compared, because fonts differ. -update retakes the picture.
 func TestPictureOfTheCard(t *testing.T) {
+	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund ORD-123, it arrived broken")

@@ -50,6 +50,7 @@ func readWalkthrough(t *testing.T) (w walkthrough) {
 // The call waits until the Team Lead approves it, and then the file is on the disk. npx would download the server; here
 // the installed copy of the same version is used.
 func TestBrowserServer(t *testing.T) {
+	t.Parallel()
 	_, tool := npm.Require(t, "a gated call of an MCP server from npm, in the browser, was")
 	modules := npm.Installed(t, tool, "../../agent/mcp/npmtest", "mcp-servers")
 	program, err := built()

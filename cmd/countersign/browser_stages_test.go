@@ -37,6 +37,7 @@ func (b *browser) choosesPerson(name string) {
 // approvals a director edits the request: the approvals lapse, and the stages begin again. The bot is down when the
 // lead should be told. Then three people approve.
 func TestBrowserStages(t *testing.T) {
+	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
 		if err := s.policies.become(t.Context(), "testdata/browser.yaml"); err != nil {
 			t.Fatal(err)

@@ -154,6 +154,7 @@ const (
 // The main path in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every
 // message is updated.
 func TestBrowser(t *testing.T) {
+	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
 	b.become("U0100", "C0001")
@@ -241,6 +242,7 @@ func TestBrowser(t *testing.T) {
 // Before anybody decides, the card shows the shop's preview of a refund in one sentence, and Details… shows the whole
 // preview. The preview is marked as coming from the shop; the sentence above it comes from the policy.
 func TestBrowserPreview(t *testing.T) {
+	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
 	b.become("U0100", "C0001")
@@ -310,6 +312,7 @@ func TestBrowserPause(t *testing.T) {
 // In the middle of an export that a director has approved, the shop's server asks which data to export. The question
 // goes to Sam, who asked; data that he leaves out is not exported.
 func TestBrowserElicits(t *testing.T) {
+	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
 	b.become("U0100", "C0001")

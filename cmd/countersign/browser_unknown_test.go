@@ -62,6 +62,7 @@ func (c *cutRefund) thread() {
 // the four answers has its effect. A refund that is repeated is a new request, and runs only after the Team Lead has
 // approved that request.
 func TestBrowserUnknown(t *testing.T) {
+	t.Parallel()
 	k := newKillHarness(t, 1, string(demoPolicy), func(*killHarness) scriptedmodel.Responder { return scriptedmodel.Rules() })
 	goods := shop.New(time.Now)
 	web := httptest.NewServer(goods.Handler())

@@ -26,6 +26,7 @@ import (
 // The short version tries half of the combinations, chosen so that any three of the four settings occur in all their
 // combinations. COUNTERSIGN_OUTAGES=2 tries all.
 func TestCatchUp(t *testing.T) {
+	t.Parallel()
 	all := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
 	for _, overHTTP := range []bool{false, true} {
 		for _, retries := range []bool{true, false} {
@@ -262,6 +263,7 @@ func (c *catchUpTrial) heard(text string) (n int) {
 // deliveries of earlier messages, and even if it is removed and invited once more. It does not read messages that are
 // older than a day.
 func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
+	t.Parallel()
 	inFakedTime(t, func(b *synctestHarness) {
 		b.instead = func(http.Handler) http.Handler {
 			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(repeats)})

@@ -36,7 +36,10 @@ func TestChaos(t *testing.T) {
 }
 
 // TestChaosOverHTTP is TestChaos with deliveries over HTTP.
-func TestChaosOverHTTP(t *testing.T) { runChaos(t, testkit.Size(t, "COUNTERSIGN_EVENTS", 100), true) }
+func TestChaosOverHTTP(t *testing.T) {
+	t.Parallel()
+	runChaos(t, testkit.Size(t, "COUNTERSIGN_EVENTS", 100), true)
+}
 
 func runChaos(t *testing.T, events int, overHTTP bool) {
 	seed := testkit.Seed(t)

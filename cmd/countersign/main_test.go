@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"io"
 	"os"
 	"testing"
@@ -37,7 +36,7 @@ func (t tests) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	scratch = dir
-	flag.Parse()
+	testkit.RunAtOnce(6)
 	if !testing.Verbose() {
 		stderr = io.Discard // discards the log; tests that check the log start their own process
 	}

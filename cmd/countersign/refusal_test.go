@@ -118,6 +118,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 //
 // COUNTERSIGN_REFUSALS=2 tries every refusal, instead of a few of each sort.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	long := testkit.Size(t, "COUNTERSIGN_REFUSALS", 1) > 1
 	var sum refusalSum
 	all, refused, pairs, tried := outboxKinds(t), map[string]bool{}, 0, 0

@@ -35,6 +35,7 @@ import (
 // It uses 30 requests, twice. COUNTERSIGN_RETAINED=1000 uses 1000 requests, and also compares the waits; with fewer
 // requests, there are too few waits for a 99th percentile.
 func TestRetentionUnderLoad(t *testing.T) {
+	t.Parallel()
 	requests, times := testkit.Size(t, "COUNTERSIGN_RETAINED", 30), 2
 	a := openArchive(t)
 	began := time.Now()

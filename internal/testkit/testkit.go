@@ -4,6 +4,7 @@
 package testkit
 
 import (
+	"flag"
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
@@ -21,6 +22,19 @@ func init() {
 
 // long is set once a test runs in its long form.
 var long atomic.Bool
+
+// RunAtOnce sets how many parallel tests of a package run at the same time, unless the flag -parallel does. It is for
+// packages whose tests mostly wait, for processes, browsers and databases. TestMain calls it before the tests run.
+func RunAtOnce(n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+			panic(err)
+		}
+	}
+}
 
 // Size returns the size of a campaign: the value of the environment variable, or otherwise the size that fits plain
 // go test.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
 	"countersign/store"
 	"countersign/store/postgres"
@@ -61,6 +62,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "5"); err != nil { // each check reads everything many times; the command line may ask for more checks
 		panic(err)
 	}
+	testkit.RunAtOnce(6)
 	code := m.Run()
 	switch {
 	case server.own != nil:
