@@ -30,7 +30,7 @@ func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
 		return nil, err
 	}
 	err = mcpserver.Attach(mcpserver.Config{
-		Gateway: g, Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Tools: s.tools.Registry.All, Version: version(),
+		Gateway: g, Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Tools: s.tools.All, Version: version(),
 		Stopping: ctx.Done(), Log: s.log,
 	})
 	if err != nil {

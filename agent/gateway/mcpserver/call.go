@@ -82,7 +82,7 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 		return nil, invalid(fmt.Sprintf("Unknown tool: %.200s", params.Name))
 	}
 	if err != nil {
-		return s.refused(x, err), nil
+		return s.refused(x, err)
 	}
 	if task {
 		return s.createTask(ctx, x, id, again)
@@ -142,7 +142,7 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 	var err error
 	apart(func() { known, err = s.Views.Patience(ctx, x.client.Name) })
 	if err != nil {
-		return s.refused(x, err), nil
+		return s.refused(x, err)
 	}
 	if known > 0 {
 		limit = max(shortestHold, min(limit, known))
@@ -156,7 +156,7 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 		}
 		return nil, errLeft
 	case err != nil:
-		return s.refused(x, err), nil
+		return s.refused(x, err)
 	case !state.Settled():
 		return pending(state, why), nil
 	}

@@ -63,8 +63,8 @@ func texts(parts ...string) (out []mcp.Content) {
 	return out
 }
 
-// refused answers with an error that comes before a decision.
-func (s *Server) refused(x *exchange, err error) mcp.Result {
+// refused answers with an error that comes before a decision. It is a result, so that the client's model reads it.
+func (s *Server) refused(x *exchange, err error) (mcp.Result, error) {
 	text, again, known := gateway.Explain(err)
 	if !known {
 		s.Log.Error("a call of a caller could not be handled", "client", x.client.Name, "error", err)
@@ -76,7 +76,7 @@ func (s *Server) refused(x *exchange, err error) mcp.Result {
 	}
 	return &mcp.CallToolResult{
 		IsError: true, Content: texts("The call did not run. " + text), StructuredContent: says, Meta: mcp.Meta{dispositionKey: gateway.Denied},
-	}
+	}, nil
 }
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

@@ -143,7 +143,7 @@ const (
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	x := &exchange{client: client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
 	out := &answer{ResponseWriter: w, gone: x.gone}
-	if origin := r.Header.Get("Origin"); origin != "" && !(local(origin) && local("http://"+r.Host)) {
+	if origin := r.Header.Get("Origin"); origin != "" && (!local(origin) || !local("http://"+r.Host)) {
 		http.Error(w, "pages of other machines can't call", http.StatusForbidden) // DNS rebinding would let them
 		return nil
 	}

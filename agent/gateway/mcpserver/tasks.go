@@ -110,7 +110,7 @@ func (s *Server) addTaskMethods(server *mcp.Server) error {
 func (s *Server) createTask(ctx context.Context, x *exchange, id string, again bool) (mcp.Result, error) {
 	state, rec, err := s.now(ctx, x, id)
 	if err != nil {
-		return s.refused(x, err), nil
+		return s.refused(x, err)
 	}
 	if x.task {
 		return &result{members: members{"task": task(x, state, rec, s.Now())}}, nil
@@ -118,7 +118,7 @@ func (s *Server) createTask(ctx context.Context, x *exchange, id string, again b
 	if len(state.WaitsFor) == 0 { // nobody is asked, so the result may come soon
 		began := s.Now()
 		if state, rec, _, err = s.await(ctx, x, id, quick, gateway.State.Settled, func(gateway.State) {}); err != nil {
-			return s.refused(x, err), nil
+			return s.refused(x, err)
 		}
 		if state.Settled() {
 			if state.Over() {
