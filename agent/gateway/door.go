@@ -27,8 +27,7 @@ type Question = question
 // The statuses of a request that other doors distinguish.
 const (
 	StatusApproved = string(approvers.Approved)
-	StatusRunning  = statusRunning
-	StatusUnknown  = statusUnknown
+	StatusRunning  = view.CallerRunning
 )
 
 // The dispositions that other doors need.
@@ -44,10 +43,13 @@ func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWrit
 }
 
 // Request reads a request of a client: as the client sees it, and the records behind that.
-func (g *Gateway) Request(ctx context.Context, client, id string) (State, view.CallerRequest, error) {
-	c, err := g.Views.Caller(ctx, client, id)
-	if errors.Is(err, store.ErrNotFound) {
-		err = &workflow.CallerProblem{Code: workflow.CallerNotFound}
+func (g *Gateway) Request(ctx context.Context, client approvers.Client, id string) (State, view.CallerRequest, error) {
+	c, err := g.Views.Caller(ctx, client.Name, id)
+	if errors.Is(err, store.ErrDamaged) && g.Callers.Mend(ctx, err) {
+		c, err = g.Views.Caller(ctx, client.Name, id)
+	}
+	if errors.Is(err, store.ErrNotFound) || err == nil && !client.Owns(c.Conversation.Caller.Caller) {
+		return State{}, c, &workflow.CallerProblem{Code: workflow.CallerNotFound}
 	}
 	if err != nil {
 		return State{}, c, err

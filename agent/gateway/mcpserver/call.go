@@ -231,7 +231,7 @@ func (s *Server) now(ctx context.Context, x *exchange, id string) (state gateway
 }
 
 func (s *Server) readOrStart(ctx context.Context, x *exchange, id string) (gateway.State, view.CallerRequest, error) {
-	state, rec, err := s.Gateway.Request(ctx, x.client.Name, id)
+	state, rec, err := s.Gateway.Request(ctx, x.client, id)
 	if err == nil && state.Mode != string(approvers.ExecuteMode) {
 		err = &workflow.CallerProblem{Code: workflow.CallerNotFound}
 	}
