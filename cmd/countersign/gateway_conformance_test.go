@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -146,7 +147,7 @@ func TestMCPConformance(t *testing.T) {
 	}
 	bot.says(`(an MCP server is connected)`)
 	// The suite can't send a token, so a proxy adds it.
-	proxy := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+	proxy := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(gate)
 		r.Out.Host = r.In.Host
 		r.Out.Header.Set("Authorization", "Bearer "+ciToken)

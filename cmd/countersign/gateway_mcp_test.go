@@ -33,13 +33,13 @@ const (
 	ranAtKey       = "countersign/ran_at"
 )
 
-// briefToken is the token of a client whose calls are held for a moment only.
+// briefToken is the token of a client whose calls are held for a second only.
 const briefToken = "cs_the-token-of-brief"
 
 // withBrief adds this client to a policy. E-mails are sent even if their caller has left.
 func withBrief(policy string) string {
 	policy = strings.Replace(policy, "send_email:      {risk: high", "send_email:      {when_caller_left: run, risk: high", 1)
-	return policy + fmt.Sprintf("  brief: {token: \"sha256:%s\", agent: support, owner: U0100, tools: [issue_refund, send_email], hold: 300ms}\n", tokenHash(briefToken))
+	return policy + fmt.Sprintf("  brief: {token: \"sha256:%s\", agent: support, owner: U0100, tools: [issue_refund, send_email], hold: 1s}\n", tokenHash(briefToken))
 }
 
 // bearer adds a token to requests.
