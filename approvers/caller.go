@@ -25,9 +25,10 @@ type Client struct {
 	RejectionHolds time.Duration // how long a rejection also holds for identical calls; zero: not at all
 	OutcomeWithin  time.Duration // how long a run by the client may take before people are asked what happened
 
-	// ActsFor is the Slack user for whom the client acts, as the token of its request proves; empty: nobody. The policy
-	// does not set it.
+	// ActsFor is the Slack user for whom the client acts, as the token of its request proves; empty: nobody. Until is when
+	// the token expires; zero: never. The policy sets neither.
 	ActsFor string
+	Until   time.Time
 }
 
 // OAuth says which tokens of an authorization server are a client's.
