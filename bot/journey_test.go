@@ -53,8 +53,8 @@ func TestSizeOfARequest(t *testing.T) {
 	const (
 		first         = 40 // as many until pages are split as in a larger store
 		requests      = 20
-		atMost        = 24 << 10
-		withoutTexts  = 10 << 10
+		atMost        = 20 << 10
+		withoutTexts  = 6 << 10
 		withoutChains = 3 << 10
 	)
 	h := newHarness(t, func(h *harness) { h.once = true })

@@ -10,7 +10,7 @@ import (
 // updateTimers sets the request's timers. It sets those of a pending request after every transition, because any
 // transition may change its deadlines.
 func (t timersTx) updateTimers(r approvers.Request, events []approvers.Event) error {
-	if err := t.setClocks(r); err != nil {
+	if err := t.setClocks(r, approvers.HasEvent[approvers.RequestOpened](events)); err != nil {
 		return err
 	}
 	for _, e := range events {
@@ -21,23 +21,27 @@ func (t timersTx) updateTimers(r approvers.Request, events []approvers.Event) er
 	return nil
 }
 
-// setClocks sets the deadline, the next reminder and the next escalation of a pending request.
-func (t timersTx) setClocks(r approvers.Request) error {
+// setClocks sets the deadline, the next reminder and the next escalation of a pending request. A new request has no
+// timers to clear.
+func (t timersTx) setClocks(r approvers.Request, isNew bool) error {
 	if r.State != approvers.Pending {
 		return nil
 	}
 	if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.ExpiresAt}); err != nil {
 		return err
 	}
-	if err := t.setOrClear(store.TimerRemind, r.ID, r.RemindNext()); err != nil {
-		return err
-	}
-	if !r.ToolPreview.Making() {
-		if err := t.ClearTimer(store.TimerPreview, r.ID); err != nil {
+	for kind, due := range map[store.TimerKind]time.Time{store.TimerRemind: r.RemindNext(), store.TimerEscalate: r.EscalateAt} {
+		if isNew && due.IsZero() {
+			continue
+		}
+		if err := t.setOrClear(kind, r.ID, due); err != nil {
 			return err
 		}
 	}
-	return t.setOrClear(store.TimerEscalate, r.ID, r.EscalateAt)
+	if isNew || r.ToolPreview.Making() {
+		return nil
+	}
+	return t.ClearTimer(store.TimerPreview, r.ID)
 }
 
 // updateTimersFor sets the timers that follow from one event.

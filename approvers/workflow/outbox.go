@@ -27,7 +27,7 @@ func (t outboxTx) add(s store.OutboxMessage) error {
 		return err
 	}
 	t.refreshed[refresh{ref: s.ID}] = true
-	return t.showNow(s)
+	return t.showAt(s, t.now) // its id is new, so it has no timer yet
 }
 
 // refresh identifies what a transaction has already scheduled to be shown again: an outbox message, all outbox messages
@@ -54,6 +54,10 @@ func (t outboxTx) showNow(s store.OutboxMessage) error {
 	} else if store.IgnoreNotFound(err) != nil {
 		return err
 	}
+	return t.showAt(s, due)
+}
+
+func (t outboxTx) showAt(s store.OutboxMessage, due time.Time) error {
 	return t.SetTimer(store.Timer{Kind: s.Rank.Timer(), Ref: s.ID, Due: due, Lane: s.To})
 }
 

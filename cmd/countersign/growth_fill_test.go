@@ -179,13 +179,13 @@ func (g *growing) to(n int) {
 		g.n = min(n, g.n+batch)
 		err := g.store.Update(context.WithoutCancel(g.t.Context()), func(tx store.Tx) error {
 			for i := from; i < g.n; i++ {
-				if err := g.waiting.copy(tx, fmt.Sprintf("w%09d", i)); err != nil {
+				if err := g.waiting.copy(tx, "w", i); err != nil {
 					return err
 				}
 				if i >= maxFinished {
 					continue
 				}
-				if err := g.finished.copy(tx, fmt.Sprintf("f%09d", i)); err != nil {
+				if err := g.finished.copy(tx, "f", i); err != nil {
 					return err
 				}
 			}
@@ -197,10 +197,12 @@ func (g *growing) to(n int) {
 	}
 }
 
-// copy writes a copy, with name at the end of its ids.
-func (o original) copy(tx store.Tx, name string) error {
+// copy writes copy i, with kind and the number at the end of its ids. Each copy is a little younger than the one before.
+func (o original) copy(tx store.Tx, kind string, i int) error {
+	name, later := fmt.Sprintf("%s%09d", kind, i), time.Duration(i)*time.Millisecond
 	conv, turn, call, r, e := o.conv, o.turn, o.call, o.request, o.execution
 	conv.ID, turn.ID, call.ID, r.ID, e.ID = "conv_"+name, "turn_"+name, "call_"+name, "req_"+name, "exec_"+name
+	conv.LastAt, r.CreatedAt = conv.LastAt.Add(later), r.CreatedAt.Add(later)
 	conv.Version, turn.Version, call.Version, r.Version, e.Version = 0, 0, 0, 0, 0
 	conv.Place, conv.Thread = "T0001/C0001/"+name, name
 	if conv.Turn != "" {

@@ -22,6 +22,7 @@ import (
 type grown struct {
 	Requests  int     // that wait
 	StartMS   float64 // from the start of serve until it is ready; the best of 3
+	OtherMS   float64 // the same with another policy than before, over PostgreSQL
 	HeapMiB   float64 // of serve then
 	DecideP50 float64 // median time of one durable decision, in ms
 	DecideP99 float64
@@ -61,8 +62,8 @@ func checkGrown(t *testing.T, all []grown, slow bool) {
 	t.Helper()
 	first, last := all[0], all[len(all)-1]
 	t.Logf("from %d to %d: start × %.2f, heap + %.1f MiB, decision p50 × %.2f", first.Requests, last.Requests, last.StartMS/first.StartMS, last.HeapMiB-first.HeapMiB, last.DecideP50/first.DecideP50)
-	if slow && last.StartMS > 2000 {
-		t.Errorf("serve was ready after %.0f ms; the figure to reach is 2000", last.StartMS)
+	if slow && max(last.StartMS, last.OtherMS) > 2000 {
+		t.Errorf("serve was ready after %.0f ms, and with another policy after %.0f ms; the figure to reach is 2000", last.StartMS, last.OtherMS)
 	}
 	if grew := last.HeapMiB - first.HeapMiB; grew > 64 {
 		t.Errorf("the heap grew by %.0f MiB; the figure to reach is 64", grew)
@@ -114,10 +115,8 @@ func start(t *testing.T, dir string, env []string) (ms, heap float64) {
 	t.Helper()
 	ms = 1e9
 	for range 3 {
-		p := launch(t, dir, env, "serve")
-		admin := "http://" + p.says(`countersign is up.* admin=(\S+)`)
-		ready(t, admin)
-		ms = min(ms, float64(time.Since(p.began).Microseconds())/1000)
+		p, took, admin := startOnce(t, dir, env)
+		ms = min(ms, took)
 		_, body := get(t, admin+"/metrics")
 		m := regexp.MustCompile(`(?m)^go_memstats_heap_alloc_bytes (\S+)$`).FindStringSubmatch(body)
 		if m == nil {
@@ -133,6 +132,15 @@ func start(t *testing.T, dir string, env []string) (ms, heap float64) {
 		}
 	}
 	return ms, heap
+}
+
+// startOnce starts serve, and returns how long it took to be ready. admin is its admin address.
+func startOnce(t *testing.T, dir string, env []string) (p *program, ms float64, admin string) {
+	t.Helper()
+	p = launch(t, dir, env, "serve")
+	admin = "http://" + p.says(`countersign is up.* admin=(\S+)`)
+	ready(t, admin)
+	return p, float64(time.Since(p.began).Microseconds()) / 1000, admin
 }
 
 // ready waits until a bot reports that it is ready.

@@ -89,10 +89,12 @@
 //
 // Values in the audit buckets are the exact bytes that the hashes cover.
 //
-// A value that begins with one of these bytes is compressed with zstd and a dictionary; see pack.
+// A value that begins with one of these bytes is compressed, with zstd and a dictionary unless the list says otherwise;
+// see pack.
 //
 //	3  in messages, renderings and audit_payloads; a few programs of version 8 wrote it in audit, too, where the leaf and
 //	   the hash follow uncompressed
+//	5  in audit: the leaf and the hash follow, then the record in a code of its own; see shorten
 //	4  in renderings: the JSON without its text, a line break, and the bytes of the text
 //	0  in buckets of records: the version and the birth number follow uncompressed, then the rest of the record's value
 //
@@ -103,5 +105,6 @@
 // had no grants and absences. Version 2 had the audit as JSON, no journal and no heads, and no indexes by conversation
 // and by the last message. Version 3 had no index of requests by person, version 4 no elicitations and files,
 // version 5 no checksums and no bucket set_aside, version 6 no compressed values, version 7 no values compressed with
-// zstd, and version 8 no requests of callers, whose fields an older program would drop.
+// zstd, version 8 no requests of callers, whose fields an older program would drop, and version 9 no short records of the
+// history.
 package bolt

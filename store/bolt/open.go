@@ -19,7 +19,7 @@ import (
 )
 
 // schema is the version of the file layout that this package reads and writes. Open upgrades older ones.
-const schema = 9
+const schema = 10
 
 // checksummed is the first version whose rows have checksums. Upgrading from it, or from a later version, rewrites no
 // rows.

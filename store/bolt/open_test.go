@@ -97,9 +97,9 @@ func TestRefusedFiles(t *testing.T) {
 		}, store.ErrForeign, "belongs to another program"},
 		{"a newer store", func(t *testing.T, _ string) string {
 			path := made(t)
-			alter(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("countersign")).Put([]byte("schema"), []byte("10")) })
+			alter(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("countersign")).Put([]byte("schema"), []byte("11")) })
 			return path
-		}, store.ErrNewer, "has version 10, and this program reads versions up to 9"},
+		}, store.ErrNewer, "has version 11, and this program reads versions up to 10"},
 		{"a store without a version", func(t *testing.T, _ string) string {
 			path := made(t)
 			alter(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("countersign")).Delete([]byte("schema")) })

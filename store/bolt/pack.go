@@ -16,8 +16,7 @@ import (
 // packing says which rows of a bucket are compressed, and how. Rows are much alike and are kept as long as the history,
 // so each is compressed with a dictionary of the texts that they have in common. Only rows that hardly change any more
 // are compressed: messages, renderings and payloads, and other records once they are closed (table.closed). An open record
-// would be compressed again at every change. Records of the history are not compressed: each transaction writes some, and
-// verification reads all of them (ADR 8).
+// would be compressed again at every change. Records of the history have a code of their own: see shorten.
 type packing struct {
 	rows packedRows
 	mark byte // the first byte of a compressed value; no other value begins with it
@@ -26,8 +25,7 @@ type packing struct {
 type packedRows byte
 
 const (
-	noRows    packedRows = iota
-	readsOnly            // a few programs of version 8 compressed them
+	noRows packedRows = iota
 	closedRecords
 	allRows
 )
@@ -35,7 +33,7 @@ const (
 var packings = [bucketEnd]packing{
 	messages:       {allRows, packed},
 	renderings:     {allRows, packed},
-	audit:          {readsOnly, packed},
+	audit:          {allRows, short},
 	auditPayloads:  {allRows, packed},
 	conversations:  {closedRecords, packedRecord},
 	turns:          {closedRecords, packedRecord},
@@ -56,6 +54,7 @@ const (
 	flateBody    = 2 // likewise; the bytes of the text follow the record, because base64, its form there, compresses badly
 	packed       = 3
 	packedBody   = 4 // likewise; the bytes of the text follow the record
+	short        = 5 // a record of the history: see shorten
 )
 
 // packFrom is the minimum length in bytes of what is compressed: with less, too little is saved.
@@ -107,7 +106,7 @@ var flateReaders = sync.Pool{New: func() any { return flate.NewReaderDict(bytes.
 
 // pack appends to b what is stored for a row's value. It returns false if the value is better stored as it is.
 func pack(b []byte, in bucket, value []byte) (stored []byte, ok bool) {
-	if packings[in].rows <= readsOnly || len(value)-keptOf(in, value) < packFrom {
+	if packings[in].rows == noRows || len(value)-keptOf(in, value) < packFrom {
 		return b, false
 	}
 	stored = compress(b, in, value)
@@ -118,7 +117,10 @@ func pack(b []byte, in bucket, value []byte) (stored []byte, ok bool) {
 func compress(b []byte, in bucket, value []byte) []byte {
 	kept := keptOf(in, value)
 	rest, mark := value[kept:], packings[in].mark
-	if in == renderings {
+	switch in {
+	case audit:
+		return shorten(append(append(b, mark), value[:kept]...), rest)
+	case renderings:
 		if split := splitBody(rest); split != nil {
 			rest, mark = split, packedBody
 		}
@@ -136,7 +138,10 @@ func unpack(in bucket, stored []byte) ([]byte, error) {
 		return stored, nil
 	}
 	switch mark, rest := stored[0], stored[1:]; {
-	case mark == packings[in].mark:
+	case mark == short && in == audit:
+		kept := keptOf(in, rest)
+		return lengthen(rest[:kept:kept], rest[kept:])
+	case mark == packings[in].mark, mark == packed && in == audit: // a few programs of version 8 wrote it there
 		kept := keptOf(in, rest)
 		return unpacker.DecodeAll(rest[kept:], rest[:kept:kept])
 	case mark == packedBody && in == renderings:

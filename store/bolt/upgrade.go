@@ -62,7 +62,7 @@ const upgradeMargin = 8 << 20
 //   - From versions 1 to 3, requests get rows in the index by person.
 //   - Version 4 lacks only buckets.
 //   - From versions 1 to 5, every row gets its checksum, as the last part.
-//   - From versions 6 to 8, nothing is rewritten: older rows stay as they are.
+//   - From versions 6 to 9, nothing is rewritten: older rows stay as they are.
 //
 // A small store is upgraded in one transaction. For a larger one, the first transaction raises the version, so that no
 // older program opens a partly upgraded store, and writes a mark that stays until the last transaction. After a crash

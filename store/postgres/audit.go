@@ -254,7 +254,8 @@ func (t reader) Heads(after uint64, limit int) ([]store.Head, error) {
 	if limit <= 0 || after >= math.MaxInt64 {
 		return nil, nil
 	}
-	return t.heads("WHERE number > $1 ORDER BY number LIMIT $2", number(after), limit)
+	heads, err := t.heads(limited("WHERE number > $1 ORDER BY number", limit), number(after))
+	return heads[:min(limit, len(heads))], err
 }
 
 func (t reader) heads(where string, args ...any) (out []store.Head, err error) {

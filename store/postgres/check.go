@@ -80,7 +80,7 @@ func checkTable[T any](c *checker, t *table[T]) error {
 	after := ""
 	for {
 		n := 0
-		err := c.reader.run.query(nil, rows(fmt.Sprintf("SELECT %s FROM %s WHERE id > $1 ORDER BY id LIMIT $2", columns, t.in), []any{after, checkPage}, func(found pgx.Rows) error {
+		err := c.reader.run.query(nil, rows(limited(fmt.Sprintf("SELECT %s FROM %s WHERE id > $1 ORDER BY id", columns, t.in), checkPage), []any{after}, func(found pgx.Rows) error {
 			n++
 			into := make([]any, 4+len(t.columns))
 			var sum, js []byte
@@ -130,8 +130,8 @@ func checkRecords[T any](c *checker, t numberedTable[T], keyOf func(*T) (string,
 	after, n := "", int64(-1)
 	for {
 		count := 0
-		err := c.reader.run.query(nil, rows(fmt.Sprintf("%s WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2 LIMIT $3", t.selects(), t.id, t.n),
-			[]any{after, n, checkPage}, func(found pgx.Rows) (err error) {
+		err := c.reader.run.query(nil, rows(limited(fmt.Sprintf("%s WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2", t.selects(), t.id, t.n), checkPage),
+			[]any{after, n}, func(found pgx.Rows) (err error) {
 				count++
 				var rec T
 				after, n, rec, err = t.scan(found)
@@ -179,7 +179,7 @@ func (c *checker) files() error {
 func (c *checker) people() error {
 	after := ""
 	for {
-		page, err := requestTable.readable(c.reader.run, "WHERE id > $1 ORDER BY id LIMIT $2", after, checkPage)
+		page, err := requestTable.readable(c.reader.run, limited("WHERE id > $1 ORDER BY id", checkPage), after)
 		if err != nil {
 			return err
 		}

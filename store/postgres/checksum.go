@@ -98,7 +98,7 @@ func (t *table[T]) damaged(r *run, id string) (bool, error) {
 }
 
 func (t *table[T]) inspect(r *run, after string) (last string, err error) {
-	err = r.query(nil, rows(t.selects+" WHERE id > $1 ORDER BY id LIMIT $2", []any{after, inspectPage}, func(found pgx.Rows) error {
+	err = r.query(nil, rows(limited(t.selects+" WHERE id > $1 ORDER BY id", inspectPage), []any{after}, func(found pgx.Rows) error {
 		var err error
 		last, _, _, err = t.scan(found)
 		return r.unlessDamaged(err)
@@ -185,7 +185,7 @@ func (s *Store) Inspect(ctx context.Context) error {
 
 // inspectAudit notes the damaged records of the next page of the history.
 func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
-	err = r.query(nil, rows("SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq LIMIT $3", []any{chain, seq, inspectPage}, func(found pgx.Rows) error {
+	err = r.query(nil, rows(limited("SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq", inspectPage), []any{chain, seq}, func(found pgx.Rows) error {
 		var err error
 		lastChain, lastSeq, _, err = scanRecord(found)
 		return r.unlessDamaged(err)
@@ -196,8 +196,8 @@ func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq in
 // inspectPayloads notes the damaged texts of the next page of the history.
 func inspectPayloads(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
 	const page = "SELECT p.chain, p.seq, p.payload, r.record FROM audit_payloads p LEFT JOIN audit_records r USING (chain, seq)" +
-		" WHERE (p.chain, p.seq) > ($1, $2) ORDER BY p.chain, p.seq LIMIT $3"
-	err = r.query(nil, rows(page, []any{chain, seq, inspectPage}, func(found pgx.Rows) error {
+		" WHERE (p.chain, p.seq) > ($1, $2) ORDER BY p.chain, p.seq"
+	err = r.query(nil, rows(limited(page, inspectPage), []any{chain, seq}, func(found pgx.Rows) error {
 		var body, record []byte
 		if err := found.Scan(&lastChain, &lastSeq, &body, &record); err != nil {
 			return err

@@ -524,7 +524,24 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	if err := f.flush(); err != nil {
 		return err
 	}
+	if err := f.within(analyze); err != nil {
+		return err
+	}
 	return f.store.EachRow(ctx, fn)
+}
+
+// analyze lets the server count what was written. Without that it takes large tables for small ones, and reads all of
+// them for each page of rows. For a role that does not own the tables, it does nothing.
+func analyze(r *run) error {
+	return r.query(nil, func(b *pgx.Batch) { b.Queue("ANALYZE " + strings.Join(partTableNames(), ", ")) })
+}
+
+// partTableNames lists the tables that are copied.
+func partTableNames() (tables []string) {
+	for _, p := range parts {
+		tables = append(tables, p.tables...)
+	}
+	return tables
 }
 
 // within runs fn in a transaction. It reads what it has written itself, and the caller keeps others away.
@@ -592,6 +609,9 @@ func (s *Store) Fill(ctx context.Context, anew bool, fill func(store.Filling) er
 		return err
 	}
 	return f.within(func(r *run) error {
+		if err := analyze(r); err != nil {
+			return err
+		}
 		if err := check(ctx, reader{r}); err != nil {
 			return err
 		}
@@ -611,11 +631,7 @@ func begun(r *run, anew bool) (store.Mark, error) {
 	case !anew:
 		return mark, nil
 	}
-	var tables []string
-	for _, p := range parts {
-		tables = append(tables, p.tables...)
-	}
-	if _, err := r.exec("TRUNCATE " + strings.Join(tables, ", ")); err != nil {
+	if _, err := r.exec("TRUNCATE " + strings.Join(partTableNames(), ", ")); err != nil {
 		return store.Mark{}, err
 	}
 	_, err = r.exec(settle)

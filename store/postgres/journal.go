@@ -32,22 +32,22 @@ func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, e
 		}
 	}
 	if from < sealed {
-		err := t.run.query(onJournal, rows("SELECT chain, seq, sum FROM audit_journal WHERE leaf >= $1 ORDER BY leaf LIMIT $2", []any{number(from), limit},
+		err := t.run.query(onJournal, rows(limited("SELECT chain, seq, sum FROM audit_journal WHERE leaf >= $1 ORDER BY leaf", limit), []any{number(from)},
 			scan(func(i int) uint64 { return from + uint64(i) })))
 		if err != nil {
 			return nil, err
 		}
-		from, limit = sealed, limit-len(out)
+		from = sealed
 	}
-	if limit <= 0 {
-		return out, nil
+	if len(out) >= limit {
+		return out[:limit], nil
 	}
-	err = t.run.query(onJournal, rows("SELECT chain, seq, sum FROM audit_journal WHERE leaf IS NULL ORDER BY position OFFSET $1 LIMIT $2", []any{number(from - sealed), limit},
+	err = t.run.query(onJournal, rows(limited("SELECT chain, seq, sum FROM audit_journal WHERE leaf IS NULL ORDER BY position OFFSET $1", limit-len(out)), []any{number(from - sealed)},
 		scan(func(i int) uint64 { return from + uint64(i) })))
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return out[:min(limit, len(out))], nil
 }
 
 // sealed returns the number of entries that the last head covers.
@@ -104,9 +104,9 @@ func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 		var page, beside []approvers.AuditRow
 		err := t.run.query(on("audit_records", "audit_journal", "audit_heads"), rows(`
 SELECT r.chain, r.seq, r.sum, r.record, j.position, j.leaf
-FROM (SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq LIMIT $3) r
+FROM (`+limited("SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq", auditPage)+`) r
 LEFT JOIN LATERAL (SELECT position, leaf FROM audit_journal WHERE chain = r.chain AND seq = r.seq ORDER BY position DESC LIMIT 1) j ON true
-ORDER BY r.chain, r.seq`, []any{chain, seq, auditPage}, func(found pgx.Rows) error {
+ORDER BY r.chain, r.seq`, []any{chain, seq}, func(found pgx.Rows) error {
 			var x approvers.AuditRow
 			var sum []byte
 			var number int64
@@ -127,19 +127,11 @@ ORDER BY r.chain, r.seq`, []any{chain, seq, auditPage}, func(found pgx.Rows) err
 		if err != nil {
 			return err
 		}
-		until, args := "", []any{chain, seq}
-		if len(page) == auditPage {
-			last := page[len(page)-1]
-			until, args = "AND (chain, seq) <= ($3, $4) ", append(args, last.Chain, int64(last.Seq))
+		if len(page) < auditPage {
+			beside, err = t.payloads(chain, seq, nil)
+		} else {
+			beside, err = t.payloads(chain, seq, &page[len(page)-1])
 		}
-		err = t.run.query(on("audit_payloads"), rows("SELECT chain, seq, payload FROM audit_payloads WHERE (chain, seq) > ($1, $2) "+until+"ORDER BY chain, seq", args, func(found pgx.Rows) error {
-			var x approvers.AuditRow
-			var number int64
-			err := found.Scan(&x.Chain, &number, &x.Payload)
-			x.Seq = uint64(number)
-			beside = append(beside, x)
-			return err
-		}))
 		if err != nil {
 			return err
 		}
@@ -155,6 +147,31 @@ ORDER BY r.chain, r.seq`, []any{chain, seq, auditPage}, func(found pgx.Rows) err
 		last := page[len(page)-1]
 		chain, seq = last.Chain, int64(last.Seq)
 	}
+}
+
+// payloads reads the payloads after a place, up to that of the last record; nil: all. Each query has a limit, because the
+// server would not use the index for what it takes for a large part of the table.
+func (t reader) payloads(chain string, seq int64, last *approvers.AuditRow) (out []approvers.AuditRow, err error) {
+	until, upTo := "", []any(nil)
+	if last != nil {
+		until, upTo = " AND (chain, seq) <= ($3, $4)", []any{last.Chain, int64(last.Seq)}
+	}
+	page := limited("SELECT chain, seq, payload FROM audit_payloads WHERE (chain, seq) > ($1, $2)"+until+" ORDER BY chain, seq", auditPage)
+	for n := auditPage; n == auditPage; {
+		n = 0
+		err := t.run.query(on("audit_payloads"), rows(page, append([]any{chain, seq}, upTo...), func(found pgx.Rows) error {
+			var x approvers.AuditRow
+			err := found.Scan(&chain, &seq, &x.Payload)
+			x.Chain, x.Seq = chain, uint64(seq)
+			out = append(out, x)
+			n++
+			return err
+		}))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // merge adds payloads to their records, both in order. A payload without a record gets a row of its own.

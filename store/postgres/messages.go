@@ -68,8 +68,8 @@ func (t numberedTable[T]) all(r *run, id, where string, args ...any) ([]T, error
 
 // inspect notes the damaged records of the next page, and returns the key of the last one; empty: there are no more.
 func (t numberedTable[T]) inspect(r *run, id string, n int64) (lastID string, last int64, err error) {
-	where := fmt.Sprintf("WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2 LIMIT $3", t.id, t.n)
-	err = r.query(on(t.in), rows(t.selects()+where, []any{id, n, inspectPage}, func(found pgx.Rows) error {
+	where := fmt.Sprintf("WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2", t.id, t.n)
+	err = r.query(on(t.in), rows(limited(t.selects()+where, inspectPage), []any{id, n}, func(found pgx.Rows) error {
 		var err error
 		lastID, last, _, err = t.scan(found)
 		return r.unlessDamaged(err)

@@ -152,14 +152,14 @@ func (t reader) ConversationsBefore(lastAt time.Time, limit int) ([]store.Conver
 	if limit <= 0 {
 		return nil, nil
 	}
-	return conversationTable.first(t.run, limit, "WHERE last_at < $1 ORDER BY last_at, id LIMIT $2", moment(lastAt))
+	return conversationTable.first(t.run, limit, "WHERE last_at < $1 ORDER BY last_at, id", moment(lastAt))
 }
 
 func (t reader) ConversationsSince(lastAt time.Time, limit int) ([]store.Conversation, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	return conversationTable.first(t.run, limit, "WHERE last_at >= $1 ORDER BY last_at, id LIMIT $2", moment(lastAt))
+	return conversationTable.first(t.run, limit, "WHERE last_at >= $1 ORDER BY last_at, id", moment(lastAt))
 }
 
 func (t reader) Turn(id string) (approvers.Turn, error) { return turnTable.read(t.run, id) }
@@ -183,7 +183,7 @@ func (t reader) OpenRequests(after store.RequestCursor, limit int) ([]approvers.
 	if limit <= 0 {
 		return nil, nil
 	}
-	return requestTable.first(t.run, limit, "WHERE open AND (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3", moment(after.CreatedAt), text(after.ID))
+	return requestTable.first(t.run, limit, "WHERE open AND (created_at, id) > ($1, $2) ORDER BY created_at, id", moment(after.CreatedAt), text(after.ID))
 }
 
 func (t reader) RequestsOf(who approvers.PersonID, before store.RequestCursor, limit int) ([]approvers.Request, error) {
@@ -192,9 +192,9 @@ func (t reader) RequestsOf(who approvers.PersonID, before store.RequestCursor, l
 	}
 	const of = "q JOIN request_people p ON p.request = q.id AND p.created_at = q.created_at WHERE p.person = $1 "
 	if before.ID == "" && before.CreatedAt.IsZero() {
-		return requestTable.first(t.run, limit, of+"ORDER BY p.created_at DESC, p.request DESC LIMIT $2", text(who))
+		return requestTable.first(t.run, limit, of+"ORDER BY p.created_at DESC, p.request DESC", text(who))
 	}
-	return requestTable.first(t.run, limit, of+"AND (p.created_at, p.request) < ($2, $3) ORDER BY p.created_at DESC, p.request DESC LIMIT $4",
+	return requestTable.first(t.run, limit, of+"AND (p.created_at, p.request) < ($2, $3) ORDER BY p.created_at DESC, p.request DESC",
 		text(who), moment(before.CreatedAt), text(before.ID))
 }
 

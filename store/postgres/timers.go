@@ -57,11 +57,11 @@ func (t reader) Timer(kind store.TimerKind, ref string) (timer store.Timer, err 
 	return found.value.(store.Timer), nil
 }
 
-// timers lists the timers that the rest of a SELECT finds. The lists read the index timers_due, which is on kind || ”;
+// timers lists the first timers that the rest of a SELECT finds. The lists read the index timers_due, which is on kind || ”;
 // every other statement reads the primary key. If a statement about one timer read timers_due, it would conflict with
 // every transaction that sets a timer of the kind.
-func (t reader) timers(kind store.TimerKind, where string, args ...any) (out []store.Timer, err error) {
-	err = t.run.query(onPrefix("timers", string(kind)), rows(selectTimers+where, args, func(found pgx.Rows) error {
+func (t reader) timers(kind store.TimerKind, limit int, where string, args ...any) (out []store.Timer, err error) {
+	err = t.run.query(onPrefix("timers", string(kind)), rows(limited(selectTimers+where+" ORDER BY due, ref", limit), args, func(found pgx.Rows) error {
 		timer, err := scanTimer(found)
 		out = append(out, timer)
 		return err
@@ -69,14 +69,14 @@ func (t reader) timers(kind store.TimerKind, where string, args ...any) (out []s
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return out[:min(limit, len(out))], nil
 }
 
 func (t reader) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]store.Timer, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	return t.timers(kind, "WHERE kind || '' = $1 AND due <= $2 ORDER BY due, ref LIMIT $3", text(kind), moment(now), limit)
+	return t.timers(kind, limit, "WHERE kind || '' = $1 AND due <= $2", text(kind), moment(now))
 }
 
 func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
@@ -87,9 +87,9 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 		if own := onPrefix("timers", string(kind)); t.run.lists.unwatched && !slices.ContainsFunc(t.run.pending, own) {
 			return nil, t.run.failure
 		}
-		return t.timers(kind, "WHERE kind = 'home' ORDER BY due, ref LIMIT $1", limit)
+		return t.timers(kind, limit, "WHERE kind = 'home'")
 	}
-	return t.timers(kind, "WHERE kind || '' = $1 ORDER BY due, ref LIMIT $2", text(kind), limit)
+	return t.timers(kind, limit, "WHERE kind || '' = $1", text(kind))
 }
 
 func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
@@ -97,9 +97,9 @@ func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.T
 		return nil, nil
 	}
 	if until.IsZero() {
-		return t.timers(kind, "WHERE kind || '' = $1 AND share = ANY($2) ORDER BY due, ref LIMIT $3", text(kind), shareNumbers(shares), limit)
+		return t.timers(kind, limit, "WHERE kind || '' = $1 AND share = ANY($2)", text(kind), shareNumbers(shares))
 	}
-	return t.timers(kind, "WHERE kind || '' = $1 AND due <= $2 AND share = ANY($3) ORDER BY due, ref LIMIT $4", text(kind), moment(until), shareNumbers(shares), limit)
+	return t.timers(kind, limit, "WHERE kind || '' = $1 AND due <= $2 AND share = ANY($3)", text(kind), moment(until), shareNumbers(shares))
 }
 
 // shareNumbers lists the shares of a set.

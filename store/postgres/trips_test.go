@@ -59,7 +59,7 @@ func TestRoundTrips(t *testing.T) {
 		step("finish", func() error { return wf.Runs.Finish(ctx, r.Execution, true, "done") })
 	}
 	for name, most := range map[string]int64{
-		"receive": 2, "receive again": 2, "receive click": 2, "message": 7, "begin": 6, "propose": 13, "decide": 4, "claim": 9, "finish": 11,
+		"receive": 2, "receive again": 2, "receive click": 2, "message": 7, "begin": 6, "propose": 11, "decide": 4, "claim": 9, "finish": 11,
 	} {
 		if counted[name] > most {
 			t.Errorf("%s takes %d round trips, want at most %d", name, counted[name], most)

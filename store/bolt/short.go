@@ -1,0 +1,271 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"slices"
+)
+
+// Records of the history are written in every transaction, and verification reads all of them. zstd would take three
+// times as long to read them as to hash them (ADR 8). So they have a code of their own, which takes less than a
+// microsecond to read: hashes and ids are stored as bytes instead of digits, and common phrases as one byte.
+//
+// A short record is the length of the record as an unsigned varint, and then codes:
+//
+//	00-3f  1 to 64 bytes as they are, which follow
+//	40     a hash: 32 bytes follow, which are 64 hexadecimal digits
+//	41-4f  one of the first 15 hashes of the record again
+//	50     an id: 16 bytes follow, which are 26 digits in base 32
+//	51-ff  a phrase
+const (
+	mostLiteral = 0x40
+	codeHash    = 0x40
+	codeAgain   = 0x41
+	mostHashes  = 15
+	codeID      = 0x50
+	codePhrase  = 0x51
+
+	hashDigits = 64
+	idDigits   = 26
+)
+
+// sevenZeros begin the length of every part of a record.
+const sevenZeros = "\x00\x00\x00\x00\x00\x00\x00"
+
+// phrases are the phrases of records in the order of their codes. The order must never change, because it is stored: new
+// phrases go to the end. Each begins with sevenZeros, a quotation mark or a brace.
+var phrases = func() (list []string) {
+	const digits = sevenZeros + "\x40" // the length of a hash
+	add := func(phrases ...string) { list = append(list, phrases...) }
+	add(sevenZeros+"\x14countersign/audit/v1"+sevenZeros+"\x1ereq_", sevenZeros+"\x14countersign/audit/v1"+sevenZeros,
+		sevenZeros+"\x08"+sevenZeros, sevenZeros+"\x08\x00\x06", sevenZeros+"\x00", digits, sevenZeros, `"}`+digits, `"}`+sevenZeros+"\x00"+digits, `"}`, `":"`, `","`)
+	for _, kind := range []string{
+		"proposed", "shown", "denied", "decided", "advanced", "approved", "closed", "reopened", "previewed", "replanned", "escalated", "executing", "executed", "unknown",
+		"reported", "returned", "reminded", "invited", "answered", "elicited", "replied", "attached", "remarked", "away", "granted", "reworded", "paused", "resumed",
+		"policy", "erased", "pruned", "damaged", "restored",
+	} {
+		part := sevenZeros + string(rune(len(kind))) + kind
+		add(part, part+sevenZeros+"\x00"+sevenZeros)
+	}
+	for _, first := range []string{
+		`asker":"`, `channel":"`, `digest":"`, `outcome":"`, `kind":"`, `reason":"`, `state":"`, `stage":"`,
+	} {
+		add(`{"` + first)
+	}
+	for _, next := range []string{
+		`call":"call_`, `conversation":"conv_`, `execution":"exec_`, `digest":"`, `policy":"`, `requesters":"`, `risk":"`, `stages":"`, `tool":"`, `tool_hash":"`, `verdict":"ask`,
+		`would":"`, `message":"`, `rendering":"`, `surface":"card`, `surface":"`, `to":"channel:`, `to":"`, `kind":"approve`, `kind":"`, `received":"20`, `role":"`, `shown":"`,
+		`took":"`, `standing":"`, `state":"approved`, `state":"succeeded`, `state":"failed`, `state":"`, `process":"proc_`, `try":"1`, `try":"`, `reason":"`, `role":"team-lead`,
+	} {
+		add(`","` + next)
+	}
+	add(`{"outcome":"executed"}`+digits, `{"outcome":"`)
+	return list
+}()
+
+// beginning is how a phrase is found: by its first byte, and by another one.
+type beginning struct{ first, other byte }
+
+// phrasesBy lists the codes of the phrases with a beginning, the longest phrase first.
+var phrasesBy = func() map[beginning][]byte {
+	by := map[beginning][]byte{}
+	for i, p := range phrases {
+		code := byte(codePhrase + i)
+		if at := otherByte(p[0]); at < len(p) {
+			by[beginning{p[0], p[at]}] = append(by[beginning{p[0], p[at]}], code)
+			continue
+		}
+		for other := range 256 {
+			by[beginning{p[0], byte(other)}] = append(by[beginning{p[0], byte(other)}], code)
+		}
+	}
+	for _, codes := range by {
+		slices.SortStableFunc(codes, func(a, b byte) int { return len(phraseOf(b)) - len(phraseOf(a)) })
+	}
+	return by
+}()
+
+// otherByte returns the place of the byte that tells phrases with the same first byte apart.
+func otherByte(first byte) int {
+	switch first {
+	case 0:
+		return len(sevenZeros)
+	case '{':
+		return 2
+	}
+	return 3
+}
+
+func phraseOf(code byte) string {
+	if i := int(code) - codePhrase; i < len(phrases) {
+		return phrases[i]
+	}
+	return ""
+}
+
+// phraseAt returns the code of the longest phrase with which b begins; 0: there is none.
+func phraseAt(b []byte) byte {
+	if b[0] != 0 && b[0] != '"' && b[0] != '{' {
+		return 0
+	}
+	var other byte
+	if at := otherByte(b[0]); at < len(b) {
+		other = b[at]
+	}
+	for _, code := range phrasesBy[beginning{b[0], other}] {
+		if p := phraseOf(code); len(p) <= len(b) && string(b[:len(p)]) == p {
+			return code
+		}
+	}
+	return 0
+}
+
+var idDigit = base32.HexEncoding.WithPadding(base32.NoPadding)
+
+// shorten appends the short form of a record to b.
+func shorten(b, rec []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(rec)))
+	var hashes [mostHashes][]byte
+	known, literal := 0, 0 // literal is where the bytes begin that have no code yet
+	flush := func(to int) {
+		for literal < to {
+			n := min(to-literal, mostLiteral)
+			b = append(append(b, byte(n-1)), rec[literal:literal+n]...)
+			literal += n
+		}
+	}
+	for i := 0; i < len(rec); {
+		rest := rec[i:]
+		if code := phraseAt(rest); code != 0 {
+			flush(i)
+			b = append(b, code)
+			i += len(phraseOf(code))
+			literal = i
+			continue
+		}
+		if i > 0 && isDigit(rec[i-1]) { // in the middle of a word
+			i++
+			continue
+		}
+		if n := digitsAt(rest); n == hashDigits {
+			digits := rest[:hashDigits]
+			flush(i)
+			if again := slices.IndexFunc(hashes[:known], func(h []byte) bool { return bytes.Equal(h, digits) }); again >= 0 {
+				b = append(b, codeAgain+byte(again))
+			} else {
+				b = append(b, codeHash)
+				b, _ = hex.AppendDecode(b, digits) // they are hexadecimal digits
+				if known < mostHashes {
+					hashes[known] = digits
+					known++
+				}
+			}
+			i += hashDigits
+			literal = i
+			continue
+		}
+		if id, ok := idAt(rest); ok {
+			flush(i)
+			b = append(append(b, codeID), id[:]...)
+			i += idDigits
+			literal = i
+			continue
+		}
+		i++
+	}
+	flush(len(rec))
+	return b
+}
+
+func isDigit(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// digitsAt returns how many hexadecimal digits b begins with; at most one more than a hash has.
+func digitsAt(b []byte) int {
+	for i, c := range b[:min(len(b), hashDigits+1)] {
+		if ('0' > c || c > '9') && ('a' > c || c > 'f') {
+			return i
+		}
+	}
+	return min(len(b), hashDigits+1)
+}
+
+// idAt returns the id with which b begins.
+func idAt(b []byte) (id [16]byte, ok bool) {
+	if len(b) < idDigits {
+		return id, false
+	}
+	for _, c := range b[:idDigits] {
+		if ('0' > c || c > '9') && ('A' > c || c > 'V') {
+			return id, false
+		}
+	}
+	var digits [idDigits]byte
+	n, err := idDigit.Decode(id[:], b[:idDigits])
+	idDigit.Encode(digits[:], id[:])
+	return id, err == nil && n == len(id) && string(digits[:]) == string(b[:idDigits])
+}
+
+var errShort = errors.New("the short form of the record is damaged")
+
+// lengthen appends the record to b whose short form is given.
+func lengthen(b, short []byte) ([]byte, error) {
+	size, n := binary.Uvarint(short)
+	if n <= 0 || size > uint64(len(short))*hashDigits {
+		return nil, errShort
+	}
+	short = short[n:]
+	var hashes [mostHashes]int // where they begin in b
+	known := 0
+	out := slices.Grow(b, int(size))
+	for len(short) > 0 {
+		code := short[0]
+		short = short[1:]
+		follow := 0
+		switch {
+		case code < mostLiteral:
+			follow = int(code) + 1
+		case code == codeHash:
+			follow = hashDigits / 2
+		case code == codeID:
+			follow = len([16]byte{})
+		}
+		if follow > len(short) {
+			return nil, errShort
+		}
+		next := short[:follow]
+		short = short[follow:]
+		switch {
+		case code < mostLiteral:
+			out = append(out, next...)
+		case code == codeHash:
+			if known < mostHashes {
+				hashes[known] = len(out)
+				known++
+			}
+			out = hex.AppendEncode(out, next)
+		case code == codeID:
+			out = idDigit.AppendEncode(out, next)
+		case code < codeID:
+			if int(code-codeAgain) >= known {
+				return nil, errShort
+			}
+			at := hashes[code-codeAgain]
+			out = append(out, out[at:at+hashDigits]...)
+		default:
+			p := phraseOf(code)
+			if p == "" {
+				return nil, errShort
+			}
+			out = append(out, p...)
+		}
+	}
+	if uint64(len(out)-len(b)) != size {
+		return nil, errShort
+	}
+	return out, nil
+}
