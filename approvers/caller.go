@@ -12,16 +12,68 @@ import (
 type Client struct {
 	Name     string
 	Title    string
-	Token    string // SHA-256 of its token, in hex
+	Token    string // SHA-256 of its token, in hex; empty: it has none
+	OAuth    *OAuth // which tokens of an authorization server are its; nil: none
 	Agent    string // the agent whose tools, overrides, mode and budgets hold for it
 	Owner    string // id of the Slack user who answers for it
 	Tools    []string
 	Audience string // the audience of its receipts
+	Webhook  *Webhook
 
 	MaxPending     int           // requests that may wait for people at one time
 	Requests       Limit         // requests that may be put before people; zero: no limit
 	RejectionHolds time.Duration // how long a rejection also holds for identical calls; zero: not at all
 	OutcomeWithin  time.Duration // how long a run by the client may take before people are asked what happened
+
+	// ActsFor is the Slack user for whom the client acts, as the token of its request proves; empty: nobody. The policy
+	// does not set it.
+	ActsFor string
+}
+
+// OAuth says which tokens of an authorization server are a client's.
+type OAuth struct {
+	Issuer    string
+	Subject   string   // sub of the client's own tokens, and of act in the tokens of people for whom it acts
+	Person    string   // the claim with the Slack user id of such a person; empty: the client acts for nobody
+	Algorithm string   // by which all of its tokens are signed
+	Allow     []string // permitted private networks and hosts of the issuer
+}
+
+// Same reports whether two clients have the same name and credentials, and have any.
+func (c Client) Same(o Client) bool {
+	if c.Name != o.Name || c.Token != o.Token || (c.OAuth == nil) != (o.OAuth == nil) {
+		return false
+	}
+	if c.OAuth == nil {
+		return c.Token != ""
+	}
+	a, b := *c.OAuth, *o.OAuth
+	return a.Issuer == b.Issuer && a.Subject == b.Subject && a.Person == b.Person && a.Algorithm == b.Algorithm && slices.Equal(a.Allow, b.Allow)
+}
+
+// Owns reports whether a request of the client belongs to those for whom it acts now: what was asked for one person, as
+// was proven, is no other person's, and not the client's own.
+func (c Client) Owns(asked Caller) bool {
+	if c.ActsFor == "" {
+		return !asked.Proven
+	}
+	return asked.Proven && asked.For.User() == c.ActsFor
+}
+
+// Webhook is where a client is told that its requests have changed.
+type Webhook struct {
+	URL     string
+	Secrets []string // the names of environment variables, each with a secret; every message is signed with all of them
+	Allow   []string // permitted private networks and hosts
+}
+
+// Target identifies a webhook. If the policy file changes the webhook, the target is another one.
+func (w *Webhook) Target() string {
+	b := appendPart(nil, "countersign/webhook/v1")
+	for _, part := range slices.Concat([]string{w.URL}, w.Secrets, []string{""}, w.Allow) {
+		b = appendPart(b, part)
+	}
+	return SumOf(b).String()
 }
 
 // Client finds a client by name.

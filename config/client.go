@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/url"
 	"regexp"
 	"time"
 
@@ -19,7 +20,8 @@ const (
 // tokenHash is the form in which the policy has a client's token.
 var tokenHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// readClient reads one client. tokens has the clients that were read before, by the hash of their token.
+// readClient reads one client. tokens has the clients that were read before, by the hash of their token, and by issuer
+// and subject.
 func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	c := approvers.Client{
 		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin,
@@ -27,22 +29,16 @@ func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	if !roleName.MatchString(e.Key) {
 		e.Wrong("no client can be called that", "a name has 1 to 64 letters, digits, _ and -")
 	}
-	f := e.Value.Fields("title", "token", "agent", "owner", "tools", "audience", "caps", "rejection_holds", "outcome_within")
-	for _, need := range [][2]string{
-		{"token", `token: "sha256:…"; countersign client add makes a token, and prints this line`},
-		{"agent", "agent: and the name of an agent, whose tools, overrides, mode and budgets hold for the client"},
-		{"owner", "owner: and the Slack user id of the person who answers for the client"},
-		{"tools", `which tools the client may ask for: tools: [issue_refund], or ["*"] for every tool of its agent`},
-	} {
-		if e.Value.IsMapping() && !f.Has(need[0]) {
-			e.Wrong(need[0]+" is missing", "add "+need[1])
-		}
-	}
+	f := e.Value.Fields("title", "token", "agent", "owner", "tools", "audience", "caps", "rejection_holds", "outcome_within", "webhook", "oauth")
+	needClientKeys(e, f)
 	if text, ok := f.Free("title", "the client's name for people"); ok {
 		c.Title = text
 	}
 	if v, ok := f["token"]; ok {
 		c.Token = readTokenHash(v, e.Key, tokens)
+	}
+	if v, ok := f["oauth"]; ok {
+		c.OAuth = readClientOAuth(v, e.Key, tokens)
 	}
 	if text, ok := f.Free("agent", "the name of an agent"); ok {
 		c.Agent = text
@@ -78,7 +74,135 @@ func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 		}
 	}
 	f.Duration("outcome_within", &c.OutcomeWithin)
+	if v, ok := f["webhook"]; ok {
+		c.Webhook = readWebhook(v)
+	}
 	return c
+}
+
+// needClientKeys finds keys that are missing.
+func needClientKeys(e yamldoc.Entry, f yamldoc.Fields) {
+	for _, need := range [][2]string{
+		{"token", `token: "sha256:…"; countersign client add makes a token, and prints this line`},
+		{"agent", "agent: and the name of an agent, whose tools, overrides, mode and budgets hold for the client"},
+		{"owner", "owner: and the Slack user id of the person who answers for the client"},
+		{"tools", `which tools the client may ask for: tools: [issue_refund], or ["*"] for every tool of its agent`},
+	} {
+		if e.Value.IsMapping() && !f.Has(need[0]) && (need[0] != "token" || !f.Has("oauth")) {
+			e.Wrong(need[0]+" is missing", "add "+need[1])
+		}
+	}
+}
+
+// tokenAlgorithms are the algorithms by which access tokens may be signed. The first is the default.
+var tokenAlgorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
+
+// claimName matches the names of claims, some of which are addresses.
+var claimName = regexp.MustCompile(`^[!-~]{1,200}$`)
+
+// readClientOAuth reads which access tokens are a client's. Two clients with one subject could not be told apart.
+func readClientOAuth(v yamldoc.Value, client string, tokens map[string]string) *approvers.OAuth {
+	o := &approvers.OAuth{Algorithm: tokenAlgorithms[0]}
+	f := v.Fields("issuer", "subject", "person", "algorithm", "allow")
+	for _, need := range [][2]string{
+		{"issuer", "issuer: https://login.example.com, exactly as its tokens name it in iss"},
+		{"subject", "subject: and the client's id at the issuer, which its tokens have as sub, or as sub of act"},
+	} {
+		if v.IsMapping() && !f.Has(need[0]) {
+			v.Wrong(need[0]+" is missing", "add "+need[1])
+		}
+	}
+	if v, ok := f["issuer"]; ok {
+		o.Issuer = readPlainAddress(v)
+	}
+	if text, ok := f.Free("subject", "the client's id at the issuer"); ok {
+		o.Subject = text
+	}
+	if v, ok := f["person"]; ok {
+		if text, ok := v.Free("the claim with the Slack user id of the person, such as slack_user_id"); ok && !claimName.MatchString(text) {
+			v.Wrong(yamldoc.Quote(text)+" is not the name of a claim", "write the claim with the Slack user id of the person, such as slack_user_id")
+		} else if ok {
+			o.Person = text
+		}
+	}
+	if text, ok := f.Choice("algorithm", tokenAlgorithms); ok {
+		o.Algorithm = text
+	}
+	if v, ok := f["allow"]; ok {
+		o.Allow = readPermits(v)
+	}
+	if id := o.Issuer + " " + o.Subject; o.Issuer != "" && o.Subject != "" {
+		if other, taken := tokens[id]; taken {
+			v.Wrong("is also the subject of "+other, "register a client of its own at the issuer")
+		}
+		tokens[id] = client
+	}
+	return o
+}
+
+// readWebhook reads where a client is told about changes.
+func readWebhook(v yamldoc.Value) *approvers.Webhook {
+	w := &approvers.Webhook{}
+	f := v.Fields("url", "secret", "allow")
+	for _, need := range [][2]string{
+		{"url", `url: "https://ci.example.com/countersign"`},
+		{"secret", `secret: "${CI_WEBHOOK_SECRET}", a variable of the environment with a secret, such as whsec_… of 32 random bytes in base64`},
+	} {
+		if v.IsMapping() && !f.Has(need[0]) {
+			v.Wrong(need[0]+" is missing", "add "+need[1])
+		}
+	}
+	if v, ok := f["url"]; ok {
+		w.URL = readPlainAddress(v)
+	}
+	if v, ok := f["secret"]; ok {
+		w.Secrets = readWebhookSecrets(v)
+	}
+	if v, ok := f["allow"]; ok {
+		w.Allow = readPermits(v)
+	}
+	return w
+}
+
+// readPlainAddress reads an address without variables. Only this machine can be reached without encryption.
+func readPlainAddress(v yamldoc.Value) string {
+	text := readServerURL(v, false)
+	u, err := url.Parse(text)
+	switch {
+	case len(Variables(text)) > 0:
+		v.Wrong("has a variable of the environment in it", "write the address as it is")
+	case err == nil && u.Scheme == "http" && !onThisMachine(u.Hostname()):
+		v.Wrong("would be reached without encryption", "write https://")
+	}
+	return text
+}
+
+// mostWebhookSecrets limits the secrets of a webhook. While a secret is replaced, there are two.
+const mostWebhookSecrets = 4
+
+// readWebhookSecrets reads one secret or a list of them. Each is the name of a variable of the environment.
+func readWebhookSecrets(v yamldoc.Value) []string {
+	items := []yamldoc.Value{v}
+	if v.IsList() {
+		items, _ = v.List(`["${NEW_SECRET}", "${OLD_SECRET}"]`)
+		if n := len(items); n == 0 || n > mostWebhookSecrets {
+			v.Wrongf("write one to four secrets", "has %d secrets", n)
+			return nil
+		}
+	}
+	var names []string
+	for _, item := range items {
+		text, ok := readExpandable(item, `"${CI_WEBHOOK_SECRET}"`)
+		if !ok {
+			continue
+		}
+		if found := Variables(text); len(found) != 1 || text != "${"+found[0]+"}" {
+			item.Wrong("is not the name of a variable", `keep the secret in the environment, and write "${NAME}" here`)
+			continue
+		}
+		names = append(names, referred(text))
+	}
+	return names
 }
 
 // readTokenHash reads the hash of a client's token. Two clients with one token could not be told apart.

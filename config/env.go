@@ -32,6 +32,7 @@ type Env struct {
 	HTTPAddr      string
 	AdminAddr     string
 	GatewayAddr   string // empty: other agents can't ask
+	GatewayURL    string // the gateway's public address, for which access tokens are issued; empty: no such token is taken
 	GatewayKey    string // path of the file with the key that signs receipts
 	Control       string // path of the Unix socket
 	Audit         Audit
@@ -124,6 +125,7 @@ func (e Env) settings() []slog.Attr {
 		slog.String("COUNTERSIGN_HTTP_ADDR", e.HTTPAddr),
 		slog.String("COUNTERSIGN_ADMIN_ADDR", e.AdminAddr),
 		slog.String("COUNTERSIGN_GATEWAY_ADDR", e.GatewayAddr),
+		slog.String("COUNTERSIGN_GATEWAY_URL", e.GatewayURL),
 		slog.String("COUNTERSIGN_GATEWAY_KEY", e.GatewayKey),
 		slog.String("COUNTERSIGN_CONTROL", e.Control),
 		slog.String("COUNTERSIGN_AUDIT_KEY", e.Audit.Key),

@@ -71,6 +71,7 @@ func (r *envReader) gateway(e *Env) {
 	if text := r.variables.GatewayKey; text != "" {
 		e.GatewayKey = filepath.Clean(text)
 	}
+	e.GatewayURL = r.resource("COUNTERSIGN_GATEWAY_URL", r.variables.GatewayURL)
 	if r.variables.GatewayAddr == "" {
 		return
 	}
@@ -82,6 +83,21 @@ func (r *envReader) gateway(e *Env) {
 	case e.Transport == HTTPMode && e.GatewayAddr == e.HTTPAddr:
 		r.wrong(name, "is the address of COUNTERSIGN_HTTP_ADDR too", "write another port")
 	}
+}
+
+// resource reads the public address of the gateway.
+func (r *envReader) resource(name, text string) string {
+	if text == "" {
+		return ""
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !onThisMachine(u.Hostname())):
+		r.wrong(name, yamldoc.Quote(withoutSecrets(text))+" is not a public address", "write https:// and a host, as the authorization server knows the gateway")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		r.wrong(name, "has more than a host and a path", "write https:// and a host, as the authorization server knows the gateway")
+	}
+	return text
 }
 
 // store reads bolt:PATH or postgres://…. An invalid value is not repeated in the error: a database's address may contain

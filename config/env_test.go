@@ -30,7 +30,7 @@ func setenv(t *testing.T, pairs map[string]string) {
 	for _, name := range []string{
 		"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL",
 		"COUNTERSIGN_TRANSPORT", "COUNTERSIGN_POLICY", "COUNTERSIGN_STORE", "COUNTERSIGN_HTTP_ADDR", "COUNTERSIGN_ADMIN_ADDR", "COUNTERSIGN_CONTROL",
-		"COUNTERSIGN_GATEWAY_ADDR", "COUNTERSIGN_GATEWAY_KEY",
+		"COUNTERSIGN_GATEWAY_ADDR", "COUNTERSIGN_GATEWAY_URL", "COUNTERSIGN_GATEWAY_KEY",
 		"COUNTERSIGN_AUDIT_KEY", "COUNTERSIGN_AUDIT_HEADS", "COUNTERSIGN_AUDIT_SYSLOG", "COUNTERSIGN_LOG", "COUNTERSIGN_STOP_WAIT", "COUNTERSIGN_HISTORY_TOKENS",
 	} {
 		t.Setenv(name, "") // counts as not set
@@ -113,6 +113,12 @@ func TestEnvProblems(t *testing.T) {
 		{"the gateway where Slack's requests arrive", config.Check, map[string]string{
 			"COUNTERSIGN_TRANSPORT": "http", "COUNTERSIGN_HTTP_ADDR": "127.0.0.1:8080", "COUNTERSIGN_GATEWAY_ADDR": "127.0.0.1:8080",
 		}, []string{"COUNTERSIGN_GATEWAY_ADDR: is the address of COUNTERSIGN_HTTP_ADDR too"}},
+		{"a public address of the gateway without TLS", config.Check, map[string]string{"COUNTERSIGN_GATEWAY_URL": "http://gate.example.com"}, []string{
+			`COUNTERSIGN_GATEWAY_URL: "http://gate.example.com" is not a public address`,
+		}},
+		{"a public address of the gateway with more", config.Check, map[string]string{"COUNTERSIGN_GATEWAY_URL": "https://gate.example.com/?x=1"}, []string{
+			"COUNTERSIGN_GATEWAY_URL: has more than a host and a path",
+		}},
 		{"a gateway without a host", config.Check, map[string]string{"COUNTERSIGN_GATEWAY_ADDR": "8090"}, []string{`COUNTERSIGN_GATEWAY_ADDR: "8090" is a port without a host`}},
 		{"any free port twice", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "http", "COUNTERSIGN_HTTP_ADDR": "127.0.0.1:0", "COUNTERSIGN_ADMIN_ADDR": "127.0.0.1:0"}, nil},
 		{"tokens swapped", config.Check, map[string]string{"SLACK_BOT_TOKEN": appToken, "SLACK_APP_TOKEN": botToken}, []string{

@@ -17,7 +17,10 @@ type Fixture struct {
 	Args       json.RawMessage
 	Requesters []string // user ids of the requesters, the last speaker last. Empty: unspecified
 	Authors    []string // user ids of the other authors of the model's input
-	Agent      string   // empty: the first agent of the policy
+	Client     string   // the client that asks; then Requesters, Authors, Agent, Channel and DM are empty. Empty: a person asks
+	Mode       approvers.CallerMode
+	For        string // user id of the person for whom the client says that it acts; empty: nobody
+	Agent      string // empty: the first agent of the policy
 	Channel    string
 	DM         bool
 	At         time.Time // zero: the time of the run
@@ -68,7 +71,7 @@ func ParseFixtures(name string, data []byte) ([]Fixture, error) {
 
 func readFixture(v yamldoc.Value) Fixture {
 	x := Fixture{Line: v.Line(), Args: json.RawMessage("{}")}
-	f := v.Fields("name", "tool", "args", "requester", "authors", "agent", "channel", "dm", "at", "expect")
+	f := v.Fields("name", "tool", "args", "client", "mode", "on_behalf_of", "requester", "authors", "agent", "channel", "dm", "at", "expect")
 	x.Name, _ = f.Free("name", "what the fixture is about")
 	if f.Has("tool") {
 		var ok bool
@@ -81,6 +84,7 @@ func readFixture(v yamldoc.Value) Fixture {
 	if a, ok := f["args"]; ok {
 		x.Args = readArguments(a)
 	}
+	readClientOf(f, &x)
 	x.Requesters = readUsers(f, "requester")
 	x.Authors = readUsers(f, "authors")
 	x.Agent, _ = f.Free("agent", "an agent's name")
@@ -94,6 +98,29 @@ func readFixture(v yamldoc.Value) Fixture {
 	}
 	return x
 }
+
+// readClientOf reads the keys of a call that a client makes.
+func readClientOf(f yamldoc.Fields, x *Fixture) {
+	x.Client, _ = f.Free("client", "a client's name")
+	if mode, ok := f.Choice("mode", callerModes); ok {
+		x.Mode = approvers.CallerMode(mode)
+	}
+	if who := readUsers(f, "on_behalf_of"); len(who) > 0 {
+		x.For = who[0]
+	}
+	for _, key := range []string{"mode", "on_behalf_of"} {
+		if f.Has(key) && !f.Has("client") {
+			f[key].Wrong("belongs to a call of a client", "add client: and its name, or remove "+key)
+		}
+	}
+	for _, key := range []string{"requester", "authors", "agent", "channel", "dm"} {
+		if f.Has(key) && f.Has("client") {
+			f[key].Wrong("belongs to a call that a person asks for", "remove it, or client: the client's owner, agent and mode follow from the policy")
+		}
+	}
+}
+
+var callerModes = []string{string(approvers.DecideMode), string(approvers.ExecuteMode)}
 
 // readUsers reads one user id or a list of them, if the key is present.
 func readUsers(f yamldoc.Fields, key string) (out []string) {

@@ -23,6 +23,7 @@ type variables struct {
 	HTTPAddr           string `envconfig:"COUNTERSIGN_HTTP_ADDR" default:"127.0.0.1:8080"`
 	AdminAddr          string `envconfig:"COUNTERSIGN_ADMIN_ADDR" default:"127.0.0.1:9090"`
 	GatewayAddr        string `envconfig:"COUNTERSIGN_GATEWAY_ADDR"`
+	GatewayURL         string `envconfig:"COUNTERSIGN_GATEWAY_URL"`
 	GatewayKey         string `envconfig:"COUNTERSIGN_GATEWAY_KEY"`
 	Control            string `envconfig:"COUNTERSIGN_CONTROL"`
 	AuditKey           string `envconfig:"COUNTERSIGN_AUDIT_KEY"`

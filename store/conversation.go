@@ -35,6 +35,7 @@ type CallerRequest struct {
 	Body    string           `json:"body"`    // SHA-256 of the request's body in hex; a repetition must have the same body
 	Summary string           `json:"summary,omitempty"`
 	State   string           `json:"state,omitempty"` // returned to the caller unchanged
+	Told    string           `json:"told,omitempty"`  // the last change that the caller's webhook has received; see view.Change
 }
 
 // MessageRole says who wrote a message.
@@ -125,6 +126,7 @@ const (
 	SettingRefusals     = "refused"  // what Slack refuses in this workspace, such as a kind of block
 	SettingCaller       = "caller/"  // followed by a caller's name: its requests that wait; its value is a settings.Caller
 	SettingReceiptKeys  = "receipts" // the public keys that verify receipts; its value is a settings.ReceiptKeys
+	SettingWebhook      = "webhook/" // followed by a caller's name: how deliveries to its webhook went; its value is a settings.Webhook
 	SettingDemo         = "demo"     // no content: the store was made by a demo that was told to use it, and is no bot's
 )
 

@@ -21,6 +21,7 @@ const (
 	TimerPreview       TimerKind = "preview"  // ask a tool what a call would do; Ref: a request
 	TimerLeave         TimerKind = "leave"    // tell the model that an outcome stays unknown; Ref: an execution
 	TimerOutcome       TimerKind = "outcome"  // end an approval that needed nobody and was not claimed, or ask people how a caller's run ended; Ref: an execution
+	TimerWebhook       TimerKind = "webhook"  // tell a caller's webhook about a change; Ref: a call; Lane: the caller's name
 	TimerGrant         TimerKind = "grant"    // end an expired grant or offer; Ref: a grant
 	TimerPause         TimerKind = "pause"    // update messages after a pause or resume; Ref: SettingPause
 	TimerChannel       TimerKind = "place"    // move open messages out of a channel that the bot lost; Ref: the channel's id or name
@@ -43,7 +44,7 @@ var ShowTimers = []TimerKind{TimerShowFirst, TimerShow, TimerShowAnswer, TimerSh
 // TimerKinds are all kinds of timer.
 var TimerKinds = append([]TimerKind{
 	TimerInbox, TimerThink, TimerRun, TimerExpire, TimerEscalate, TimerRemind, TimerAvailability, TimerAway,
-	TimerModelQuestion, TimerElicit, TimerPreview, TimerLeave, TimerOutcome, TimerGrant, TimerPause, TimerChannel, TimerHome, TimerHomes,
+	TimerModelQuestion, TimerElicit, TimerPreview, TimerLeave, TimerOutcome, TimerWebhook, TimerGrant, TimerPause, TimerChannel, TimerHome, TimerHomes,
 	TimerRepost, TimerLeftover, TimerCatchUp,
 }, ShowTimers...)
 

@@ -82,6 +82,22 @@ func (g *Guard) Transport(o Options) http.RoundTripper {
 	}}
 }
 
+// Reach connects to the host of a URL, and closes the connection. It sends nothing.
+func (g *Guard) Reach(ctx context.Context, u *url.URL) error {
+	if err := g.CheckURL(u); err != nil {
+		return err
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	conn, err := g.dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
 // hostKey is the context key of the host name of a connection.
 type hostKey struct{}
 

@@ -25,6 +25,7 @@ type Callers interface {
 	Answer(ctx context.Context, client approvers.Client, id string, question int, text string) error
 	Watch(id string) (changed <-chan struct{}, stop func())
 	PublishReceiptKey(ctx context.Context, id string, public []byte) error
+	Mend(ctx context.Context, err error) bool
 }
 
 // Views reads the state of requests. *view.Reader implements it.
@@ -38,15 +39,17 @@ var (
 	_ Views   = (*view.Reader)(nil)
 )
 
-// Config configures a Gateway. All fields except Count and Now are required.
+// Config configures a Gateway. All fields except Resource, Count and Now are required.
 type Config struct {
 	Callers Callers
 	Views   Views
 	Policy  func() *approvers.Policy // the policy in force
 	Key     ReceiptKey               // signs receipts
 	Log     *slog.Logger
-	Now     func() time.Time                               // nil: time.Now
-	Count   func(client, operation string, statusCode int) // counts answers; client is empty if it is not known; nil: nothing is counted
+	// Resource is the public address of the gateway, which the access tokens of OAuth must be for. Empty: none is taken.
+	Resource string
+	Now      func() time.Time                               // nil: time.Now
+	Count    func(client, operation string, statusCode int) // counts answers; client is empty if it is not known; nil: nothing is counted
 }
 
 // Gateway is the HTTP door. It is safe for concurrent use.
@@ -55,6 +58,7 @@ type Gateway struct {
 	mux    *http.ServeMux
 	flight flights
 	wait   waits
+	tokens tokens
 }
 
 // New returns a gateway. It makes the public key of receipts known before it answers anything.
@@ -65,7 +69,10 @@ func New(ctx context.Context, c Config) (*Gateway, error) {
 	if c.Count == nil {
 		c.Count = func(string, string, int) {}
 	}
-	g := &Gateway{Config: c, mux: http.NewServeMux(), flight: flights{by: map[string]*flight{}}, wait: waits{of: map[string]int{}}}
+	g := &Gateway{
+		Config: c, mux: http.NewServeMux(), flight: flights{by: map[string]*flight{}}, wait: waits{of: map[string]int{}},
+		tokens: tokens{resource: c.Resource, now: c.Now, issuers: map[string]*issuerKeys{}},
+	}
 	if err := c.Callers.PublishReceiptKey(ctx, c.Key.ID(), c.Key.Public()); err != nil {
 		return nil, err
 	}
@@ -77,6 +84,8 @@ func New(ctx context.Context, c Config) (*Gateway, error) {
 	g.mux.HandleFunc("POST /v1/requests/{id}/answer", g.client("answer", g.answer))
 	g.mux.HandleFunc("GET /v1/openapi.json", g.open("description", g.description))
 	g.mux.HandleFunc("GET /.well-known/jwks.json", g.open("keys", g.keys))
+	g.mux.HandleFunc("GET "+resourcePath, g.open("metadata", g.metadata))
+	g.mux.HandleFunc("GET "+resourcePath+"/{path...}", g.open("metadata", g.metadata))
 	g.mux.HandleFunc("/", g.open("other", func(http.ResponseWriter, *http.Request) error {
 		return problem{name: "not_found", status: http.StatusNotFound, title: "There is nothing at this address."}
 	}))
@@ -162,13 +171,31 @@ func (g *Gateway) open(operation string, serve func(http.ResponseWriter, *http.R
 // client serves an address for the client that the token belongs to.
 func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http.Request, approvers.Client) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c, ok := g.Policy().ClientOf(tokenOf(r))
-		if !ok {
-			g.serve(w, r, "", operation, func(http.ResponseWriter, *http.Request) error { return unauthorized })
+		c, err := g.Authenticate(r)
+		if err != nil {
+			g.serve(w, r, "", operation, func(http.ResponseWriter, *http.Request) error { return err })
 			return
 		}
 		g.serve(w, r, c.Name, operation, func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, c) })
 	}
+}
+
+// Authenticate returns the client that a request's token belongs to, with the person for whom the token proves that it
+// acts. The error is an answer to the request.
+func (g *Gateway) Authenticate(r *http.Request) (approvers.Client, error) {
+	policy, token := g.Policy(), tokenOf(r)
+	if c, ok := policy.ClientOf(token); ok {
+		return c, nil
+	}
+	if strings.Count(token, ".") != 2 { // not a JWT
+		return approvers.Client{}, unauthorized
+	}
+	c, err := g.tokens.clientOf(r.Context(), policy, token)
+	if errors.Is(err, errToken) {
+		g.Log.Debug("a token was refused", "why", err)
+		return c, unauthorized
+	}
+	return c, err
 }
 
 var unauthorized = problem{name: "unauthorized", status: http.StatusUnauthorized, title: "The token is missing, or belongs to no client."}
@@ -199,16 +226,32 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operatio
 	case err == nil, errors.Is(err, errSent), out.status != 0:
 	case r.Context().Err() != nil:
 		out.status = 499 // the client has gone; the usual number for that in logs and metrics
-	case errors.As(err, &p):
-		p.write(out)
 	default:
-		if p = problemOf(err); p.status >= http.StatusInternalServerError && p.name != "paused" {
-			g.Log.Error("a request of a caller could not be handled", "client", client, "operation", operation, "error", err)
+		if !errors.As(err, &p) {
+			p = problemOf(err)
+			if p.status >= http.StatusInternalServerError && p.name != "paused" {
+				g.Log.Error("a request of a caller could not be handled", "client", client, "operation", operation, "error", err)
+			}
+		}
+		if p.status == http.StatusUnauthorized {
+			out.Header().Set("WWW-Authenticate", g.challenge(r))
 		}
 		p.write(out)
 	}
 	g.Count(client, operation, out.status)
 	g.Log.Debug("answered a caller", "client", client, "operation", operation, "status", out.status)
+}
+
+// challenge says how to authenticate, and where to get a token (RFC 6750, RFC 9728).
+func (g *Gateway) challenge(r *http.Request) string {
+	c := `Bearer realm="countersign"`
+	if r.Header.Get("Authorization") != "" {
+		c += `, error="invalid_token"`
+	}
+	if at := resourceMetadata(g.Resource); at != "" {
+		c += `, resource_metadata="` + at + `"`
+	}
+	return c
 }
 
 // flights are the creations of requests that are under way, by client and key.

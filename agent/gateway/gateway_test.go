@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
+	"countersign/store"
 )
 
 // The key is kept in its file. A file that others can read, or that has no key, is refused.
@@ -97,6 +99,33 @@ func TestProblemsAreDescribed(t *testing.T) {
 	}
 	if p := problemOf(&workflow.CallerProblem{Code: workflow.CallerClaimed, Request: "req_1"}); p.status != http.StatusConflict || p.id != "req_1" {
 		t.Errorf("a second claim is answered as %v", p)
+	}
+}
+
+// A damaged record is closed before its request is read again, and if the stored keys are lost, the gateway publishes its
+// own key again.
+func TestDamagedRecords(t *testing.T) {
+	damaged := &store.DamagedError{Damage: store.Damage{Bucket: "calls", ID: "req_1", Why: "a test says so"}}
+	published := 0
+	views := &fakeViews{request: edited(`{"a":1}`), err: damaged}
+	callers := fakeCallers{
+		mend: func(err error) bool { views.err = nil; return errors.Is(err, store.ErrDamaged) },
+		publish: func(id string, public []byte) {
+			published++
+			views.err, views.keys = nil, []settings.ReceiptKey{{ID: id, Public: public}}
+		},
+	}
+	g := testGateway(t, callers, views)
+	for _, path := range []string{"/v1/requests/req_1", "/.well-known/jwks.json"} {
+		views.err, views.keys, published = damaged, nil, 0
+		reply := httptest.NewRecorder()
+		g.ServeHTTP(reply, testRequest(t.Context(), http.MethodGet, path, ""))
+		if reply.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", path, reply.Code, reply.Body)
+		}
+		if keys := strings.HasSuffix(path, "jwks.json"); keys && (published != 1 || !strings.Contains(reply.Body.String(), g.Key.ID())) {
+			t.Errorf("%d keys were published: %s", published, reply.Body)
+		}
 	}
 }
 

@@ -41,9 +41,6 @@ func (p problem) write(w http.ResponseWriter) {
 		panic(err) // strings and a number always marshal
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
-	if p.status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
-	}
 	if p.again > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((p.again+time.Second-1)/time.Second)))
 	}

@@ -11,13 +11,16 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	jose "github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
+	"countersign/store"
 )
 
 // ReceiptKey signs receipts.
@@ -130,8 +133,16 @@ func (g *Gateway) receipt(c view.CallerRequest, s state) (string, error) {
 // keys serves the public keys of all replicas as a JWK Set.
 func (g *Gateway) keys(w http.ResponseWriter, r *http.Request) error {
 	known, err := g.Views.ReceiptKeys(r.Context())
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return err
+	}
+	if !slices.ContainsFunc(known, func(k settings.ReceiptKey) bool { return k.ID == g.Key.ID() }) { // the stored keys were damaged
+		if err := g.Callers.PublishReceiptKey(r.Context(), g.Key.ID(), g.Key.Public()); err != nil {
+			return err
+		}
+		if known, err = g.Views.ReceiptKeys(r.Context()); err != nil {
+			return err
+		}
 	}
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, k := range known {

@@ -35,7 +35,7 @@ func (g *Gateway) create(w http.ResponseWriter, r *http.Request, client approver
 	if err != nil {
 		return err
 	}
-	end, err := g.flight.begin(r.Context(), client.Name+"\x00"+key)
+	end, err := g.flight.begin(r.Context(), client.Name+"\x00"+client.ActsFor+"\x00"+key)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (g *Gateway) create(w http.ResponseWriter, r *http.Request, client approver
 	if err != nil {
 		return err
 	}
-	state, err := g.settled(r.Context(), client.Name, id, wait)
+	state, err := g.settled(r.Context(), client, id, wait)
 	if err != nil {
 		return err
 	}
@@ -85,9 +85,12 @@ func (g *Gateway) store(w http.ResponseWriter, r *http.Request, client approvers
 	if err != nil {
 		return "", false, 0, err
 	}
-	of, err := members(body, "mode", "tool", "args", "accepts", "on_behalf_of", "summary", "state", "wait")
+	of, err := members(body, "mode", "tool", "args", "accepts", "on_behalf_of", "summary", "state", "wait", "callback")
 	if err != nil {
 		return "", false, 0, err
+	}
+	if _, given := of["callback"]; given {
+		return "", false, 0, malformed("a request can't say where to send anything: the webhook of a client is in the policy")
 	}
 	f := fields{of: of}
 	sum := sha256.Sum256(body)
@@ -100,6 +103,9 @@ func (g *Gateway) store(w http.ResponseWriter, r *http.Request, client approvers
 	wait = f.whole("wait", 0, maxWait)
 	if _, given := of["on_behalf_of"]; given && !slackUser.MatchString(call.For) {
 		f.wrong("on_behalf_of must be the id of a Slack user, such as U0123ABCD")
+	}
+	if client.ActsFor != "" && call.For != "" && call.For != client.ActsFor {
+		f.wrong("on_behalf_of is another person than the token is for")
 	}
 	if args, ok := of["args"]; !ok || args.Kind() != '{' {
 		f.wrong("args must be an object")
@@ -131,9 +137,12 @@ func (f *fields) accepts(mode approvers.CallerMode) bool {
 }
 
 // state reads a request.
-func (g *Gateway) state(ctx context.Context, client, id string) (state, error) {
-	c, err := g.Views.Caller(ctx, client, id)
-	if errors.Is(err, store.ErrNotFound) {
+func (g *Gateway) state(ctx context.Context, client approvers.Client, id string) (state, error) {
+	c, err := g.Views.Caller(ctx, client.Name, id)
+	if errors.Is(err, store.ErrDamaged) && g.Callers.Mend(ctx, err) {
+		c, err = g.Views.Caller(ctx, client.Name, id)
+	}
+	if errors.Is(err, store.ErrNotFound) || err == nil && !client.Owns(c.Conversation.Caller.Caller) {
 		return state{}, &workflow.CallerProblem{Code: workflow.CallerNotFound}
 	}
 	if err != nil {
@@ -205,9 +214,9 @@ func (g *Gateway) act(w http.ResponseWriter, r *http.Request, client approvers.C
 	}
 	id := r.PathValue("id")
 	if err := do(&fields{of: of}, id); err != nil {
-		return g.about(r.Context(), client.Name, err)
+		return g.about(r.Context(), client, err)
 	}
-	state, err := g.state(r.Context(), client.Name, id)
+	state, err := g.state(r.Context(), client, id)
 	if err != nil {
 		return err
 	}
@@ -215,7 +224,7 @@ func (g *Gateway) act(w http.ResponseWriter, r *http.Request, client approvers.C
 }
 
 // about adds the status of the request to a problem about it.
-func (g *Gateway) about(ctx context.Context, client string, err error) error {
+func (g *Gateway) about(ctx context.Context, client approvers.Client, err error) error {
 	var known *workflow.CallerProblem
 	if !errors.As(err, &known) || known.Request == "" {
 		return err

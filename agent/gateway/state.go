@@ -41,7 +41,8 @@ type state struct {
 type decision struct {
 	Type      string          `json:"type"`
 	Automatic bool            `json:"automatic,omitempty"`
-	Args      json.RawMessage `json:"args,omitempty"`
+	Args      json.RawMessage `json:"-"` // for an edit; see json
+	ArgsJSON  string          `json:"args_json,omitempty"`
 	Changed   []string        `json:"changed,omitempty"`
 	By        []role          `json:"by"`
 	Reason    string          `json:"reason,omitempty"`
@@ -59,14 +60,6 @@ type question struct {
 	Answer   string `json:"answer,omitempty"`
 }
 
-// The statuses that are not states of a request.
-const (
-	statusRunning   = "running"
-	statusSucceeded = "succeeded"
-	statusFailed    = "failed"
-	statusUnknown   = "unknown"
-)
-
 // The dispositions, as in the draft SEP-2848 of MCP.
 const (
 	executed  = "approved-executed"
@@ -80,7 +73,7 @@ func (s state) settled() bool {
 	switch s.Status {
 	case string(approvers.Pending):
 		return false
-	case string(approvers.Approved), statusRunning:
+	case string(approvers.Approved), view.CallerRunning:
 		return s.Mode == string(approvers.DecideMode)
 	}
 	return true
@@ -88,7 +81,7 @@ func (s state) settled() bool {
 
 // over reports whether the request is in its last state.
 func (s state) over() bool {
-	return !slices.Contains([]string{string(approvers.Pending), string(approvers.Approved), statusRunning, statusUnknown}, s.Status)
+	return !slices.Contains([]string{string(approvers.Pending), string(approvers.Approved), view.CallerRunning, view.CallerUnknown}, s.Status)
 }
 
 // write sends the request.
@@ -101,15 +94,21 @@ func (s state) write(w http.ResponseWriter, status int) error {
 	return sent(err)
 }
 
-// json returns the request as JSON. The arguments of an edit are not escaped.
+// json returns the request as JSON. The arguments of an edit keep their exact bytes, of which args_sha256 is the hash.
+// Encoders remove white space from them, so they are put into the encoded text.
 func (s state) json() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
-		panic(err) // the arguments are valid JSON: they were parsed before they were stored
+		panic(err) // texts, numbers and times always marshal
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if s.Decision == nil || s.Decision.Args == nil {
+		return out
+	}
+	const begin = `"decision":{` // only here, because texts have no quotation mark without a backslash
+	return bytes.Replace(out, []byte(begin), slices.Concat([]byte(begin+`"args":`), s.Decision.Args, []byte{','}), 1)
 }
 
 // stateOf makes the caller's view of a request.
@@ -118,7 +117,7 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	s := state{
 		ID: own.Request, Mode: string(own.Caller.Mode), Tool: c.Call.Tool, ArgsHash: hashOf([]byte(c.Call.Args)), CreatedAt: c.Call.CreatedAt, State: own.State,
 	}
-	s.Status = statusOf(c)
+	s.Status = c.Status()
 	if e := c.Execution; e != nil {
 		s.ArgsHash = hashOf(e.Args)
 		s.run(*e)
@@ -135,7 +134,7 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 		s.Reason = told.Reason
 	}
 	switch {
-	case s.Status == statusRunning:
+	case s.Status == view.CallerRunning:
 		s.ReportBy = c.ReportBy
 	case s.Status == string(approvers.Approved) && c.Request == nil:
 		s.RunBefore = c.ReportBy
@@ -145,41 +144,13 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	}
 	sum := sha256.Sum256(s.json())
 	s.etag = strconv.Quote(hex.EncodeToString(sum[:12])) // without the receipt, whose key differs between replicas
-	if own.Caller.Decides() && c.Execution != nil && (s.Status == string(approvers.Approved) || s.Status == statusRunning) {
+	if own.Caller.Decides() && c.Execution != nil && (s.Status == string(approvers.Approved) || s.Status == view.CallerRunning) {
 		var err error
 		if s.Receipt, err = g.receipt(c, s); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
-}
-
-// statusOf returns the status of a request. What happened to the run counts before everything else, because people may
-// report it after the call has got its result.
-func statusOf(c view.CallerRequest) string {
-	if e := c.Execution; e != nil {
-		switch e.State {
-		case approvers.ExecutionExecuting:
-			return statusRunning
-		case approvers.ExecutionSucceeded:
-			return statusSucceeded
-		case approvers.ExecutionFailed:
-			return statusFailed
-		case approvers.ExecutionUnknown:
-			return statusUnknown
-		}
-	}
-	switch c.Call.Outcome {
-	case "":
-	case approvers.OutcomeError:
-		return statusFailed
-	default:
-		return string(c.Call.Outcome)
-	}
-	if c.Request != nil && c.Request.State == approvers.Pending {
-		return string(approvers.Pending)
-	}
-	return string(approvers.Approved)
 }
 
 // run fills in how the run ended.
@@ -227,7 +198,7 @@ func (s *state) asked(p *approvers.Policy, r approvers.Request) {
 			}
 		}
 		if n := len(r.Edits); n > 0 {
-			s.Decision.Type, s.Decision.Args, s.Decision.Reason = "edit", r.Args, r.Edits[n-1].Reason
+			s.Decision.Type, s.Decision.Args, s.Decision.ArgsJSON, s.Decision.Reason = "edit", r.Args, string(r.Args), r.Edits[n-1].Reason
 			s.Decision.Changed = changed(r.Edits[0].Before, r.Args)
 		}
 	case approvers.Rejected:

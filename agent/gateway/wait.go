@@ -72,7 +72,7 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request, client approvers.
 		return g.stream(w, r, client, id)
 	}
 	known := r.Header.Get("If-None-Match")
-	now, err := g.until(r.Context(), client.Name, id, seconds, func(s state) bool {
+	now, err := g.until(r.Context(), client, id, seconds, func(s state) bool {
 		if known != "" {
 			return !matches(known, s.etag)
 		}
@@ -111,20 +111,20 @@ func wantsEvents(r *http.Request) bool {
 }
 
 // settled reads a request, and waits until it is settled or the time is over.
-func (g *Gateway) settled(ctx context.Context, client, id string, seconds int) (state, error) {
+func (g *Gateway) settled(ctx context.Context, client approvers.Client, id string, seconds int) (state, error) {
 	return g.until(ctx, client, id, seconds, state.settled)
 }
 
 // until reads a request, and waits until it is as wanted or the time is over.
-func (g *Gateway) until(ctx context.Context, client, id string, seconds int, wanted func(state) bool) (state, error) {
+func (g *Gateway) until(ctx context.Context, client approvers.Client, id string, seconds int, wanted func(state) bool) (state, error) {
 	s, err := g.state(ctx, client, id)
 	if err != nil || seconds == 0 || wanted(s) {
 		return s, err
 	}
-	if err := g.wait.begin(client); err != nil {
+	if err := g.wait.begin(client.Name); err != nil {
 		return s, err
 	}
-	defer g.wait.end(client)
+	defer g.wait.end(client.Name)
 	changed, stop := g.Callers.Watch(id)
 	defer stop()
 	over := time.NewTimer(time.Duration(seconds) * time.Second)
@@ -161,7 +161,7 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 	end := time.NewTimer(longest)
 	defer end.Stop()
 	for shown := ""; ; {
-		s, err := g.state(r.Context(), client.Name, id)
+		s, err := g.state(r.Context(), client, id)
 		if err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 		}
 		if s.etag != shown {
 			shown = s.etag
-			if err := send(w, fmt.Sprintf("event: request\nid: %s\ndata: %s\n\n", strings.Trim(s.etag, `"`), s.json())); err != nil || s.over() {
+			if err := send(w, fmt.Sprintf("event: request\nid: %s\n%s\n", strings.Trim(s.etag, `"`), eventLines(s.json()))); err != nil || s.over() {
 				return err
 			}
 		}
@@ -182,8 +182,8 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 			if err := send(w, ": waiting\n\n"); err != nil {
 				return err
 			}
-			if c, ok := g.Policy().Client(client.Name); !ok || c.Token != client.Token {
-				return nil // the token is no longer valid
+			if c, ok := g.Policy().Client(client.Name); !ok || !c.Same(client) {
+				return nil // the credentials are no longer valid
 			}
 		case <-end.C:
 			return nil
@@ -191,6 +191,13 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 			return nil
 		}
 	}
+}
+
+// eventLines returns the data of an event. Each line of the data is a line of the event. An event can't have the line
+// end CR, which is white space in JSON, so readers get LF instead.
+func eventLines(data []byte) string {
+	lines := strings.FieldsFunc(string(data), func(c rune) bool { return c == '\r' || c == '\n' })
+	return "data: " + strings.Join(lines, "\ndata: ") + "\n"
 }
 
 // send sends a part of a stream at once.

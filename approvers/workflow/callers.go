@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"countersign/approvers"
@@ -45,7 +46,7 @@ type CallerCode string
 
 // The problems.
 const (
-	CallerUnknown      CallerCode = "unauthorized"      // the policy has no such client any more, or another token
+	CallerUnknown      CallerCode = "unauthorized"      // the policy has no such client any more, or with other credentials
 	CallerNotFound     CallerCode = "not_found"         // the caller has no such request
 	CallerTool         CallerCode = "tool_not_allowed"  // the policy does not let the caller ask for the tool
 	CallerToolBlocked  CallerCode = "tool_blocked"      // nobody may call the tool now
@@ -74,13 +75,16 @@ type CallerCall struct {
 	Tool    string
 	Args    json.RawMessage // the exact bytes
 	Edits   bool            // the client can use arguments that approvers have changed
-	For     string          // id of the Slack user for whom the client says that it acts; empty: nobody
+	For     string          // id of the Slack user for whom the client says that it acts, without proof; empty: nobody
 	Summary string
 	State   string
 }
 
-// callerConversation begins the ids of the conversations of callers.
-const callerConversation = "caller_"
+// callerConversation begins the ids of the conversations of callers, and callerPlace their places.
+const (
+	callerConversation = "caller_"
+	callerPlace        = "caller/"
+)
 
 // ofCaller reports whether a conversation is a caller's request. Slack shows nothing in such a conversation.
 func ofCaller(conversation string) bool {
@@ -97,13 +101,46 @@ func callerHash(parts ...string) string {
 }
 
 // conversationOf returns the id of the conversation for a client's key. It is the same for each repetition.
-func conversationOf(client, key string) string {
-	return callerConversation + callerHash("key", client, key)[:32]
+func conversationOf(client approvers.Client, key string) string {
+	parts := []string{"key", client.Name, key}
+	if client.ActsFor != "" {
+		parts = append(parts, client.ActsFor)
+	}
+	return callerConversation + callerHash(parts...)[:32]
 }
 
 // placeOf returns what identical calls of a client have in common.
 func placeOf(p CallerCall) string {
-	return "caller/" + p.Client.Name + "/" + callerHash("call", string(p.Mode), p.Tool, string(p.Args), p.For)
+	parts := []string{"call", string(p.Mode), p.Tool, string(p.Args), p.For}
+	if p.Client.ActsFor != "" {
+		parts = append(parts, p.Client.ActsFor)
+	}
+	return callerPlace + p.Client.Name + "/" + callerHash(parts...)
+}
+
+// isAt reports whether a conversation is about the identical calls of a place. Where a damaged conversation was rebuilt,
+// this is all that is known about the body of its request.
+func isAt(conv store.Conversation, place string) bool {
+	return conv.Place == place || strings.HasPrefix(conv.Place, place+"/")
+}
+
+// callOfCaller returns the call of a caller's conversation. If the key stands for an earlier request, there is none.
+func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
+	conv, err := r.Conversation(conversation)
+	if err != nil || conv.Caller == nil {
+		return nil, store.IgnoreNotFound(err)
+	}
+	call, err := r.Call(conv.Caller.Request)
+	if err != nil || call.Conversation != conversation {
+		return nil, store.IgnoreNotFound(err)
+	}
+	return []store.Call{call}, nil
+}
+
+// Mend closes the damaged record that an error of a read is about. It returns true if another read is worth it.
+func (w *Callers) Mend(ctx context.Context, err error) bool {
+	var row *store.DamagedError
+	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage, mostDamaged)
 }
 
 // Propose stores a client's call and decides whether it may run, waits for people, or is refused. A repetition with the
@@ -128,11 +165,11 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 		return "", false, err
 	}
 	p.Client = client
-	conv, err := t.Conversation(conversationOf(client.Name, p.Key))
+	conv, err := t.Conversation(conversationOf(client, p.Key))
 	switch {
 	case err == nil && conv.Caller == nil:
 		return "", false, fmt.Errorf("conversation %s is not a caller's", conv.ID)
-	case err == nil && conv.Caller.Body != p.Body:
+	case err == nil && conv.Caller.Body != p.Body && (conv.Caller.Body != "" || !isAt(conv, placeOf(p))):
 		return "", false, &CallerProblem{Code: CallerKeyReused, Request: conv.Caller.Request}
 	case err == nil:
 		return conv.Caller.Request, true, nil
@@ -151,11 +188,14 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	caller := approvers.Caller{
 		Name: client.Name, Title: client.Title, Owner: approvers.Who(team, client.Owner), Mode: p.Mode, Edits: p.Edits,
 	}
-	if p.For != "" {
+	switch {
+	case client.ActsFor != "":
+		caller.For, caller.Proven = approvers.Who(team, client.ActsFor), true
+	case p.For != "":
 		caller.For = approvers.Who(team, p.For)
 	}
 	conv = store.Conversation{
-		ID: conversationOf(client.Name, p.Key), Place: place, Team: team, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now,
+		ID: conversationOf(client, p.Key), Place: place, Team: team, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now,
 		Caller: &store.CallerRequest{Caller: caller, Request: t.newID("req"), Body: p.Body, Summary: p.Summary, State: p.State},
 	}
 	if rejected != "" { // the key now stands for the request that was rejected
@@ -197,13 +237,14 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	return call.ID, false, t.cards.showStep([]string{request})
 }
 
-// client returns the client as the policy has it now. The door has checked the token under the policy that was in force
+// client returns the client as the policy has it now. The door has checked the credentials under the policy that was in force
 // then.
 func (t callersTx) client(c approvers.Client) (approvers.Client, error) {
 	now, ok := t.policy.Client(c.Name)
-	if !ok || now.Token != c.Token || now.Token == "" {
+	if !ok || !now.Same(c) {
 		return now, &CallerProblem{Code: CallerUnknown}
 	}
+	now.ActsFor = c.ActsFor
 	return now, nil
 }
 
@@ -300,7 +341,7 @@ func (t callersTx) own(client approvers.Client, id string) (store.Conversation, 
 		return store.Conversation{}, store.Call{}, err
 	}
 	conv, call, err := view.CallerCall(t, client.Name, id)
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !client.Owns(conv.Caller.Caller) {
 		err = &CallerProblem{Code: CallerNotFound}
 	}
 	return conv, call, err
@@ -309,19 +350,13 @@ func (t callersTx) own(client approvers.Client, id string) (store.Conversation, 
 // Claim uses up the approval of a call that the client runs itself. Only after Claim has returned without an error may
 // the client run it. hash is the SHA-256 of the arguments that the client is about to use, in hex.
 func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash string) error {
-	execution := ""
-	err := w.Store.View(ctx, func(r store.Reader) error {
-		_, call, err := view.CallerCall(r, client.Name, id)
-		execution = call.Execution
-		return err
-	})
+	givers, err := w.givers(ctx, client, id)
+	if w.Mend(ctx, err) {
+		givers, err = w.givers(ctx, client, id)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return &CallerProblem{Code: CallerNotFound}
 	}
-	if err != nil {
-		return err
-	}
-	givers, err := (&Runs{w.core}).grantOwners(ctx, execution)
 	if err != nil {
 		return err
 	}
@@ -334,6 +369,20 @@ func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash s
 		return problem
 	}
 	return err
+}
+
+// givers asks about the people whose grants may cover the run of a request.
+func (w *Callers) givers(ctx context.Context, client approvers.Client, id string) (grantOwners, error) {
+	execution := ""
+	err := w.Store.View(ctx, func(r store.Reader) error {
+		_, call, err := view.CallerCall(r, client.Name, id)
+		execution = call.Execution
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return (&Runs{w.core}).grantOwners(ctx, execution)
 }
 
 // claim returns a problem if the call may not run. The changes of such a transaction are committed: the claim may have
@@ -596,4 +645,60 @@ func (w *Callers) PublishReceiptKey(ctx context.Context, id string, public []byt
 		}
 		return t.PutSetting(s)
 	})
+}
+
+// callersWaiting holds the callers of this process that wait for a change of their requests, by call. A caller reads
+// the request again after each wake-up, so a wake-up without a change does no harm.
+type callersWaiting struct {
+	mu sync.Mutex
+	by map[string]map[chan struct{}]bool
+}
+
+// Watch returns a channel that gets a value after each change of a request. stop must be called at the end.
+func (w *Callers) Watch(id string) (changed <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	x := &w.waiting
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.by == nil {
+		x.by = map[string]map[chan struct{}]bool{}
+	}
+	if x.by[id] == nil {
+		x.by[id] = map[chan struct{}]bool{}
+	}
+	x.by[id][c] = true
+	return c, func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		delete(x.by[id], c)
+		if len(x.by[id]) == 0 {
+			delete(x.by, id)
+		}
+	}
+}
+
+// wake wakes those that wait for a request.
+func (x *callersWaiting) wake(id string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for c := range x.by[id] {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// wakeAll wakes everybody who waits.
+func (x *callersWaiting) wakeAll() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, waiting := range x.by {
+		for c := range waiting {
+			select {
+			case c <- struct{}{}:
+			default:
+			}
+		}
+	}
 }

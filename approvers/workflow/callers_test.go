@@ -67,8 +67,13 @@ func (h *harness) callerView(client, id string) view.CallerRequest {
 // claims lets ci claim a request with its current arguments.
 func (h *harness) claims(id string) error {
 	h.t.Helper()
-	sum := sha256.Sum256(h.callerView("ci", id).Execution.Args)
-	return h.Callers.Claim(h.ctx(), ci, id, hex.EncodeToString(sum[:]))
+	return h.Callers.Claim(h.ctx(), ci, id, hashText(h.callerView("ci", id).Execution.Args))
+}
+
+// hashText returns the SHA-256 of arguments, in hex.
+func hashText(args []byte) string {
+	sum := sha256.Sum256(args)
+	return hex.EncodeToString(sum[:])
 }
 
 // wantProblem checks that an error is a caller's problem with a code.
@@ -347,11 +352,11 @@ func TestCallersRestored(t *testing.T) {
 }
 
 // A process may be killed before or after any commit in the life of a request. The caller and the people repeat what
-// got no answer. The tool is never run twice, no approval is lost, and each call ends.
+// got no answer. The tool is never run twice, no approval is lost, each call ends, and the caller's webhook is told.
 func TestCallersKilled(t *testing.T) {
 	points := 0
 	for at := 0; ; at++ {
-		h := newCallerHarness(t)
+		h := newWebhookHarness(t)
 		n, killed, armed := 0, false, false
 		wrap := func(s store.Store) store.Store {
 			return &mortal{s, func(string) {
@@ -388,7 +393,20 @@ func TestCallersKilled(t *testing.T) {
 			}
 			return err
 		}
-		id, ran := "", 0
+		id, ran, told := "", 0, map[string]bool{}
+		tell := func() {
+			h.clock.pass(time.Second)
+			h.ok(try(func() error {
+				for _, timer := range h.toTell() {
+					change, _ := h.callerView("ci", timer.Ref).Change()
+					told[change.Type+" "+change.Status] = true // sent
+					if err := h.Callers.Told(h.ctx(), timer, hook.Target(), change.Key); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		}
 		h.ok(try(func() (err error) {
 			id, _, err = h.Callers.Propose(h.ctx(), callerCall("k", `issue_refund {"amount": 5}`))
 			return err
@@ -400,6 +418,7 @@ func TestCallersKilled(t *testing.T) {
 		}); err != nil && !errors.Is(err, workflow.ErrHandled) {
 			t.Fatal(err)
 		}
+		tell()
 		claimed := try(func() error {
 			if err := h.claims(id); err != nil {
 				return err
@@ -417,6 +436,10 @@ func TestCallersKilled(t *testing.T) {
 			t.Fatalf("killed at point %d: the tool ran %d times, and ended as %s", at, ran, ended)
 		}
 		h.runs(id, ended)
+		tell()
+		if !told["request.decided approved"] || !told["execution.finished "+string(ended)] || len(h.toTell()) > 0 {
+			t.Fatalf("killed at point %d: the webhook is told %v, and %v is left", at, told, h.toTell())
+		}
 		h.clock.pass(expiresAfter)
 		h.due()
 		if v := h.callerView("ci", id); v.Call.Outcome == "" || v.Conversation.Turn != "" {
@@ -427,7 +450,7 @@ func TestCallersKilled(t *testing.T) {
 		}
 		points++
 	}
-	if points < 8 { // two for each of the four transactions
+	if points < 12 { // two for each of the six transactions
 		t.Errorf("the process was killed at %d points only", points)
 	}
 }
@@ -446,12 +469,11 @@ func TestCallersWatch(t *testing.T) {
 			return false
 		}
 	}
-	for what, do := range map[string]func(){
-		"another request": func() { h.approve(lead, second) }, "a claim of another request": func() { h.ok(h.claims(second)) },
-	} {
-		if do(); woken() {
-			t.Errorf("woken by %s", what)
-		}
+	if h.approve(lead, second); woken() {
+		t.Error("woken by another request")
+	}
+	if h.ok(h.claims(second)); woken() {
+		t.Error("woken by a claim of another request")
 	}
 	for _, step := range []struct {
 		what string
@@ -477,4 +499,86 @@ func TestCallersWatch(t *testing.T) {
 	if r := h.request(id); !slices.ContainsFunc(r.Remarks, func(m approvers.Remark) bool { return m.By == "caller:ci" && m.Text == "because" }) {
 		t.Errorf("the remarks are %+v", r.Remarks)
 	}
+}
+
+// The texts of a caller's request are erased when their retention ends, unless the outcome of its run is unknown.
+func TestCallersRetention(t *testing.T) {
+	h := newCallerHarness(t, func(p *approvers.Policy) {
+		p.Retention = approvers.Retention{Conversations: 90 * aDay, Records: 3 * 365 * aDay}
+	})
+	id, unknown, key := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`)), h.callerAsks(callerCall("2", `search_orders {}`)), callerCall("3", `issue_refund {"amount": 5}`)
+	h.reject(lead, id)
+	h.callerAsks(key) // stands for the rejected request
+	h.ok(h.claims(unknown))
+	h.ok(h.Callers.Report(h.ctx(), ci, unknown, approvers.ExecutionUnknown, ""))
+	run := h.callerView("ci", unknown).Execution.ID
+	if h.payloadsOf(id) == 0 || h.payloadsOf(run) == 0 {
+		t.Fatal("there is nothing to erase")
+	}
+	h.clock.pass(91 * aDay)
+	h.due()
+	h.clock.pass(91 * aDay)
+	h.retain(2, 0)
+	if _, err := h.Views.Caller(h.ctx(), "ci", id); !errors.Is(err, store.ErrNotFound) || h.payloadsOf(id) != 0 {
+		t.Errorf("after the retention it has %d texts, and reading it is %v", h.payloadsOf(id), err)
+	}
+	if h.runs(unknown, approvers.ExecutionUnknown); h.payloadsOf(run) == 0 {
+		t.Error("the texts of a run whose outcome is unknown are gone")
+	}
+}
+
+// The person for whom a client provably acts is a requester: they can't approve, and can withdraw. What was asked for one
+// person is not there for another person, nor for the client itself, and the client can't name somebody else.
+func TestCallersActForPeople(t *testing.T) {
+	h := newCallerHarness(t, func(p *approvers.Policy) {
+		p.Clients[0].Token, p.Clients[0].OAuth = "", &approvers.OAuth{Issuer: "https://login.example.com", Subject: "ci-id", Person: "slack", Algorithm: "RS256"}
+		p.Approvers[1].Members = users("U0002", "U0300")
+	})
+	own := h.policy.Load().Clients[0]
+	forUser := func(user string) approvers.Client {
+		c := own
+		c.ActsFor = user
+		return c
+	}
+	const spec = `issue_refund {"amount": 5}`
+	asks := func(c approvers.Client, key string) string {
+		return h.callerAsks(callerCall(key, spec, func(call *workflow.CallerCall) { call.Client = c }))
+	}
+	id, others, clients := asks(forUser("U0300"), "k"), asks(forUser("U0200"), "k"), asks(own, "k")
+	if id == others || id == clients || others == clients || asks(forUser("U0300"), "k") != id {
+		t.Fatalf("one key is the requests %s, %s and %s", id, others, clients)
+	}
+	_, err := h.Requests.Decide(h.ctx(), h.clickOn(person("U0300"), approvers.Approve, id))
+	wantDenied(t, err, approvers.DeniedSelf)
+	if facts, _ := h.lastFacts(id, approvers.AuditProposed); facts["requesters"] != "caller:ci,T0001/U0100,T0001/U0300" {
+		t.Errorf("the requesters are %s", facts["requesters"])
+	}
+	hash := hashText(h.callerView("ci", id).Execution.Args)
+	for _, c := range []approvers.Client{own, forUser("U0200"), other} {
+		for _, err := range []error{
+			h.Callers.Claim(h.ctx(), c, id, hash), h.Callers.Report(h.ctx(), c, id, approvers.ExecutionFailed, ""), h.Callers.Withdraw(h.ctx(), c, id, ""),
+			h.Callers.Answer(h.ctx(), c, id, 0, "x"),
+		} {
+			wantProblem(t, err, workflow.CallerNotFound)
+		}
+	}
+	wantProblem(t, h.Callers.Withdraw(h.ctx(), forUser("U0300"), clients, ""), workflow.CallerNotFound)
+	h.approve(lead, id)
+	h.ok(h.Callers.Claim(h.ctx(), forUser("U0300"), id, hash))
+	if _, err := h.Requests.Withdraw(h.ctx(), h.clickOn(person("U0200"), approvers.Reject, others)); err != nil {
+		t.Errorf("the person can't withdraw: %v", err)
+	}
+
+	// A rejection holds for the same person only, and other credentials are another client.
+	h.reject(lead, clients)
+	if asks(own, "again") != clients || asks(forUser("U0300"), "again") == clients {
+		t.Error("a rejection of the client's own call holds for a person, or not for the client")
+	}
+	changed := forUser("U0300")
+	oauth := *own.OAuth
+	changed.OAuth, oauth.Subject = &oauth, "another-id"
+	wantProblem(t, h.Callers.Withdraw(h.ctx(), changed, id, ""), workflow.CallerUnknown)
+	bare := own
+	bare.OAuth = nil
+	wantProblem(t, h.Callers.Withdraw(h.ctx(), bare, clients, ""), workflow.CallerUnknown)
 }

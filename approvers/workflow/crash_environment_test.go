@@ -177,6 +177,7 @@ func (w *environment) step() bool {
 		store.TimerShowFirst: w.showAt, store.TimerShow: w.showAt, store.TimerShowAnswer: w.showAt, store.TimerShowLast: w.showAt,
 		store.TimerAvailability: w.resolveAvailability, store.TimerRemind: w.remind, store.TimerAway: w.depart,
 		store.TimerLeftover: func(ctx context.Context, t store.Timer) error { return w.Outbox.TriedLeftovers(ctx, t.Ref, nil) }, // Slack deletes everything here
+		store.TimerWebhook:  func(ctx context.Context, t store.Timer) error { return w.Callers.Told(ctx, t, "", "") },           // no client has one here
 		store.TimerCatchUp:  func(ctx context.Context, _ store.Timer) error { return w.Intake.CaughtUp(ctx, settings.Gap{}) },   // there is no history
 	}
 	for kind, worker := range w.Workers() {

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -503,6 +504,9 @@ func (t damageTx) closeConversation(id string) (bool, error) {
 	if !done || err != nil || len(of) == 0 {
 		return done, err
 	}
+	if ofCaller(id) {
+		return true, t.remakeCallersConversation(id, of[0])
+	}
 	place := strings.SplitN(of[0], "/", 3)
 	if len(place) < 3 {
 		return true, nil
@@ -527,4 +531,54 @@ func (t damageTx) closeConversation(id string) (bool, error) {
 		}
 	}
 	return true, t.PutConversation(conv)
+}
+
+// remakeCallersConversation replaces the damaged conversation of a caller's request with one that is rebuilt from the
+// run and the history. If the conversation has no run, its key stands for nothing any more.
+func (t damageTx) remakeCallersConversation(id, place string) error {
+	runs, err := t.Executions(id)
+	if err != nil || len(runs) == 0 {
+		return err
+	}
+	e := slices.MaxFunc(runs, func(a, b approvers.Execution) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	call, err := t.Call(e.Call)
+	if err != nil {
+		return err
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(place, callerPlace), "/")
+	client, _ := t.policy.Client(name)
+	caller := approvers.Caller{Name: name, Title: cmp.Or(client.Title, name), Mode: approvers.ExecuteMode}
+	if e.Caller != "" {
+		caller.Mode = approvers.DecideMode
+	}
+	facts, _ := t.proposedFacts(e.Chain())
+	for who := range strings.SplitSeq(facts["requesters"], ",") {
+		if who := approvers.PersonID(who); caller.Owner == "" && who.Caller() == "" {
+			caller.Owner = who
+		}
+	}
+	if call.Request != "" {
+		r, err := t.requestOf(call)
+		if err != nil {
+			return err
+		}
+		if r != nil && r.Facts.Caller != nil {
+			caller = *r.Facts.Caller
+		}
+	}
+	team, _, _ := strings.Cut(string(caller.Owner), "/")
+	conv := store.Conversation{
+		ID: id, Place: place, Team: team, Agent: client.Agent, CreatedAt: call.CreatedAt, LastAt: t.now,
+		Caller: &store.CallerRequest{Caller: caller, Request: call.ID},
+	}
+	if call.Outcome == "" {
+		conv.Turn = call.Turn
+	}
+	if err := t.PutConversation(conv); err != nil {
+		return err
+	}
+	if call.Outcome != "" || call.Request != "" || e.State != approvers.ExecutionNone {
+		return nil
+	}
+	return t.endRun(e, nil, call) // for whom the caller acts is lost, and people may have to be asked before it runs
 }

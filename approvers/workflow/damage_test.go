@@ -100,6 +100,12 @@ func wreckable(t *testing.T) (w wreckage) {
 			w.ran[done.Execution] = true
 			note(done, 0)
 		}
+		h.policy.Store(policy("policy-1", withClients))
+		h.callerAsks(callerCall("waits", `issue_refund {"amount": 5}`))
+		h.callerAsks(callerCall("may run", `search_orders {}`))
+		runs := h.callerAsks(callerCall("runs", `search_orders {"q": 1}`))
+		h.ok(h.claims(runs))
+		w.ran[h.callerView("ci", runs).Execution.ID] = true
 		text, err := approvers.NewSealKey(rand.Reader, "damage")
 		h.ok(err)
 		w.key, err = approvers.ParseSealKey(text)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"countersign/approvers"
@@ -261,3 +263,193 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 		return t.channels.giveUp(s, cause)
 	})
 }
+
+// Slack may refuse to delete a message that must go: a card that was posted again because Slack refused to edit it, or
+// a card that must not stay in its channel. The buttons of such a message have no effect. The outbox message lists it
+// in Leftovers, and the deletion is tried again.
+const (
+	firstDeletion = time.Minute
+	lastDeletion  = 6 * time.Hour
+	leftoversKept = 3 * 24 * time.Hour
+	maxLeftovers  = 100 // leftovers of one outbox message
+)
+
+// LeftOver records that Slack refused to delete a Slack message that showed an outbox message.
+func (w *Outbox) LeftOver(ctx context.Context, message, channel, ts, cause string) error {
+	return w.update(ctx, "left over", func(t *tx) error {
+		s, err := t.OutboxMessage(message)
+		if err != nil {
+			return store.IgnoreNotFound(err)
+		}
+		if s.ReplacedTS == ts {
+			s.ReplacedTS = ""
+		}
+		if !slices.ContainsFunc(s.Leftovers, func(l store.Leftover) bool { return l.Channel == channel && l.TS == ts }) {
+			s.Leftovers = append(s.Leftovers, store.Leftover{Channel: channel, TS: ts, Since: t.now, Next: t.now.Add(firstDeletion), Cause: cause})
+		}
+		if more := len(s.Leftovers) - maxLeftovers; more > 0 {
+			t.outbox.noteLeft(s, s.Leftovers[0])
+			s.Leftovers = slices.Delete(s.Leftovers, 0, more)
+		}
+		return t.outbox.putLeftovers(s)
+	})
+}
+
+// TriedDeletion is the outcome of one try to delete a leftover.
+type TriedDeletion struct {
+	store.Leftover
+	Refused string // Slack's reason; empty: the message is gone
+}
+
+// TriedLeftovers records the outcomes of deletions. After Slack has refused a deletion for days, it is given up.
+func (w *Outbox) TriedLeftovers(ctx context.Context, message string, tried []TriedDeletion) error {
+	return w.update(ctx, "tried leftovers", func(t *tx) error {
+		s, err := t.OutboxMessage(message)
+		if errors.Is(err, store.ErrNotFound) {
+			return t.ClearTimer(store.TimerLeftover, message)
+		}
+		if err != nil {
+			return err
+		}
+		var left []store.Leftover
+		for _, l := range s.Leftovers {
+			i := slices.IndexFunc(tried, func(d TriedDeletion) bool { return d.Channel == l.Channel && d.TS == l.TS })
+			switch {
+			case i < 0:
+			case tried[i].Refused == "":
+				t.note(slog.LevelInfo, "a message that Slack would not delete is deleted", "message", string(s.Kind), "request", s.Request, "channel", l.Channel, "since", l.Since)
+				continue
+			case t.now.Sub(l.Since) >= leftoversKept:
+				l.Cause = tried[i].Refused
+				t.outbox.noteLeft(s, l)
+				continue
+			default:
+				l.Cause = tried[i].Refused
+				l.Next = t.now.Add(min(lastDeletion, t.now.Sub(l.Since)+firstDeletion))
+				if end := l.Since.Add(leftoversKept); l.Next.After(end) {
+					l.Next = end
+				}
+			}
+			left = append(left, l)
+		}
+		s.Leftovers = left
+		return t.outbox.putLeftovers(s)
+	})
+}
+
+// noteLeft logs that a message stays in Slack.
+func (t outboxTx) noteLeft(s store.OutboxMessage, l store.Leftover) {
+	t.note(slog.LevelError, "Slack does not let the bot delete a message; it stays, and its buttons do nothing. Delete it in Slack", "message", string(s.Kind),
+		"request", s.Request, "channel", l.Channel, "ts", l.TS, "since", l.Since, "cause", l.Cause)
+}
+
+// putLeftovers stores an outbox message, and sets the timer for the leftover that is due first.
+func (t outboxTx) putLeftovers(s store.OutboxMessage) error {
+	if err := t.PutOutboxMessage(s); err != nil {
+		return err
+	}
+	if len(s.Leftovers) == 0 {
+		return t.ClearTimer(store.TimerLeftover, s.ID)
+	}
+	first := slices.MinFunc(s.Leftovers, func(a, b store.Leftover) int { return a.Next.Compare(b.Next) })
+	return t.SetTimer(store.Timer{Kind: store.TimerLeftover, Ref: s.ID, Due: first.Next})
+}
+
+// Before this process posts an outbox message, it must know whether another process may have posted the message without
+// recording that. Such a message is searched for in Slack first, which costs calls that Slack limits. So when this
+// process gets shares, it lists the messages that wait for delivery in them. Only these may have been posted by the
+// earlier owner, because a message of which Slack shows the current version does not wait.
+
+// inherited has, for each share of this process, the outbox messages that waited when the process got it.
+type inherited struct {
+	mu     sync.Mutex
+	shares map[int]inheritance
+}
+
+// inheritance has the outbox messages that waited in a share.
+type inheritance struct {
+	listed   time.Time // by the clock of Replica.Since
+	messages map[string]bool
+}
+
+// mostInherited limits how many messages of a rank are listed.
+const mostInherited = 10_000
+
+// inherit lists the outbox messages that wait in shares which this process has got. If there are too many, or they
+// can't be read, the clocks decide: see Made.
+func (w *Outbox) inherit(ctx context.Context, shares store.Shares) error {
+	var lists map[int]inheritance
+	err := w.Store.View(ctx, func(r store.Reader) error {
+		lists = map[int]inheritance{}
+		for share := range store.ShareCount {
+			if shares.Has(share) {
+				lists[share] = inheritance{listed: time.Now(), messages: map[string]bool{}}
+			}
+		}
+		for _, rank := range store.Ranks {
+			timers, err := r.TimersIn(shares, rank.Timer(), time.Time{}, mostInherited)
+			if err != nil {
+				return err
+			}
+			if len(timers) == mostInherited {
+				clear(lists)
+				return nil
+			}
+			for _, t := range timers {
+				lists[t.Share()].messages[t.Ref] = true
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
+		return err
+	}
+	if err == nil {
+		w.inherited.put(lists)
+	}
+	return nil
+}
+
+func (i *inherited) put(lists map[int]inheritance) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.shares == nil {
+		i.shares = map[int]inheritance{}
+	}
+	for share, list := range lists {
+		i.shares[share] = list
+	}
+}
+
+// has reports whether a message waited when this process got its share. It knows this only if the list was made after
+// the process got the share for the last time.
+func (i *inherited) has(share int, since time.Time, message string) (waited, known bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	list, listed := i.shares[share]
+	return list.messages[message], listed && list.listed.After(since)
+}
+
+// Made reports whether no other process can have posted an outbox message without recording that. Otherwise another
+// process could do so until the time since, by the clock of this process; zero: until this process started.
+func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
+	if store.IsAlone(w.Replica) {
+		return s.Process == w.owner, since
+	}
+	share := store.Timer{Kind: s.Rank.Timer(), Ref: s.ID, Lane: s.To}.Share()
+	since, ok := w.Replica.Since(share)
+	if !ok {
+		return false, time.Now()
+	}
+	if waited, known := w.inherited.has(share, since, s.ID); known {
+		return !waited, since
+	}
+	after := since
+	if s.Process != w.owner {
+		after = since.Add(clocksDiffer)
+	}
+	return s.CreatedAt.After(after), since
+}
+
+// clocksDiffer is the greatest tolerated difference between the clocks of replicas.
+const clocksDiffer = time.Minute

@@ -63,9 +63,10 @@
 //
 // # Files
 //
-// Begin with workflow.go: the groups, the transaction and its parts. Then follow a call: receive_message, think, draft,
-// propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, operator, absence), apply, claim, stop,
-// finish, unknown. jobs, deadlines and reevaluate have the timers. outbox, delivery, repost, leftover, refused, bundle,
-// card_queue, channel_state and home have what Slack shows. questions has what people are asked besides approvals. The
-// remaining files concern the whole installation: pause, interrupt, seal, retain, erase, restore, damage, moved.
+// Begin with workflow.go: the groups, the transaction and its parts. Then follow a call: receive_message, think,
+// propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, absence), apply, claim, stop, finish,
+// unknown. callers and webhooks have the calls of other agents. jobs, deadlines and reevaluate have the timers. outbox,
+// delivery, repost, refused, bundle, card_queue, channel_state and home have what Slack shows. questions has what people
+// are asked besides approvals. The remaining files concern the whole installation: pause, interrupt, seal, retain,
+// erase, restore, damage, moved.
 package workflow

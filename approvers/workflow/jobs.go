@@ -20,7 +20,7 @@ import (
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
 	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,
-	store.TimerHomes: true, store.TimerCatchUp: true,
+	store.TimerHomes: true, store.TimerCatchUp: true, store.TimerWebhook: true,
 }
 
 // deadlineWorkers is how many deadlines are handled concurrently. Each takes one short transaction, and concurrent

@@ -132,6 +132,9 @@ func isOver(r store.Reader, c store.Conversation, calls []store.Call, before tim
 
 // callsIn lists the calls of all turns of a conversation.
 func callsIn(r store.Reader, id string) (all []store.Call, err error) {
+	if ofCaller(id) {
+		return callOfCaller(r, id)
+	}
 	messages, err := r.Messages(id, 0)
 	if err != nil {
 		return nil, err

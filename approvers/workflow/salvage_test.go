@@ -98,7 +98,7 @@ func TestSalvagedStore(t *testing.T) {
 				if err != nil || len(open) > 0 {
 					t.Errorf("%s: %d requests are open, %v", what, len(open), err)
 				}
-				for _, kind := range []store.TimerKind{store.TimerRun, store.TimerThink, store.TimerInbox, store.TimerModelQuestion, store.TimerExpire} {
+				for _, kind := range []store.TimerKind{store.TimerRun, store.TimerOutcome, store.TimerThink, store.TimerInbox, store.TimerModelQuestion, store.TimerExpire} {
 					if timers, err := r.Timers(kind, 100); err != nil || len(timers) > 0 {
 						t.Errorf("%s: there are %d timers %s, %v", what, len(timers), kind, err)
 					}

@@ -286,6 +286,9 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 		if err := fn(t); err != nil {
 			return err
 		}
+		if err := t.callers.announceChanges(); err != nil {
+			return err
+		}
 		return t.homes.followedByHomes()
 	})
 	if errors.Is(err, store.ErrFull) {

@@ -106,6 +106,25 @@ func reaches(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
+// tells reports on /readyz which webhooks of clients don't work.
+func tells(wf *workflow.Workflow) func(context.Context) error {
+	return func(ctx context.Context) error {
+		broken, err := wf.Views.BrokenWebhooks(ctx)
+		if err != nil || len(broken) == 0 {
+			return err
+		}
+		var all []string
+		for _, b := range broken {
+			what := fmt.Sprintf("the webhook of %s has failed since %s", b.Client, b.Since.UTC().Format(time.RFC3339))
+			if !b.Off.IsZero() {
+				what = fmt.Sprintf("the webhook of %s is off since %s (countersign client resume %s switches it on)", b.Client, b.Off.UTC().Format(time.RFC3339), b.Client)
+			}
+			all = append(all, what+": "+visible.Line(b.Why))
+		}
+		return errors.New(strings.Join(all, "; "))
+	}
+}
+
 // serveHTTP serves until ctx ends, and then waits for the current requests.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	return serveOn(ctx, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}, l)

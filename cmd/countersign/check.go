@@ -156,6 +156,15 @@ func printReport(out io.Writer, r check.Report) {
 		}
 		w.Flush()
 	}
+	if len(r.Clients) > 0 {
+		fmt.Fprintln(out, "\nOther agents that may ask")
+		for _, c := range r.Clients {
+			fmt.Fprintf(out, "  %s (%s), by the rules of agent %s: %s\n", c.Name, c.Title, c.Agent, strings.Join(c.Tools, ", "))
+			for _, note := range c.Notes {
+				fmt.Fprintf(out, "    %s\n", note)
+			}
+		}
+	}
 	for i, bound := range r.Bounds {
 		if i == 0 {
 			fmt.Fprintln(out, "\nBounds")

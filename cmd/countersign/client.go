@@ -1,16 +1,19 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
 
 	"github.com/spf13/cobra"
 
+	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
 )
 
@@ -21,7 +24,7 @@ func clientCommand() *cobra.Command {
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(clientAddCommand())
+	cmd.AddCommand(clientAddCommand(), clientResumeCommand())
 	return cmd
 }
 
@@ -46,6 +49,37 @@ agent, the owner and the tools of the client. To replace a token, put the new ha
 		},
 	}
 }
+
+func clientResumeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume NAME",
+		Short: "Switches a client's webhook on after it failed",
+		Long: `Switches the webhook of a client on, after it was switched off because the receiver answered 410 or nothing was
+delivered for three days. If it only waits after failures, it is tried at once.`,
+		Example: "  countersign client resume ci",
+		Args:    cli.Args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return clientResumeTask.do(cmd.Context(), args[0], nil, cmd.OutOrStdout())
+		},
+	}
+}
+
+var clientResumeTask = task[string]{"client resume", false, func(ctx context.Context, w taskEnv, name string) error {
+	wf, err := w.workflow()
+	if err != nil {
+		return err
+	}
+	switch err := wf.Callers.ResumeWebhook(ctx, name); {
+	case errors.Is(err, workflow.ErrNoWebhook):
+		return cli.AnswerNo("the policy has no webhook for a client %q", name)
+	case errors.Is(err, workflow.ErrNotDue):
+		return cli.AnswerNo("the webhook of %s works: its last delivery succeeded, or there was none", name)
+	case err != nil:
+		return cli.CouldNot("nothing can be changed now: %w", err)
+	}
+	fmt.Fprintf(w.out, "The webhook of %s is on. Deliveries that wait are tried now.\n", name)
+	return nil
+}}
 
 // tokenPrefix begins every token, so that people and scanners of secrets recognise it.
 const tokenPrefix = "cs_"

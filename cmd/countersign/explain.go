@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,9 @@ type explainOptions struct {
 	args      string
 	requester []string
 	author    []string
+	client    string
+	mode      string
+	actsFor   string
 	agent     string
 	channel   string
 	dm        bool
@@ -67,6 +71,9 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 	f.StringVar(&o.args, "args", "{}", "its arguments, as JSON")
 	f.StringSliceVar(&o.requester, "requester", nil, "the user ids of the people who ask, such as U0100; nobody in particular without it")
 	f.StringSliceVar(&o.author, "author", nil, "user ids of others who wrote in the conversation: from high risk on they can't approve either")
+	f.StringVar(&o.client, "client", "", "another agent that asks, by its name in the policy's clients")
+	f.StringVar(&o.mode, "mode", string(approvers.DecideMode), "with --client: decide (the client runs the tool) or execute")
+	f.StringVar(&o.actsFor, "on-behalf-of", "", "with --client: the user id of the person for whom the client says that it acts")
 	f.StringVar(&o.agent, "agent", "", "the agent; the policy's first without it")
 	f.StringVar(&o.channel, "channel", "", "the channel's id, as conversation.channel has it")
 	f.BoolVar(&o.dm, "dm", false, "it is asked for in a direct message")
@@ -95,8 +102,12 @@ func explain(out io.Writer, o explainOptions) error {
 			return cli.Misused("%q is not a user id; write one such as U0123ABCD: Slack shows it in a person's profile", id)
 		}
 	}
+	if err := o.checkClient(); err != nil {
+		return err
+	}
 	x := config.Fixture{
 		Tool: o.tool, Args: json.RawMessage(o.args), Requesters: o.requester, Authors: o.author, Agent: o.agent, Channel: o.channel, DM: o.dm, At: at,
+		Client: o.client, Mode: approvers.CallerMode(o.mode), For: o.actsFor,
 	}
 	call, err := callOf(policy, tools, x, at)
 	if err != nil {
@@ -114,9 +125,29 @@ func explain(out io.Writer, o explainOptions) error {
 	return nil
 }
 
+// checkClient checks the flags of a call of a client.
+func (o explainOptions) checkClient() error {
+	switch {
+	case o.client == "" && (o.actsFor != "" || o.mode != string(approvers.DecideMode)):
+		return cli.Misused("--mode and --on-behalf-of go with --client")
+	case o.client == "":
+		return nil
+	case len(o.requester)+len(o.author) > 0 || o.agent != "" || o.channel != "" || o.dm:
+		return cli.Misused("--client goes without --requester, --author, --agent, --channel and --dm: the client is the requester, and its agent is in the policy")
+	case o.mode != string(approvers.DecideMode) && o.mode != string(approvers.ExecuteMode):
+		return cli.Misused("--mode %s: write decide or execute", o.mode)
+	case o.actsFor != "" && !config.IsUserID(o.actsFor):
+		return cli.Misused("%q is not a user id; write one such as U0123ABCD: Slack shows it in a person's profile", o.actsFor)
+	}
+	return nil
+}
+
 // callOf builds the call of a fixture. For arguments that the bot would reject, it returns an error with the text that
 // the model would receive.
 func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {
+	if x.Client != "" {
+		return callOfClient(p, tools, x, now)
+	}
 	if x.Agent == "" && len(p.Agents) > 0 {
 		x.Agent = p.Agents[0].Name
 	}
@@ -125,6 +156,20 @@ func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now ti
 	} else if ok && !a.Offers(x.Tool) {
 		return approvers.Call{}, cli.AnswerNo("the agent %s is not offered %s, so a call of it is refused", a.Name, x.Tool)
 	}
+	c, err := plainCall(p, tools, x, now)
+	if err != nil {
+		return c, err
+	}
+	c.Facts.Conversation = approvers.ConversationFacts{ID: "explain", Channel: x.Channel, DM: x.DM}
+	c.Requesters, c.Authors = persons(x.Requesters), persons(slices.Concat(x.Requesters, x.Authors))
+	if n := len(x.Requesters); n > 0 {
+		c.Facts.Requester = x.Requesters[n-1]
+	}
+	return c, nil
+}
+
+// plainCall builds a call without those who ask for it.
+func plainCall(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {
 	t, _ := p.Tool(x.Tool, x.Agent)
 	args, err := approvers.StrictArgs(x.Args, t.ReadsNumbers())
 	tool, known := tools.Tool(x.Tool)
@@ -137,17 +182,34 @@ func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now ti
 	if x.At.IsZero() {
 		x.At = now
 	}
-	c := approvers.Call{
-		Tool: x.Tool, Effect: tool.Effect,
-		Facts: approvers.Facts{
-			Args: args, Agent: x.Agent, Now: x.At,
-			Conversation: approvers.ConversationFacts{ID: "explain", Channel: x.Channel, DM: x.DM},
-		},
+	return approvers.Call{Tool: x.Tool, Effect: tool.Effect, Facts: approvers.Facts{Args: args, Agent: x.Agent, Now: x.At}}, nil
+}
+
+// callOfClient builds the call of a fixture that a client makes, as the gateway does.
+func callOfClient(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {
+	client, ok := p.Client(x.Client)
+	if !ok {
+		return approvers.Call{}, cli.Misused("the policy has no client %q", x.Client)
 	}
-	c.Requesters, c.Authors = persons(x.Requesters), persons(slices.Concat(x.Requesters, x.Authors))
-	if n := len(x.Requesters); n > 0 {
-		c.Facts.Requester = x.Requesters[n-1]
+	tool, known := tools.Tool(x.Tool)
+	switch {
+	case !client.MayUse(p, x.Tool) || known && tool.Asks:
+		return approvers.Call{}, cli.AnswerNo("the policy does not let the client %s ask for %s, so a call of it is refused", client.Name, x.Tool)
+	case !known && x.Mode == approvers.ExecuteMode:
+		return approvers.Call{}, cli.AnswerNo("there is no tool %s that Countersign could run, so a call of it is refused", x.Tool)
 	}
+	x.Agent = client.Agent
+	c, err := plainCall(p, tools, x, now)
+	if err != nil {
+		return c, err
+	}
+	caller := approvers.Caller{Name: client.Name, Title: client.Title, Owner: approvers.Who("", client.Owner), Mode: cmp.Or(x.Mode, approvers.DecideMode)}
+	if x.For != "" {
+		caller.For = approvers.Who("", x.For)
+	}
+	c.Requesters = caller.Requesters()
+	c.Facts.Caller, c.Facts.Requester = &caller, caller.Identity().ID.User()
+	c.Facts.Conversation.ID = caller.Scope()
 	return c, nil
 }
 
@@ -168,12 +230,23 @@ func asProblems(err error) (yamldoc.Problems, bool) {
 
 // printPlan prints the plan of a call with its times.
 func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approvers.Plan) {
-	fmt.Fprintf(out, "%s: %s, %s risk\n", c.Tool, verdictWords[plan.Verdict], plan.Risk)
+	words := verdictWords[plan.Verdict]
+	if plan.Verdict == approvers.Auto && c.Facts.Caller.Decides() {
+		words = "needs nobody"
+	}
+	fmt.Fprintf(out, "%s: %s, %s risk\n", c.Tool, words, plan.Risk)
+	if caller := c.Facts.Caller; caller != nil {
+		runs := "Countersign runs the tool"
+		if caller.Decides() {
+			runs = "it runs the tool itself, after it has claimed the call"
+		}
+		fmt.Fprintf(out, "  client        %s (%s): %s\n", caller.Title, caller.Name, runs)
+	}
 	if len(plan.Stages) == 0 {
 		return
 	}
 	in := approvers.DecisionContext{Policy: p, Now: c.Facts.Now}
-	r, _ := approvers.Open(in, approvers.Request{Tool: c.Tool, Agent: c.Facts.Agent, Plan: waiting(plan), Facts: approvers.AskFacts{Requesters: c.Requesters}})
+	r, _ := approvers.Open(in, approvers.Request{Tool: c.Tool, Agent: c.Facts.Agent, Plan: waiting(plan), Facts: approvers.AskFacts{Requesters: c.Requesters, Caller: c.Facts.Caller}})
 	for i, s := range plan.Stages {
 		fmt.Fprintf(out, "  stage %d of %d  %s\n", i+1, len(plan.Stages), stageWords(p, s))
 	}
@@ -237,7 +310,15 @@ func barredWords(c approvers.Call, plan approvers.Plan) string {
 	var parts []string
 	for _, p := range plan.Requesters {
 		why := "who asked"
-		if !slices.Contains(c.Requesters, p) {
+		caller := c.Facts.Caller
+		switch {
+		case p.Caller() != "":
+			continue // a client can't decide anything
+		case caller != nil && p == caller.Owner:
+			why = "who owns the client"
+		case caller != nil:
+			why = "for whom the client says that it acts"
+		case !slices.Contains(c.Requesters, p):
 			why = "whose words the model was given"
 		}
 		parts = append(parts, p.User()+", "+why)

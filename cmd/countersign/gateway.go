@@ -23,7 +23,8 @@ func openReceiptKey(path string) (gateway.ReceiptKey, error) {
 // openGateway returns the server of the requests of other agents.
 func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
 	g, err := gateway.New(ctx, gateway.Config{
-		Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Key: s.receiptKey, Log: s.log, Count: p.metrics.countCaller,
+		Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Key: s.receiptKey, Log: s.log, Now: s.now, Count: p.metrics.countCaller,
+		Resource: s.gatewayURL,
 	})
 	if err != nil {
 		return nil, err

@@ -346,6 +346,11 @@ func TestGatewayEnds(t *testing.T) {
 	if fmt.Sprint(own.Body["waits_for"]) != "[Finance Director]" { // an unknown tool is critical
 		t.Errorf("a tool that only the caller knows waits: %s", own.Original)
 	}
+
+	// The calls of clients can be planned again, while the bot runs.
+	if said := launch(t, p.dir, p.env, "check", "--replay", "stored").says(`(\d+ calls: .*)`); !strings.HasSuffix(said, " as planned then, 0 not") {
+		t.Errorf("a replay of the history says %q", said)
+	}
 }
 
 // Requests that are not valid, and limits. Nothing of this is stored.

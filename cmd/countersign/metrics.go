@@ -35,6 +35,7 @@ type metrics struct {
 	calls        *prometheus.CounterVec // calls of Slack's Web API
 	httpRequests *prometheus.CounterVec // Slack's HTTP requests
 	callers      *prometheus.CounterVec // requests of other agents
+	webhooks     *prometheus.CounterVec // deliveries to their webhooks
 	retained     retained
 }
 
@@ -68,13 +69,16 @@ func newMetrics(s store.Store, policy func() *approvers.Policy) *metrics {
 	m.httpRequests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "countersign_slack_requests_total", Help: "HTTP requests at the address for Slack's requests, by the status of the answer.",
 	}, []string{"status"})
+	m.webhooks = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_webhook_deliveries_total", Help: "Deliveries to the webhooks of other agents.",
+	}, []string{"client", "outcome"})
 	m.callers = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "countersign_gateway_requests_total", Help: "HTTP requests of other agents, by client, operation and status of the answer.",
 	}, []string{"client", "operation", "status"})
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_requests_waiting", Help: "Requests that wait for people or for their run. Not counted beyond 10000.",
 	}, func() float64 { return timersSet(s, store.TimerExpire) })
-	m.registry.MustRegister(m.took, m.quick, m.requests, m.runs, m.operator, m.answers, m.calls, m.httpRequests, m.callers, waiting,
+	m.registry.MustRegister(m.took, m.quick, m.requests, m.runs, m.operator, m.answers, m.calls, m.httpRequests, m.callers, m.webhooks, waiting,
 		m.retained.conversations, m.retained.records, m.retained.last,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -308,6 +312,11 @@ func (m *metrics) watchPause(wf *workflow.Workflow) {
 // countCaller counts one answer to another agent.
 func (m *metrics) countCaller(client, operation string, status int) {
 	m.callers.WithLabelValues(client, operation, strconv.Itoa(status)).Inc()
+}
+
+// countWebhook counts one delivery to a client's webhook.
+func (m *metrics) countWebhook(client, outcome string) {
+	m.webhooks.WithLabelValues(client, outcome).Inc()
 }
 
 // watchGateway adds the metric of the connections that wait for a decision.

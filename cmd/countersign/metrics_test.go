@@ -192,6 +192,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
 	m.countRequest(http.StatusOK)
 	m.countCaller("ci", "read", http.StatusOK)
+	m.countWebhook("ci", "delivered")
 	m.watchGateway(func() int { return 0 })
 	m.count(workflow.Event{Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", Took: 1}})
 	m.count(workflow.Event{Ended: approvers.Expired})

@@ -113,7 +113,7 @@ type alike struct {
 	examples    []string
 }
 
-// agents rejects fixtures with an unknown agent. Otherwise a call with a misspelt agent would only appear as refused.
+// agents rejects fixtures with an unknown agent or client. Otherwise a call with a misspelt name would only appear as refused.
 func (r *replayed) agents(calls []config.Fixture) error {
 	for _, x := range calls {
 		has := func(p *approvers.Policy) bool {
@@ -123,11 +123,22 @@ func (r *replayed) agents(calls []config.Fixture) error {
 			_, ok := p.Agent(x.Agent)
 			return ok
 		}
+		if x.Line > 0 && x.Client != "" && !hasClient(r.policy, x.Client) && !hasClient(r.other, x.Client) {
+			return cli.Misused("%s:%d: the policy has no client %q", r.fixtures, x.Line, x.Client)
+		}
 		if x.Line > 0 && x.Agent != "" && !has(r.policy) && !has(r.other) {
 			return cli.Misused("%s:%d: the policy has no agent %q; it has %s", r.fixtures, x.Line, x.Agent, r.names())
 		}
 	}
 	return nil
+}
+
+func hasClient(p *approvers.Policy, name string) bool {
+	if p == nil {
+		return false
+	}
+	_, ok := p.Client(name)
+	return ok
 }
 
 // names lists the agents that a fixture may name.
@@ -301,10 +312,18 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 			Tool: call.Tool, Args: []byte(call.Args), Agent: turn.Agent, Channel: conv.Channel, DM: conv.DM, At: proposed.At,
 			Expect: planned(proposed.Facts),
 		}
+		if conv.Caller != nil {
+			caller := conv.Caller.Caller
+			x.Client, x.Mode, x.For, x.Agent = caller.Name, caller.Mode, caller.For.User(), ""
+			return nil
+		}
 		x.Requesters, x.Authors, err = spoke(r, call, turn)
 		return err
 	})
 	asker := "nobody"
+	if x.Client != "" {
+		asker = x.Client
+	}
 	if n := len(x.Requesters); n > 0 {
 		asker = x.Requesters[n-1]
 	}

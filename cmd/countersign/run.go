@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,6 +38,7 @@ type setup struct {
 	admin                        net.Listener // nil: no admin address
 	gateway                      net.Listener // nil: other agents can't ask
 	receiptKey                   gateway.ReceiptKey
+	gatewayURL                   string            // for which access tokens are issued; empty: none is taken
 	control                      *control.Listener // nil: no control socket
 	storePath                    string            // path of the store, for the control socket
 	audit                        config.Audit      // location of its key and its heads
@@ -67,6 +69,7 @@ type parts struct {
 	bot      *bot.Bot
 	agent    *agent.Agent
 	metrics  *metrics
+	webhooks *gateway.Webhooks
 	sealer   *audit.Sealer // nil: no sealing
 }
 
@@ -102,6 +105,9 @@ func (s setup) assemble() parts {
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
 	p := parts{workflow: wf, bot: b, agent: a, metrics: m}
+	p.webhooks = gateway.NewWebhooks(gateway.WebhookConfig{
+		Callers: wf.Callers, Views: wf.Views, Policy: s.tools.Policy, Lookup: os.LookupEnv, Log: s.log, Now: s.now, Count: m.countWebhook,
+	})
 	if len(s.seal.keys) > 0 {
 		p.sealer = audit.NewSealer(s.seal.keys, s.seal.places, wf.History, s.store, s.log)
 		m.watchSeal(s.store, p.sealer)
@@ -127,6 +133,7 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 		store.TimerRemind:       {Handle: p.bot.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
 		store.TimerCatchUp:      {Handle: bot.Reception{Bot: p.bot}.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerLeftover:     {Handle: bot.Leftovers{Bot: p.bot}.Delete, Concurrency: 1, Worth: p.bot.Worth},
+		store.TimerWebhook:      {Handle: p.webhooks.Deliver, Concurrency: gateway.WebhookWorkers},
 		store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
 	}
 }
@@ -219,6 +226,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "running", ready: runs(p.workflow), notice: true},
 			{name: "cards", ready: reaches(p.workflow), notice: true},
 			{name: "messages", ready: delivers(p.workflow), notice: true},
+			{name: "webhooks", ready: tells(p.workflow), notice: true},
 			{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
 		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })

@@ -168,6 +168,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 		seal: seal,
 	}
 	if l.gateway != nil {
+		s.gatewayURL = env.GatewayURL
 		if s.receiptKey, err = openReceiptKey(env.GatewayKey); err != nil {
 			return err
 		}

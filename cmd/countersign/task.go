@@ -226,6 +226,6 @@ var errSkew = errors.New("the bot does not know this")
 func tasks() []handler {
 	return []handler{
 		auditListTask, auditVerifyTask, auditEraseTask, auditExportTask, auditEvidenceTask, auditPaceTask, acceptLossTask,
-		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask, movedTask, storeCheckTask,
+		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask, movedTask, storeCheckTask, clientResumeTask,
 	}
 }

@@ -148,7 +148,7 @@ func (c *checker) toolList(path string, list []string) {
 
 func (c *checker) exists(tool string) bool {
 	_, builtIn := approvers.BuiltIn(tool)
-	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool) || c.clientsName(tool)
+	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool) || clientsName(c.policy, tool)
 }
 
 // unknown reports a name that is not a tool's name. If the registered tools are not known, the name may be that of a

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"countersign/approvers"
 	"countersign/config/yamldoc"
@@ -32,14 +33,82 @@ func (c *checker) clients() {
 				c.warn(at, tool+" is about a conversation in Slack, so no client may use it", "remove it")
 			case ok && !agent.Offers(tool):
 				c.warn(at, fmt.Sprintf("the agent %s is not offered %s, so the client may not use it", agent.Name, tool), "add it to the agent's tools, or remove it here")
+			default:
+				c.onlyOwner(path, client, tool)
 			}
 		}
 	}
 }
 
+// onlyOwner finds calls of a client that only its owner could approve, who can't.
+func (c *checker) onlyOwner(path string, client approvers.Client, tool string) {
+	t, _ := c.policy.Tool(tool, client.Agent)
+	if client.Owner == "" || t.SelfApproval {
+		return
+	}
+	for _, o := range c.outcomes(tool, client.Agent) {
+		if o.plan.Verdict == approvers.Refuse {
+			continue // said elsewhere
+		}
+		call := asked(tool, client.Agent)
+		call.Requesters = []approvers.PersonID{approvers.Who("", client.Owner)}
+		p := c.matching(tool, o.rules)
+		plan := p.Plan(call)
+		if o.limited {
+			plan = p.AskFor(call, t.MaxAuto)
+		}
+		if plan.Verdict != approvers.Refuse {
+			continue
+		}
+		what := fmt.Sprintf("owns the client, so nobody can approve its calls of %s", tool)
+		switch when := o.when(); {
+		case strings.HasPrefix(when, "after "):
+			what += " " + when
+		case when != "":
+			what += " when " + when
+		}
+		c.warn(path+".owner", what, "add another member to the role, or let somebody else own the client")
+		return
+	}
+}
+
+// ClientReport says how another agent may ask.
+type ClientReport struct {
+	Name, Title string
+	Agent       string   // whose rules hold
+	Tools       []string // that it may ask for
+	Notes       []string
+}
+
+// clientReports describes the clients.
+func clientReports(p *approvers.Policy) []ClientReport {
+	var out []ClientReport
+	for _, client := range p.Clients {
+		r := ClientReport{Name: client.Name, Title: client.Title, Agent: client.Agent, Tools: client.Tools}
+		r.Notes = append(r.Notes, client.Owner+" owns it, and can't approve its calls")
+		waits := fmt.Sprintf("at most %d of its requests wait", client.MaxPending)
+		if client.Requests.Count > 0 {
+			waits += fmt.Sprintf(", and people are asked at most %s", client.Requests)
+		}
+		r.Notes = append(r.Notes, waits)
+		if client.OAuth != nil {
+			note := "tokens of " + client.OAuth.Issuer + " with the subject " + client.OAuth.Subject + " are its"
+			if client.OAuth.Person != "" {
+				note += ", also for people, who then can't approve"
+			}
+			r.Notes = append(r.Notes, note)
+		}
+		if client.Webhook != nil {
+			r.Notes = append(r.Notes, "changes are told to "+client.Webhook.URL)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
 // clientsName reports whether a client names a tool. A client may run tools that only it knows.
-func (c *checker) clientsName(tool string) bool {
-	return slices.ContainsFunc(c.policy.Clients, func(o approvers.Client) bool { return slices.Contains(o.Tools, tool) })
+func clientsName(p *approvers.Policy, tool string) bool {
+	return slices.ContainsFunc(p.Clients, func(o approvers.Client) bool { return slices.Contains(o.Tools, tool) })
 }
 
 // clientsRun reports whether a client may ask for a tool that no source offers.

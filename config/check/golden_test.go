@@ -100,6 +100,9 @@ func reported(r check.Report) string {
 	for _, w := range r.Working {
 		fmt.Fprintf(&b, "works: %s, %s\n", w.Title, w.Hours)
 	}
+	for _, c := range r.Clients {
+		fmt.Fprintf(&b, "client: %s (%s) of %s: %s; %s\n", c.Name, c.Title, c.Agent, strings.Join(c.Tools, ", "), strings.Join(c.Notes, "; "))
+	}
 	for _, bound := range r.Bounds {
 		fmt.Fprintf(&b, "bound: %s\n", bound)
 	}

@@ -14,7 +14,8 @@ type Report struct {
 	Gates     []Gate      // calls that wait or are refused
 	Automatic []Automatic // tools with calls that run without approval
 	Working   []Working   // approvers with working hours
-	Bounds    []string    // caps and budgets, who may pause, and retention
+	Clients   []ClientReport
+	Bounds    []string // caps and budgets, who may pause, and retention
 }
 
 // Gate is one kind of call that waits: a tool, under a condition.
@@ -60,6 +61,7 @@ func NewReport(f *config.File, tools []Tool) Report {
 	c := &checker{file: f, policy: f.Policy, known: namesOf(tools)}
 	out := Report{
 		Observe: f.Policy.Mode == approvers.Observe, Usually: usually(f.Policy.Defaults), Working: workingHours(f.Policy), Bounds: append(bounds(f.Policy), keeping(f.Policy)...),
+		Clients: clientReports(f.Policy),
 	}
 	for _, tool := range c.allTools() {
 		c.report(&out, tool, "")

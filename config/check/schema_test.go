@@ -174,6 +174,8 @@ func TestSchemaHasTheKeys(t *testing.T) {
 		"agents prompts":   {agent.Properties["prompts"].Items2020, "agents: {x: {prompts: [{qqqq: 1}]}}"},
 		"clients":          {defs("clients"), "clients: {x: {qqqq: 1}}"},
 		"clients caps":     {defs("clients").Properties["caps"], "clients: {x: {caps: {qqqq: 1}}}"},
+		"clients oauth":    {defs("clients").Properties["oauth"], "clients: {x: {oauth: {qqqq: 1}}}"},
+		"clients webhook":  {defs("clients").Properties["webhook"], "clients: {x: {webhook: {qqqq: 1}}}"},
 		"agents overrides": {agent.Properties["overrides"].AdditionalProperties.(*jsonschema.Schema).Ref, "agents: {x: {overrides: {x: {qqqq: 1}}}}"},
 		"servers":          {server, "servers: {x: {qqqq: 1}}"},
 		"servers oauth":    {server.Properties["oauth"], "servers: {x: {oauth: {qqqq: 1}}}"},

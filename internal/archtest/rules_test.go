@@ -59,7 +59,7 @@ var edges = []struct {
 	{module: "github.com/slack-go/slack", at: "bot", tests: []string{"internal/demo/workspace", "cmd"}},
 	{module: "github.com/gorilla/websocket", at: "bot/transport", also: "internal/demo/workspace", tests: []string{"internal/demo/workspaceclient"}},
 	{module: "github.com/sashabaranov/go-openai", at: "agent", tests: []string{"internal/demo/scriptedmodel", "cmd"}},
-	{module: "go.etcd.io/bbolt", at: "store/bolt", tests: []string{"store", "approvers/audit", "cmd"}},
+	{module: "go.etcd.io/bbolt", at: "store/bolt", tests: []string{"store", "approvers/audit", "approvers/workflow", "cmd"}},
 	{module: "github.com/klauspost/compress", at: "store/bolt", tests: []string{"cmd"}},
 	{module: "github.com/jackc/pgx", at: "store/postgres", tests: []string{"cmd"}},
 	{module: "github.com/pressly/goose", at: "store/postgres"},

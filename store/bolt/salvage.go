@@ -658,7 +658,7 @@ func runTimer(e *approvers.Execution) store.Timer {
 var timerOf = map[store.TimerKind]bucket{
 	store.TimerInbox: inbox, store.TimerThink: turns, store.TimerRun: executions, store.TimerExpire: requests, store.TimerEscalate: requests, store.TimerRemind: requests,
 	store.TimerAvailability: requests, store.TimerPreview: requests, store.TimerAway: absences, store.TimerModelQuestion: calls, store.TimerElicit: elicitations,
-	store.TimerLeave: executions, store.TimerOutcome: executions,
+	store.TimerLeave: executions, store.TimerOutcome: executions, store.TimerWebhook: calls,
 	store.TimerGrant: grants, store.TimerHome: outboxMessages, store.TimerRepost: outboxMessages, store.TimerLeftover: outboxMessages,
 	store.TimerShowFirst: outboxMessages, store.TimerShow: outboxMessages, store.TimerShowAnswer: outboxMessages, store.TimerShowLast: outboxMessages,
 }

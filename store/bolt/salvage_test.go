@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"countersign/approvers"
 	"countersign/store"
 )
 
@@ -182,4 +183,48 @@ func TestSalvagedFile(t *testing.T) {
 		}
 	}
 	t.Logf("of %d pages, %d destroyed: %d rows missing, %d listed, %d files refused", pages, destroyed, missing, listed, refused)
+}
+
+// A timer that is lost with its pages is set again, of the kind that its record needs: a run of a caller is never
+// claimed by a worker of Countersign.
+func TestSalvagedTimers(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
+	s := mustOpen(t, from)
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		var errs []error
+		for id, caller := range map[string]string{"own": "", "callers": "ci"} {
+			for _, state := range []approvers.ExecutionState{approvers.ExecutionNone, approvers.ExecutionExecuting, approvers.ExecutionSucceeded} {
+				id := id + "-" + string(state)
+				errs = append(errs,
+					tx.PutCall(store.Call{ID: id, Turn: id, Execution: id}),
+					tx.PutExecution(approvers.Execution{ID: id, Conversation: id, Call: id, State: state, Caller: caller}),
+				)
+			}
+		}
+		return errors.Join(errs...)
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Salvage(t.Context(), from, to, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(to, Options{AsIs: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for kind, want := range map[store.TimerKind]string{store.TimerRun: "own-executing own-none", store.TimerOutcome: "callers-executing callers-none"} {
+		var got []string
+		err := s.View(t.Context(), func(r store.Reader) error {
+			timers, err := r.Timers(kind, 10)
+			for _, timer := range timers {
+				got = append(got, timer.Ref)
+			}
+			return err
+		})
+		if slices.Sort(got); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("the timers %s are for %v (%v), want %s", kind, got, err, want)
+		}
+	}
 }

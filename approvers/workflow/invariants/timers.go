@@ -95,6 +95,14 @@ func timersNameSomething(r store.Reader) error {
 			e, err := r.Execution(ref)
 			return e.Caller != "" && (e.State == approvers.ExecutionExecuting || e.State == approvers.ExecutionNone && e.Request == ""), err
 		},
+		store.TimerWebhook: func(ref string) (bool, error) {
+			call, err := r.Call(ref)
+			if err != nil {
+				return false, err
+			}
+			conv, err := r.Conversation(call.Conversation)
+			return conv.Caller != nil, err
+		},
 		store.TimerPause: func(ref string) (bool, error) { return ref == store.SettingPause, nil },
 		store.TimerCatchUp: func(string) (bool, error) {
 			now, _, err := settings.ReadReception(r)

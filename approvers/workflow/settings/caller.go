@@ -35,6 +35,26 @@ func (c Caller) With(request string, pending bool) (after Caller, changed bool) 
 	return c, true
 }
 
+// Webhook says how the deliveries to a caller's webhook went.
+type Webhook struct {
+	Target   string    `json:"target"`             // the webhook that this is about; see approvers.Webhook
+	Failures int       `json:"failures,omitempty"` // since the last success
+	Since    time.Time `json:"since,omitzero"`     // the first of these failures
+	Next     time.Time `json:"next,omitzero"`      // nothing is sent before that
+	Off      time.Time `json:"off,omitzero"`       // nothing is sent any more since then; zero: the webhook works
+	Why      string    `json:"why,omitempty"`      // the last failure
+}
+
+// ReadWebhook reads how the deliveries to a caller's webhook went. What is known about another webhook of the caller is
+// ignored.
+func ReadWebhook(r store.Reader, client, target string) (w Webhook, s store.Setting, err error) {
+	s, err = readJSON(r, store.SettingWebhook+client, &w)
+	if w.Target != target {
+		w = Webhook{Target: target}
+	}
+	return w, s, err
+}
+
 // ReceiptKeys are the public keys that verify receipts. Each replica has a key of its own.
 type ReceiptKeys struct {
 	Keys []ReceiptKey `json:"keys"`

@@ -37,30 +37,129 @@ func CallerCall(r store.Reader, client, id string) (conv store.Conversation, cal
 // Caller reads a caller's request. Its arguments and results are not masked: the caller wrote them, or gets them.
 func (v *Reader) Caller(ctx context.Context, client, id string) (c CallerRequest, err error) {
 	err = v.store.View(ctx, func(r store.Reader) (err error) {
-		c = CallerRequest{Policy: v.Policy()}
-		if c.Conversation, c.Call, err = CallerCall(r, client, id); err != nil {
-			return err
-		}
-		if c.Call.Request != "" {
-			req, err := r.Request(c.Call.Request)
-			if err != nil {
-				return err
-			}
-			c.Request = &req
-		}
-		if c.Call.Execution == "" {
-			return nil
-		}
-		e, err := r.Execution(c.Call.Execution)
+		conv, call, err := CallerCall(r, client, id)
 		if err != nil {
 			return err
 		}
-		c.Execution = &e
-		timer, err := r.Timer(store.TimerOutcome, e.ID)
+		if c, err = ReadCaller(r, conv, call); err != nil || c.Execution == nil {
+			return err
+		}
+		timer, err := r.Timer(store.TimerOutcome, c.Execution.ID)
 		c.ReportBy = timer.Due
 		return store.IgnoreNotFound(err)
 	})
+	c.Policy = v.Policy()
 	return c, err
+}
+
+// ReadCaller reads what belongs to a caller's call.
+func ReadCaller(r store.Reader, conv store.Conversation, call store.Call) (CallerRequest, error) {
+	c := CallerRequest{Conversation: conv, Call: call}
+	if call.Request != "" {
+		req, err := r.Request(call.Request)
+		if err != nil {
+			return c, err
+		}
+		c.Request = &req
+	}
+	if call.Execution == "" {
+		return c, nil
+	}
+	e, err := r.Execution(call.Execution)
+	c.Execution = &e
+	return c, err
+}
+
+// The statuses of a caller's request that are not states of a request in the store.
+const (
+	CallerRunning   = "running"
+	CallerSucceeded = "succeeded"
+	CallerFailed    = "failed"
+	CallerUnknown   = "unknown"
+)
+
+// Status returns the status of a request for its caller. What happened to the run counts before everything else,
+// because people may report it after the call has got its result.
+func (c CallerRequest) Status() string {
+	if e := c.Execution; e != nil {
+		switch e.State {
+		case approvers.ExecutionExecuting:
+			return CallerRunning
+		case approvers.ExecutionSucceeded:
+			return CallerSucceeded
+		case approvers.ExecutionFailed:
+			return CallerFailed
+		case approvers.ExecutionUnknown:
+			return CallerUnknown
+		}
+	}
+	switch c.Call.Outcome {
+	case "":
+	case approvers.OutcomeError:
+		return CallerFailed
+	default:
+		return string(c.Call.Outcome)
+	}
+	if c.Request != nil && c.Request.State == approvers.Pending {
+		return string(approvers.Pending)
+	}
+	return string(approvers.Approved)
+}
+
+// Change is a change of a request that its caller's webhook is told about.
+type Change struct {
+	Type   string    // such as "request.decided"
+	Status string    // of the request
+	At     time.Time // when it happened; zero: it is not known
+	Key    string    // distinguishes it from the other changes of the request
+}
+
+// Change returns the latest change that the caller's webhook is told about. ok is false if there is none: the request
+// waits for people who have asked nothing, or the caller has just claimed what needed nobody.
+func (c CallerRequest) Change() (change Change, ok bool) {
+	change = Change{Status: c.Status(), At: c.Call.ReturnedAt}
+	r := c.Request
+	switch change.Status {
+	case string(approvers.Pending):
+		questions := 0
+		for _, m := range r.Remarks {
+			if m.Kind == approvers.Question {
+				questions, change.At = questions+1, m.At
+			}
+		}
+		change.Type, change.Key = "request.asked", fmt.Sprint("asked ", questions)
+		return change, questions > 0
+	case string(approvers.Approved), CallerRunning, string(approvers.Rejected), string(approvers.Refused), string(approvers.OutcomeObserved):
+		if change.Type = "request.decided"; r != nil {
+			change.At = r.ClosedAt
+		} else if change.Status == string(approvers.Approved) || change.Status == CallerRunning {
+			return change, false // nobody was asked, so the caller has got the answer
+		}
+	case CallerSucceeded, CallerFailed, CallerUnknown:
+		change.Type = "execution.finished"
+		if c.Execution != nil && !c.Execution.FinishedAt.IsZero() {
+			change.At = c.Execution.FinishedAt
+		}
+	default:
+		change.Type = "request." + change.Status
+	}
+	change.Key = change.Type
+	if change.Status != CallerRunning && change.Status != string(approvers.Approved) {
+		change.Key += " " + change.Status // a run that has begun is the same decision
+	}
+	if !change.At.IsZero() {
+		change.Key += " " + change.At.UTC().Format(time.RFC3339Nano)
+	}
+	return change, true
+}
+
+// Webhook reads how the deliveries to a caller's webhook went.
+func (v *Reader) Webhook(ctx context.Context, client, target string) (w settings.Webhook, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		w, _, err = settings.ReadWebhook(r, client, target)
+		return err
+	})
+	return w, err
 }
 
 // ReceiptKeys reads the public keys that verify receipts.
@@ -71,4 +170,31 @@ func (v *Reader) ReceiptKeys(ctx context.Context) (keys []settings.ReceiptKey, e
 		return err
 	})
 	return keys, err
+}
+
+// BrokenWebhook is a webhook of a client whose deliveries fail.
+type BrokenWebhook struct {
+	Client string
+	settings.Webhook
+}
+
+// BrokenWebhooks returns the webhooks in the policy whose last delivery failed.
+func (v *Reader) BrokenWebhooks(ctx context.Context) (broken []BrokenWebhook, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		broken = nil
+		for _, c := range v.Policy().Clients {
+			if c.Webhook == nil {
+				continue
+			}
+			w, _, err := settings.ReadWebhook(r, c.Name, c.Webhook.Target())
+			if err != nil {
+				return err
+			}
+			if w.Failures > 0 {
+				broken = append(broken, BrokenWebhook{c.Name, w})
+			}
+		}
+		return nil
+	})
+	return broken, err
 }

@@ -74,6 +74,7 @@ func (d *Doctor) Examine(ctx context.Context) {
 	if env.Store.Path != "" {
 		d.store(ctx, env)
 	}
+	d.gateway(ctx, env, policy)
 	d.hooks()
 }
 

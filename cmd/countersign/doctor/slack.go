@@ -36,7 +36,7 @@ func (d *Doctor) slack(ctx context.Context, env config.Env, policy *approvers.Po
 		app = e.TokenApp()
 	}
 	d.ok("answers in %s: %s is in %s (%s)%s", in.Took.Round(time.Millisecond), in.User, in.Team, in.TeamID, appNamed(app))
-	d.clock(in, env.Transport)
+	d.clock(in, env.Transport, policy)
 	d.scopes(in, app, policy)
 	if env.Transport == config.HTTPMode {
 		d.requests(ctx, env, app)
@@ -88,7 +88,7 @@ func (d *Doctor) unanswered(err error, what, do string) {
 	}
 }
 
-func (d *Doctor) clock(in installation.App, transport config.Transport) {
+func (d *Doctor) clock(in installation.App, transport config.Transport, policy *approvers.Policy) {
 	skew := in.Skew.Round(time.Second)
 	where := "ahead of"
 	if skew < 0 {
@@ -99,6 +99,8 @@ func (d *Doctor) clock(in installation.App, transport config.Transport) {
 	case !in.Dated:
 	case skew.Abs() >= badSkew && transport == config.HTTPMode:
 		d.fail(cli.ExitNo, what+": its requests count as old, and are refused", "set the clock, such as with NTP")
+	case skew.Abs() >= badSkew && policy != nil && slices.ContainsFunc(policy.Clients, func(c approvers.Client) bool { return c.Webhook != nil }):
+		d.fail(cli.ExitNo, what+": receivers of webhooks refuse messages with such a time", "set the clock, such as with NTP")
 	case skew.Abs() >= oddSkew:
 		d.warn(what, "set the clock, such as with NTP: deadlines and the history go by it")
 	default:

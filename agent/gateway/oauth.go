@@ -1,0 +1,340 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"countersign/agent/egress"
+	"countersign/approvers"
+)
+
+// The gateway is an OAuth 2.1 resource server (RFC 9728): it takes access tokens (RFC 9068) that an authorization server
+// has issued for it. The policy says which tokens of which server are whose. A token is one of:
+//
+//   - the client's own: its sub is the client's subject. Nobody is proven to be behind the client.
+//   - a person's, for which the client acts (RFC 8693): the sub of its act is the client's subject, and the claim that
+//     the policy names has the person's Slack user id. That person is a requester, and can't approve.
+
+// Limits of tokens and keys.
+const (
+	maxToken    = 8 << 10
+	tokenLeeway = 30 * time.Second // by which clocks may differ
+	keysFresh   = time.Hour        // after that, the keys of an issuer are read again
+	keysStale   = 6 * time.Hour    // how long keys are used when the issuer can't be reached
+	keysPause   = 30 * time.Second // between two reads of the keys of one issuer, whatever tokens come
+	keysWithin  = 10 * time.Second // for reading them
+	maxKeys     = 1 << 20          // bytes of a document of the issuer
+)
+
+// tokenTypes are the values of typ in the header of an access token.
+var tokenTypes = []string{"", "jwt", "at+jwt", "application/at+jwt"}
+
+// tokens checks the access tokens of OAuth. It is safe for concurrent use.
+type tokens struct {
+	resource string // our identifier, which the audience of a token must have
+	now      func() time.Time
+	mu       sync.Mutex
+	issuers  map[string]*issuerKeys // by issuer and what it may reach
+}
+
+// tokenClaims are the claims that are looked at, besides the registered ones.
+type tokenClaims struct {
+	jwt.Claims
+	Act *struct {
+		Subject string `json:"sub"`
+	} `json:"act"`
+	Confirmation json.RawMessage `json:"cnf"`
+}
+
+// errToken means that a token is refused. The reason is for the log only.
+var errToken = errors.New("the token is refused")
+
+func refusedToken(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errToken, fmt.Sprintf(format, args...))
+}
+
+// clientOf returns the client whose token it is, and for whom it acts.
+func (t *tokens) clientOf(ctx context.Context, p *approvers.Policy, token string) (approvers.Client, error) {
+	none := approvers.Client{}
+	var algorithms []jose.SignatureAlgorithm
+	for _, c := range p.Clients {
+		if c.OAuth != nil {
+			algorithms = append(algorithms, jose.SignatureAlgorithm(c.OAuth.Algorithm))
+		}
+	}
+	switch {
+	case len(algorithms) == 0:
+		return none, refusedToken("the policy has no client with OAuth")
+	case t.resource == "":
+		return none, refusedToken("COUNTERSIGN_GATEWAY_URL is not set, so no token can be for this gateway")
+	case len(token) > maxToken:
+		return none, refusedToken("it is too long")
+	}
+	parsed, err := jwt.ParseSigned(token, algorithms)
+	if err != nil || len(parsed.Headers) != 1 {
+		return none, refusedToken("it is not a JWT with an algorithm that the policy allows")
+	}
+	header := parsed.Headers[0]
+	if kind, _ := header.ExtraHeaders[jose.HeaderType].(string); !slices.Contains(tokenTypes, strings.ToLower(kind)) {
+		return none, refusedToken("its typ is not that of an access token")
+	}
+	var unproven tokenClaims
+	if err := parsed.UnsafeClaimsWithoutVerification(&unproven); err != nil {
+		return none, refusedToken("its claims can't be read")
+	}
+	subject := unproven.Subject
+	if unproven.Act != nil {
+		subject = unproven.Act.Subject
+	}
+	i := slices.IndexFunc(p.Clients, func(c approvers.Client) bool {
+		return c.OAuth != nil && subject != "" && c.OAuth.Issuer == unproven.Issuer && c.OAuth.Subject == subject
+	})
+	if i < 0 {
+		return none, refusedToken("no client has this issuer and subject")
+	}
+	client := p.Clients[i]
+	if header.Algorithm != client.OAuth.Algorithm {
+		return none, refusedToken("it is signed by %s instead of %s", header.Algorithm, client.OAuth.Algorithm)
+	}
+	keys, err := t.keysOf(*client.OAuth).find(ctx, header.KeyID)
+	if err != nil {
+		return none, err
+	}
+	var claims tokenClaims
+	var all map[string]any
+	if !slices.ContainsFunc(keys, func(k jose.JSONWebKey) bool {
+		claims, all = tokenClaims{}, nil
+		return (k.Algorithm == "" || k.Algorithm == header.Algorithm) && parsed.Claims(k.Key, &claims, &all) == nil
+	}) {
+		return none, refusedToken("its signature is not that of a key of the issuer")
+	}
+	return t.actsFor(client, claims, all)
+}
+
+// actsFor checks the claims of a token whose signature is valid.
+func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[string]any) (approvers.Client, error) {
+	none := approvers.Client{}
+	switch err := claims.ValidateWithLeeway(jwt.Expected{Issuer: client.OAuth.Issuer, AnyAudience: jwt.Audience{t.resource}, Time: t.now()}, tokenLeeway); {
+	case err != nil:
+		return none, refusedToken("%v", err)
+	case claims.Expiry == nil:
+		return none, refusedToken("it does not expire")
+	case claims.Subject == "":
+		return none, refusedToken("it has no sub")
+	case len(claims.Confirmation) > 0:
+		return none, refusedToken("it is bound to a key of its sender, which can't be checked here")
+	case claims.Act == nil:
+		return client, nil // the subject was compared before the signature was checked, from the same bytes
+	case client.OAuth.Person == "":
+		return none, refusedToken("the client acts for a person, and the policy names no claim with that person")
+	}
+	person, _ := all[client.OAuth.Person].(string)
+	if !slackUser.MatchString(person) {
+		return none, refusedToken("the claim %s is not the id of a Slack user", client.OAuth.Person)
+	}
+	client.ActsFor = person
+	return client, nil
+}
+
+// keysOf returns the keys of a client's issuer.
+func (t *tokens) keysOf(o approvers.OAuth) *issuerKeys {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := strings.Join(append([]string{o.Issuer}, o.Allow...), "\n")
+	k := t.issuers[key]
+	if k == nil {
+		k = &issuerKeys{issuer: o.Issuer, allow: o.Allow, now: t.now}
+		t.issuers[key] = k
+	}
+	return k
+}
+
+// issuerKeys are the public keys of an issuer.
+type issuerKeys struct {
+	issuer string
+	allow  []string
+	now    func() time.Time
+
+	reading sync.Mutex // held while the keys are read, so that they are read once
+
+	mu    sync.Mutex // protects the following
+	keys  []jose.JSONWebKey
+	read  time.Time // when keys were read
+	tried time.Time // when that was tried
+	err   error     // of the last try
+}
+
+// find returns the keys that may have signed a token: those with its key id, or all if it has none. They are read again
+// if they are old or the id is new, but rarely. Only those who need that wait for it.
+func (k *issuerKeys) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
+	if k.outdated(id) {
+		k.reading.Lock()
+		if k.outdated(id) {
+			keys, err := k.fetch(context.WithoutCancel(ctx)) // a caller that hangs up must not hinder the others
+			k.mu.Lock()
+			if k.tried, k.err = k.now(), err; err == nil {
+				k.keys, k.read = keys, k.tried
+			}
+			k.mu.Unlock()
+		}
+		k.reading.Unlock()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	found := k.matching(id)
+	switch {
+	case k.read.IsZero() || k.now().Sub(k.read) >= keysStale:
+		return nil, fmt.Errorf("the keys of %s can't be read: %w", k.issuer, k.err)
+	case len(found) == 0:
+		return nil, refusedToken("its issuer has no such key")
+	}
+	return found, nil
+}
+
+// outdated reports whether the keys must be read before a token can be checked.
+func (k *issuerKeys) outdated(id string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	return (len(k.matching(id)) == 0 || now.Sub(k.read) >= keysFresh) && now.Sub(k.tried) >= keysPause
+}
+
+// CheckIssuer reads the keys of an issuer.
+func CheckIssuer(ctx context.Context, o approvers.OAuth) error {
+	_, err := (&issuerKeys{issuer: o.Issuer, allow: o.Allow}).fetch(ctx)
+	return err
+}
+
+// matching returns the keys with an id, or all. The caller holds mu.
+func (k *issuerKeys) matching(id string) []jose.JSONWebKey {
+	if id == "" {
+		return k.keys
+	}
+	var out []jose.JSONWebKey
+	for _, key := range k.keys {
+		if key.KeyID == id {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// fetch reads the keys of the issuer, as its metadata says (OpenID Connect Discovery, or RFC 8414).
+func (k *issuerKeys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
+	ctx, cancel := context.WithTimeout(ctx, keysWithin)
+	defer cancel()
+	guard, err := egress.New(k.allow...)
+	if err != nil {
+		return nil, err
+	}
+	client := guard.Client(egress.Options{MaxBody: maxKeys})
+	defer client.CloseIdleConnections()
+	issuer, err := url.Parse(k.issuer)
+	if err != nil {
+		return nil, errors.New("the issuer is not an address")
+	}
+	var about struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	path := strings.TrimSuffix(issuer.Path, "/")
+	err = getJSON(ctx, client, issuer.Scheme+"://"+issuer.Host+path+"/.well-known/openid-configuration", &about)
+	if err != nil {
+		err = getJSON(ctx, client, issuer.Scheme+"://"+issuer.Host+"/.well-known/oauth-authorization-server"+path, &about)
+	}
+	if err != nil {
+		return nil, err
+	}
+	at, err := url.Parse(about.Keys)
+	switch {
+	case about.Issuer != k.issuer:
+		return nil, errors.New("its metadata is about another issuer")
+	case err != nil || at.Scheme != "https" && at.Scheme != issuer.Scheme:
+		return nil, errors.New("its metadata has no address of keys with https")
+	}
+	var set jose.JSONWebKeySet
+	if err := getJSON(ctx, client, about.Keys, &set); err != nil {
+		return nil, err
+	}
+	usable := slices.DeleteFunc(set.Keys, func(key jose.JSONWebKey) bool {
+		return !key.Valid() || !key.IsPublic() || key.Use != "" && key.Use != "sig"
+	})
+	if len(usable) == 0 {
+		return nil, errors.New("it has no public keys that sign")
+	}
+	return usable, nil
+}
+
+// getJSON reads a JSON document.
+func getJSON(ctx context.Context, client *http.Client, address string, to any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return errors.New("its address can't be used")
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return errors.New(egress.Sentence(err))
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return errors.New(egress.Sentence(err))
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %d", resp.StatusCode)
+	}
+	if err := json.NewDecoder(bytes.NewReader(body)).Decode(to); err != nil {
+		return errors.New("its answer is not the JSON that was expected")
+	}
+	return nil
+}
+
+// resourcePath is where the metadata of RFC 9728 is.
+const resourcePath = "/.well-known/oauth-protected-resource"
+
+// resourceMetadata returns the address of the metadata for a resource: the well-known path comes before the resource's
+// own path.
+func resourceMetadata(resource string) string {
+	u, err := url.Parse(resource)
+	if err != nil || resource == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host + resourcePath + strings.TrimSuffix(u.EscapedPath(), "/")
+}
+
+// metadata says which authorization servers issue tokens for the gateway (RFC 9728).
+func (g *Gateway) metadata(w http.ResponseWriter, _ *http.Request) error {
+	issuers := []string{}
+	for _, c := range g.Policy().Clients {
+		if c.OAuth != nil && !slices.Contains(issuers, c.OAuth.Issuer) {
+			issuers = append(issuers, c.OAuth.Issuer)
+		}
+	}
+	if g.Resource == "" || len(issuers) == 0 {
+		return problem{name: "not_found", status: http.StatusNotFound, title: "There is nothing at this address."}
+	}
+	slices.Sort(issuers)
+	body, err := json.Marshal(map[string]any{
+		"resource": g.Resource, "authorization_servers": issuers, "bearer_methods_supported": []string{"header"}, "resource_name": "Countersign",
+	})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, err = w.Write(body)
+	return sent(err)
+}

@@ -1,0 +1,140 @@
+package workflow_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// spoil damages one record of the store, and starts a new process on it.
+func (h *harness) spoil(bucket, id string) {
+	h.t.Helper()
+	h.ok(h.store.Close())
+	db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	h.ok(err)
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucket))
+		value := bytes.Clone(b.Get([]byte(id)))
+		if value == nil {
+			return errors.New("there is no such record: " + bucket + " " + id)
+		}
+		value[len(value)/2] ^= 1
+		return b.Put([]byte(id), value)
+	})
+	h.ok(errors.Join(err, db.Close()))
+	h.open(nil)
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
+}
+
+// One record of a caller's request is damaged, in each state of the request. The call runs at most once, and only if it
+// was allowed; nothing that has run is reported as not run; the call gets its result, its caller can read it, and a
+// repeated key finds it.
+func TestCallersDamaged(t *testing.T) {
+	const refund, search = `issue_refund {"amount": 5}`, `search_orders {}`
+	for state, spec := range map[string]string{
+		"pending": refund, "approved": refund, "running": refund, "reported": refund, "rejected": refund,
+		"automatic": search, "automatic running": search, "automatic reported": search,
+	} {
+		for _, bucket := range []string{"conversations", "turns", "calls", "requests", "executions", "settings"} {
+			if bucket == "requests" && spec == search {
+				continue
+			}
+			t.Run(state+" "+bucket, func(t *testing.T) {
+				h := newCallerHarness(t)
+				id := h.callerAsks(callerCall("k", spec))
+				if spec == refund && state == "rejected" {
+					h.reject(lead, id)
+				} else if spec == refund && state != "pending" {
+					h.approve(lead, id)
+				}
+				began := strings.HasSuffix(state, "running") || strings.HasSuffix(state, "reported")
+				runs := 0
+				if began {
+					h.ok(h.claims(id))
+					runs++
+				}
+				if strings.HasSuffix(state, "reported") {
+					h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"))
+				}
+				v := h.callerView("ci", id)
+				click := workflow.Click{}
+				if v.Request != nil {
+					click = h.clickOn(lead, approvers.Approve, id)
+				}
+				record := map[string]string{
+					"conversations": v.Conversation.ID, "turns": v.Call.Turn, "calls": id, "requests": id, "executions": v.Execution.ID, "settings": store.SettingReceiptKeys,
+				}[bucket]
+				if bucket == "settings" {
+					h.ok(h.Callers.PublishReceiptKey(h.ctx(), "key", []byte("public")))
+					if spec == refund {
+						record = store.SettingCaller + "ci"
+					}
+				}
+				hash := hashText(v.Execution.Args)
+				h.spoil(bucket, record)
+
+				// People and the caller go on.
+				var denied *approvers.Denied
+				var problem *workflow.CallerProblem
+				if v.Request != nil {
+					if _, err := h.Requests.Decide(h.ctx(), click); err != nil && !errors.As(err, &denied) {
+						t.Errorf("the click: %v", err)
+					}
+				}
+				for range 2 {
+					switch err := h.Callers.Claim(h.ctx(), ci, id, hash); {
+					case err == nil:
+						runs++
+					case !errors.As(err, &problem):
+						t.Errorf("the claim: %v", err)
+					}
+				}
+				if runs > 1 {
+					t.Errorf("it was claimed %d times", runs)
+				}
+				if state == "rejected" && runs > 0 {
+					t.Error("it was claimed after a rejection")
+				}
+				if runs > 0 {
+					if err := h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"); err != nil && !errors.As(err, &problem) {
+						t.Errorf("the report: %v", err)
+					}
+				}
+				h.ok(h.Callers.PublishReceiptKey(h.ctx(), "key", []byte("public")))
+				h.clock.pass(expiresAfter + time.Hour)
+				h.due()
+				got, again, err := h.Callers.Propose(h.ctx(), callerCall("k", spec))
+				if err != nil || !again || got != id {
+					t.Errorf("the same key: %s, %t, %v; want %s", got, again, err, id)
+				}
+				h.callerAsks(callerCall("another", `issue_refund {"amount": 6}`)) // reads the limits
+				for range 3 {                                                     // reading closes what is damaged
+					_, err := h.Views.Caller(h.ctx(), "ci", id)
+					h.Callers.Mend(h.ctx(), err)
+				}
+				h.Callers.Mend(h.ctx(), h.store.View(h.ctx(), func(r store.Reader) error {
+					_, err := r.Turn(v.Call.Turn)
+					return err
+				}))
+				v = h.callerView("ci", id)
+				if v.Call.Outcome == "" || v.Conversation.Turn != "" || h.turn(v.Call.Turn).State == approvers.TurnWaiting {
+					t.Errorf("the call has the outcome %q, in a turn that is %s", v.Call.Outcome, h.turn(v.Call.Turn).State)
+				}
+				if runs > 0 && (v.Execution == nil || v.Execution.Unrun || v.Execution.State == approvers.ExecutionNone) {
+					t.Errorf("it ran, and the run is %+v", v.Execution)
+				}
+				if runs == 0 && v.Execution != nil && v.Execution.State == approvers.ExecutionSucceeded {
+					t.Errorf("it did not run, and the run is %+v", v.Execution)
+				}
+			})
+		}
+	}
+}

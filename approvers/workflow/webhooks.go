@@ -1,0 +1,217 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
+	"countersign/approvers/workflow/view"
+	"countersign/store"
+	"countersign/store/jobs"
+)
+
+// A change of a caller's request sets a timer in the same transaction, if the policy has a webhook for the caller. The
+// timer's handler reads the request and sends what is then its latest change. So the message of an earlier change that
+// was not delivered is replaced by the message of the later one. The change that was delivered last is kept with the
+// request: a change is delivered at least once, and again only if the process ends before that is recorded.
+//
+// If a delivery fails, its timer tries again with growing delays, and the client's other deliveries wait for a while. A
+// webhook that answers 410, or with which nothing succeeds for a long time, is switched off until its lines in the
+// policy change or an operator switches it on again.
+
+// Delays of deliveries.
+const (
+	webhookFirstDelay  = 5 * time.Second    // before the second try of a delivery; each further delay is four times as long
+	webhookMostDelay   = time.Hour          //
+	webhookGiveUp      = 3 * 24 * time.Hour // since a delivery's first try, or since the client's last success
+	webhookClientDelay = 5 * time.Minute    // the most that one failure delays the client's other deliveries
+)
+
+// announceChanges sets the timers of webhooks for the calls that have changed.
+func (t callersTx) announceChanges() error {
+	if len(t.changedCalls) == 0 || !slices.ContainsFunc(t.policy.Clients, func(c approvers.Client) bool { return c.Webhook != nil }) {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(t.changedCalls)) {
+		call, err := t.Call(id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		conv, err := t.Conversation(call.Conversation)
+		if err != nil {
+			return err
+		}
+		if conv.Caller == nil || conv.Caller.Request != id {
+			continue
+		}
+		client, ok := t.policy.Client(conv.Caller.Caller.Name)
+		if !ok || client.Webhook == nil {
+			continue
+		}
+		c, err := view.ReadCaller(t, conv, call)
+		if err != nil {
+			return err
+		}
+		if change, ok := c.Change(); !ok || change.Key == conv.Caller.Told {
+			continue
+		}
+		if err := t.SetTimer(store.Timer{Kind: store.TimerWebhook, Ref: id, Due: t.now, Lane: client.Name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Told records that a webhook has received a change, and clears the timer unless there is a newer change. If key is
+// empty, there was nothing to deliver.
+func (w *Callers) Told(ctx context.Context, timer store.Timer, target, key string) error {
+	return w.update(ctx, "a webhook was told", func(t *tx) error {
+		_, still, err := jobs.Reread(t, timer)
+		if err != nil {
+			return err
+		}
+		if still {
+			if err := t.ClearTimer(timer.Kind, timer.Ref); err != nil {
+				return err
+			}
+		}
+		if key == "" {
+			return nil
+		}
+		conv, _, err := view.CallerCall(t, timer.Lane, timer.Ref)
+		if err != nil {
+			return store.IgnoreNotFound(err)
+		}
+		own := *conv.Caller
+		own.Told = key
+		conv.Caller = &own
+		if err := t.PutConversation(conv); err != nil {
+			return err
+		}
+		known, s, err := settings.ReadWebhook(t, timer.Lane, target)
+		if err != nil || known.Failures == 0 {
+			return err
+		}
+		t.note(slog.LevelInfo, "a client's webhook works again", "client", timer.Lane, "failures", known.Failures)
+		return t.callers.putWebhook(s, settings.Webhook{Target: target})
+	})
+}
+
+// WebhookFailure is a delivery that failed.
+type WebhookFailure struct {
+	Why   string
+	Gone  bool          // the receiver wants no more deliveries
+	After time.Duration // the receiver asks for this delay; zero: it asks for none
+}
+
+// NotTold records that a delivery failed, and sets its timer for the next try, if there is one.
+func (w *Callers) NotTold(ctx context.Context, timer store.Timer, target string, f WebhookFailure) error {
+	return w.update(ctx, "a webhook was not told", func(t *tx) error {
+		known, s, err := settings.ReadWebhook(t, timer.Lane, target)
+		if err != nil {
+			return err
+		}
+		if known.Failures++; known.Failures == 1 {
+			known.Since = t.now
+			t.note(slog.LevelWarn, "a delivery to a client's webhook failed, and is tried again", "client", timer.Lane, "request", timer.Ref, "why", f.Why)
+		}
+		known.Why = f.Why
+		known.Next = t.now.Add(max(f.After, min(webhookFirstDelay<<min(known.Failures-1, 20), webhookClientDelay)))
+		if known.Off.IsZero() && (f.Gone || t.now.Sub(known.Since) >= webhookGiveUp) {
+			known.Off = t.now
+			t.note(slog.LevelError, "a client's webhook was switched off; its lines in the policy, or countersign client resume, switch it on again",
+				"client", timer.Lane, "since", known.Since, "why", f.Why)
+		}
+		if err := t.callers.putWebhook(s, known); err != nil {
+			return err
+		}
+		now, still, err := jobs.Reread(t, timer)
+		if err != nil || !still {
+			return err
+		}
+		delay := max(min(webhookFirstDelay<<min(2*now.Tries, 20), webhookMostDelay), f.After)
+		now.Tries++
+		if !known.Off.IsZero() || webhookTried(now.Tries) >= webhookGiveUp {
+			t.note(slog.LevelError, "a delivery to a client's webhook was given up", "client", timer.Lane, "request", timer.Ref, "tries", now.Tries, "why", f.Why)
+			return t.ClearTimer(timer.Kind, timer.Ref)
+		}
+		now.Due, now.PutOff = t.now.Add(delay), t.now
+		return t.SetTimer(now)
+	})
+}
+
+// webhookTried returns the sum of the delays between tries.
+func webhookTried(tries int) (sum time.Duration) {
+	for n := range tries {
+		sum += min(webhookFirstDelay<<min(2*n, 20), webhookMostDelay)
+	}
+	return sum
+}
+
+// WaitToTell puts off a delivery, without counting a try, until the client's webhook may be tried again.
+func (w *Callers) WaitToTell(ctx context.Context, timer store.Timer, until time.Time) error {
+	return w.update(ctx, "a webhook waits", func(t *tx) error {
+		now, still, err := jobs.Reread(t, timer)
+		if err != nil || !still {
+			return err
+		}
+		now.Due, now.PutOff = until, t.now
+		return t.SetTimer(now)
+	})
+}
+
+func (t callersTx) putWebhook(s store.Setting, w settings.Webhook) (err error) {
+	if s.Value, err = json.Marshal(w); err != nil {
+		return err
+	}
+	return t.PutSetting(s)
+}
+
+// ErrNoWebhook means that the policy has no webhook for a client.
+var ErrNoWebhook = errors.New("workflow: the client has no webhook")
+
+// ResumeWebhook switches a client's webhook on, and lets deliveries that wait be tried now. If the webhook works, it
+// returns ErrNotDue.
+func (w *Callers) ResumeWebhook(ctx context.Context, name string) error {
+	return w.update(ctx, "resume a webhook", func(t *tx) error {
+		client, ok := t.policy.Client(name)
+		if !ok || client.Webhook == nil {
+			return fmt.Errorf("%q: %w", name, ErrNoWebhook)
+		}
+		known, s, err := settings.ReadWebhook(t, name, client.Webhook.Target())
+		if err != nil {
+			return err
+		}
+		if known.Failures == 0 {
+			return ErrNotDue
+		}
+		timers, err := t.Timers(store.TimerWebhook, mostResumed)
+		if err != nil {
+			return err
+		}
+		for _, timer := range timers {
+			if timer.Lane != name {
+				continue
+			}
+			timer.Due, timer.PutOff = t.now, time.Time{}
+			if err := t.SetTimer(timer); err != nil {
+				return err
+			}
+		}
+		return t.callers.putWebhook(s, settings.Webhook{Target: known.Target})
+	})
+}
+
+// mostResumed limits the deliveries that are tried at once when a webhook is switched on. The others are tried at their
+// time.
+const mostResumed = 1000
