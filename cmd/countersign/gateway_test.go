@@ -57,8 +57,8 @@ type caller struct {
 	router      routers.Router
 }
 
-// openGateway starts a bot with a gateway, whose policy has the clients of these tests.
-func openGateway(t *testing.T) (*processHarness, *program, caller) {
+// openGateway starts a bot with a gateway, whose policy has the clients of these tests. change changes the policy's text.
+func openGateway(t *testing.T, change ...func(policy string) string) (*processHarness, *program, caller) {
 	t.Helper()
 	p := openProcessHarness(t)
 	policy, err := os.ReadFile(p.policy())
@@ -69,7 +69,11 @@ func openGateway(t *testing.T) (*processHarness, *program, caller) {
 	if i := strings.Index(withClients, "\nclients:"); i >= 0 {
 		t.Fatal("the policy of the documentation has clients already")
 	}
-	write(t, p.policy(), []byte(withClients+gatewayClients))
+	withClients += gatewayClients
+	for _, f := range change {
+		withClients = f(withClients)
+	}
+	write(t, p.policy(), []byte(withClients))
 	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0")
 	bot, _ := p.serve()
 	return p, bot, openCaller(t, "http://"+bot.says(`countersign is up.* gateway=(\S+)`), ciToken)

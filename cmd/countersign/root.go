@@ -28,7 +28,7 @@ countersign them. Try it on this machine with no account:
 	}
 	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), explainCommand(), auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
-		backupCommand(), restoreCommand(), storeCommand(), toolsCommand(), clientCommand(), hookcmd.Command("hook"))
+		backupCommand(), restoreCommand(), storeCommand(), toolsCommand(), clientCommand(), gatewayCommand(), hookcmd.Command("hook"))
 	guided(cmd)
 	return cmd
 }
