@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -42,6 +43,7 @@ func (m Model) withDefaults() Model {
 type client struct {
 	Model
 	api *openai.Client
+	key *atomic.Pointer[string] // set once the key was replaced
 	now func() time.Time
 	log *slog.Logger
 }
@@ -52,8 +54,9 @@ func newClient(m Model, now func() time.Time, log *slog.Logger) *client {
 	if m.BaseURL != "" {
 		c.BaseURL = strings.TrimRight(m.BaseURL, "/")
 	}
-	c.HTTPClient = doer{m.HTTP}
-	return &client{Model: m, api: openai.NewClientWithConfig(c), now: now, log: log}
+	key := new(atomic.Pointer[string])
+	c.HTTPClient = doer{m.HTTP, key}
+	return &client{Model: m, key: key, api: openai.NewClientWithConfig(c), now: now, log: log}
 }
 
 // chunk is one event of the stream. Some servers send an error as an event, with or without choices.

@@ -32,6 +32,14 @@ type pinged struct {
 	err error
 }
 
+// RenewKey replaces the API key of the model's endpoint for all later calls.
+func (a *Agent) RenewKey(key string) {
+	a.model.key.Store(&key)
+	a.ping.mu.Lock()
+	defer a.ping.mu.Unlock()
+	a.ping.at = time.Time{} // the next Ping tries the new key
+}
+
 // Ping checks that the model's endpoint responds and accepts the key. It requests the list of models, which is free,
 // and caches the result for Config.PingEvery. If an endpoint has no such list, it counts as reachable.
 func (a *Agent) Ping(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -38,9 +39,15 @@ type notesKey struct{}
 
 // doer sends requests for the model client. It keeps notes, limits the size, and passes on only the data lines of a
 // stream. If it passed on keep-alive comments, they would hide an error that the server sends after them.
-type doer struct{ client *http.Client }
+type doer struct {
+	client *http.Client
+	key    *atomic.Pointer[string] // the key that replaces the one that the request has; its value may be nil
+}
 
 func (d doer) Do(r *http.Request) (*http.Response, error) {
+	if key := d.key.Load(); key != nil {
+		r.Header.Set("Authorization", "Bearer "+*key)
+	}
 	resp, err := d.client.Do(r)
 	if err != nil {
 		return nil, err

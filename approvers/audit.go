@@ -50,6 +50,7 @@ const (
 	AuditPaused        AuditKind = "paused"   // somebody stopped every run and model call (in the installation's chain)
 	AuditResumed       AuditKind = "resumed"  // somebody resumed the runs and model calls
 	AuditPolicy        AuditKind = "policy"   // another policy or other pins came into force (in the installation's chain)
+	AuditStarted       AuditKind = "started"  // a program began to work on the store (in the installation's chain)
 	AuditErased        AuditKind = "erased"   // payloads were erased; the records and their hashes stay
 	AuditPruned        AuditKind = "pruned"   // a whole chain was removed because of its age (in the installation's chain)
 	AuditDamaged       AuditKind = "damaged"  // a stored record could not be read and was set aside or closed (in the installation's chain)
@@ -61,7 +62,7 @@ var AuditKinds = []AuditKind{
 	AuditProposed, AuditPreviewed, AuditShown, AuditDenied, AuditDecided, AuditAdvanced, AuditApproved,
 	AuditClosed, AuditReopened, AuditReplanned, AuditEscalated, AuditExecuting, AuditExecuted,
 	AuditUnknown, AuditReported, AuditReturned, AuditReminded, AuditInvited, AuditAnswered,
-	AuditRemarked, AuditAway, AuditGranted, AuditPaused, AuditResumed, AuditPolicy, AuditErased,
+	AuditRemarked, AuditAway, AuditGranted, AuditPaused, AuditResumed, AuditPolicy, AuditStarted, AuditErased,
 	AuditPruned, AuditDamaged, AuditRestored, AuditMessageEdited, AuditElicited, AuditReplied, AuditAttached,
 }
 

@@ -26,9 +26,10 @@ type Client struct {
 	OutcomeWithin  time.Duration // how long a run by the client may take before people are asked what happened
 	Hold           time.Duration // how long a call over MCP is held before it is answered without a decision
 
-	// ActsFor is the Slack user for whom the client acts, as the token of its request proves; empty: nobody. The policy
-	// does not set it.
+	// ActsFor is the Slack user for whom the client acts, as the token of its request proves; empty: nobody. Until is when
+	// the token expires; zero: never. The policy sets neither.
 	ActsFor string
+	Until   time.Time
 }
 
 // OAuth says which tokens of an authorization server are a client's.

@@ -35,9 +35,11 @@ type Config struct {
 	Tools         workflow.Tools // for the forms of Modify…
 	// Admits validates a filled-in form against its schema. The form shows its error. nil: any object is valid.
 	Admits func(schema, values json.RawMessage) error
-	Log    *slog.Logger
-	Now    func() time.Time // nil: time.Now
-	HTTP   *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
+	// Version is this program's version, as the Home tab shows it; empty: it shows none.
+	Version string
+	Log     *slog.Logger
+	Now     func() time.Time // nil: time.Now
+	HTTP    *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
 	// Share returns the number of processes that share Slack's rate limits, and since when this one hears what the others
 	// say with Workflow.Tell; zero: it hears nothing. Nil: there is only this process.
 	Share func() (processes int, hears time.Time)
@@ -45,6 +47,9 @@ type Config struct {
 	// refused a call because of a limit.
 	Unlimited bool
 	Count     func(slackapi.Call) // is called for each call of the Web API; may be nil
+	// Reread looks for new secrets after Slack has refused one, and calls Renew. It reports whether there were any. Nil:
+	// the secrets never change.
+	Reread func(context.Context) bool
 	// CountRequest is called with the status of each response over HTTP; may be nil.
 	CountRequest func(status int)
 }
@@ -54,6 +59,7 @@ type Bot struct {
 	Config
 	Permissions *Permissions
 	api         *slackapi.Client
+	secrets     atomic.Pointer[Secrets]
 	self        fetchedOnce[directory.Self]
 	users       *directory.Users
 	channels    *directory.Channels
@@ -92,6 +98,7 @@ func New(c Config) *Bot {
 	}
 	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
 	b := &Bot{Config: c, refused: newRefusedBySlack(c), Permissions: newPermissions(c)}
+	b.secrets.Store(&Secrets{BotToken: c.BotToken, AppToken: c.AppToken, SigningSecret: c.SigningSecret})
 	b.api = slackapi.New(slackapi.Options{
 		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Share: c.Share, Count: c.Count, Log: c.Log,
 		Recovered: func() {
@@ -182,6 +189,9 @@ func (b *Bot) Check(ctx context.Context) error {
 // socketAddress asks Slack for the address of a new socket.
 func (b *Bot) socketAddress(ctx context.Context) (string, error) {
 	_, address, err := b.api.StartSocketModeContext(ctx)
+	if appToken(err) != nil && b.Reread != nil && b.Reread(ctx) {
+		_, address, err = b.api.StartSocketModeContext(ctx)
+	}
 	if refused := appToken(err); refused != nil {
 		return "", refused
 	}
@@ -229,7 +239,7 @@ func (o *fetchedOnce[T]) known() (v T, ok bool) {
 func newTransport(b *Bot) transport.Transport {
 	common := transport.Options{Handler: b, Log: b.Log, Now: b.Now}
 	if b.overHTTP() {
-		return transport.NewHTTP(transport.HTTPOptions{Options: common, Listen: b.Listen, SigningSecret: b.SigningSecret, Count: b.CountRequest})
+		return transport.NewHTTP(transport.HTTPOptions{Options: common, Listen: b.Listen, SigningSecret: func() string { return b.secrets.Load().SigningSecret }, Count: b.CountRequest})
 	}
 	refused := func(err error) bool { return errors.Is(err, ErrToken) }
 	return transport.NewSocketMode(transport.SocketModeOptions{Options: common, Address: b.socketAddress, Final: refused, HTTP: b.HTTP})

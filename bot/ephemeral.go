@@ -37,7 +37,7 @@ func (b *Bot) sendEphemeral(ctx context.Context, r ephemeralReply, p *render.Blo
 		return
 	}
 	if !errors.Is(err, errElsewhere) {
-		b.Log.Info("Slack refused an ephemeral message; it is sent as a direct one", "user", r.user, "cause", slackapi.Explain(err))
+		b.Log.Info("Slack refused an ephemeral message; it is sent as a direct one", "cause", slackapi.Explain(err))
 	}
 	for _, fresh := range []bool{false, true} { // second try: Slack may have given the direct messages another channel
 		dm := ""

@@ -139,7 +139,7 @@ func (b *Bot) fetch(ctx context.Context, address string, most int) ([]byte, erro
 	if err != nil {
 		return nil, fmt.Errorf("file: %w", err)
 	}
-	req.Header.Set("Authorization", "Bearer "+b.BotToken)
+	req.Header.Set("Authorization", "Bearer "+b.secrets.Load().BotToken)
 	client := *b.HTTP
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a redirect leads to another host or a sign-in page
 	resp, err := client.Do(req)

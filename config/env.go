@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"countersign/config/yamldoc"
 )
 
 // Transport is how Slack's events arrive.
@@ -37,8 +39,12 @@ type Env struct {
 	Control       string // path of the Unix socket
 	Audit         Audit
 	Log           slog.Level
+	LogFormat     string        // JSONLog, TextLog or, if the operator does not say, empty
 	StopWait      time.Duration // how long a shutdown waits for running tools
 	HistoryTokens int           // token budget for the conversation history, estimated
+
+	SecretFiles map[string]string // the files from which secrets were read, by variable
+	Warnings    yamldoc.Problems  // what works, and should be changed
 }
 
 // Store is the location of the state.
@@ -83,16 +89,22 @@ func (s Store) String() string {
 	return s.Backend + ":" + s.Path
 }
 
+// The formats of the log.
+const (
+	JSONLog = "json" // one JSON object a line
+	TextLog = "text" // key=value, for people
+)
+
 // HasModel reports whether the operator configured a model.
 func (e Env) HasModel() bool { return e.ModelKey != "" || e.ModelURL != "" }
 
 // ReadEnv reads and validates the environment for a command. The error is [Problems] and lists every fault.
 func ReadEnv(c Command) (Env, error) {
-	v, err := readVariables()
+	v, files, err := readVariables()
 	if err != nil {
 		return Env{}, fmt.Errorf("environment: %w", err)
 	}
-	r := envReader{command: c, variables: v, others: unknownVariables(os.Environ())}
+	r := envReader{command: c, variables: v, files: files, others: unknownVariables(os.Environ())}
 	env := r.read()
 	return env, r.problems.Err()
 }
@@ -132,6 +144,7 @@ func (e Env) settings() []slog.Attr {
 		slog.String("COUNTERSIGN_AUDIT_HEADS", e.Audit.Heads),
 		slog.String("COUNTERSIGN_AUDIT_SYSLOG", e.Audit.Syslog.String()),
 		slog.String("COUNTERSIGN_LOG", strings.ToLower(e.Log.String())),
+		slog.String("COUNTERSIGN_LOG_FORMAT", e.LogFormat),
 		slog.String("COUNTERSIGN_STOP_WAIT", e.StopWait.String()),
 		slog.Int("COUNTERSIGN_HISTORY_TOKENS", e.HistoryTokens),
 	}

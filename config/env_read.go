@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 type envReader struct {
 	command   Command
 	variables variables
+	files     secretFiles
 	others    []string // unknown names in the environment that have Countersign's prefix
 	problems  yamldoc.Problems
 }
@@ -32,6 +34,7 @@ func (r *envReader) read() Env {
 			r.wrong(name, "is not a variable of Countersign", "did you mean "+meant+"?")
 		}
 	}
+	r.readFiles(&e)
 	if r.command.readsSlack() {
 		r.slack(&e)
 	}
@@ -53,7 +56,40 @@ func (r *envReader) read() Env {
 		r.gateway(&e)
 	}
 	e.Log = r.level(v.Log)
+	if e.LogFormat = v.LogFormat; !slices.Contains([]string{"", JSONLog, TextLog}, e.LogFormat) {
+		r.wrong("COUNTERSIGN_LOG_FORMAT", yamldoc.Quote(e.LogFormat)+" is not a format", "write json or text")
+	}
 	return e
+}
+
+// readFiles reports what is wrong with the files of the secrets that the command reads.
+func (r *envReader) readFiles(e *Env) {
+	reads := func(variable string) bool {
+		switch {
+		case strings.HasPrefix(variable, "SLACK_"):
+			return r.command.readsSlack()
+		case strings.HasPrefix(variable, "OPENAI_"):
+			return r.command.readsModel()
+		}
+		return r.command.readsStore()
+	}
+	for _, p := range r.files.problems {
+		switch {
+		case !reads(p.Variable):
+		case p.Severity == yamldoc.Warning:
+			e.Warnings = append(e.Warnings, p)
+		default:
+			r.problems = append(r.problems, p)
+		}
+	}
+	for name, path := range r.files.paths {
+		if reads(name) {
+			if e.SecretFiles == nil {
+				e.SecretFiles = map[string]string{}
+			}
+			e.SecretFiles[name] = path
+		}
+	}
 }
 
 // receiptKeySuffix is the suffix of the file with the key that signs receipts.
@@ -124,7 +160,7 @@ func (r *envReader) store(name, text string) Store {
 // ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. It also returns the paths
 // of the files that seal its history.
 func ReadStore(flag, text string) (Store, Audit, error) {
-	v, err := readVariables()
+	v, _, err := readVariables()
 	if err != nil {
 		return Store{}, Audit{}, fmt.Errorf("environment: %w", err)
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"countersign/config/yamldoc"
@@ -87,6 +88,9 @@ func (r *envReader) signingSecret(text string, needed bool) Secret {
 
 // missing reports a missing variable that the command requires, and points out similar names that are set.
 func (r *envReader) missing(name, hint string) {
+	if slices.ContainsFunc(r.problems, func(p yamldoc.Problem) bool { return p.Variable == name+fileSuffix }) {
+		return // its file has already been reported
+	}
 	for _, other := range r.others {
 		if yamldoc.EditDistance(other, name) <= 2 {
 			hint += " (" + other + " is set: is that a slip?)"

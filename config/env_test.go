@@ -30,8 +30,9 @@ func setenv(t *testing.T, pairs map[string]string) {
 	for _, name := range []string{
 		"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL",
 		"COUNTERSIGN_TRANSPORT", "COUNTERSIGN_POLICY", "COUNTERSIGN_STORE", "COUNTERSIGN_HTTP_ADDR", "COUNTERSIGN_ADMIN_ADDR", "COUNTERSIGN_CONTROL",
-		"COUNTERSIGN_GATEWAY_ADDR", "COUNTERSIGN_GATEWAY_URL", "COUNTERSIGN_GATEWAY_KEY",
-		"COUNTERSIGN_AUDIT_KEY", "COUNTERSIGN_AUDIT_HEADS", "COUNTERSIGN_AUDIT_SYSLOG", "COUNTERSIGN_LOG", "COUNTERSIGN_STOP_WAIT", "COUNTERSIGN_HISTORY_TOKENS",
+		"COUNTERSIGN_GATEWAY_ADDR", "COUNTERSIGN_GATEWAY_URL", "COUNTERSIGN_GATEWAY_KEY", "COUNTERSIGN_STORE_FILE",
+		"SLACK_BOT_TOKEN_FILE", "SLACK_APP_TOKEN_FILE", "SLACK_SIGNING_SECRET_FILE", "OPENAI_API_KEY_FILE",
+		"COUNTERSIGN_AUDIT_KEY", "COUNTERSIGN_AUDIT_HEADS", "COUNTERSIGN_AUDIT_SYSLOG", "COUNTERSIGN_LOG", "COUNTERSIGN_LOG_FORMAT", "COUNTERSIGN_STOP_WAIT", "COUNTERSIGN_HISTORY_TOKENS",
 	} {
 		t.Setenv(name, "") // counts as not set
 	}
@@ -152,11 +153,11 @@ func TestEnvProblems(t *testing.T) {
 		{"addresses", config.Check, map[string]string{"COUNTERSIGN_HTTP_ADDR": "8080", "COUNTERSIGN_ADMIN_ADDR": "localhost:http"}, []string{
 			`COUNTERSIGN_HTTP_ADDR: "8080" is a port without a host; write 127.0.0.1:8080`, `COUNTERSIGN_ADMIN_ADDR: "http" is not a port; write a number from 0 to 65535, such as localhost:9090`,
 		}},
-		{"the rest", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "websocket", "COUNTERSIGN_LOG": "warning", "COUNTERSIGN_HISTORY_TOKENS": "24k", "COUNTERSIGN_STOP_WAIT": "900", "COUNTERSIGN_CONTROL": strings.Repeat("x", 108)}, []string{
+		{"the rest", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "websocket", "COUNTERSIGN_LOG": "warning", "COUNTERSIGN_LOG_FORMAT": "xml", "COUNTERSIGN_HISTORY_TOKENS": "24k", "COUNTERSIGN_STOP_WAIT": "900", "COUNTERSIGN_CONTROL": strings.Repeat("x", 108)}, []string{
 			`COUNTERSIGN_TRANSPORT: "websocket" is not a transport; write socket or http`,
 			`COUNTERSIGN_STOP_WAIT: "900" is not a valid time to wait at shutdown; write a time from 0s to 24h, such as 90s or 20m`,
 			`COUNTERSIGN_HISTORY_TOKENS: "24k" is not a number of tokens`,
-			"COUNTERSIGN_CONTROL: is 108 bytes long", `COUNTERSIGN_LOG: "warning" is not a level; write warn`,
+			"COUNTERSIGN_CONTROL: is 108 bytes long", `COUNTERSIGN_LOG: "warning" is not a level; write warn`, `COUNTERSIGN_LOG_FORMAT: "xml" is not a format; write json or text`,
 		}},
 		{"syslog that is no address", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "udp://[::1"}, []string{`COUNTERSIGN_AUDIT_SYSLOG: "udp://[::1" is not an address; write udp://HOST:514`}},
 		{"syslog by no known way", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "logs.example.com:514"}, []string{"does not say how syslog is reached; write udp://HOST:514"}},

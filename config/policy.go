@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"countersign/approvers"
@@ -78,6 +79,9 @@ func section(v yamldoc.Value, what string) []yamldoc.Entry {
 	return v.Entries(what)
 }
 
+// PolicyVersion is the version of the policy file that this package reads.
+const PolicyVersion = 1
+
 // readVersion rejects a file that was written for a later version.
 func readVersion(root yamldoc.Value, f yamldoc.Fields) {
 	v, ok := f["version"]
@@ -87,7 +91,7 @@ func readVersion(root yamldoc.Value, f yamldoc.Fields) {
 		}
 		return
 	}
-	if v.Readable() && v.Shown() != "1" {
+	if v.Readable() && v.Shown() != strconv.Itoa(PolicyVersion) {
 		v.Wrongf("write version: 1; a file of a later version needs a later Countersign", "%s is not a version that is known here", v.Shown())
 	}
 }

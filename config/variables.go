@@ -1,24 +1,26 @@
 package config
 
 import (
+	"os"
 	"reflect"
 
 	"github.com/kelseyhightower/envconfig"
 )
 
 // variables holds the environment variables as text. All values are strings, so that an invalid value does not prevent
-// the check of the others; [Env] has the converted values. An empty variable counts as not set.
+// the check of the others; [Env] has the converted values. An empty variable counts as not set. For each secret there is
+// a second variable, whose name ends in _FILE: it names a file that contains the value.
 type variables struct {
-	SlackBotToken      string `envconfig:"SLACK_BOT_TOKEN"`
+	SlackBotToken      string `envconfig:"SLACK_BOT_TOKEN" secret:"true"`
 	Transport          string `envconfig:"COUNTERSIGN_TRANSPORT" default:"socket"`
-	SlackAppToken      string `envconfig:"SLACK_APP_TOKEN"`
-	SlackSigningSecret string `envconfig:"SLACK_SIGNING_SECRET"`
+	SlackAppToken      string `envconfig:"SLACK_APP_TOKEN" secret:"true"`
+	SlackSigningSecret string `envconfig:"SLACK_SIGNING_SECRET" secret:"true"`
 	SlackAPIURL        string `envconfig:"SLACK_API_URL"`
-	OpenAIAPIKey       string `envconfig:"OPENAI_API_KEY"`
+	OpenAIAPIKey       string `envconfig:"OPENAI_API_KEY" secret:"true"`
 	OpenAIBaseURL      string `envconfig:"OPENAI_BASE_URL"`
 	OpenAIModel        string `envconfig:"OPENAI_MODEL"`
 	Policy             string `envconfig:"COUNTERSIGN_POLICY" default:"countersign.yaml"`
-	Store              string `envconfig:"COUNTERSIGN_STORE" default:"bolt:countersign.db"`
+	Store              string `envconfig:"COUNTERSIGN_STORE" default:"bolt:countersign.db" secret:"true"` // a database's address may contain a password
 	Migrate            string `envconfig:"COUNTERSIGN_MIGRATE"`
 	HTTPAddr           string `envconfig:"COUNTERSIGN_HTTP_ADDR" default:"127.0.0.1:8080"`
 	AdminAddr          string `envconfig:"COUNTERSIGN_ADMIN_ADDR" default:"127.0.0.1:9090"`
@@ -30,31 +32,45 @@ type variables struct {
 	AuditHeads         string `envconfig:"COUNTERSIGN_AUDIT_HEADS"`
 	AuditSyslog        string `envconfig:"COUNTERSIGN_AUDIT_SYSLOG"`
 	Log                string `envconfig:"COUNTERSIGN_LOG" default:"info"`
+	LogFormat          string `envconfig:"COUNTERSIGN_LOG_FORMAT"`
 	StopWait           string `envconfig:"COUNTERSIGN_STOP_WAIT" default:"15s"`
 	HistoryTokens      string `envconfig:"COUNTERSIGN_HISTORY_TOKENS" default:"24000"`
 }
 
-// readVariables reads the process's environment.
-func readVariables() (variables, error) {
-	var v variables
+// readVariables reads the process's environment, and the files that it names.
+func readVariables() (v variables, files secretFiles, err error) {
 	if err := envconfig.Process("", &v); err != nil {
-		return variables{}, err
+		return variables{}, secretFiles{}, err
 	}
 	fields := reflect.ValueOf(&v).Elem()
 	for i := range fields.NumField() {
-		if fields.Field(i).String() == "" { // set but empty: envconfig did not apply the default
-			fields.Field(i).SetString(fields.Type().Field(i).Tag.Get("default"))
+		field, tag := fields.Field(i), fields.Type().Field(i).Tag
+		name := tag.Get("envconfig")
+		if tag.Get("secret") != "" {
+			_, set := os.LookupEnv(name) // envconfig has already applied the default
+			value := ""
+			if set {
+				value = field.String()
+			}
+			field.SetString(files.read(name, value))
+		}
+		if field.String() == "" { // not set, or set but empty
+			field.SetString(tag.Get("default"))
 		}
 	}
-	return v, nil
+	return v, files, nil
 }
 
 // variableNames lists the names of all variables.
 func variableNames() []string {
 	t := reflect.TypeFor[variables]()
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i] = t.Field(i).Tag.Get("envconfig")
+	var names []string
+	for i := range t.NumField() {
+		tag := t.Field(i).Tag
+		names = append(names, tag.Get("envconfig"))
+		if tag.Get("secret") != "" {
+			names = append(names, tag.Get("envconfig")+fileSuffix)
+		}
 	}
 	return names
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -114,7 +113,7 @@ func (c *Catalog) Stored(load string) {
 
 // want sets the sources to keep connected, and their pins. If it fails, nothing changes.
 func (c *Catalog) want(file *config.File, lock pins.Lock) error {
-	all := declare(file, lock, os.LookupEnv)
+	all := declare(file, lock, config.Lookup)
 	if errs := faults(all); len(errs) > 0 {
 		return errs
 	}

@@ -20,6 +20,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
+	"countersign/config"
 	"countersign/store"
 )
 
@@ -72,7 +73,7 @@ func OpenReceiptKey(path string) (ReceiptKey, error) {
 	if err != nil {
 		return k, fmt.Errorf("%w: %w", ErrKeyFile, err)
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if config.Exposed(info) {
 		return k, fmt.Errorf("%w: %s can be read by others than its owner (chmod 600 corrects that)", ErrKeyFile, path)
 	}
 	text, err := os.ReadFile(path)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 // Config configures a Client.
 type Config struct {
 	Servers []config.Server
-	// Lookup returns environment variables for ${NAME} in the servers' values. If nil, os.LookupEnv is used.
+	// Lookup returns environment variables for ${NAME} in the servers' values. If nil, config.Lookup is used.
 	Lookup func(name string) (string, bool)
 	// Offer receives a server's complete list of tools after each connection and each change of the list. Calls for one
 	// server don't overlap. Offer is not called when a server becomes unreachable: its tools stay, and calls to them
@@ -45,7 +44,7 @@ func Open(c Config) *Client { return open(c, usual) }
 
 func open(c Config, l limits) *Client {
 	if c.Lookup == nil {
-		c.Lookup = os.LookupEnv
+		c.Lookup = config.Lookup
 	}
 	if c.Offer == nil {
 		c.Offer = func(string, []agent.Tool) {}

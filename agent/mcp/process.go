@@ -51,7 +51,7 @@ func start(command []string, dir string, env map[string]string, t *tap, log *slo
 	p.cmd = exec.Command(path, command[1:]...)
 	p.cmd.Args[0] = command[0]
 	p.cmd.Dir, p.cmd.Env = dir, environment(env)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its own process group, so that its children end with it
+	p.cmd.SysProcAttr = ownGroup()
 	theirs, err := p.pipes()
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (p *process) end() {
 }
 
 // killGroup signals all processes of the program's group.
-func (p *process) killGroup(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // an error means that no process is left
+func (p *process) killGroup(s syscall.Signal) { signalGroup(p.cmd.Process, s) }
 
 // messageLimiter limits the number of messages per second. While the limiter waits, the server blocks on its pipe.
 type messageLimiter struct {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/config"
 	"countersign/store"
 )
 
@@ -102,7 +103,7 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 	if err != nil {
 		return keys, fmt.Errorf("the key for signing the history can't be read (%s): %w", keyVariable, err)
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+	if info, err := os.Stat(path); err == nil && config.Exposed(info) {
 		return keys, keyFileErrorf("%s holds the key that signs the history, and other users can read the file: chmod 600 %s", path, path)
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(raw)); lines.Scan(); {

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"log/slog"
 	"time"
 
 	"countersign/approvers"
@@ -25,7 +26,7 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 		t.turns.updateCall,        // the call's execution and preview
 		t.timers.updateTimers,     // deadlines, reminders, the run
 		t.records.auditEvents,     // the request's chain
-		t.countEvents,             // metrics, and the streak of unchanged approvals
+		t.countEvents,             // metrics, the log, and the streak of unchanged approvals
 		t.notices.refreshMessages, // everything that shows the request
 		t.notices.notifyPeople,    // direct messages to the people concerned
 		t.callers.follow,          // the caller, if another agent asked
@@ -40,7 +41,7 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	return t.turns.updateTurn(r, events)
 }
 
-// countEvents counts decisions and ended requests for the metrics. It ends the tool's streak of unchanged approvals
+// countEvents counts decisions and ended requests for the metrics, and logs them. It ends the tool's streak of unchanged approvals
 // when somebody edits or rejects the call, or takes an approval back.
 func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 	doubted := false
@@ -48,6 +49,7 @@ func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 		switch e := e.(type) {
 		case approvers.DecisionMade:
 			t.events = append(t.events, Event{Tool: r.Tool, Decision: &e.Decision})
+			t.noteRequest("a request was decided", r, "decision", string(e.Decision.Kind), "role", e.Decision.Role, "after", e.Decision.Took.Round(time.Millisecond))
 			doubted = doubted || e.Decision.Kind != approvers.Approve
 		case approvers.ArgsEdited:
 			doubted = true
@@ -55,6 +57,7 @@ func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 			t.events = append(t.events, Event{Tool: r.Tool, Ended: r.State})
 		case approvers.RequestClosed:
 			t.events = append(t.events, Event{Tool: r.Tool, Ended: r.State})
+			t.noteRequest("a request ended", r, "state", string(r.State))
 			doubted = doubted || e.State == approvers.Revoked
 		}
 	}
@@ -108,6 +111,11 @@ func (t outboxTx) countAnswer(s store.OutboxMessage) error {
 	}
 	t.events = append(t.events, Event{Answer: &shown})
 	return nil
+}
+
+// noteRequest logs what happened to a request: its ids, and nothing that people wrote.
+func (t *tx) noteRequest(what string, r approvers.Request, more ...any) {
+	t.note(slog.LevelInfo, what, append([]any{"request", r.ID, "conversation", r.Conversation, "tool", r.Tool}, more...)...)
 }
 
 // countRun counts a run that ended.

@@ -33,7 +33,11 @@ func (v View) home() Rendered {
 	v.homeAway(p)
 	v.homeGrants(p)
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
-	p.Small("You can also type all of this: see /countersign help. Times are in your time zone.")
+	foot := "You can also type all of this: see /countersign help. Times are in your time zone."
+	if v.Version != "" {
+		foot += " Countersign " + v.Version + "."
+	}
+	p.Small(foot)
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -115,4 +116,20 @@ func TestLargestHome(t *testing.T) {
 	}
 	tab.Grants = Rows[view.ListedGrant]{List: grants, Page: 1, Pages: 3, Total: 99}
 	t.Logf("blocks=%d", len(homeDrawn(t, v)))
+}
+
+// The foot of a Home tab names the program's version, if the bot knows it.
+func TestHomeVersion(t *testing.T) {
+	for version, want := range map[string]string{"": "Times are in your time zone.", "v1.2.3": "Times are in your time zone. Countersign v1.2.3."} {
+		v, tab := tabOf(approvers.Identity{ID: "T1/U2", Name: "Teo"})
+		v.Home, v.Version = tab, version
+		blocks := homeDrawn(t, v)
+		foot, err := json.Marshal(blocks[len(blocks)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(foot), want+`"`) {
+			t.Errorf("with version %q the last block is %s", version, foot)
+		}
+	}
 }

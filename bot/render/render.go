@@ -23,6 +23,7 @@ type View struct {
 	Tool         ToolDescription // the tool's own description
 	Mentions     []Mention       // people and groups to mention on a card in a channel
 	Home         *HomeTab        // content of a Home tab
+	Version      string          // of the program, for the foot of a Home tab; empty: it is not shown
 	Reader       Reader          // the person for whom it is drawn, if it is one person
 	print        string          // fingerprint of this version, which its buttons contain
 

@@ -32,6 +32,8 @@ type Client struct {
 	*slack.Client
 	limiter *rateLimiter
 	scopes  *scopeReader
+	tokens  *tokenWriter
+	made    Options // with the tokens that slack.Client has
 }
 
 // New makes a client. It makes no call.
@@ -56,7 +58,9 @@ func New(o Options) *Client {
 		o.Rescoped = func() {}
 	}
 	limiter := newRateLimiter(o)
-	c := &Client{limiter: limiter, scopes: &scopeReader{next: limiter, changed: o.Rescoped}}
+	tokens := &tokenWriter{next: limiter.next}
+	limiter.next = tokens
+	c := &Client{limiter: limiter, tokens: tokens, made: o, scopes: &scopeReader{next: limiter, changed: o.Rescoped}}
 	guarded := *o.HTTP
 	guarded.Transport = sizeGuard{c.scopes, o.Log}
 	c.Client = slack.New(o.BotToken, slack.OptionHTTPClient(&guarded), slack.OptionAppLevelToken(o.AppToken), slack.OptionAPIURL(o.URL))
@@ -65,6 +69,13 @@ func New(o Options) *Client {
 		return err
 	}
 	return c
+}
+
+// SetTokens replaces the tokens of all later calls. An empty token stays as it is.
+func (c *Client) SetTokens(bot, app string) {
+	replacements := map[string]string{c.made.BotToken: bot, c.made.AppToken: app}
+	delete(replacements, "") // a call without a token
+	c.tokens.rotate(replacements)
 }
 
 // Available returns nil while Slack answers. During an outage, its error says since when Slack has not answered.

@@ -54,7 +54,7 @@ var errNotListening = errors.New("nobody listens for Slack's requests")
 type HTTPOptions struct {
 	Options
 	Listen        func() (net.Listener, error)
-	SigningSecret string           // secret with which Slack signs its requests
+	SigningSecret func() string    // secret with which Slack signs its requests; it may change
 	Count         func(status int) // is called with the status of each response
 }
 
@@ -182,7 +182,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	if err != nil || media != typeJSON && media != typeForm {
 		return answer{status: http.StatusUnsupportedMediaType}
 	}
-	verifier, err := slack.NewSecretsVerifier(r.Header, h.SigningSecret)
+	verifier, err := slack.NewSecretsVerifier(r.Header, h.SigningSecret())
 	if errors.Is(err, slack.ErrMissingHeaders) && (r.URL.Path == CommandsPath || r.URL.Path == EventsPath) && media == typeForm && looksAtTLS(r) {
 		return answer{status: http.StatusOK}
 	}

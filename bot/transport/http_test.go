@@ -22,7 +22,7 @@ const testSecret = "c0de51c0de51c0de51c0de51c0de51c0"
 
 // newHTTP returns a transport that accepts requests without a listener.
 func newHTTP(r *recorder) *HTTP {
-	h := NewHTTP(HTTPOptions{Options: options(r), SigningSecret: testSecret})
+	h := NewHTTP(HTTPOptions{Options: options(r), SigningSecret: func() string { return testSecret }})
 	h.gate.open()
 	return h
 }

@@ -14,6 +14,7 @@ import (
 func main() {
 	cmd := hookcmd.Command()
 	cmd.Use = "countersign-hook"
+	cmd.Version = cli.ThisBuild().String()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err := cmd.ExecuteContext(context.Background())
 	if err != nil {

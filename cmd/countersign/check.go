@@ -60,7 +60,7 @@ func runCheck(out io.Writer, args []string) error {
 	if envErr != nil && !errors.As(envErr, &wrong) {
 		return cli.Misused("%w", envErr)
 	}
-	for _, p := range wrong {
+	for _, p := range slices.Concat(wrong, env.Warnings) {
 		fmt.Fprintln(out, p.Error())
 	}
 	path := env.Policy

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 
 	"countersign/approvers/workflow"
@@ -130,10 +129,4 @@ func openControl(path string, log *slog.Logger) (*control.Listener, error) {
 }
 
 // version returns the version of this program.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
-}
+func version() string { return cli.ThisBuild().Version }

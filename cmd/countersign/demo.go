@@ -106,7 +106,7 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if os.Getenv("COUNTERSIGN_LOG") == "" {
 		level = slog.LevelWarn // the page shows the events
 	}
-	log := logger(level)
+	log := logger(level, cmp.Or(env.LogFormat, config.TextLog)) // for people
 	dir, remove, err := dataDir(o.data)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 func demoSetup(st demoEnv, env config.Env, policies *policies, log *slog.Logger) setup {
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: st.base + "/api/", unlimited: true,
-		model: st.model, historyTokens: env.HistoryTokens, policies: policies, store: st.store, tools: policies.tools, log: log, now: st.now, seal: st.seal,
+		build: cli.ThisBuild(), model: st.model, historyTokens: env.HistoryTokens, policies: policies, store: st.store, tools: policies.tools, log: log, now: st.now, seal: st.seal,
 	}
 	if st.listener != nil {
 		s.listen, s.signingSecret = st.listener.listen, workspace.DemoSigningSecret

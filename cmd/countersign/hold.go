@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 
 	"golang.org/x/sync/errgroup"
 
@@ -67,6 +68,7 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 		{name: "heads", ready: func(context.Context) error { return why }},
 	}, m.handler())
 	g.Go(func() error { return serveHTTP(ctx, l.admin, h) })
+	g.Go(func() error { return newNotifier(os.Getenv, os.Getpid(), log).watch(ctx, db) }) // it is up, though it waits
 	if l.slack != nil {
 		g.Go(func() error { return serveHTTP(ctx, l.slack, http.HandlerFunc(refuse)) })
 	}

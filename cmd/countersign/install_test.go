@@ -48,7 +48,7 @@ func TestInstallPage(t *testing.T) {
 	}
 	commands := maps.Clone(scriptCommands)
 	commands["subscribe"], commands["firstcall"] = subscribe, firstCall
-	testscript.Run(t, testscript.Params{Dir: dir, Cmds: commands, RequireExplicitExec: true})
+	testscript.Run(t, testscript.Params{Dir: dir, Cmds: commands, Setup: textLog, RequireExplicitExec: true})
 }
 
 // pageScript returns a script of the commands in a section of the page.

@@ -14,6 +14,7 @@
 //	backup, restore     backup.go, restore.go
 //	store               store.go (compact), store_copy.go, store_postgres.go (migrate)
 //	hook                package hookcmd: hooks of coding agents
+//	health, version     health.go, version.go; man.go (hidden: manual pages)
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //
@@ -21,12 +22,13 @@
 // store.go (opening the store), task.go (work on the store, by the command or by the running bot), control.go (the
 // bot's side of that), seal.go (the keys of the history).
 //
-// Parts of a running bot only: admin.go (/healthz, /readyz), metrics.go, store_watch.go (stalls and damage), retain.go
+// Parts of a running bot only: admin.go (/healthz, /readyz), metrics.go, notify.go (systemd), secrets.go (new secrets), store_watch.go (stalls and damage), retain.go
 // (deletes old records and conversations), crashes.go (work that kills the process again and again).
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -36,6 +38,7 @@ import (
 	"syscall"
 
 	"countersign/cmd/countersign/cli"
+	"countersign/config"
 	"countersign/internal/redact"
 )
 
@@ -50,7 +53,7 @@ func main() {
 	if err == nil && out.Err != nil {
 		err = cli.CouldNot("the output can't be written: %w", out.Err)
 	}
-	if err != nil {
+	if logged := new(loggedError); err != nil && !errors.As(err, &logged) {
 		fmt.Fprintln(os.Stderr, "countersign:", redact.Error(err))
 	}
 	os.Exit(cli.Code(err))
@@ -60,9 +63,49 @@ func main() {
 var stderr io.Writer = os.Stderr
 
 // logger returns the process's logger. It masks everything that looks like a secret, and the secrets of the
-// environment, in each line.
-func logger(level slog.Leveler) *slog.Logger {
-	return slog.New(slog.NewTextHandler(redact.Writer(stderr), &slog.HandlerOptions{Level: level}))
+// environment, in each line. Without a format, it writes text to a terminal and JSON to everything else.
+func logger(level slog.Leveler, format string) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if format == config.JSONLog || format == "" && !isTerminal(os.Stderr) {
+		o.ReplaceAttr = inSeconds
+		return slog.New(slog.NewJSONHandler(redact.Writer(stderr), o))
+	}
+	return slog.New(slog.NewTextHandler(redact.Writer(stderr), o))
+}
+
+// loggedError is an error that the log already has as its last line. A program that reads a log of JSON objects could
+// not read a line of text after it.
+type loggedError struct{ error }
+
+func (e *loggedError) Unwrap() error { return e.error }
+
+// logged writes the error with which the program ends to the log, if the log consists of JSON objects.
+func logged(err error, log *slog.Logger) error {
+	if _, isJSON := log.Handler().(*slog.JSONHandler); err == nil || !isJSON {
+		return err
+	}
+	log.Error("countersign ends", "error", redact.Error(err), "exit_code", cli.Code(err))
+	return &loggedError{err}
+}
+
+// inSeconds writes durations in seconds, because JSON has no unit for them.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
+}
+
+// isTerminal reports whether a file is a terminal, or another device that shows characters to people.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// logEverything passes what libraries log to the logger, too.
+func logEverything(log *slog.Logger) {
+	slog.SetLogLoggerLevel(slog.LevelWarn) // libraries use package log for faults
+	slog.SetDefault(log)
 }
 
 // withoutSecrets masks the environment's secrets in all later output, including that of libraries.

@@ -19,6 +19,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/bot/slackapi"
+	"countersign/cmd/countersign/cli"
 	"countersign/store"
 )
 
@@ -82,6 +83,14 @@ func newMetrics(s store.Store, policy func() *approvers.Policy) *metrics {
 		m.retained.conversations, m.retained.records, m.retained.last,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// watchBuild adds a metric whose labels say which program this is.
+func (m *metrics) watchBuild(b cli.Build) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_build_info", Help: "Always 1. The labels say from which source the program was built.",
+		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "goversion": b.Go},
+	}, func() float64 { return 1 }))
 }
 
 func (m *metrics) handler() http.Handler {

@@ -40,7 +40,7 @@ func TestPostgres(t *testing.T) {
 			env.Setenv("TWO", server.URL("two"))
 			env.Setenv("DAMAGED", server.URL("damaged"))
 			env.Setenv("GRANTS", grants)
-			return nil
+			return textLog(env)
 		},
 	})
 }

@@ -97,7 +97,7 @@ func plainEnv() []string {
 			out = append(out, pair)
 		}
 	}
-	return out
+	return append(out, "COUNTERSIGN_LOG_FORMAT=text") // tests read the log
 }
 
 func (p *program) hear(line string) {

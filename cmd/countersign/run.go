@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -43,11 +42,14 @@ type setup struct {
 	storePath                    string            // path of the store, for the control socket
 	audit                        config.Audit      // location of its key and its heads
 	seal                         sealing
+	build                        cli.Build // of this program, for the history, the metrics and the Home tab; zero in tests
 	log                          *slog.Logger
 	now                          func() time.Time                      // nil: time.Now
 	unlimited                    bool                                  // no rate limits, because the workspace is on this machine
 	http                         *http.Client                          // HTTP client for Slack; nil: the bot's own client
 	listen                       func() (net.Listener, error)          // opens the listener for Slack's HTTP requests; nil: Socket Mode
+	systemd                      *notifier                             // nil: systemd is not told
+	secrets                      *secrets                              // nil: the secrets never change
 	signingSecret                string                                // of those requests
 	crashes                      *crashes                              // nil: current work is not recorded
 	receive                      func(context.Context, *bot.Bot) error // receives Slack's events until ctx ends; nil: the bot's own function
@@ -76,6 +78,7 @@ type parts struct {
 // assemble connects the layers. It makes no network calls.
 func (s setup) assemble() parts {
 	m := newMetrics(s.store, s.tools.Policy)
+	m.watchBuild(s.build)
 	m.watchReplicas(s.ownReplica())
 	conf := workflow.Config{
 		Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, PolicySource: s.policies, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now,
@@ -87,7 +90,7 @@ func (s setup) assemble() parts {
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: bot.Use(wf), Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
-		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest,
+		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Version: s.build.Version, Count: m.countCall, Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest, Reread: s.reread(),
 	})
 	m.watchSlack(s.store, b.Ready)
 	m.watchPause(wf)
@@ -104,15 +107,27 @@ func (s setup) assemble() parts {
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
+	if s.secrets != nil {
+		s.secrets.renewBot = func(ctx context.Context, now bot.Secrets) error { return bot.Renew(ctx, b, now) }
+		s.secrets.renewKey = a.RenewKey
+	}
 	p := parts{workflow: wf, bot: b, agent: a, metrics: m}
 	p.webhooks = gateway.NewWebhooks(gateway.WebhookConfig{
-		Callers: wf.Callers, Views: wf.Views, Policy: s.tools.Policy, Lookup: os.LookupEnv, Log: s.log, Now: s.now, Count: m.countWebhook,
+		Callers: wf.Callers, Views: wf.Views, Policy: s.tools.Policy, Lookup: config.Lookup, Log: s.log, Now: s.now, Count: m.countWebhook,
 	})
 	if len(s.seal.keys) > 0 {
 		p.sealer = audit.NewSealer(s.seal.keys, s.seal.places, wf.History, s.store, s.log)
 		m.watchSeal(s.store, p.sealer)
 	}
 	return p
+}
+
+// reread returns the function with which the bot looks for new secrets; nil: they never change.
+func (s setup) reread() func(context.Context) bool {
+	if s.secrets == nil {
+		return nil
+	}
+	return func(ctx context.Context) bool { return s.secrets.look(ctx, true) }
 }
 
 // workers returns the workers of the kinds of timer that the bot and the agent handle.
@@ -173,6 +188,14 @@ func (s setup) run(ctx context.Context, p parts) error {
 		}
 		return couldNotStart(err)
 	}
+	if s.build.Version != "" {
+		if err := p.workflow.History.Started(ctx, s.startFacts()); err != nil {
+			if ctx.Err() != nil {
+				return nil // stopped before it started
+			}
+			return couldNotStart(err)
+		}
+	}
 	letGo := s.tools.Begin(ctx)
 	unsure := false // true if the store's content is unknown, so that the process must end immediately
 	defer func() {
@@ -205,6 +228,13 @@ func (s setup) run(ctx context.Context, p parts) error {
 	g.Go(func() error { return p.bot.Keep(ctx) })
 	g.Go(func() error { return s.policies.watch(ctx, p.workflow) })
 	g.Go(func() error { return inspect(ctx, s.store, s.log) })
+	if s.systemd != nil {
+		g.Go(func() error { return s.systemd.watch(ctx, s.store) })
+		defer context.AfterFunc(ctx, func() { s.systemd.say("STOPPING=1") })()
+	}
+	if s.secrets != nil {
+		g.Go(func() error { return s.secrets.watch(ctx) })
+	}
 	g.Go(func() error {
 		return s.inOneReplica(ctx, upkeepJob, func(ctx context.Context) error { return forget(ctx, p.workflow, p.metrics, s.log) })
 	})
@@ -325,6 +355,18 @@ func (s setup) inOneReplica(ctx context.Context, job string, work func(context.C
 		case <-time.After(claimAgain):
 		}
 	}
+}
+
+// startFacts says in the history which program starts.
+func (s setup) startFacts() map[string]string {
+	facts := map[string]string{"version": s.build.Version, "go": s.build.Go, "platform": s.build.Platform, "process": replicaName()}
+	if s.build.Commit != "" {
+		facts["commit"] = s.build.Commit
+	}
+	if s.build.Changed {
+		facts["changed"] = "true"
+	}
+	return facts
 }
 
 // couldNotStart returns the error of a bot that can't start.

@@ -30,7 +30,13 @@ import (
 // says what to do, and with the documented exit code.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, RequireExplicitExec: true})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, Setup: textLog, RequireExplicitExec: true})
+}
+
+// textLog makes the programs of a script write their log as text.
+func textLog(env *testscript.Env) error {
+	env.Setenv("COUNTERSIGN_LOG_FORMAT", "text")
+	return nil
 }
 
 // scriptCommands are the commands of scripts, in addition to running the program.

@@ -52,7 +52,16 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.Misused("the environment is not complete:\n%w", err)
 	}
-	log := logger(env.Log)
+	log := logger(env.Log, env.LogFormat)
+	logEverything(log)
+	return logged(serveWith(ctx, env, log), log)
+}
+
+// serveWith is serve with its environment.
+func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
+	for _, w := range env.Warnings {
+		log.Warn("the environment: " + w.Error())
+	}
 	tools, err := catalog.New(catalog.Config{Log: log, Version: version()})
 	if err != nil {
 		return err
@@ -163,9 +172,14 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 	}
 	s := setup{
 		botToken: env.BotToken.Reveal(), appToken: env.AppToken.Reveal(), slackURL: env.SlackAPIURL,
-		model:         agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
-		historyTokens: env.HistoryTokens, policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
+		model: agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
+		build: cli.ThisBuild(), historyTokens: env.HistoryTokens, policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
 		seal: seal,
+	}
+	systemd := newNotifier(os.Getenv, os.Getpid(), log)
+	s.systemd = &systemd
+	if len(env.SecretFiles) > 0 {
+		s.secrets = &secrets{used: env, log: log}
 	}
 	if l.gateway != nil {
 		s.gatewayURL = env.GatewayURL
@@ -194,7 +208,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 	if err := reach(ctx, p, log); err != nil {
 		return err
 	}
-	log.Info("countersign is up", "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(),
+	log.Info("countersign is up", "version", s.build.String(), "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(),
 		"transport", string(env.Transport), "admin", l.admin.Addr().String(), "gateway", addressOf(l.gateway), "control", env.Control,
 		"gated", strings.Join(gated(policies.tools.Policy(), policies.tools.Registry), ", "))
 	return s.run(ctx, p)

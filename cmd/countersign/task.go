@@ -194,7 +194,7 @@ func localWorkflow(ctx context.Context, env config.Env, db store.Store, r store.
 	if err != nil {
 		return nil, err
 	}
-	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: logger(slog.LevelError)}), nil
+	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: logger(slog.LevelError, config.TextLog)}), nil
 }
 
 // handler is a task that the running bot finds by its name.

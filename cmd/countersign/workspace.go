@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"countersign/cmd/countersign/cli"
+	"countersign/config"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspace/delivery"
 )
@@ -49,7 +50,7 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 			base := "http://" + l.Addr().String()
 			s, err := workspace.New(workspace.Config{
 				Seed: seed, DataFile: dataFile, BaseURL: base, RealRates: realRates,
-				Log: logger(slog.LevelInfo),
+				Log: logger(slog.LevelInfo, config.TextLog),
 			})
 			if err != nil {
 				l.Close()

@@ -234,7 +234,7 @@ func TestPathsThatAreNone(t *testing.T) {
 	}
 	for path, words := range map[string]string{
 		filepath.Join(dir, strings.Repeat("x", 108)): "a Unix socket's path may have 107",
-		filepath.Join(dir, "nowhere", "s"):           "does not exist; make it first",
+		filepath.Join(dir, "nowhere", "else", "s"):   "does not exist; make it first",
 		filepath.Join(file, "s"):                     "not a directory",
 		filepath.Join(open, "s"):                     "everybody can write to the directory",
 		file:                                         "exists and is not a socket",

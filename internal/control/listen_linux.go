@@ -65,12 +65,16 @@ func Listen(path string) (*Listener, error) {
 }
 
 // checkPath checks the length of the path, and that other users can't replace files in the directory: they could put
-// their own socket at the path.
+// their own socket at the path. It makes the directory if only the directory itself is missing: a volume of Kubernetes
+// that lives as long as its pod is a directory that everybody can write to, so the socket needs a directory in it.
 func checkPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d; choose a shorter one", ErrPath, path, len(path), maxPath)
 	}
 	dir := filepath.Dir(path)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrPath, err)
+	}
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

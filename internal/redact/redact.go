@@ -8,6 +8,7 @@ package redact
 import (
 	"io"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -88,12 +89,31 @@ func Secrets(values ...string) {
 var secretName = regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(API|ACCESS|PRIVATE|SIGNING)_?KEY|_KEY$|_PAT$)`)
 
 // Environ registers the secrets of an environment in the form of os.Environ: the values of the variables whose names
-// suggest a secret.
+// suggest a secret, and the contents of the files that such a variable names if its name ends in _FILE.
 func Environ(environ []string) {
 	for _, line := range environ {
-		if name, value, ok := strings.Cut(line, "="); ok && secretName.MatchString(name) && !strings.HasPrefix(value, "/") { // a path only names the file with the secret
+		name, value, ok := strings.Cut(line, "=")
+		base, isFile := strings.CutSuffix(name, "_FILE")
+		switch {
+		case !ok || !secretName.MatchString(base):
+		case isFile:
+			file(value)
+		case !strings.HasPrefix(value, "/"): // a path only names the file with the secret
 			Secrets(value)
 		}
+	}
+}
+
+// maxFile is the maximum size in bytes of a file with a secret.
+const maxFile = 64 << 10
+
+// file registers the content of a file. It ignores a file that can't be read, because whoever uses it says so.
+func file(path string) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+		return
+	}
+	if content, err := os.ReadFile(path); err == nil {
+		Secrets(strings.TrimSpace(string(content)))
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -51,6 +53,18 @@ func TestKnownSecrets(t *testing.T) {
 		}
 	}
 	if got := Text("abc /run/secrets/token /root"); got != "abc /run/secrets/token /root" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The content of a file that a variable names is a secret, too.
+func TestSecretInFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte("in-a-file-"+secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	Environ([]string{"SHOP_TOKEN_FILE=" + path, "OTHER_TOKEN_FILE=" + path + ".none", "PROFILE=" + path})
+	if got := Text("x in-a-file-" + secret + " y " + path); got != "x (removed) y "+path {
 		t.Errorf("%q", got)
 	}
 }

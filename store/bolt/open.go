@@ -18,8 +18,10 @@ import (
 	"countersign/store"
 )
 
-// schema is the version of the file layout that this package reads and writes. Open upgrades older ones.
-const schema = 10
+// Layout is the version of the file layout that this package reads and writes. Open upgrades older ones.
+const Layout = 10
+
+const schema = Layout
 
 // checksummed is the first version whose rows have checksums. Upgrading from it, or from a later version, rewrites no
 // rows.

@@ -79,6 +79,9 @@ func (c *config) newest() (int64, error) {
 	return list[len(list)-1].version, nil
 }
 
+// Newest returns the version of the tables that this program was written for.
+func Newest() (int64, error) { return (&config{migrations: migrations()}).newest() }
+
 // Migrate brings the tables up to date, or only lists what it would do. It returns the names of the migrations. Only
 // one process at a time migrates a database.
 func Migrate(ctx context.Context, url string, dry bool) ([]string, error) {

@@ -58,6 +58,8 @@ func (s Story) sentence(e Entry) string {
 		return "The model was given the result: " + spaced(f["outcome"]) + "."
 	case approvers.AuditGranted:
 		return "A grant was " + f["what"] + by(approvers.PersonID(or(f["by"], string(e.Actor))), s.who(approvers.PersonID(or(f["by"], string(e.Actor))))) + "."
+	case approvers.AuditStarted:
+		return "Countersign " + f["version"] + " started."
 	case approvers.AuditErased:
 		return "What people wrote and were shown was erased" + by(e.Actor, who) + ". The records and their hashes stay."
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"countersign/agent/hook"
@@ -111,7 +112,7 @@ func (d *Doctor) environment() config.Env {
 		d.fail(cli.ExitUsage, err.Error(), "")
 		return env
 	}
-	for _, p := range wrong {
+	for _, p := range slices.Concat(wrong, env.Warnings) {
 		if p.Severity == yamldoc.Warning {
 			d.warn(p.Variable+" "+p.Message, p.Hint)
 			continue

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"time"
 
@@ -91,7 +90,7 @@ const reachWithin = 5 * time.Second
 // webhook checks whether a client's webhook can be called. It connects, and sends nothing.
 func (d *Doctor) webhook(ctx context.Context, c approvers.Client) {
 	name := "the webhook of " + c.Name
-	err := gateway.CheckWebhook(*c.Webhook, os.LookupEnv)
+	err := gateway.CheckWebhook(*c.Webhook, config.Lookup)
 	if err == nil {
 		err = reach(ctx, *c.Webhook)
 	}

@@ -36,7 +36,7 @@ func TestEachRequestURLIsTried(t *testing.T) {
 	}
 	h := transport.NewHTTP(transport.HTTPOptions{
 		Options: transport.Options{Handler: deaf{t}, Log: slog.New(slog.DiscardHandler), Now: time.Now},
-		Listen:  func() (net.Listener, error) { return l, nil }, SigningSecret: secret,
+		Listen:  func() (net.Listener, error) { return l, nil }, SigningSecret: func() string { return secret },
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -1,0 +1,14 @@
+//go:build unix
+
+package mcp
+
+import (
+	"os"
+	"syscall"
+)
+
+// ownGroup gives a program its own process group, so that its children end with it.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// signalGroup signals all processes of a program's group.
+func signalGroup(p *os.Process, s syscall.Signal) { _ = syscall.Kill(-p.Pid, s) } // an error means that no process is left

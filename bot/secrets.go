@@ -1,0 +1,67 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"countersign/bot/slackapi"
+)
+
+// Secrets are what Slack gave to the app. The bot can be given new ones while it runs.
+type Secrets struct {
+	BotToken      string // xoxb-…
+	AppToken      string // xapp-…, for Socket Mode
+	SigningSecret string // secret with which Slack signs its requests over HTTP
+}
+
+// ErrOtherApp says that a token belongs to another app or workspace, so it can't replace a token of this bot.
+var ErrOtherApp = errors.New("the token belongs to another app or workspace")
+
+// Renew replaces a bot's secrets. It first asks Slack about a changed bot token: Slack must accept it, and it must
+// belong to the same bot. An error that wraps ErrToken or ErrOtherApp is final; after another one, Renew can be tried
+// again.
+func Renew(ctx context.Context, b *Bot, s Secrets) error {
+	now := *b.secrets.Load()
+	if s.AppToken != now.AppToken && appOf(s.AppToken) != appOf(now.AppToken) {
+		return fmt.Errorf("SLACK_APP_TOKEN: %w", ErrOtherApp)
+	}
+	if s.BotToken != now.BotToken {
+		if err := sameBot(ctx, b, s.BotToken); err != nil {
+			return fmt.Errorf("SLACK_BOT_TOKEN: %w", err)
+		}
+	}
+	b.secrets.Store(&s)
+	b.api.SetTokens(s.BotToken, s.AppToken)
+	return nil
+}
+
+// sameBot checks that a token belongs to this bot.
+func sameBot(ctx context.Context, b *Bot, token string) error {
+	me, err := b.whoAmI(ctx)
+	if err != nil {
+		return err
+	}
+	a, err := slack.New(token, slack.OptionHTTPClient(b.HTTP), slack.OptionAPIURL(b.APIURL)).AuthTestContext(ctx)
+	switch code := slackapi.ErrorCode(err); {
+	case slackapi.IsTokenRefusal(code):
+		return fmt.Errorf("%w (%s)", ErrToken, code)
+	case err != nil:
+		return fmt.Errorf("auth.test: %w", slackapi.WithDelay(err))
+	case a.UserID != me.User || a.TeamID != me.Team:
+		return ErrOtherApp
+	}
+	return nil
+}
+
+// appOf returns the id of the app in an app-level token: xapp-1-APP-….
+func appOf(token string) string {
+	parts := strings.SplitN(token, "-", 4)
+	if len(parts) < 4 {
+		return ""
+	}
+	return parts[2]
+}

@@ -1,0 +1,51 @@
+package slackapi
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+)
+
+// tokenWriter replaces the tokens in calls after they were rotated. slack-go keeps the tokens with which a client was
+// made, and writes them into the header Authorization or into the form of a call.
+type tokenWriter struct {
+	next    http.RoundTripper
+	rotated atomic.Pointer[map[string]string] // the tokens in use, by the tokens with which the client was made; nil: they are the same
+}
+
+// rotate replaces the tokens of all later calls.
+func (w *tokenWriter) rotate(replacements map[string]string) { w.rotated.Store(&replacements) }
+
+// RoundTrip makes a call with the tokens in use.
+func (w *tokenWriter) RoundTrip(req *http.Request) (*http.Response, error) {
+	rotated := w.rotated.Load()
+	if rotated == nil {
+		return w.next.RoundTrip(req)
+	}
+	req = req.Clone(req.Context())
+	if old, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer "); ok {
+		if now := (*rotated)[old]; now != "" {
+			req.Header.Set("Authorization", "Bearer "+now)
+		}
+	}
+	if req.Body == nil || req.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+		return w.next.RoundTrip(req)
+	}
+	body, err := io.ReadAll(req.Body)
+	req.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	if form, err := url.ParseQuery(string(body)); err == nil {
+		if now := (*rotated)[form.Get("token")]; now != "" {
+			form.Set("token", now)
+			body = []byte(form.Encode())
+		}
+	}
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	return w.next.RoundTrip(req)
+}

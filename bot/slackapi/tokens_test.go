@@ -1,0 +1,60 @@
+package slackapi
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/slack-go/slack"
+)
+
+// After the tokens were replaced, every kind of call has the new ones: slack-go sends them in forms and in headers.
+func TestRotatedTokens(t *testing.T) {
+	var sent []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		form := r.FormValue("token")
+		if form == "" {
+			form = "-"
+		}
+		sent = append(sent, MethodOf(r)+" "+form+" "+r.Header.Get("Authorization"))
+		w.Write([]byte(`{"ok":true,"url":"wss://x","user_id":"U1","team_id":"T1","view":{}}`))
+	}))
+	defer srv.Close()
+	c := New(Options{BotToken: "xoxb-old", AppToken: "xapp-old", URL: srv.URL, HTTP: srv.Client(), Unlimited: true, Log: slog.New(slog.DiscardHandler)})
+	all := func() []string {
+		sent = nil
+		_, err := c.AuthTestContext(t.Context())
+		_, _, err2 := c.StartSocketModeContext(t.Context())
+		_, err3 := c.OpenViewContext(t.Context(), "trigger", slack.ModalViewRequest{Type: slack.VTModal})
+		_, _, err4 := c.PostMessageContext(t.Context(), "C1", slack.MsgOptionText("a & b=c ü", false))
+		for _, err := range []error{err, err2, err3, err4} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return sent
+	}
+	check := func(bot, app string) {
+		t.Helper()
+		got, bots, apps := all(), 0, 0
+		for _, line := range got {
+			for _, form := range []string{bot + " ", "- Bearer " + bot} {
+				if line[len(line)-len(form):] == form {
+					bots++
+				}
+			}
+			if line == "apps.connections.open - Bearer "+app {
+				apps++
+			}
+		}
+		if len(got) != 4 || bots != 3 || apps != 1 {
+			t.Errorf("with %s and %s: %q", bot, app, got)
+		}
+	}
+	check("xoxb-old", "xapp-old")
+	c.SetTokens("xoxb-new", "xapp-new")
+	check("xoxb-new", "xapp-new")
+	c.SetTokens("xoxb-newer", "xapp-new")
+	check("xoxb-newer", "xapp-new")
+}

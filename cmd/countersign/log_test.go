@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"countersign/internal/demo/workspace"
+)
+
+// TestLogAsJSON plays a gated call with a bot whose standard error is not a terminal: each line of its log is a JSON
+// object. The lines about the request have its ids, nothing that people wrote is in them, and an ordinary run has no
+// line above INFO.
+func TestLogAsJSON(t *testing.T) {
+	t.Parallel()
+	p := openProcessHarness(t)
+	p.env = append(p.env, "COUNTERSIGN_LOG_FORMAT=")
+	bot := launch(t, p.dir, p.env, "serve")
+	bot.says(`("msg":"connected to Slack")`)
+	sam, teo := p.watcher("sam"), p.watcher("teo")
+	thread := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
+	teo.clicks("countersign", "", "Approve", "ORD-131")
+	sam.sees("#support", thread, "refunded")
+	if err := bot.end(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	seen := map[string]int{}
+	for line := range strings.SplitSeq(bot.text(), "\n") {
+		var l struct{ Time, Level, Msg, Request, Conversation, Tool string }
+		if err := json.Unmarshal([]byte(line), &l); err != nil || l.Time == "" {
+			t.Errorf("not a line of the log: %s", line)
+			continue
+		}
+		seen[l.Msg]++
+		if l.Level != "INFO" {
+			t.Errorf("an ordinary run logs %s", line)
+		}
+		if strings.HasPrefix(l.Msg, "a request ") && (l.Request == "" || l.Conversation == "" || l.Tool != "issue_refund") {
+			t.Errorf("an id is missing in %s", line)
+		}
+		for _, personal := range []string{"U000", "damaged", "sam", "teo"} {
+			if strings.Contains(strings.ToLower(line), strings.ToLower(personal)) && !strings.Contains(line, filepath.Base(t.TempDir())) {
+				t.Errorf("%s is in %s", personal, line)
+			}
+		}
+	}
+	for _, msg := range []string{"a request waits for people", "a request was decided", "tool ran"} {
+		if seen[msg] != 1 {
+			t.Errorf("%q was logged %d times: %v", msg, seen[msg], seen)
+		}
+	}
+}
+
+// An error that ends serve is the last line of the log if that consists of JSON objects, and text otherwise.
+func TestLastLine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "countersign.yaml"), []byte("version: 9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"SLACK_BOT_TOKEN=" + workspace.DemoBotToken, "SLACK_APP_TOKEN=" + workspace.DemoAppToken, "OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OPENAI_MODEL=m"}
+	for format, want := range map[string]string{
+		"json": `^{"time":"[^"]*","level":"ERROR","msg":"(countersign ends)","error":"[^"]*version`,
+		"text": `^(countersign): `,
+	} {
+		bot := launch(t, dir, append(env[:4:4], "COUNTERSIGN_LOG_FORMAT="+format), "serve")
+		bot.says(want)
+		<-bot.gone
+		if code := bot.cmd.ProcessState.ExitCode(); code != 2 {
+			t.Errorf("%s: exit code %d", format, code)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"countersign/bot"
+	"countersign/config"
+	"countersign/config/yamldoc"
+	"countersign/internal/redact"
+)
+
+// secretPoll is the time between two looks at the files of the secrets.
+const secretPoll = 2 * time.Second
+
+// secrets keeps the secrets of a running bot up to date with their files. A secret that is set in the environment
+// itself can't change.
+type secrets struct {
+	renewBot func(context.Context, bot.Secrets) error
+	renewKey func(string) // of the model
+	log      *slog.Logger
+
+	mu      sync.Mutex
+	used    config.Env
+	seen    secretValues // at the last look
+	refused secretValues // refused for good, so they are not tried again
+	told    string       // the error that was logged last
+}
+
+// secretValues are the secrets that can change while the bot runs.
+type secretValues struct {
+	slack    bot.Secrets
+	modelKey string
+}
+
+func valuesOf(env config.Env) secretValues {
+	return secretValues{
+		slack:    bot.Secrets{BotToken: env.BotToken.Reveal(), AppToken: env.AppToken.Reveal(), SigningSecret: env.SigningSecret.Reveal()},
+		modelKey: env.ModelKey.Reveal(),
+	}
+}
+
+// changed lists the variables whose values differ.
+func (v secretValues) changed(now secretValues) (names []string) {
+	for _, s := range []struct{ name, old, now string }{
+		{"SLACK_BOT_TOKEN", v.slack.BotToken, now.slack.BotToken}, {"SLACK_APP_TOKEN", v.slack.AppToken, now.slack.AppToken},
+		{"SLACK_SIGNING_SECRET", v.slack.SigningSecret, now.slack.SigningSecret}, {"OPENAI_API_KEY", v.modelKey, now.modelKey},
+	} {
+		if s.old != s.now {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// watch looks at the files until ctx ends: every few seconds, and immediately on SIGHUP.
+func (s *secrets) watch(ctx context.Context) error {
+	if len(s.used.SecretFiles) == 0 {
+		return nil
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	tick := time.NewTicker(secretPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangup:
+			s.look(ctx, true)
+		case <-tick.C:
+			s.look(ctx, false)
+		}
+	}
+}
+
+// look uses the secrets that are in the files now, and reports whether they differ from those before. whole means that
+// the files are known to be complete. If they are not, two looks in a row must find the same values, because the first
+// half of a key may look like a key.
+func (s *secrets) look(ctx context.Context, whole bool) (renewed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.used.SecretFiles) == 0 {
+		return false
+	}
+	env, err := config.ReadEnv(config.Serve)
+	if err != nil {
+		s.tell(problems(err).Error())
+		return false
+	}
+	now, before := valuesOf(env), valuesOf(s.used)
+	complete := whole || now == s.seen
+	s.seen = now
+	names := before.changed(now)
+	if len(names) == 0 {
+		s.told = ""
+		return false
+	}
+	if !complete || now == s.refused && !whole {
+		return false
+	}
+	redact.Secrets(now.slack.BotToken, now.slack.AppToken, now.slack.SigningSecret, now.modelKey)
+	if now.slack != before.slack {
+		if err := s.renewBot(ctx, now.slack); err != nil {
+			if errors.Is(err, bot.ErrToken) || errors.Is(err, bot.ErrOtherApp) {
+				s.refused = now
+			}
+			s.tell(err.Error())
+			return false
+		}
+	}
+	if now.modelKey != before.modelKey {
+		s.renewKey(now.modelKey)
+	}
+	s.used, s.told = env, ""
+	s.log.Info("secrets changed in their files, and the new ones are used", "variables", strings.Join(names, ", "))
+	return true
+}
+
+// tell logs an error once.
+func (s *secrets) tell(why string) {
+	if why != s.told {
+		s.told = why
+		s.log.Error("a secret changed in its file and can't be used; the previous one stays in use", "error", why)
+	}
+}
+
+// problems returns the problems of an environment.
+func problems(err error) (out yamldoc.Problems) {
+	if !errors.As(err, &out) {
+		return yamldoc.Problems{{Message: err.Error()}}
+	}
+	return slices.Clone(out)
+}

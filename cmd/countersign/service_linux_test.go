@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"countersign/cmd/countersign/cli"
+)
+
+// TestSystemdIsTold starts the bot as systemd does: the bot says when it is up, gives signs of life, and says that it
+// stops. Meanwhile, countersign health asks it how it is.
+func TestSystemdIsTold(t *testing.T) {
+	t.Parallel()
+	p := openProcessHarness(t)
+	socket := filepath.Join(p.dir, "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	heard := func(want string) {
+		t.Helper()
+		buf := make([]byte, 1024)
+		for {
+			if err := l.SetReadDeadline(time.Now().Add(patience)); err != nil {
+				t.Fatal(err)
+			}
+			n, err := l.Read(buf)
+			switch got := string(buf[:n]); {
+			case err != nil:
+				t.Fatalf("waited in vain for %s: %v", want, err)
+			case got == want:
+				return
+			case got != "WATCHDOG=1":
+				t.Fatalf("it says %s, want %s", got, want)
+			}
+		}
+	}
+	p.env = append(p.env, "NOTIFY_SOCKET="+socket, "WATCHDOG_USEC=300000")
+	bot, admin := p.serve()
+	heard("READY=1")
+	heard("WATCHDOG=1")
+	heard("WATCHDOG=1")
+
+	addr := strings.TrimPrefix(admin, "http://")
+	ask := commands{t, p.dir, []string{"COUNTERSIGN_ADMIN_ADDR=" + addr}}
+	ask.does(`^(ok)$`, "health")
+	ask.does(`^(store: ok)$`, "health", "--ready")
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask.env = []string{"COUNTERSIGN_ADMIN_ADDR=0.0.0.0:" + port}
+	ask.does(`^(ok)$`, "health")
+
+	if err := bot.end(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	heard("STOPPING=1")
+	if code, _, said := ask.run("health"); code != cli.ExitFailed || !strings.Contains(said, "nobody answers at http://127.0.0.1:"+port+"/healthz") {
+		t.Errorf("without a bot: exit code %d, %s", code, said)
+	}
+}
+
+// Only the process that systemd means gives signs of life, and none are wanted without the variables.
+func TestNotifier(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		beat time.Duration
+	}{
+		{nil, 0},
+		{map[string]string{"WATCHDOG_USEC": "30000000"}, 10 * time.Second},
+		{map[string]string{"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "7"}, 10 * time.Second},
+		{map[string]string{"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "8"}, 0},
+		{map[string]string{"WATCHDOG_USEC": "soon"}, 0},
+	} {
+		if n := newNotifier(func(name string) string { return c.env[name] }, 7, slog.New(slog.DiscardHandler)); n.beat != c.beat {
+			t.Errorf("%v: a sign every %s, want %s", c.env, n.beat, c.beat)
+		}
+	}
+}
+
+// The manual has a page for each command that people see.
+func TestManualPages(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := runCommand(t, "man", dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"countersign.1", "countersign-serve.1", "countersign-audit-verify.1"} {
+		page, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || !strings.Contains(string(page), ".SH SYNOPSIS") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "countersign-man.1")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a hidden command has a page: %v", err)
+	}
+}

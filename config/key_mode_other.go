@@ -1,0 +1,8 @@
+//go:build !unix
+
+package config
+
+import "io/fs"
+
+// Exposed returns false: on this system, a file's mode does not say who can use it.
+func Exposed(fs.FileInfo) bool { return false }

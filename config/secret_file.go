@@ -1,0 +1,101 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+
+	"countersign/config/yamldoc"
+)
+
+// fileSuffix is the end of the name of a variable that names a file with a secret, as Docker's images have it.
+const fileSuffix = "_FILE"
+
+// maxSecretFile is the maximum size in bytes of a file with a secret.
+const maxSecretFile = 64 << 10
+
+// secretFiles reads the files that contain secrets.
+type secretFiles struct {
+	paths    map[string]string // by the secret's variable
+	problems yamldoc.Problems  // with warnings
+}
+
+// read returns the value of a secret: the variable's own, or the content of the file that the variable's companion
+// names.
+func (f *secretFiles) read(name, value string) string {
+	companion := name + fileSuffix
+	path := os.Getenv(companion)
+	switch {
+	case path == "":
+		return value
+	case value != "":
+		f.say(yamldoc.Error, companion, "is set, and "+name+" is set, too", "unset one of them")
+		return ""
+	}
+	if f.paths == nil {
+		f.paths = map[string]string{}
+	}
+	f.paths[name] = path
+	text, mode, err := ReadSecretFile(path)
+	if err != nil {
+		f.say(yamldoc.Error, companion, err.Error(), "write the path of a file that contains only the secret")
+		return ""
+	}
+	if mode&0o004 != 0 && runtime.GOOS != "windows" {
+		f.say(yamldoc.Warning, companion, path+" can be read by every user of this machine", "chmod 400 "+path)
+	}
+	return text
+}
+
+func (f *secretFiles) say(s yamldoc.Severity, variable, message, hint string) {
+	f.problems = append(f.problems, yamldoc.Problem{Variable: variable, Message: message, Hint: hint, Severity: s})
+}
+
+// ReadSecretFile reads a file that contains one secret. It removes one line end from the end of the content. The error
+// never contains the content.
+func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", 0, fmt.Errorf("names %s, which does not exist", path)
+	case err != nil:
+		return "", 0, fmt.Errorf("names a file that can't be read: %w", err)
+	case !info.Mode().IsRegular(): // reading from a pipe could wait forever
+		return "", 0, fmt.Errorf("names %s, which is not a file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", 0, fmt.Errorf("names a file that can't be read: %w", err)
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxSecretFile+1))
+	if err != nil {
+		return "", 0, fmt.Errorf("names a file that can't be read: %w", err)
+	}
+	text := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
+	switch {
+	case len(content) > maxSecretFile:
+		return "", 0, fmt.Errorf("names %s, which has more than %d bytes, so it is not a secret", path, maxSecretFile)
+	case strings.TrimSpace(text) == "":
+		return "", 0, fmt.Errorf("names %s, which is empty", path)
+	}
+	return text, info.Mode(), nil
+}
+
+// Lookup finds a variable of the environment for ${NAME} in a policy. If NAME is not set and NAME_FILE is, it returns
+// the content of the file that NAME_FILE names. A file that can't be read counts as a variable that is not set.
+func Lookup(name string) (value string, found bool) {
+	if value, found = os.LookupEnv(name); found && value != "" {
+		return value, true
+	}
+	if path := os.Getenv(name + fileSuffix); path != "" {
+		if text, _, err := ReadSecretFile(path); err == nil {
+			return text, true
+		}
+	}
+	return value, found
+}

@@ -1,0 +1,209 @@
+package chart
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint/rules"
+	"helm.sh/helm/v3/pkg/lint/support"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+const dir = "../../cmd/countersign/deploy/helm/countersign"
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// values are the settings that a user must give.
+func values(more map[string]any) map[string]any {
+	out := map[string]any{
+		"slack": map[string]any{"secret": "countersign-slack"}, "model": map[string]any{"name": "gpt-5", "secret": "countersign-model"},
+		"policy": "version: 1\ntools: {search_orders: {risk: low}}\n",
+	}
+	maps.Copy(out, more)
+	return out
+}
+
+var (
+	postgres = map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "countersign-database", "signingKey": "countersign-signing", "replicas": 3, "migrate": "auto"}}
+	http     = map[string]any{"secret": "countersign-slack", "transport": "http"}
+)
+
+// settings are the cases of the golden files.
+var settings = map[string]map[string]any{
+	"bolt":     values(nil),
+	"postgres": values(map[string]any{"store": postgres}),
+	"full": values(map[string]any{
+		"store": postgres, "slack": http, "gateway": true, "lock": "version: 1\n", "serviceMonitor": map[string]any{"enabled": true},
+		"env": []any{map[string]any{"name": "SHOP_TOKEN", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "shop", "key": "token"}}}},
+		"networkPolicy": map[string]any{
+			"metricsFrom": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "monitoring"}},
+			"egress":      []any{map[string]any{"ports": []any{map[string]any{"protocol": "TCP", "port": 443}}}},
+		},
+		"tolerations": []any{map[string]any{"key": "bots", "operator": "Exists"}}, "nodeSelector": map[string]any{"kubernetes.io/os": "linux"},
+	}),
+}
+
+func load(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// render renders the chart as helm install does, with the schema of the values.
+func render(t *testing.T, given map[string]any) (map[string]string, error) {
+	t.Helper()
+	c := load(t)
+	vals, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "countersign", Namespace: "bots", Revision: 1, IsInstall: true}, nil)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(c, vals)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for path, text := range files {
+		if name := filepath.Base(path); strings.HasSuffix(name, ".yaml") && strings.TrimSpace(text) != "" {
+			out[name] = text
+		}
+	}
+	return out, nil
+}
+
+// TestGolden renders the chart with different settings. Each manifest fits the Kubernetes API's schema: no unknown
+// field, and no value of another type.
+func TestGolden(t *testing.T) {
+	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
+	for name, given := range settings {
+		t.Run(name, func(t *testing.T) {
+			files, err := render(t, given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all bytes.Buffer
+			for _, file := range slices.Sorted(maps.Keys(files)) {
+				for doc := range strings.SplitSeq(files[file], "\n---\n") {
+					object := &unstructured.Unstructured{}
+					if err := yaml.UnmarshalStrict([]byte(doc), &object.Object); err != nil {
+						t.Fatalf("%s: %v\n%s", file, err, doc)
+					}
+					if object.GetKind() != "ServiceMonitor" { // not of Kubernetes itself
+						if _, err := types.ObjectToTyped(object); err != nil {
+							t.Errorf("%s %s does not fit the schema: %v", file, object.GetKind(), err)
+						}
+					}
+					text, err := yaml.Marshal(object.Object)
+					if err != nil {
+						t.Fatal(err)
+					}
+					fmt.Fprintf(&all, "---\n# %s\n%s", file, text)
+				}
+			}
+			golden := filepath.Join("testdata", name+".yaml")
+			if *update {
+				if err := os.WriteFile(golden, all.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(want, all.Bytes()) {
+				t.Errorf("the manifests differ from %s; look at the difference with -update:\n%s", golden, all.Bytes())
+			}
+		})
+	}
+}
+
+// TestSchemaSees checks that a field that Kubernetes does not know is noticed.
+func TestSchemaSees(t *testing.T) {
+	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
+	for doc, ok := range map[string]bool{
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: b}}`:                              true,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, date: {a: b}}`:                              false,
+		`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x}, spec: {replicas: "one"}}`:            false,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {template: {spec: {pods: 1}}}}`: false,
+	} {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(doc), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := types.ObjectToTyped(object); (err == nil) != ok {
+			t.Errorf("%s: %v", doc, err)
+		}
+	}
+}
+
+// Wrong settings are refused before anything is installed, with the place of the mistake.
+func TestWrongValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		given map[string]any
+		want  string
+	}{
+		"no policy":                      {map[string]any{"slack": settings["bolt"]["slack"], "model": settings["bolt"]["model"]}, "policy"},
+		"no secret of Slack":             {values(map[string]any{"slack": map[string]any{}}), "secret"},
+		"a misspelt key":                 {values(map[string]any{"replicas": 3}), "replicas"},
+		"a database without its address": {values(map[string]any{"store": map[string]any{"kind": "postgres"}}), "secret"},
+		"another kind of store":          {values(map[string]any{"store": map[string]any{"kind": "sqlite"}}), "kind"},
+		"neither a key nor an endpoint":  {values(map[string]any{"model": map[string]any{"name": "m"}}), "model"},
+		"too many replicas for Slack":    {values(map[string]any{"store": map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "s", "signingKey": "k", "replicas": 6}}}), "replicas"},
+	} {
+		if _, err := render(t, c.given); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestPods checks what must hold of every pod, whatever the settings.
+func TestPods(t *testing.T) {
+	for name, given := range settings {
+		files, err := render(t, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		workload := files["workload.yaml"]
+		for _, line := range []string{
+			"runAsNonRoot: true", "readOnlyRootFilesystem: true", "allowPrivilegeEscalation: false", "drop: [ALL]", "automountServiceAccountToken: false", "enableServiceLinks: false",
+			"path: /healthz", "path: /readyz", "SLACK_BOT_TOKEN_FILE",
+		} {
+			if !strings.Contains(workload, line) {
+				t.Errorf("%s: the pod has no %s", name, line)
+			}
+		}
+		if kind, budget := strings.Contains(workload, "kind: StatefulSet"), strings.Contains(workload, "kind: PodDisruptionBudget"); kind == budget {
+			t.Errorf("%s: a StatefulSet %t, and a budget %t", name, kind, budget)
+		}
+	}
+}
+
+// TestLint runs the rules of helm lint.
+func TestLint(t *testing.T) {
+	linter := &support.Linter{ChartDir: dir}
+	rules.Chartfile(linter)
+	rules.ValuesWithOverrides(linter, settings["full"])
+	rules.Templates(linter, settings["full"], "bots", true)
+	rules.Dependencies(linter)
+	for _, m := range linter.Messages {
+		if m.Severity >= support.WarningSev {
+			t.Errorf("%s: %v", m.Path, m.Err)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+// Command release makes everything that is published of one commit: programs, archives, packages, a container image, a
+// software bill of materials, and the checksums of all these. It needs git and Go, and no network except for Go modules.
+// Two runs on the same commit write the same bytes.
+//
+// It is a module of its own, so that what it needs is no requirement of the product.
+//
+//	source.go    the commit that is released, and its version
+//	build.go     the programs, for each platform
+//	licences.go  the licences of the modules in the programs
+//	sbom.go      the bill of materials
+//	archive.go   archives, and the checksums
+//	packages.go  .deb and .rpm
+//	image.go     the container image
+//
+// .ci/release runs it.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	out := flag.String("out", "dist", "the folder for what is made; its content is replaced")
+	version := flag.String("version", "", "the version, such as v1.2.3; without it, that of the commit's tag, or else Go's pseudo-version")
+	short := flag.Bool("short", false, "only linux/amd64")
+	flag.Parse()
+	if err := run(*out, *version, *short); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// platform is an operating system and a processor.
+type platform struct{ os, arch string }
+
+func (p platform) String() string { return p.os + "_" + p.arch }
+
+// platforms are what is published.
+var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
+
+// run makes a release of HEAD.
+func run(out, version string, short bool) error {
+	root, err := command("", "git", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "countersign-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	s, err := checkOut(root, filepath.Join(work, "source"), version)
+	if err != nil {
+		return err
+	}
+	targets := platforms
+	if short {
+		targets = targets[:1]
+	}
+	r := &release{source: s, out: out, work: work}
+	if err := r.build(targets); err != nil {
+		return err
+	}
+	for _, step := range []func() error{r.describe, r.licences, r.archives, r.packages, r.image, r.bill, r.checksums} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	fmt.Println(strings.TrimPrefix(r.version, "v"), "of", r.commit, "is in", out)
+	return nil
+}
+
+// release is a release that is being made.
+type release struct {
+	source
+	out      string // what is published
+	work     string // what is not
+	built    []built
+	modules  []module // in the programs
+	licensed []licensed
+	described
+}

@@ -1,0 +1,461 @@
+package main
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/CycloneDX/cyclonedx-go"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// scratch is the folder of all tests. It is removed at the end.
+var scratch string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "countersign-released-")
+	if err != nil {
+		panic(err)
+	}
+	scratch = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// released makes the short release of HEAD, once for all tests.
+var released = sync.OnceValues(func() (string, error) {
+	out := filepath.Join(scratch, "first")
+	return out, run(out, "", true)
+})
+
+// published returns the folder of the release.
+func published(t *testing.T) string {
+	t.Helper()
+	dir, err := released()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// one returns the published file whose name ends in a text.
+func one(t *testing.T, end string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(published(t), "*"+end))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("there are %d files *%s, %v", len(found), end, err)
+	}
+	return found[0]
+}
+
+// TestReproducible makes the release a second time, from another clone: every file has the same bytes. It also checks
+// the list of checksums.
+func TestReproducible(t *testing.T) {
+	first, second := published(t), filepath.Join(scratch, "second")
+	if err := run(second, "", true); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := os.ReadDir(second)
+	if err != nil || len(again) != len(files) || len(files) < 6 {
+		t.Fatalf("%d files, and then %d, %v", len(files), len(again), err)
+	}
+	sums, err := os.ReadFile(filepath.Join(first, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		a, err := os.ReadFile(filepath.Join(first, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(second, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s differs: %d and %d bytes", f.Name(), len(a), len(b))
+		}
+		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(a), f.Name()); f.Name() != "SHA256SUMS" && !strings.Contains(string(sums), line) {
+			t.Errorf("SHA256SUMS lacks %s", line)
+		}
+	}
+}
+
+// The bill of materials is valid, and has every module of the program with its licence.
+func TestBill(t *testing.T) {
+	f, err := os.Open(one(t, "sbom.cdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	bom := new(cyclonedx.BOM)
+	if err := cyclonedx.NewBOMDecoder(f, cyclonedx.BOMFileFormatJSON).Decode(bom); err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, c := range *bom.Components {
+		listed[c.Name] = c.Version != "" && c.Licenses != nil && len(*c.Licenses) > 0
+	}
+	for _, path := range []string{"github.com/slack-go/slack", "go.etcd.io/bbolt", "github.com/jackc/pgx/v5", "std"} {
+		if !listed[path] {
+			t.Errorf("%s is not listed with a version and a licence", path)
+		}
+	}
+	if listed["pgregory.net/rapid"] {
+		t.Error("a module that only tests use is listed")
+	}
+}
+
+func TestLicences(t *testing.T) {
+	for text, want := range map[string]string{
+		"Permission is hereby granted, free\n of charge, to any person":                                                             "MIT",
+		"Redistribution and use in source\nand binary forms, with or without … used to endorse or promote products":                 "BSD-3-Clause",
+		"GNU AFFERO GENERAL PUBLIC LICENSE":                                                                                         "",
+		"Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted, …": "ISC",
+	} {
+		if got := spdx([]byte(text)); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+	if _, err := licenceOf(module{path: "none"}, t.TempDir()); err == nil {
+		t.Error("a module without a licence passes")
+	}
+}
+
+// A version must be semantic, and CHANGELOG.md must have it.
+func TestVersion(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), []byte("# Changelog\n\n## Unreleased\n\n## 0.1.0 - 2026-11-26\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for version, ok := range map[string]bool{"v0.1.0": true, "v0.2.0": false, "0.1.0": false, "v0.1": false, "latest": false} {
+		if err := (source{dir: dir, version: version}).mayRelease(); (err == nil) != ok {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
+// unpackDeb unpacks the .deb into a folder.
+func unpackDeb(t *testing.T) string {
+	t.Helper()
+	need(t, "dpkg-deb")
+	root := filepath.Join(t.TempDir(), "root")
+	if out, err := exec.Command("dpkg-deb", "-x", one(t, ".deb"), root).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return root
+}
+
+// need skips a test on a machine that lacks a program, and fails it with CI=true.
+func need(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err == nil {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is missing", program)
+	}
+	t.Skipf("not tried without %s", program)
+}
+
+// mostExposed is the highest exposure of the unit that systemd-analyze security may find, from 0 to 10.
+const mostExposed = 1.5
+
+// TestUnit has systemd examine the unit in the unpacked package, with what it needs of a system.
+func TestUnit(t *testing.T) {
+	need(t, "systemd-analyze")
+	root := unpackDeb(t)
+	for _, unit := range []string{"sysinit.target", "shutdown.target", "basic.target", "network-online.target", "multi-user.target", "system.slice", "-.slice"} {
+		write(t, filepath.Join(root, "usr/lib/systemd/system", unit), "[Unit]\nDescription="+unit+"\n")
+	}
+	write(t, filepath.Join(root, "bin/kill"), "#!/bin/sh\n")
+	if err := os.Chmod(filepath.Join(root, "bin/kill"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	verify := exec.Command("systemd-analyze", "verify", "--man=no", "--root="+root, "/usr/lib/systemd/system/countersign.service")
+	if out, err := verify.CombinedOutput(); err != nil || strings.Contains(string(out), "countersign.service:") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", filepath.Join(root, "usr/lib/systemd/system/countersign.service")).CombinedOutput()
+	m := regexp.MustCompile(`Overall exposure level for countersign.service: ([0-9.]+)`).FindSubmatch(out)
+	if err != nil || m == nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var exposed float64
+	if _, err := fmt.Sscan(string(m[1]), &exposed); err != nil || exposed > mostExposed {
+		t.Errorf("the exposure is %s (%v), more than %g:\n%s", m[1], err, mostExposed, out)
+	}
+	t.Logf("exposure %s of 10", m[1])
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRPM looks at what the .rpm says of itself: the format's magic number, and the name.
+func TestRPM(t *testing.T) {
+	content, err := os.ReadFile(one(t, ".rpm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(content, []byte{0xed, 0xab, 0xee, 0xdb}) || !bytes.HasPrefix(content[10:], []byte("countersign-0.")) || !bytes.Contains(content, []byte("/usr/lib/systemd/system/")) {
+		t.Errorf("it begins with %q", content[:80])
+	}
+}
+
+// TestPackageRuns starts the unit's program in the unpacked .deb, with the settings and the secrets as the unit gives
+// them.
+func TestPackageRuns(t *testing.T) {
+	root := unpackDeb(t)
+	settings, err := os.ReadFile(filepath.Join(root, "etc/countersign/environment"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var env []string
+	for line := range strings.Lines(string(settings)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			env = append(env, line)
+		}
+	}
+	runsIn(t, root, env)
+}
+
+// TestImage checks the image's layout, unpacks it, and starts its program there: not as root, with a root directory that
+// is read-only.
+func TestImage(t *testing.T) {
+	dir := t.TempDir()
+	untar(t, one(t, "oci.tar"), filepath.Join(dir, "layout"))
+	var index v1.ImageIndex
+	index, err := layout.ImageIndexFromPath(filepath.Join(dir, "layout"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Fatal(err)
+	}
+	named, err := index.IndexManifest()
+	if err != nil || len(named.Manifests) != 1 || !strings.HasPrefix(named.Manifests[0].Annotations["org.opencontainers.image.ref.name"], "countersign:") {
+		t.Fatalf("%+v, %v", named, err)
+	}
+	if index, err = index.ImageIndex(named.Manifests[0].Digest); err != nil {
+		t.Fatal(err)
+	}
+	m, err := index.IndexManifest()
+	if err != nil || len(m.Manifests) != 1 || m.Manifests[0].Platform.Architecture != "amd64" {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	img, err := index.Image(m.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Config.User != imageUser || strings.Join(c.Config.Healthcheck.Test, " ") != "CMD /usr/bin/countersign health" {
+		t.Errorf("%+v", c.Config)
+	}
+	root := filepath.Join(dir, "root")
+	unpackImage(t, img, root)
+	pem, err := os.ReadFile(filepath.Join(root, imageRoots))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(pem) || bytes.Count(pem, []byte("BEGIN CERTIFICATE")) < 100 {
+		t.Error("there are no root certificates")
+	}
+	runsIn(t, root, c.Config.Env)
+}
+
+func unpackImage(t *testing.T, img v1.Image, root string) {
+	t.Helper()
+	layers, err := img.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatal(len(layers), err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	extract(t, tar.NewReader(content), root)
+}
+
+func untar(t *testing.T, file, dir string) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	extract(t, tar.NewReader(f), dir)
+}
+
+func extract(t *testing.T, r *tar.Reader, dir string) {
+	t.Helper()
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, h.Name)
+		if h.Typeflag == tar.TypeDir {
+			err = os.MkdirAll(path, 0o755)
+		} else {
+			content, readErr := io.ReadAll(r)
+			if readErr != nil {
+				t.Fatal(readErr)
+			}
+			write(t, path, string(content))
+			err = os.Chmod(path, os.FileMode(h.Mode)) //nolint:gosec // a mode of the release
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// policy is as small as a policy can be.
+const policy = `version: 1
+tools: {search_orders: {risk: low}}
+approvers: {lead: {title: Lead, members: [U0002, U0003], max_risk: critical, can_approve: ["*"]}}
+agents: {support: {channels: ["#support"], prompt: Help., tools: [search_orders]}}
+`
+
+// runsIn starts the program of an unpacked system there, with a read-only root directory and as a user that is not
+// root, and asks it with countersign health. Slack is the local workspace of the same program.
+func runsIn(t *testing.T, root string, env []string) {
+	t.Helper()
+	need(t, "unshare")
+	if os.Geteuid() != 0 || exec.Command("unshare", "--mount", "true").Run() != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("only root can change the root directory of a process")
+		}
+		t.Skip("not tried without root")
+	}
+	program := filepath.Join(root, "usr/bin/countersign")
+	slack := start(t, exec.Command(program, "workspace", "--addr", "127.0.0.1:0"))
+	base := slack.says(`is open at (http://\S+)`)
+	token, app := slack.says(`SLACK_BOT_TOKEN=(\S+)`), slack.says(`SLACK_APP_TOKEN=(\S+)`)
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": []any{}})
+	}))
+	defer model.Close()
+	write(t, filepath.Join(root, "etc/countersign/countersign.yaml"), policy)
+	for name, secret := range map[string]string{"slack-bot-token": token, "slack-app-token": app, "openai-api-key": "sk-not-a-secret"} {
+		write(t, filepath.Join(root, "run/credentials", name), secret+"\n")
+	}
+	if err := os.MkdirAll(filepath.Join(root, "var/lib/countersign"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const inside = `mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && mount -t tmpfs -o mode=0700,uid=65532,gid=65532 tmpfs "$0/var/lib/countersign" && exec chroot --userspec=65532:65532 "$0" "$@"`
+	bot := exec.Command("unshare", "--mount", "sh", "-c", inside, root, "/usr/bin/countersign", "serve")
+	bot.Env = append(append(env, "SLACK_API_URL="+base+"/api", "OPENAI_BASE_URL="+model.URL+"/v1", "OPENAI_MODEL=m", "COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0", "PATH="+os.Getenv("PATH")),
+		"SLACK_BOT_TOKEN_FILE=/run/credentials/slack-bot-token", "SLACK_APP_TOKEN_FILE=/run/credentials/slack-app-token", "OPENAI_API_KEY_FILE=/run/credentials/openai-api-key")
+	up := start(t, bot)
+	admin := up.says(`"countersign is up".*"admin":"([^"]*)"`)
+	up.says(`("connected to Slack")`)
+	health := exec.Command(program, "health", "--ready")
+	health.Env = []string{"COUNTERSIGN_ADMIN_ADDR=" + admin}
+	if out, err := health.CombinedOutput(); err != nil || !strings.Contains(string(out), "store: ok") || !strings.Contains(string(out), "slack: ok") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := bot.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := <-up.ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// started is a program that runs.
+type started struct {
+	t     *testing.T
+	said  chan string
+	all   []string
+	ended chan error
+}
+
+// patience is how long a test waits for what must come, on a busy machine.
+const patience = time.Minute
+
+func start(t *testing.T, cmd *exec.Cmd) *started {
+	t.Helper()
+	r, w := io.Pipe()
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &started{t: t, said: make(chan string, 1000), ended: make(chan error, 1)}
+	go func() {
+		err := cmd.Wait()
+		w.Close()
+		s.ended <- err
+	}()
+	go func() {
+		defer close(s.said)
+		for lines := bufio.NewScanner(r); lines.Scan(); {
+			s.said <- lines.Text()
+		}
+	}()
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // no harm if it has ended
+	return s
+}
+
+// says waits for a line that matches, and returns the expression's group. It also looks at earlier lines.
+func (s *started) says(pattern string) string {
+	s.t.Helper()
+	re := regexp.MustCompile(pattern)
+	for _, line := range s.all {
+		if m := re.FindStringSubmatch(line); m != nil {
+			return m[1]
+		}
+	}
+	for end := time.After(patience); ; {
+		select {
+		case line, more := <-s.said:
+			if !more {
+				s.t.Fatalf("it ended before it said %s:\n%s", pattern, strings.Join(s.all, "\n"))
+			}
+			s.all = append(s.all, line)
+			if m := re.FindStringSubmatch(line); m != nil {
+				return m[1]
+			}
+		case <-end:
+			s.t.Fatalf("it does not say %s:\n%s", pattern, strings.Join(s.all, "\n"))
+		}
+	}
+}
