@@ -24,10 +24,12 @@ type Client struct {
 	Requests       Limit         // requests that may be put before people; zero: no limit
 	RejectionHolds time.Duration // how long a rejection also holds for identical calls; zero: not at all
 	OutcomeWithin  time.Duration // how long a run by the client may take before people are asked what happened
+	Hold           time.Duration // how long a call over MCP is held before it is answered without a decision
 
-	// ActsFor is the Slack user for whom the client acts, as the token of its request proves; empty: nobody. The policy
-	// does not set it.
+	// ActsFor is the Slack user for whom the client acts, as the token of its request proves; empty: nobody. Until is when
+	// the token expires; zero: never. The policy sets neither.
 	ActsFor string
+	Until   time.Time
 }
 
 // OAuth says which tokens of an authorization server are a client's.
@@ -122,7 +124,8 @@ type Caller struct {
 	For    PersonID   `json:"for,omitempty"`    // the person for whom it acts; empty: it names nobody
 	Proven bool       `json:"proven,omitempty"` // it is proven that it acts for this person
 	Mode   CallerMode `json:"mode"`
-	Edits  bool       `json:"edits,omitempty"` // approvers may change the arguments
+	Edits  bool       `json:"edits,omitempty"`  // approvers may change the arguments
+	Starts bool       `json:"starts,omitempty"` // Countersign runs the call, but after an approval only once the caller asks for its result
 }
 
 // callerPrefix begins the id under which a caller acts.
@@ -145,6 +148,9 @@ func (c *Caller) Identity() Identity { return Identity{ID: CallerID(c.Name), Nam
 
 // Decides reports whether the caller runs the tool itself.
 func (c *Caller) Decides() bool { return c != nil && c.Mode == DecideMode }
+
+// Begins reports whether an approved call begins only once the caller does something: claims it, or asks for its result.
+func (c *Caller) Begins() bool { return c.Decides() || c != nil && c.Starts }
 
 // Scope identifies the calls of a caller for one person, where other calls are identified by their conversation.
 func (c *Caller) Scope() string {

@@ -91,7 +91,7 @@ func (t ToolPolicy) distrusted(unknown ToolPolicy) ToolPolicy {
 	t.Risk, t.Confirm = Critical, true
 	t.Stages = unionStages(t.Stages, unknown.Stages)
 	t.WithPreview = t.WithPreview || unknown.WithPreview
-	t.SelfApproval, t.Blind, t.BreakGlass = false, false, false
+	t.SelfApproval, t.Blind, t.BreakGlass, t.RunsUnawaited = false, false, false, false
 	t.Grants, t.TrustAfter = GrantTerms{}, 0
 	return t
 }

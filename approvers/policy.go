@@ -118,6 +118,7 @@ type ToolPolicy struct {
 	Grants        GrantTerms // zero: no grants
 	Secrets       []string   // masked arguments, in addition to those that the tool's schema marks
 	TrustAfter    int        // a grant is offered after this number of consecutive calls that were approved unchanged; zero: never
+	RunsUnawaited bool       // a call over MCP runs after its approval even if its caller has left; otherwise it runs when the caller returns
 }
 
 // OnExpiry is the treatment of a stage that nobody decided in time.

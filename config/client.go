@@ -15,6 +15,8 @@ const (
 	mostClientPending    = 1000
 	clientRejectionHolds = 10 * time.Minute
 	clientOutcomeWithin  = time.Hour
+	clientHold           = 45 * time.Second
+	longestClientHold    = time.Hour
 )
 
 // tokenHash is the form in which the policy has a client's token.
@@ -24,12 +26,12 @@ var tokenHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 // and subject.
 func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	c := approvers.Client{
-		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin,
+		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin, Hold: clientHold,
 	}
 	if !roleName.MatchString(e.Key) {
 		e.Wrong("no client can be called that", "a name has 1 to 64 letters, digits, _ and -")
 	}
-	f := e.Value.Fields("title", "token", "agent", "owner", "tools", "audience", "caps", "rejection_holds", "outcome_within", "webhook", "oauth")
+	f := e.Value.Fields("title", "token", "agent", "owner", "tools", "audience", "caps", "rejection_holds", "outcome_within", "hold", "webhook", "oauth")
 	needClientKeys(e, f)
 	if text, ok := f.Free("title", "the client's name for people"); ok {
 		c.Title = text
@@ -74,6 +76,10 @@ func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 		}
 	}
 	f.Duration("outcome_within", &c.OutcomeWithin)
+	f.Duration("hold", &c.Hold)
+	if c.Hold > longestClientHold {
+		f["hold"].Wrong("is too long", "a call is held for an hour at most: hold: 1h")
+	}
 	if v, ok := f["webhook"]; ok {
 		c.Webhook = readWebhook(v)
 	}

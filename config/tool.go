@@ -12,7 +12,7 @@ import (
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 var toolKeys = append([]string{
-	"risk", "confirm", "preview", "max_auto", "rules", "stages", "self_approval", "break_glass", "mode", "grants", "trust", "secrets", "blind",
+	"risk", "confirm", "preview", "max_auto", "rules", "stages", "self_approval", "break_glass", "mode", "grants", "trust", "secrets", "blind", "when_caller_left",
 }, clockKeys...)
 
 func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
@@ -50,6 +50,9 @@ func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
 	}
 	t.Secrets = readNames(f, "secrets", nil)
 	f.Flag("blind", &t.Blind)
+	if text, ok := f.Choice("when_caller_left", []string{callerLeftWait, callerLeftRun}); ok {
+		t.RunsUnawaited = text == callerLeftRun
+	}
 	if v, ok := f["rules"]; ok {
 		items, _ := v.List("- when: args.amount > 500")
 		for _, item := range items {
@@ -81,6 +84,12 @@ func (r reader) rule(v yamldoc.Value) approvers.Rule {
 	}
 	return out
 }
+
+// What happens to an approved call over MCP whose caller has left.
+const (
+	callerLeftWait = "wait"
+	callerLeftRun  = "run"
+)
 
 const enforce = "enforce"
 

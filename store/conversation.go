@@ -36,6 +36,11 @@ type CallerRequest struct {
 	Summary string           `json:"summary,omitempty"`
 	State   string           `json:"state,omitempty"` // returned to the caller unchanged
 	Told    string           `json:"told,omitempty"`  // the last change that the caller's webhook has received; see view.Change
+
+	// Repeatable marks a request without a key: the identical call of the caller is a repetition of it until its result
+	// was delivered.
+	Repeatable bool      `json:"repeatable,omitempty"`
+	Delivered  time.Time `json:"delivered,omitzero"` // when its last state was sent to the caller; zero: not yet
 }
 
 // MessageRole says who wrote a message.

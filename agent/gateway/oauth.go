@@ -136,6 +136,9 @@ func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[st
 		return none, refusedToken("it has no sub")
 	case len(claims.Confirmation) > 0:
 		return none, refusedToken("it is bound to a key of its sender, which can't be checked here")
+	}
+	client.Until = claims.Expiry.Time()
+	switch {
 	case claims.Act == nil:
 		return client, nil // the subject was compared before the signature was checked, from the same bytes
 	case client.OAuth.Person == "":

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -152,6 +153,25 @@ func TestAccessTokens(t *testing.T) {
 	if n := h.reads.Load(); n != 1 {
 		t.Errorf("the keys were read %d times", n)
 	}
+	c, err := h.Authenticate(testRequest(context.Background(), http.MethodGet, "/", "", "Authorization", "Bearer "+h.token("RS256", "rsa", h.claims(nil))))
+	if err != nil || !c.Until.Equal(h.clock.Add(time.Minute)) {
+		t.Errorf("the token is valid until %s (%v)", c.Until, err)
+	}
+}
+
+// A stream of events ends when its token expires.
+func TestStreamEndsWithToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		request := edited(`{"a":1}`)
+		g := testGateway(t, fakeCallers{}, &fakeViews{request: request})
+		began := time.Now()
+		client := testPolicy.Clients[0]
+		client.Until = began.Add(20 * time.Minute)
+		r := testRequest(t.Context(), http.MethodGet, "/v1/requests/req_1", "", "Accept", "text/event-stream")
+		if err := g.stream(httptest.NewRecorder(), r, client, "req_1"); err != nil || time.Since(began) != 20*time.Minute {
+			t.Errorf("the stream ended after %s (%v)", time.Since(began), err)
+		}
+	})
 }
 
 // Every token that is not exactly right is refused.

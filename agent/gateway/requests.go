@@ -13,7 +13,6 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/store"
 )
 
 // Limits of the texts in a request, in characters.
@@ -138,17 +137,8 @@ func (f *fields) accepts(mode approvers.CallerMode) bool {
 
 // state reads a request.
 func (g *Gateway) state(ctx context.Context, client approvers.Client, id string) (state, error) {
-	c, err := g.Views.Caller(ctx, client.Name, id)
-	if errors.Is(err, store.ErrDamaged) && g.Callers.Mend(ctx, err) {
-		c, err = g.Views.Caller(ctx, client.Name, id)
-	}
-	if errors.Is(err, store.ErrNotFound) || err == nil && !client.Owns(c.Conversation.Caller.Caller) {
-		return state{}, &workflow.CallerProblem{Code: workflow.CallerNotFound}
-	}
-	if err != nil {
-		return state{}, err
-	}
-	return g.stateOf(c)
+	s, _, err := g.Request(ctx, client, id)
+	return s, err
 }
 
 // claim uses up an approval.

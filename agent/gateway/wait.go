@@ -158,7 +158,11 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 	defer stop()
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	end := time.NewTimer(longest)
+	lasts := longest
+	if !client.Until.IsZero() {
+		lasts = min(lasts, client.Until.Sub(g.Now()))
+	}
+	end := time.NewTimer(lasts)
 	defer end.Stop()
 	for shown := ""; ; {
 		s, err := g.state(r.Context(), client, id)

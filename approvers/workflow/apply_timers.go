@@ -71,10 +71,10 @@ func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error 
 		if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.RunBy}); err != nil {
 			return err
 		}
-		if r.Facts.Caller.Decides() {
-			return nil // the caller claims it
+		if r.Facts.Caller.Begins() {
+			return nil // the caller claims it, or asks for its result
 		}
-		return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now, Affinity: store.ToConversation + r.Conversation})
+		return t.runSoon(r)
 	case approvers.RequestConsumed, approvers.RequestClosed:
 		if err := t.clearPending(r.ID); err != nil {
 			return err
@@ -82,6 +82,11 @@ func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error 
 		return t.ClearTimer(store.TimerExpire, r.ID)
 	}
 	return nil
+}
+
+// runSoon sets the timer of an approved call's run.
+func (t timersTx) runSoon(r approvers.Request) error {
+	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now, Affinity: store.ToConversation + r.Conversation})
 }
 
 // resetTimers sets the timers of an open request again, as at the start of its stage or at its approval. It is needed

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -69,8 +70,8 @@ const (
 // CallerCall is a call as a client proposes it.
 type CallerCall struct {
 	Client  approvers.Client
-	Key     string // identifies the request among those of the client
-	Body    string // SHA-256 of the request's body in hex
+	Key     string // identifies the request among those of the client; empty: the identical call does, until its result was delivered
+	Body    string // SHA-256 of the request's body in hex; only with a key
 	Mode    approvers.CallerMode
 	Tool    string
 	Args    json.RawMessage // the exact bytes
@@ -78,6 +79,7 @@ type CallerCall struct {
 	For     string          // id of the Slack user for whom the client says that it acts, without proof; empty: nobody
 	Summary string
 	State   string
+	Waits   bool // without a key: the caller waits for the result, so the policy says what happens if it leaves
 }
 
 // callerConversation begins the ids of the conversations of callers, and callerPlace their places.
@@ -109,13 +111,24 @@ func conversationOf(client approvers.Client, key string) string {
 	return callerConversation + callerHash(parts...)[:32]
 }
 
-// placeOf returns what identical calls of a client have in common.
+// placeOf returns what identical calls of a client have in common. Calls without a key have places of their own, so that
+// a repetition finds the call that it repeats, and not one with a key.
 func placeOf(p CallerCall) string {
 	parts := []string{"call", string(p.Mode), p.Tool, string(p.Args), p.For}
 	if p.Client.ActsFor != "" {
 		parts = append(parts, p.Client.ActsFor)
 	}
+	if p.Key == "" {
+		parts = append(parts, "without a key", "")
+	}
 	return callerPlace + p.Client.Name + "/" + callerHash(parts...)
+}
+
+// placesOf returns the places of all identical calls of a client.
+func placesOf(p CallerCall) []string {
+	with, without := p, p
+	with.Key, without.Key = "any", ""
+	return []string{placeOf(with), placeOf(without)}
 }
 
 // isAt reports whether a conversation is about the identical calls of a place. Where a damaged conversation was rebuilt,
@@ -165,28 +178,25 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 		return "", false, err
 	}
 	p.Client = client
-	conv, err := t.Conversation(conversationOf(client, p.Key))
-	switch {
-	case err == nil && conv.Caller == nil:
-		return "", false, fmt.Errorf("conversation %s is not a caller's", conv.ID)
-	case err == nil && conv.Caller.Body != p.Body && (conv.Caller.Body != "" || !isAt(conv, placeOf(p))):
-		return "", false, &CallerProblem{Code: CallerKeyReused, Request: conv.Caller.Request}
-	case err == nil:
-		return conv.Caller.Request, true, nil
-	case !errors.Is(err, store.ErrNotFound):
-		return "", false, err
+	if id, err := t.repeated(p); id != "" || err != nil {
+		return id, id != "", err
 	}
 	tool, args, err := t.admissible(p)
 	if err != nil {
 		return "", false, err
 	}
 	place := placeOf(p)
-	rejected, err := t.rejected(place, client)
+	rejected, err := t.rejected(p, client)
 	if err != nil {
 		return "", false, err
 	}
+	if rejected != "" && p.Key == "" {
+		return rejected, true, nil
+	}
+	policy, _ := t.policy.Tool(p.Tool, client.Agent)
 	caller := approvers.Caller{
 		Name: client.Name, Title: client.Title, Owner: approvers.Who(team, client.Owner), Mode: p.Mode, Edits: p.Edits,
+		Starts: p.Waits && !policy.RunsUnawaited,
 	}
 	switch {
 	case client.ActsFor != "":
@@ -194,9 +204,10 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	case p.For != "":
 		caller.For = approvers.Who(team, p.For)
 	}
-	conv = store.Conversation{
-		ID: conversationOf(client, p.Key), Place: place, Team: team, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now,
-		Caller: &store.CallerRequest{Caller: caller, Request: t.newID("req"), Body: p.Body, Summary: p.Summary, State: p.State},
+	request := t.newID("req")
+	conv := store.Conversation{
+		ID: conversationOf(client, cmp.Or(p.Key, request)), Place: place, Team: team, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now,
+		Caller: &store.CallerRequest{Caller: caller, Request: request, Body: p.Body, Summary: p.Summary, State: p.State, Repeatable: p.Key == ""},
 	}
 	if rejected != "" { // the key now stands for the request that was rejected
 		conv.Caller.Request, conv.Place = rejected, place+"/"+conv.ID
@@ -225,16 +236,38 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	if err != nil {
 		return "", false, err
 	}
-	request, _, err := t.proposals.proposeAdmissible(turn, call, tool, args, facts)
-	if err != nil || request == "" {
+	asked, _, err := t.proposals.proposeAdmissible(turn, call, tool, args, facts)
+	if err != nil || asked == "" {
 		return call.ID, false, err
 	}
 	if client.Requests.Count > 0 {
-		if err := t.AddCounter(store.Counter{Key: counterCaller(client.Name), At: t.now, ID: request, N: 1}); err != nil {
+		if err := t.AddCounter(store.Counter{Key: counterCaller(client.Name), At: t.now, ID: asked, N: 1}); err != nil {
 			return "", false, err
 		}
 	}
-	return call.ID, false, t.cards.showStep([]string{request})
+	return call.ID, false, t.cards.showStep([]string{asked})
+}
+
+// repeated returns the request that a call repeats, or "". With a key, that is the request with this key. Without one, it
+// is the last identical call of the client, if its result was not delivered.
+func (t callersTx) repeated(p CallerCall) (string, error) {
+	if p.Key == "" {
+		conv, err := t.ConversationAt(placeOf(p))
+		if err != nil || conv.Caller == nil || !conv.Caller.Delivered.IsZero() {
+			return "", store.IgnoreNotFound(err)
+		}
+		return conv.Caller.Request, nil
+	}
+	conv, err := t.Conversation(conversationOf(p.Client, p.Key))
+	switch {
+	case err != nil:
+		return "", store.IgnoreNotFound(err)
+	case conv.Caller == nil:
+		return "", fmt.Errorf("conversation %s is not a caller's", conv.ID)
+	case conv.Caller.Body != p.Body && (conv.Caller.Body != "" || !isAt(conv, placeOf(p))):
+		return "", &CallerProblem{Code: CallerKeyReused, Request: conv.Caller.Request}
+	}
+	return conv.Caller.Request, nil
 }
 
 // client returns the client as the policy has it now. The door has checked the credentials under the policy that was in force
@@ -291,16 +324,24 @@ func (t *tx) toolOf(name, hash string) (Tool, bool) {
 
 // rejected returns the client's last request for the identical call, if it was rejected so recently that the rejection
 // still holds.
-func (t callersTx) rejected(place string, client approvers.Client) (string, error) {
-	conv, err := t.ConversationAt(place)
-	if err != nil || conv.Caller == nil || client.RejectionHolds == 0 {
-		return "", store.IgnoreNotFound(err)
+func (t callersTx) rejected(p CallerCall, client approvers.Client) (string, error) {
+	for _, place := range placesOf(p) {
+		conv, err := t.ConversationAt(place)
+		if err != nil || conv.Caller == nil || client.RejectionHolds == 0 {
+			if store.IgnoreNotFound(err) != nil {
+				return "", err
+			}
+			continue
+		}
+		call, err := t.Call(conv.Caller.Request)
+		if store.IgnoreNotFound(err) != nil {
+			return "", err
+		}
+		if err == nil && call.Outcome == approvers.OutcomeRejected && t.now.Sub(call.ReturnedAt) < client.RejectionHolds {
+			return call.ID, nil
+		}
 	}
-	call, err := t.Call(conv.Caller.Request)
-	if err != nil || call.Outcome != approvers.OutcomeRejected || t.now.Sub(call.ReturnedAt) >= client.RejectionHolds {
-		return "", store.IgnoreNotFound(err)
-	}
-	return call.ID, nil
+	return "", nil
 }
 
 // withinLimits checks the limits of a client.

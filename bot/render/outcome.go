@@ -19,6 +19,8 @@ func (v View) aftermath(r approvers.Request) *RichText {
 		return Say(" Paused: it starts when the pause ends, or expires ").At(r.RunBy, DayTime).Say(".")
 	case r.State == approvers.Approved && r.Facts.Caller.Decides():
 		return Say(" "+Name(r.Facts.Caller.Title)+" may run it until ").At(r.RunBy, DayTime).Say(".")
+	case r.State == approvers.Approved && r.Facts.Caller.Begins():
+		return Say(" It runs once "+Name(r.Facts.Caller.Title)+" asks for the result, or expires ").At(r.RunBy, DayTime).Say(".")
 	case r.State == approvers.Approved:
 		return Say(" It is about to run.")
 	case r.State == approvers.Consumed && v.Execution != nil:

@@ -313,7 +313,9 @@ func announceGateway(out io.Writer, s setup) {
   curl -s http://%s/v1/requests -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' \
     -H 'Idempotency-Key: deploy-1' -d '{"tool":"deploy","args":{"service":"shop","version":"1.4.2"},"summary":"All tests passed","wait":55}'
 
-Then become Teo, and approve it. The answer says what %s may do.
+Then become Teo, and approve it. The answer says what %s may do. MCP clients call the shop's tools at /mcp, such as
+
+  claude mcp add --transport http countersign http://%[1]s/mcp --header 'Authorization: Bearer %[2]s'
 `, s.gateway.Addr(), demoClientToken, c.Title)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"countersign/agent/gateway"
+	"countersign/agent/gateway/mcpserver"
 	"countersign/cmd/countersign/cli"
 )
 
@@ -25,6 +26,13 @@ func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
 	g, err := gateway.New(ctx, gateway.Config{
 		Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Key: s.receiptKey, Log: s.log, Now: s.now, Count: p.metrics.countCaller,
 		Resource: s.gatewayURL,
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = mcpserver.Attach(mcpserver.Config{
+		Gateway: g, Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Tools: s.tools.All, Version: version(),
+		Stopping: ctx.Done(), Log: s.log,
 	})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
@@ -56,8 +57,8 @@ type caller struct {
 	router      routers.Router
 }
 
-// openGateway starts a bot with a gateway, whose policy has the clients of these tests.
-func openGateway(t *testing.T) (*processHarness, *program, caller) {
+// openGateway starts a bot with a gateway, whose policy has the clients of these tests. change changes the policy's text.
+func openGateway(t *testing.T, change ...func(policy string) string) (*processHarness, *program, caller) {
 	t.Helper()
 	p := openProcessHarness(t)
 	policy, err := os.ReadFile(p.policy())
@@ -68,7 +69,11 @@ func openGateway(t *testing.T) (*processHarness, *program, caller) {
 	if i := strings.Index(withClients, "\nclients:"); i >= 0 {
 		t.Fatal("the policy of the documentation has clients already")
 	}
-	write(t, p.policy(), []byte(withClients+gatewayClients))
+	withClients += gatewayClients
+	for _, f := range change {
+		withClients = f(withClients)
+	}
+	write(t, p.policy(), []byte(withClients))
 	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0")
 	bot, _ := p.serve()
 	return p, bot, openCaller(t, "http://"+bot.says(`countersign is up.* gateway=(\S+)`), ciToken)
@@ -492,8 +497,8 @@ func TestGatewayStream(t *testing.T) {
 	}
 }
 
-// Two replicas on one database: a request that is sent to one of them can be read, awaited and claimed at the other, and
-// the receipts of both can be verified at both.
+// Two replicas on one database: a request that is sent to one of them can be read, awaited and claimed at the other, the
+// receipts of both can be verified at both, and one of them tells the webhook.
 func TestGatewayReplicas(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
@@ -506,8 +511,15 @@ func TestGatewayReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, p.policy(), append(policy, gatewayClients...))
-	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0", "COUNTERSIGN_STORE="+server.URL("postgres"), "COUNTERSIGN_MIGRATE=auto", "COUNTERSIGN_POLICY="+p.policy())
+	told := make(chan string, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		told <- string(body)
+	}))
+	defer receiver.Close()
+	hook := fmt.Sprintf(`caps: {pending: 6}, webhook: {url: %q, secret: "${CI_WEBHOOK}", allow: ["127.0.0.1"]}}`, receiver.URL)
+	write(t, p.policy(), append(policy, strings.Replace(gatewayClients, "caps: {pending: 6}}", hook, 1)...))
+	p.env = append(p.env, "CI_WEBHOOK=whsec_bmV3LXNlY3JldC1mb3ItdGhlLXJlY2VpdmVyLW9mLWNp", "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0", "COUNTERSIGN_STORE="+server.URL("postgres"), "COUNTERSIGN_MIGRATE=auto", "COUNTERSIGN_POLICY="+p.policy())
 	var at [2]caller
 	for i := range at {
 		bot := launch(t, t.TempDir(), p.env, "serve")
@@ -548,6 +560,17 @@ func TestGatewayReplicas(t *testing.T) {
 	}
 	at[1].wants(at[1].do(http.MethodPost, "/v1/requests/"+id+"/outcome", `{"status":"succeeded","text":"done"}`), http.StatusOK, "succeeded")
 	at[0].wants(at[0].do(http.MethodGet, "/v1/requests/"+id, ""), http.StatusOK, "succeeded")
+	for all := ""; !strings.Contains(all, `"execution.finished"`); {
+		select {
+		case one := <-told:
+			if strings.Contains(all, one) {
+				t.Errorf("told twice: %s", one)
+			}
+			all += one
+		case <-time.After(patience):
+			t.Fatalf("the webhook was told only %s", all)
+		}
+	}
 }
 
 // clicksInForm waits for a button in the form that a click opens, clicks it, and waits for the next form.

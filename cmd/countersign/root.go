@@ -29,7 +29,8 @@ countersign them. Try it on this machine with no account:
 	}
 	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), explainCommand(), auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
-		backupCommand(), restoreCommand(), storeCommand(), toolsCommand(), clientCommand(), hookcmd.Command("hook"), healthCommand(), versionCommand(), manCommand())
+		backupCommand(), restoreCommand(), storeCommand(), toolsCommand(), clientCommand(), gatewayCommand(), hookcmd.Command("hook"),
+		healthCommand(), versionCommand(), manCommand())
 	guided(cmd)
 	return cmd
 }

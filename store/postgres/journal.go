@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,33 +20,37 @@ func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, e
 	if err != nil {
 		return nil, err
 	}
-	scan := func(leaf func(i int) uint64) func(pgx.Rows) error {
-		i := 0
-		return func(found pgx.Rows) error {
-			var chain string
-			var seq int64
-			var sum []byte
-			err := found.Scan(&chain, &seq, &sum)
-			out = append(out, approvers.JournalEntry{Leaf: leaf(i), Chain: readText(chain), Seq: uint64(seq), Sum: sumOf(sum)})
-			i++
-			return err
-		}
+	scan := func(found pgx.Rows) error {
+		var chain string
+		var seq int64
+		var sum []byte
+		err := found.Scan(&chain, &seq, &sum, &t.run.journal.after)
+		out = append(out, approvers.JournalEntry{Leaf: from + uint64(len(out)), Chain: readText(chain), Seq: uint64(seq), Sum: sumOf(sum)})
+		return err
 	}
+	const selects = "SELECT chain, seq, sum, position FROM audit_journal WHERE "
 	if from < sealed {
-		err := t.run.query(onJournal, rows(limited("SELECT chain, seq, sum FROM audit_journal WHERE leaf >= $1 ORDER BY leaf", limit), []any{number(from)},
-			scan(func(i int) uint64 { return from + uint64(i) })))
+		err := t.run.query(onJournal, rows(limited(selects+"leaf >= $1 ORDER BY leaf", limit), []any{number(from)}, scan))
 		if err != nil {
 			return nil, err
 		}
-		from = sealed
 	}
 	if len(out) >= limit {
 		return out[:limit], nil
 	}
-	err = t.run.query(onJournal, rows(limited("SELECT chain, seq, sum FROM audit_journal WHERE leaf IS NULL ORDER BY position OFFSET $1", limit-len(out)), []any{number(from - sealed)},
-		scan(func(i int) uint64 { return from + uint64(i) })))
-	if err != nil {
+	before := len(out)
+	next := from + uint64(before) // the first one that no head covers
+	unsealed, arg := "leaf IS NULL ORDER BY position OFFSET $1", number(next-sealed)
+	if last := t.run.journal; last.next == next && next > sealed {
+		unsealed, arg = "leaf IS NULL AND position > $1 ORDER BY position", last.after
+	}
+	if err := t.run.query(onJournal, rows(limited(selects+unsealed, limit-len(out)), []any{arg}, scan)); err != nil {
 		return nil, err
+	}
+	t.run.journal.next = 0
+	own := slices.ContainsFunc(t.run.pending, onJournal) // if so, the places are only for this read
+	if len(out) > before && len(out) <= limit && !own {
+		t.run.journal.next = from + uint64(len(out))
 	}
 	return out[:min(limit, len(out))], nil
 }

@@ -32,6 +32,7 @@ type run struct {
 	hasty    bool           // it may have rows of others while it waits: see change
 	known    map[key]known  // rows as the closure sees them
 	lists    lists          // and lists of rows
+	journal  journalPlace   // where the last page of the journal ended
 	wrote    bool           // something was put
 	careful  bool           // look before a record is created
 	assumed  bool           // a record was assumed to be absent
@@ -39,6 +40,13 @@ type run struct {
 	swapped  bool           // the connection was replaced
 	aside    []store.Damage // rows that were set aside
 	ended    bool           // the closure has returned
+}
+
+// journalPlace is the end of a page of entries that no head covers: the place of its last entry, and the number of the next
+// one. The next page begins there. It would otherwise have to skip all entries before it.
+type journalPlace struct {
+	next  uint64 // 0: it is not known
+	after int64
 }
 
 // key names a row.

@@ -174,7 +174,7 @@ func requestsHaveTimers(r store.Reader) error {
 		if _, err := r.Timer(store.TimerExpire, req.ID); err != nil {
 			faults = append(faults, fmt.Errorf("%s request %s never expires: %w", req.State, req.ID, err))
 		}
-		if req.State == approvers.Approved && !req.Facts.Caller.Decides() {
+		if req.State == approvers.Approved && !req.Facts.Caller.Begins() {
 			if _, err := r.Timer(store.TimerRun, req.Execution); err != nil {
 				faults = append(faults, fmt.Errorf("approved request %s is never run: %w", req.ID, err))
 			}

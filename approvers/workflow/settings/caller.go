@@ -10,9 +10,50 @@ import (
 	"countersign/store"
 )
 
-// Caller counts the requests of one caller that wait for people.
+// Caller is what is stored about one caller.
 type Caller struct {
-	Pending []string `json:"pending,omitempty"` // their ids
+	Pending []string `json:"pending,omitempty"`  // the ids of its requests that wait for people
+	HangUps []HangUp `json:"hang_ups,omitempty"` // the latest ones, the oldest first
+}
+
+// HangUp is the end of a connection by a caller whose call was held.
+type HangUp struct {
+	At    time.Time     `json:"at"`
+	After time.Duration `json:"after"` // how long the call was held
+}
+
+// Parameters of what is learned from hang-ups.
+const (
+	shortestPatience = 3 * time.Second    // a hang-up before that is no time limit of a client, but an interruption
+	hangUpsApart     = 5 * time.Second    // hang-ups at one moment have one cause, such as the end of the client's process
+	keepHangUps      = 7 * 24 * time.Hour // so that a client whose limit was raised is held longer again
+	mostHangUps      = 8
+)
+
+// WithHangUp returns the caller with one more hang-up. changed is false if nothing can be learned from it.
+func (c Caller) WithHangUp(h HangUp) (after Caller, changed bool) {
+	if h.After < shortestPatience || len(c.HangUps) > 0 && h.At.Sub(c.HangUps[len(c.HangUps)-1].At) < hangUpsApart {
+		return c, false
+	}
+	c.HangUps = append(slices.Clone(c.HangUps), h)
+	c.HangUps = c.HangUps[max(0, len(c.HangUps)-mostHangUps):]
+	return c, true
+}
+
+// Patience returns how long a call can be held before the caller would hang up, or 0 if that is not known. A time limit
+// shows itself in two hang-ups after the same time; a single one may be a person's. The result is 80 % of the shortest
+// limit.
+func (c Caller) Patience(now time.Time) time.Duration {
+	shortest := time.Duration(0)
+	for i, a := range c.HangUps {
+		for _, b := range c.HangUps[:i] {
+			same := (a.After - b.After).Abs() <= max(a.After/20, 250*time.Millisecond)
+			if least := min(a.After, b.After); same && now.Sub(b.At) < keepHangUps && (shortest == 0 || least < shortest) {
+				shortest = least
+			}
+		}
+	}
+	return shortest * 4 / 5
 }
 
 // ReadCaller reads what is stored about a caller, or the zero value.

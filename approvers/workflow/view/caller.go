@@ -52,6 +52,26 @@ func (v *Reader) Caller(ctx context.Context, client, id string) (c CallerRequest
 	return c, err
 }
 
+// Patience returns how long a client's call can be held before the client would hang up, as far as it is known.
+func (v *Reader) Patience(ctx context.Context, client string) (patience time.Duration, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		known, _, err := settings.ReadCaller(r, client)
+		patience = known.Patience(v.now())
+		return err
+	})
+	return patience, err
+}
+
+// CallerPending lists the ids of a client's requests that wait for people.
+func (v *Reader) CallerPending(ctx context.Context, client string) (ids []string, err error) {
+	err = v.store.View(ctx, func(r store.Reader) error {
+		known, _, err := settings.ReadCaller(r, client)
+		ids = known.Pending
+		return err
+	})
+	return ids, err
+}
+
 // ReadCaller reads what belongs to a caller's call.
 func ReadCaller(r store.Reader, conv store.Conversation, call store.Call) (CallerRequest, error) {
 	c := CallerRequest{Conversation: conv, Call: call}

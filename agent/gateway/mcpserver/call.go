@@ -1,0 +1,306 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/agent/gateway"
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
+)
+
+// receive answers the methods that this server handles itself, and leaves the others to the SDK.
+func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		x := exchangeOf(ctx)
+		if !served(x.version, method) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "there is no method " + strconv.Quote(method)}
+		}
+		switch method {
+		case "tools/list":
+			return s.list(x), nil
+		case "tools/call":
+			res, err := s.call(ctx, x, req)
+			if of, ok := res.(*mcp.CallToolResult); ok && modern(x.version) {
+				return &complete{of}, err
+			}
+			return res, err
+		case "initialize":
+			res, err := next(ctx, method, req)
+			if of, ok := res.(*mcp.InitializeResult); ok && err == nil {
+				return withTasks(of)
+			}
+			return res, err
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// served reports whether this server has a method. The SDK has more of them: for prompts, for example.
+func served(version, method string) bool {
+	switch method {
+	case "initialize", "ping", "server/discover", "subscriptions/listen", "tools/list", "tools/call", "tasks/get", "tasks/cancel":
+		return true
+	case "tasks/update":
+		return modern(version)
+	case "tasks/result", "tasks/list":
+		return !modern(version)
+	}
+	return strings.HasPrefix(method, "notifications/")
+}
+
+// call makes a tool call for a client.
+func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Result, error) {
+	params, ok := req.GetParams().(*mcp.CallToolParamsRaw)
+	if !ok {
+		return nil, invalid("the parameters of the call are missing")
+	}
+	args := params.Arguments
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if own, ok := s.own[params.Name]; ok {
+		return own.call(s, ctx, x, req, args)
+	}
+	task := x.task || declaresTasks(params.Meta)
+	id, again, err := s.propose(ctx, x, workflow.CallerCall{
+		Client: x.client, Mode: approvers.ExecuteMode, Tool: params.Name, Args: args, Edits: true, Waits: !task,
+	})
+	var problem *workflow.CallerProblem
+	if errors.As(err, &problem) && problem.Code == workflow.CallerTool {
+		return nil, invalid(fmt.Sprintf("Unknown tool: %.200s", params.Name))
+	}
+	if err != nil {
+		return s.refused(x, err)
+	}
+	if task {
+		return s.createTask(ctx, x, id, again)
+	}
+	return s.hold(ctx, x, req, id, again)
+}
+
+// propose proposes a call. If it repeats one whose answer is being sent at this moment, the end of that decides whether it
+// is a repetition.
+func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerCall) (id string, again bool, err error) {
+	apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
+	if err != nil || !again {
+		return id, again, err
+	}
+	ended := s.ends.of(id)
+	if ended == nil {
+		return id, again, nil
+	}
+	select {
+	case <-ended:
+		apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
+		return id, again, err
+	case <-x.gone:
+		return id, again, nil
+	}
+}
+
+// apart runs a function in a goroutine of its own, and waits for it. Transactions need a deep stack. A goroutine that waits
+// afterwards, as those of held calls do, would keep it.
+func apart(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
+func invalid(text string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: text}
+}
+
+// Times of held calls.
+const (
+	progressEvery = 15 * time.Second
+	shortestHold  = 2 * time.Second
+)
+
+// errLeft is the answer to a client that no longer waits for it.
+var errLeft = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the caller no longer waits"}
+
+// hold answers with the result of a request. If there is none within the time that the client waits, it answers with
+// what to do.
+func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id string, again bool) (mcp.Result, error) {
+	limit := x.client.Hold
+	var known time.Duration
+	var err error
+	apart(func() { known, err = s.Views.Patience(ctx, x.client.Name) })
+	if err != nil {
+		return s.refused(x, err)
+	}
+	if known > 0 {
+		limit = max(shortestHold, min(limit, known))
+	}
+	began := s.Now()
+	state, rec, why, err := s.await(ctx, x, id, limit, func(s gateway.State) bool { return s.Settled() || asks(s) }, s.progress(ctx, req, limit))
+	switch {
+	case errors.Is(err, errHungUp):
+		if err := s.Callers.HungUp(context.WithoutCancel(ctx), x.client, s.Now().Sub(began)); err != nil {
+			s.Log.Error("the end of a caller's connection could not be recorded", "client", x.client.Name, "error", err)
+		}
+		return nil, errLeft
+	case err != nil:
+		return s.refused(x, err)
+	case !state.Settled():
+		return pending(state, why), nil
+	}
+	earlier := again && rec.Call.ReturnedAt.Before(began)
+	if state.Over() {
+		s.answers(x, id)
+	}
+	return finished(state, rec, earlier), nil
+}
+
+// errHungUp means that the client does not wait any more.
+var errHungUp = errors.New("the caller hung up")
+
+// Why a wait ended.
+const (
+	whyWanted   = "wanted"
+	whyLimit    = "limit"
+	whyStopping = "stopping"
+)
+
+// await waits until a request is as wanted, or the time is over; why says which. An approved call that waits for its
+// caller begins. progress is called at once and from time to time.
+func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(gateway.State) bool, progress func(gateway.State)) (
+	state gateway.State, rec view.CallerRequest, why string, err error,
+) {
+	state, rec, err = s.now(ctx, x, id)
+	if err != nil || wanted(state) {
+		return state, rec, whyWanted, err
+	}
+	end, err := s.Gateway.Wait(x.client.Name)
+	if err != nil {
+		return state, rec, "", err
+	}
+	defer end()
+	changed, stop := s.Callers.Watch(id)
+	defer stop()
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	beat := time.NewTicker(min(progressEvery, max(limit/3, time.Second)))
+	defer beat.Stop()
+	for told := false; ; {
+		if state, rec, err = s.now(ctx, x, id); err != nil || wanted(state) { // it may have changed before Watch
+			return state, rec, whyWanted, err
+		}
+		rec = view.CallerRequest{} // it is large
+		if !told {
+			apart(func() { progress(state) })
+			told = true
+		}
+		select {
+		case <-changed:
+		case <-beat.C:
+			apart(func() { progress(state) })
+		case <-over.C:
+			state, rec, err = s.now(ctx, x, id)
+			return state, rec, whyLimit, err
+		case <-s.Stopping:
+			state, rec, err = s.now(ctx, x, id)
+			return state, rec, whyStopping, err
+		case <-x.gone:
+			return state, rec, "", errHungUp
+		case <-x.dropped:
+			return state, rec, "", errHungUp
+		}
+	}
+}
+
+// now reads a request in the mode execute. An approved call that waits for its caller begins.
+func (s *Server) now(ctx context.Context, x *exchange, id string) (state gateway.State, rec view.CallerRequest, err error) {
+	apart(func() { state, rec, err = s.readOrStart(ctx, x, id) })
+	return state, rec, err
+}
+
+func (s *Server) readOrStart(ctx context.Context, x *exchange, id string) (gateway.State, view.CallerRequest, error) {
+	state, rec, err := s.Gateway.Request(ctx, x.client, id)
+	if err == nil && state.Mode != string(approvers.ExecuteMode) {
+		err = &workflow.CallerProblem{Code: workflow.CallerNotFound}
+	}
+	if err == nil && state.Status == gateway.StatusApproved && rec.Conversation.Caller.Caller.Starts {
+		err = s.Callers.Start(ctx, x.client, id)
+	}
+	return state, rec, err
+}
+
+// asks reports whether a question of an approver waits for the caller's answer.
+func asks(s gateway.State) bool {
+	_, ok := open(s)
+	return ok
+}
+
+// open returns the first question that has no answer, if the request still waits.
+func open(s gateway.State) (q gateway.Question, ok bool) {
+	i := slices.IndexFunc(s.Questions, func(q gateway.Question) bool { return q.Answer == "" })
+	if len(s.WaitsFor) == 0 || i < 0 {
+		return q, false
+	}
+	return s.Questions[i], true
+}
+
+// progress returns a function that tells a client that its call waits, if it wants to know.
+func (s *Server) progress(ctx context.Context, req mcp.Request, limit time.Duration) func(gateway.State) {
+	p, ok := req.GetParams().(interface{ GetProgressToken() any })
+	session, is := req.GetSession().(*mcp.ServerSession)
+	if !ok || !is || p.GetProgressToken() == nil {
+		return func(gateway.State) {}
+	}
+	n := 0
+	return func(state gateway.State) {
+		n++
+		err := session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: p.GetProgressToken(), Progress: float64(n), Message: state.ID + ": " + waits(state)})
+		if err != nil {
+			s.Log.Debug("a caller's progress could not be sent", "error", err)
+		}
+	}
+}
+
+// list returns the tools that a client may call, as they are pinned.
+func (s *Server) list(x *exchange) mcp.Result {
+	policy := s.Policy()
+	tools := []map[string]any{}
+	for _, t := range s.Tools() {
+		if _, hidden := s.own[t.Name]; hidden || t.Blocked != "" || t.Asks || !x.client.MayUse(policy, t.Name) {
+			continue
+		}
+		tools = append(tools, s.describe(x, t.Name, t.Claims.Title, t.Description, t.Schema))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.own)) {
+		t := s.own[name]
+		tools = append(tools, s.describe(x, name, t.title, t.description, json.RawMessage(t.schema)))
+	}
+	out := members{"tools": tools}
+	if modern(x.version) {
+		out["resultType"], out["ttlMs"], out["cacheScope"] = "complete", 0, "private"
+	}
+	return &result{members: out}
+}
+
+func (s *Server) describe(x *exchange, name, title, description string, schema json.RawMessage) map[string]any {
+	t := map[string]any{"name": name, "description": description, "inputSchema": schema}
+	if title != "" {
+		t["title"] = title
+	}
+	if _, own := s.own[name]; !own && x.version >= tasksVersion && !modern(x.version) {
+		t["execution"] = map[string]any{"taskSupport": "optional"}
+	}
+	return t
+}

@@ -1,0 +1,200 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/agent/gateway"
+	"countersign/approvers"
+	"countersign/approvers/workflow/view"
+)
+
+// Keys of _meta in results.
+const (
+	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition" // of the draft SEP-2848
+	requestKey     = "countersign/request"
+	ranAtKey       = "countersign/ran_at" // only in a result that is handed over later
+)
+
+// approvalExtension is the extension of the draft SEP-2848.
+const approvalExtension = "io.modelcontextprotocol/tool-approval"
+
+// members are the members of a result.
+type members map[string]any
+
+// result is a result that the SDK has no type for.
+type result struct {
+	mcp.ResultBase
+	members members
+}
+
+// MarshalJSON returns the members, with _meta.
+func (r *result) MarshalJSON() ([]byte, error) {
+	out := maps.Clone(r.members)
+	if len(r.Meta) > 0 {
+		out["_meta"] = r.Meta
+	}
+	return json.Marshal(out)
+}
+
+// complete is the result of a call since 2026-07-28, which says that it is complete. The SDK does not say it.
+type complete struct{ *mcp.CallToolResult }
+
+// MarshalJSON adds the type to the result.
+func (c *complete) MarshalJSON() ([]byte, error) {
+	raw, err := c.CallToolResult.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte(`{"resultType":"complete",`), raw[1:]...), nil
+}
+
+func texts(parts ...string) (out []mcp.Content) {
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, &mcp.TextContent{Text: p})
+		}
+	}
+	return out
+}
+
+// refused answers with an error that comes before a decision. It is a result, so that the client's model reads it.
+func (s *Server) refused(x *exchange, err error) (mcp.Result, error) {
+	text, again, known := gateway.Explain(err)
+	if !known {
+		s.Log.Error("a call of a caller could not be handled", "client", x.client.Name, "error", err)
+	}
+	says := map[string]any{"status": "refused"}
+	if again > 0 {
+		says["retry_after"] = seconds(again)
+		text += fmt.Sprintf(" Try again in %s.", again.Round(time.Second))
+	}
+	return &mcp.CallToolResult{
+		IsError: true, Content: texts("The call did not run. " + text), StructuredContent: says, Meta: mcp.Meta{dispositionKey: gateway.Denied},
+	}, nil
+}
+
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
+// waits says in a sentence what a request waits for.
+func waits(s gateway.State) string {
+	switch s.Status {
+	case gateway.StatusRunning:
+		return "The call is running."
+	case gateway.StatusApproved:
+		return "The call is approved, and is about to run."
+	}
+	text := "The call waits for " + strings.Join(s.WaitsFor, " or ")
+	if !s.ExpiresAt.IsZero() {
+		text += ", until " + clock(s.ExpiresAt)
+	}
+	text += "."
+	if q, ok := open(s); ok {
+		text += fmt.Sprintf(" %s asks: %q Answer with the tool countersign.answer: request %s, question %d.", q.By, q.Text, s.ID, q.Question)
+	}
+	return text
+}
+
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// pending answers a call that has no result yet.
+func pending(s gateway.State, why string) mcp.Result {
+	says := map[string]any{"request": s.ID, "status": s.Status, "retry_after": 0}
+	if len(s.WaitsFor) > 0 {
+		says["waits_for"] = s.WaitsFor
+	}
+	if !s.ExpiresAt.IsZero() {
+		says["expires_at"] = s.ExpiresAt
+	}
+	text := "The call has no result yet. " + waits(s)
+	if q, ok := open(s); ok {
+		says["question"] = map[string]any{"question": q.Question, "text": q.Text, "by": q.By}
+	}
+	if why == whyStopping {
+		says["retry_after"] = 5
+		text += " The server is about to restart, so wait some seconds first."
+	}
+	text += fmt.Sprintf(" To go on waiting, call again with the same arguments, or call countersign.result with request %s. The call is made once only, however often you repeat it.", s.ID)
+	return &mcp.CallToolResult{IsError: true, Content: texts(text), StructuredContent: says, Meta: mcp.Meta{requestKey: s.ID}}
+}
+
+// finished answers a call that has a result. earlier: the result is handed over later than it came.
+func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallToolResult {
+	out := &mcp.CallToolResult{Meta: mcp.Meta{requestKey: s.ID}}
+	if s.Disposition != "" {
+		out.Meta[dispositionKey] = s.Disposition
+	}
+	before := ""
+	if at := rec.Call.ReturnedAt; earlier && !at.IsZero() {
+		before = fmt.Sprintf("This is the answer to the same call of before, from %s, which did not reach you. The call was not made again.", clock(at))
+		out.Meta[ranAtKey] = at.UTC().Format(time.RFC3339)
+	}
+	changed := ""
+	if d := s.Decision; d != nil && d.Type == "edit" {
+		changed = "An approver changed the arguments of the call to " + string(masked(d.Args, rec.Call.Secrets)) + "."
+		if d.Reason != "" {
+			changed += " The reason: " + d.Reason
+		}
+	}
+	switch s.Disposition {
+	case gateway.Executed:
+		out.Content = texts(before, changed, s.Result)
+		if s.Result == "" {
+			out.Content = texts(before, changed, "The call ran.")
+		}
+		return out
+	case gateway.Uncertain:
+		out.Content = texts(before, changed, "The call may have run: its outcome is not known. People were asked what happened. Don't try it in another way. "+
+			"The same call with the same arguments is not made again, and tells what people have found out.")
+	case gateway.Denied:
+		out.Content = texts(before, changed, notRun(s))
+	default:
+		out.Content = texts(before, changed, "The call ran and failed: "+s.Result)
+	}
+	out.IsError = true
+	return out
+}
+
+// notRun says why a call did not run.
+func notRun(s gateway.State) string {
+	text := "The call did not run"
+	switch s.Status {
+	case string(approvers.OutcomeRejected):
+		by := ""
+		if d := s.Decision; d != nil && len(d.By) > 0 {
+			by = " by " + d.By[0].Role
+		}
+		text = "The call was rejected" + by + ", and did not run"
+	case string(approvers.OutcomeExpired):
+		text = "The call was not decided, or could not begin, in time, so it did not run"
+	case string(approvers.OutcomeWithdrawn):
+		text = "The call was withdrawn, and did not run"
+	case string(approvers.OutcomeObserved):
+		text = "The call did not run, because the policy only observes calls of this tool"
+	}
+	if s.Reason != "" {
+		return text + ": " + s.Reason
+	}
+	return text + "."
+}
+
+// masked returns arguments without their secret values.
+func masked(args json.RawMessage, secrets []string) json.RawMessage {
+	if len(secrets) == 0 {
+		return args
+	}
+	var of map[string]any
+	if json.Unmarshal(args, &of) != nil {
+		return json.RawMessage("(masked)")
+	}
+	out, err := json.Marshal(approvers.MaskValues(of, secrets))
+	if err != nil {
+		return json.RawMessage("(masked)")
+	}
+	return out
+}

@@ -1,0 +1,404 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/agent/gateway"
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
+)
+
+// Callers has the use cases of callers. *workflow.Callers implements it.
+type Callers interface {
+	Propose(ctx context.Context, p workflow.CallerCall) (id string, again bool, err error)
+	Start(ctx context.Context, client approvers.Client, id string) error
+	Delivered(ctx context.Context, client approvers.Client, id string) error
+	Undelivered(ctx context.Context, client approvers.Client, id string) error
+	HungUp(ctx context.Context, client approvers.Client, after time.Duration) error
+	Withdraw(ctx context.Context, client approvers.Client, id, reason string) error
+	Answer(ctx context.Context, client approvers.Client, id string, question int, text string) error
+	Watch(id string) (changed <-chan struct{}, stop func())
+}
+
+// Views reads what is known about a client. *view.Reader implements it.
+type Views interface {
+	Patience(ctx context.Context, client string) (time.Duration, error)
+	CallerPending(ctx context.Context, client string) ([]string, error)
+}
+
+var (
+	_ Callers = (*workflow.Callers)(nil)
+	_ Views   = (*view.Reader)(nil)
+)
+
+// Config configures a Server. All fields except Now are required.
+type Config struct {
+	Gateway  *gateway.Gateway
+	Callers  Callers
+	Views    Views
+	Policy   func() *approvers.Policy // the policy in force
+	Tools    func() []workflow.Tool   // all tools, sorted by name
+	Version  string                   // of Countersign
+	Stopping <-chan struct{}          // closed when the process is about to end
+	Log      *slog.Logger
+	Now      func() time.Time // nil: time.Now
+}
+
+// Server serves MCP. It is safe for concurrent use.
+type Server struct {
+	Config
+	http *mcp.StreamableHTTPHandler
+	own  map[string]ownTool
+	held held
+	ends deliveries
+}
+
+// maxBody limits the body of a request. The gateway has the same limit.
+const maxBody = 192 << 10
+
+// Attach adds the server to a gateway, at the path /mcp.
+func Attach(c Config) error {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	s := &Server{Config: c, own: ownTools(), held: held{by: map[heldKey]*exchange{}}, ends: deliveries{by: map[string]*delivery{}}}
+	can := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
+	can.AddExtension(tasksExtension, nil)
+	can.AddExtension(approvalExtension, nil)
+	server := mcp.NewServer(&mcp.Implementation{Name: "countersign", Title: "Countersign", Version: c.Version}, &mcp.ServerOptions{
+		Capabilities: can, Instructions: instructions,
+	})
+	server.AddReceivingMiddleware(s.receive)
+	if err := s.addTaskMethods(server); err != nil {
+		return err
+	}
+	s.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+		Stateless: true, MaxRequestBodyBytes: maxBody,
+		DisableLocalhostProtection: true, // a page in a browser has no token, and a proxy in front may have any name
+	})
+	c.Gateway.Handle("/mcp", "mcp", s.serve)
+	return nil
+}
+
+// instructions are for the client's model.
+const instructions = `Some of these tools wait until people have approved the call. A result with isError may say that a request still waits: ` +
+	`then call the same tool again with the same arguments, or countersign.result with the request's id. The call is not made twice by that. ` +
+	`Never say that a call has run unless its result says so.`
+
+// exchange is one HTTP request. It carries one message; in old versions of the protocol it may carry several.
+type exchange struct {
+	client  approvers.Client
+	version string          // of the protocol, as the header says
+	task    bool            // the message asks for a task, in the way of 2025-11-25
+	gone    <-chan struct{} // closed when the connection has ended
+	dropped chan struct{}   // closed when the client has said that it no longer waits
+
+	drop     sync.Once
+	mu       sync.Mutex
+	answered []string // the requests whose last state is in the answer
+	ended    bool
+}
+
+// answers records that the answer to x has the last state of a request.
+func (s *Server) answers(x *exchange, id string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended {
+		return
+	}
+	s.ends.begin(id)
+	x.answered = append(x.answered, id)
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// Headers of the protocol.
+const (
+	sessionHeader = "Mcp-Session-Id"
+	versionHeader = "Mcp-Protocol-Version"
+)
+
+// serve serves one HTTP request of a client.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
+	x := &exchange{client: client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
+	out := &answer{ResponseWriter: w, gone: x.gone}
+	if origin := r.Header.Get("Origin"); origin != "" && (!local(origin) || !local("http://"+r.Host)) {
+		http.Error(w, "pages of other machines can't call", http.StatusForbidden) // DNS rebinding would let them
+		return nil
+	}
+	if r.Method == http.MethodPost {
+		var body []byte
+		var m message
+		var err error
+		apart(func() {
+			if body, err = gateway.ReadBody(w, r); err == nil {
+				m = peek(body)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if name := r.Header.Get("Mcp-Name"); modern(x.version) && strings.HasPrefix(m.method, "tasks/") && name != "" && name != m.about {
+			return mismatch(out, m)
+		}
+		session := r.Header.Get(sessionHeader)
+		switch {
+		case m.method == "initialize":
+			// The server has no sessions. The id only tells the calls of one client's processes apart, so that a
+			// cancellation finds its call.
+			out.Header().Set(sessionHeader, rand.Text())
+		case m.method == "notifications/cancelled":
+			s.dropped(r.Context(), heldKey{client.Name, session, m.cancels})
+		case m.id != "" && session != "":
+			end := s.held.add(heldKey{client.Name, session, m.id}, x)
+			defer end()
+		}
+		x.task = m.task && !modern(x.version)
+	}
+	out.Header().Set("X-Accel-Buffering", "no") // for proxies that collect answers
+	s.http.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	s.delivered(r.Context(), x, out)
+	return nil
+}
+
+// local reports whether the host in an address is this machine.
+func local(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// mismatch refuses a message whose header names another task than the message. The SDK does this for tools only.
+func mismatch(w http.ResponseWriter, m message) error {
+	id := jsontext.Value(m.id)
+	if id == nil {
+		id = jsontext.Value("null")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"the header Mcp-Name is not the id of the task"}}`, id, mcp.CodeHeaderMismatch)
+	return nil
+}
+
+// delivered records which requests were answered with their last state, if the answer has reached the connection and the
+// client still wanted it.
+func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	defer func() { x.ended = true }()
+	defer s.ends.end(x.answered)
+	select {
+	case <-x.dropped:
+		return
+	default:
+	}
+	if out.failed {
+		return
+	}
+	for _, id := range x.answered {
+		if err := s.Callers.Delivered(context.WithoutCancel(ctx), x.client, id); err != nil {
+			s.Log.Error("it could not be recorded that a caller has got its result, so the caller may get it again", "client", x.client.Name, "request", id, "error", err)
+		}
+	}
+}
+
+// answer writes an answer, in parts. Each part has the time of an answer without a wait.
+type answer struct {
+	http.ResponseWriter
+	gone   <-chan struct{} // closed when the connection has ended; a client may end it as soon as it has its answer
+	failed bool            // a part could not be sent
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	select {
+	case <-a.gone:
+		a.failed = true
+	default:
+	}
+	gateway.Extend(a.ResponseWriter)
+	n, err := a.ResponseWriter.Write(b)
+	a.failed = a.failed || err != nil
+	return n, err
+}
+
+// FlushError is for http.ResponseController.
+func (a *answer) FlushError() error {
+	err := http.NewResponseController(a.ResponseWriter).Flush()
+	a.failed = a.failed || err != nil && !errors.Is(err, http.ErrNotSupported)
+	return err
+}
+
+// message is what the server reads of a message before the SDK does.
+type message struct {
+	id, method string // id: as it is written
+	cancels    string // the id of the request that the message cancels
+	about      string // the id of the task that the message is about
+	task       bool   // it asks for a task, in the way of 2025-11-25
+}
+
+// peek reads a single message. It is zero for several, and for what is not a message.
+func peek(body []byte) (m message) {
+	of := object(body)
+	m.id, m.method = string(of["id"]), text(of["method"])
+	params := object(of["params"])
+	m.cancels, m.about, m.task = string(params["requestId"]), text(params["taskId"]), params["task"].Kind() == '{'
+	return m
+}
+
+// object returns the members of an object with their exact bytes, or nil.
+func object(raw []byte) map[string]jsontext.Value {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+		return nil
+	}
+	out := map[string]jsontext.Value{}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil
+		}
+		key := name.String()
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil
+		}
+		out[key] = value.Clone()
+	}
+	return out
+}
+
+// text returns the value of a JSON string, or "".
+func text(raw jsontext.Value) string {
+	if raw.Kind() != '"' {
+		return ""
+	}
+	s, err := jsontext.AppendUnquote(nil, raw)
+	if err != nil {
+		return ""
+	}
+	return string(s)
+}
+
+// held are the calls that are under way in sessions of clients, so that a client can say that it no longer waits. (Since
+// 2026-07-28 a client says so by ending the connection.)
+type held struct {
+	mu sync.Mutex
+	by map[heldKey]*exchange
+}
+
+type heldKey struct{ client, session, id string }
+
+// remember is for how long a call can be cancelled after its answer. The two may cross.
+const remember = time.Minute
+
+func (h *held) add(key heldKey, x *exchange) (end func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.by[key] = x
+	remove := func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.by[key] == x {
+			delete(h.by, key)
+		}
+	}
+	return func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if len(x.answered) == 0 {
+			remove()
+		} else {
+			time.AfterFunc(remember, remove)
+		}
+	}
+}
+
+// dropped notes that a client does not wait for a call. If the call was answered meanwhile, the answer was in vain.
+func (s *Server) dropped(ctx context.Context, key heldKey) {
+	s.held.mu.Lock()
+	x := s.held.by[key]
+	s.held.mu.Unlock()
+	if x == nil {
+		return
+	}
+	x.drop.Do(func() { close(x.dropped) })
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.ended {
+		return
+	}
+	for _, id := range x.answered {
+		if err := s.Callers.Undelivered(context.WithoutCancel(ctx), x.client, id); err != nil {
+			s.Log.Error("it could not be recorded that a caller did not get its result, so its repetition becomes a new request", "client", x.client.Name, "request", id, "error", err)
+		}
+	}
+}
+
+// deliveries are the last states of requests that are being sent. A caller may repeat its call as soon as it has the
+// answer, but the repetition is a new request only after it is recorded that the answer was delivered.
+type deliveries struct {
+	mu sync.Mutex
+	by map[string]*delivery // by request
+}
+
+type delivery struct {
+	answers int           // that are under way
+	ended   chan struct{} // closed when none is
+}
+
+func (d *deliveries) begin(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.by[id] == nil {
+		d.by[id] = &delivery{ended: make(chan struct{})}
+	}
+	d.by[id].answers++
+}
+
+func (d *deliveries) end(ids []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		if one := d.by[id]; one != nil {
+			if one.answers--; one.answers == 0 {
+				delete(d.by, id)
+				close(one.ended)
+			}
+		}
+	}
+}
+
+// of returns what is closed when a request's answer has been sent, or nil.
+func (d *deliveries) of(id string) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if one := d.by[id]; one != nil {
+		return one.ended
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/agent/gateway"
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
+)
+
+// Tasks exist in two forms: as a part of the protocol 2025-11-25, and since 2026-07-28 as an extension. A task is a
+// request, with the request's id.
+const (
+	tasksExtension = "io.modelcontextprotocol/tasks"
+	tasksVersion   = "2025-11-25"
+	modernVersion  = "2026-07-28"
+	relatedTaskKey = "io.modelcontextprotocol/related-task"
+)
+
+// Times of tasks.
+const (
+	pollOften  = 250 * time.Millisecond // between the polls of a new task; the longer a task waits, the fewer are useful
+	pollSeldom = 15 * time.Second
+	quick      = 500 * time.Millisecond // a call that needs nobody is answered without a task if it ends within this time
+	longest    = time.Hour              // of one wait for a task's result
+)
+
+func modern(version string) bool { return version >= modernVersion }
+
+// declaresTasks reports whether a request declares the extension.
+func declaresTasks(meta mcp.Meta) bool {
+	can, _ := meta[mcp.MetaKeyClientCapabilities].(map[string]any)
+	extensions, _ := can["extensions"].(map[string]any)
+	_, ok := extensions[tasksExtension]
+	return ok
+}
+
+// withTasks adds the tasks of 2025-11-25 to the answer to initialize.
+func withTasks(of *mcp.InitializeResult) (mcp.Result, error) {
+	raw, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
+	}
+	var out members
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, err
+	}
+	if can, ok := out["capabilities"].(map[string]any); ok && of.ProtocolVersion >= tasksVersion {
+		can["tasks"] = map[string]any{"list": struct{}{}, "cancel": struct{}{}, "requests": map[string]any{"tools": map[string]any{"call": struct{}{}}}}
+	}
+	return &result{members: out}, nil
+}
+
+// taskParams are the parameters of a method about a task.
+type taskParams struct {
+	mcp.ParamsBase
+	TaskID string `json:"taskId"`
+}
+
+// errUndeclared is the answer to a method of the extension from a client that does not declare it.
+var errUndeclared = &jsonrpc.Error{
+	Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the request does not declare the extension " + tasksExtension,
+	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`),
+}
+
+// addTaskMethods adds the methods of both forms.
+func (s *Server) addTaskMethods(server *mcp.Server) error {
+	about := func(do func(context.Context, *exchange, string) (mcp.Result, error)) func(context.Context, *mcp.ServerSession, *taskParams) (mcp.Result, error) {
+		return func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (mcp.Result, error) {
+			x := exchangeOf(ctx)
+			if p == nil {
+				p = &taskParams{}
+			}
+			if modern(x.version) && !declaresTasks(p.Meta) {
+				return nil, errUndeclared
+			}
+			out, err := do(ctx, x, p.TaskID)
+			var problem *workflow.CallerProblem
+			if errors.As(err, &problem) && problem.Code == workflow.CallerNotFound {
+				return nil, invalid("There is no such task.")
+			}
+			var known *jsonrpc.Error
+			if err != nil && !errors.As(err, &known) {
+				text, _, known := gateway.Explain(err)
+				if !known {
+					s.Log.Error("a task of a caller could not be handled", "client", x.client.Name, "error", err)
+				}
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
+			}
+			return out, err
+		}
+	}
+	return errors.Join(
+		mcp.AddReceivingCustomMethod(server, "tasks/get", about(s.getTask)),
+		mcp.AddReceivingCustomMethod(server, "tasks/result", about(s.taskResult)),
+		mcp.AddReceivingCustomMethod(server, "tasks/list", about(s.listTasks)),
+		mcp.AddReceivingCustomMethod(server, "tasks/cancel", about(s.cancelTask)),
+		mcp.AddReceivingCustomMethod(server, "tasks/update", about(s.updateTask)),
+	)
+}
+
+// createTask answers a call with a task. The request is stored by now, so the task can be read.
+func (s *Server) createTask(ctx context.Context, x *exchange, id string, again bool) (mcp.Result, error) {
+	state, rec, err := s.now(ctx, x, id)
+	if err != nil {
+		return s.refused(x, err)
+	}
+	if x.task {
+		return &result{members: members{"task": task(x, state, rec, s.Now())}}, nil
+	}
+	if len(state.WaitsFor) == 0 { // nobody is asked, so the result may come soon
+		began := s.Now()
+		if state, rec, _, err = s.await(ctx, x, id, quick, gateway.State.Settled, func(gateway.State) {}); err != nil {
+			return s.refused(x, err)
+		}
+		if state.Settled() {
+			if state.Over() {
+				s.answers(x, id)
+			}
+			return finished(state, rec, again && rec.Call.ReturnedAt.Before(began)), nil
+		}
+	}
+	out := task(x, state, rec, s.Now())
+	out["resultType"] = "task"
+	return &result{members: out}, nil
+}
+
+// The statuses of tasks.
+const (
+	taskWorking   = "working"
+	taskCompleted = "completed"
+	taskCancelled = "cancelled"
+)
+
+// task returns a request as a task, in the form that the client speaks.
+func task(x *exchange, s gateway.State, rec view.CallerRequest, now time.Time) members {
+	status, says := taskWorking, ""
+	switch {
+	case s.Status == string(approvers.OutcomeWithdrawn):
+		status, says = taskCancelled, notRun(s)
+	case s.Settled():
+		status = taskCompleted
+	default:
+		says = waits(s)
+	}
+	updated := rec.Call.CreatedAt
+	if r := rec.Request; r != nil && r.StageAt.After(updated) {
+		updated = r.StageAt
+	}
+	if rec.Call.ReturnedAt.After(updated) {
+		updated = rec.Call.ReturnedAt
+	}
+	out := members{
+		"taskId": s.ID, "status": status, "createdAt": s.CreatedAt.UTC().Format(time.RFC3339Nano), "lastUpdatedAt": updated.UTC().Format(time.RFC3339Nano),
+	}
+	if says != "" {
+		out["statusMessage"] = says
+	}
+	poll := min(max(now.Sub(s.CreatedAt)/20, pollOften), pollSeldom).Milliseconds()
+	if modern(x.version) {
+		out["ttlMs"], out["pollIntervalMs"] = nil, poll
+	} else {
+		out["ttl"], out["pollInterval"] = nil, poll
+	}
+	return out
+}
+
+// getTask is tasks/get. In the extension, it also returns the result.
+func (s *Server) getTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
+	state, rec, err := s.now(ctx, x, id)
+	if err != nil {
+		return nil, err
+	}
+	out := task(x, state, rec, s.Now())
+	if modern(x.version) {
+		out["resultType"] = "complete"
+		if out["status"] == taskCompleted {
+			out["result"] = &complete{finished(state, rec, false)}
+		}
+		if state.Over() {
+			s.answers(x, id)
+		}
+	}
+	return &result{members: out}, nil
+}
+
+// taskResult is tasks/result of 2025-11-25. It waits for the result.
+func (s *Server) taskResult(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
+	state, rec, _, err := s.await(ctx, x, id, longest, gateway.State.Settled, func(gateway.State) {})
+	switch {
+	case errors.Is(err, errHungUp):
+		return nil, errLeft
+	case err != nil:
+		return nil, err
+	case !state.Settled():
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "The task is not complete. " + waits(state)}
+	case state.Over():
+		s.answers(x, id)
+	}
+	out := finished(state, rec, false)
+	out.Meta[relatedTaskKey] = map[string]any{"taskId": id}
+	return out, nil
+}
+
+// listTasks is tasks/list of 2025-11-25. It lists the tasks that wait for people.
+func (s *Server) listTasks(ctx context.Context, x *exchange, _ string) (mcp.Result, error) {
+	ids, err := s.Views.CallerPending(ctx, x.client.Name)
+	if err != nil {
+		return nil, err
+	}
+	tasks := []members{}
+	for _, id := range ids {
+		state, rec, err := s.now(ctx, x, id)
+		var problem *workflow.CallerProblem
+		if errors.As(err, &problem) {
+			continue // a request of another mode, or one that was asked again
+		}
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, task(x, state, rec, s.Now()))
+	}
+	return &result{members: members{"tasks": tasks}}, nil
+}
+
+// cancelTask is tasks/cancel. It withdraws the request, unless the call has begun or ended.
+func (s *Server) cancelTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
+	err := s.Callers.Withdraw(ctx, x.client, id, "")
+	var problem *workflow.CallerProblem
+	late := errors.As(err, &problem) && problem.Code == workflow.CallerOver
+	if err != nil && !late {
+		return nil, err
+	}
+	if !late {
+		s.answers(x, id)
+	}
+	if modern(x.version) {
+		return &result{members: members{"resultType": "complete"}}, nil
+	}
+	if late {
+		return nil, invalid("The call has begun or ended, so the task can't be cancelled.")
+	}
+	state, rec, err := s.now(ctx, x, id)
+	if err != nil {
+		return nil, err
+	}
+	return &result{members: task(x, state, rec, s.Now())}, nil
+}
+
+// updateTask is tasks/update. Tasks ask for no input, so there is nothing to update.
+func (s *Server) updateTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
+	if _, _, err := s.now(ctx, x, id); err != nil {
+		return nil, err
+	}
+	return &result{members: members{"resultType": "complete"}}, nil
+}

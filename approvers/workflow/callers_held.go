@@ -1,0 +1,79 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
+	"countersign/store"
+)
+
+// Start lets an approved call begin that waits for its caller. If it does not wait, or has begun already, nothing
+// changes.
+func (w *Callers) Start(ctx context.Context, client approvers.Client, id string) error {
+	return w.update(ctx, "start for a caller", func(t *tx) error {
+		conv, call, err := t.callers.own(client, id)
+		if err != nil || !conv.Caller.Caller.Starts || call.Request == "" {
+			return err
+		}
+		r, err := t.Request(call.Request)
+		if err != nil || r.State != approvers.Approved {
+			return err
+		}
+		if _, err := t.Timer(store.TimerRun, r.Execution); err == nil || store.IgnoreNotFound(err) != nil {
+			return err
+		}
+		return t.timers.runSoon(r)
+	})
+}
+
+// Delivered records that the last state of a request was sent to its caller. From then on, the identical call is a new
+// request.
+func (w *Callers) Delivered(ctx context.Context, client approvers.Client, id string) error {
+	return w.update(ctx, "delivered to a caller", func(t *tx) error {
+		conv, call, err := t.callers.own(client, id)
+		if err != nil || !conv.Caller.Repeatable || !conv.Caller.Delivered.IsZero() || call.Outcome == "" {
+			return err
+		}
+		request := *conv.Caller
+		request.Delivered, conv.Caller = t.now, &request
+		return t.PutConversation(conv)
+	})
+}
+
+// Undelivered takes back that a request's last state was delivered: its caller has said that it did not wait for it. The
+// identical call is handed the result, unless it became a new request meanwhile.
+func (w *Callers) Undelivered(ctx context.Context, client approvers.Client, id string) error {
+	return w.update(ctx, "not delivered to a caller", func(t *tx) error {
+		conv, _, err := t.callers.own(client, id)
+		if err != nil || conv.Caller.Delivered.IsZero() {
+			return err
+		}
+		request := *conv.Caller
+		request.Delivered, conv.Caller = time.Time{}, &request
+		return t.PutConversation(conv)
+	})
+}
+
+// HungUp records after which time a client ended a connection on which one of its calls was held.
+func (w *Callers) HungUp(ctx context.Context, client approvers.Client, after time.Duration) error {
+	return w.update(ctx, "a caller hung up", func(t *tx) error {
+		if _, err := t.callers.client(client); err != nil {
+			return err
+		}
+		known, s, err := settings.ReadCaller(t, client.Name)
+		if err != nil {
+			return err
+		}
+		after, changed := known.WithHangUp(settings.HangUp{At: t.now, After: after})
+		if !changed {
+			return nil
+		}
+		if s.Value, err = json.Marshal(after); err != nil {
+			return err
+		}
+		return t.PutSetting(s)
+	})
+}

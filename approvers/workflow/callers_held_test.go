@@ -1,0 +1,163 @@
+package workflow_test
+
+import (
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/store"
+)
+
+// heldCall is a call of ci over MCP, which has no key.
+func heldCall(spec string, change ...func(*workflow.CallerCall)) workflow.CallerCall {
+	c := callerCall("", spec, func(c *workflow.CallerCall) { c.Body, c.Mode, c.Edits, c.Waits = "", approvers.ExecuteMode, true, true })
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+// repeats proposes a call, and fails the test if it does not become the request want ("": a new one).
+func (h *harness) repeats(c workflow.CallerCall, want string) string {
+	h.t.Helper()
+	id, again, err := h.Callers.Propose(h.ctx(), c)
+	h.ok(err)
+	if again != (want != "") || want != "" && id != want {
+		h.t.Fatalf("the call became %s (again: %v), want %q", id, again, want)
+	}
+	return id
+}
+
+// Without a key, the identical call of a client is a repetition until its result was delivered. A call with a key is no
+// repetition of one without, and the other way round.
+func TestCallersRepeat(t *testing.T) {
+	h := newCallerHarness(t)
+	const spec = `issue_refund {"amount": 5}`
+	executes := func(c *workflow.CallerCall) { c.Mode = approvers.ExecuteMode }
+	first := h.repeats(heldCall(spec), "")
+	h.repeats(heldCall(spec), first)
+	h.repeats(heldCall(spec, func(c *workflow.CallerCall) { c.Client = other }), "")
+	keyed := h.repeats(callerCall("k", spec, executes), "")
+	h.repeats(heldCall(spec), first)
+	h.ok(h.Callers.Delivered(h.ctx(), ci, first)) // it waits, so nothing can have been delivered
+	h.repeats(heldCall(spec), first)
+	h.ok(h.Callers.Withdraw(h.ctx(), ci, first, ""))
+	h.repeats(heldCall(spec), first)
+	wantProblem(t, h.Callers.Delivered(h.ctx(), other, first), workflow.CallerNotFound)
+	h.ok(h.Callers.Delivered(h.ctx(), ci, first))
+	h.ok(h.Callers.Undelivered(h.ctx(), ci, first))
+	h.repeats(heldCall(spec), first)
+	h.ok(h.Callers.Delivered(h.ctx(), ci, first))
+	second := h.repeats(heldCall(spec), "")
+
+	// A rejection holds for calls with and without a key.
+	h.reject(lead, second)
+	h.ok(h.Callers.Delivered(h.ctx(), ci, second))
+	h.repeats(heldCall(spec), second)
+	if id := h.callerAsks(callerCall("l", spec, executes)); id != second {
+		t.Errorf("with a key, the rejected call became %s", id)
+	}
+	h.clock.pass(ci.RejectionHolds)
+	third := h.repeats(heldCall(spec), "")
+	h.ok(h.Callers.Withdraw(h.ctx(), ci, third, ""))
+	h.ok(h.Callers.Delivered(h.ctx(), ci, third))
+	h.ok(h.Callers.Withdraw(h.ctx(), ci, keyed, ""))
+	h.ok(h.Callers.Delivered(h.ctx(), ci, keyed))
+	if v := h.callerView("ci", keyed); !v.Conversation.Caller.Delivered.IsZero() {
+		t.Error("a request with a key is marked as delivered")
+	}
+}
+
+// An approved call waits for its caller, unless the policy or the caller says otherwise. If the caller does not return in
+// time, the call expires.
+func TestCallersStart(t *testing.T) {
+	h := newCallerHarness(t)
+	due := func(id string) bool {
+		t.Helper()
+		execution, found := h.callerView("ci", id).Execution.ID, false
+		h.ok(h.store.View(h.ctx(), func(r store.Reader) error {
+			_, err := r.Timer(store.TimerRun, execution)
+			found = err == nil
+			return store.IgnoreNotFound(err)
+		}))
+		return found
+	}
+	id := h.repeats(heldCall(`issue_refund {"amount": 1}`), "")
+	h.ok(h.Callers.Start(h.ctx(), ci, id))
+	if due(id) {
+		t.Fatal("a call that waits for people is started")
+	}
+	h.approve(lead, id)
+	if due(id) {
+		t.Fatal("the call runs without its caller")
+	}
+	wantProblem(t, h.Callers.Start(h.ctx(), other, id), workflow.CallerNotFound)
+	h.ok(h.Callers.Start(h.ctx(), ci, id))
+	h.ok(h.Callers.Start(h.ctx(), ci, id))
+	if !due(id) {
+		t.Error("the call does not run, although its caller is there")
+	}
+	task := h.repeats(heldCall(`issue_refund {"amount": 3}`, func(c *workflow.CallerCall) { c.Waits = false }), "")
+	h.approve(lead, task)
+	if !due(task) {
+		t.Error("the call of a caller that does not wait is not run")
+	}
+	h.policy.Store(policy("policy-2", withClients, func(p *approvers.Policy) {
+		for i := range p.Tools {
+			p.Tools[i].RunsUnawaited = true
+		}
+	}))
+	run := h.repeats(heldCall(`issue_refund {"amount": 4}`), "")
+	h.approve(lead, run)
+	if !due(run) {
+		t.Error("with when_caller_left: run, the call is not run")
+	}
+}
+
+// An approved call whose caller does not return expires.
+func TestCallersStartTooLate(t *testing.T) {
+	h := newCallerHarness(t)
+	late := h.repeats(heldCall(`issue_refund {"amount": 2}`), "")
+	h.approve(lead, late)
+	h.clock.pass(runWithin)
+	h.due()
+	h.ok(h.Callers.Start(h.ctx(), ci, late))
+	if v := h.callerView("ci", late); v.Call.Outcome != approvers.OutcomeExpired || v.Execution.State != approvers.ExecutionNone {
+		t.Errorf("without its caller, the call ended as %q, and the run is %s", v.Call.Outcome, v.Execution.State)
+	}
+}
+
+// A client's patience is learned from two hang-ups after the same time. Interruptions, and hang-ups at one moment, teach
+// nothing.
+func TestCallersPatience(t *testing.T) {
+	h := newCallerHarness(t)
+	hangUp := func(after, want time.Duration) {
+		t.Helper()
+		h.ok(h.Callers.HungUp(h.ctx(), ci, after))
+		got, err := h.Views.Patience(h.ctx(), "ci")
+		h.ok(err)
+		if got != want {
+			t.Errorf("after a hang-up at %s the patience is %s, want %s", after, got, want)
+		}
+		h.clock.pass(time.Minute)
+	}
+	hangUp(60*time.Second, 0)
+	hangUp(2*time.Second, 0)
+	hangUp(2*time.Second, 0)
+	hangUp(17*time.Second, 0)
+	hangUp(60*time.Second+100*time.Millisecond, 48*time.Second)
+	hangUp(5*time.Second, 48*time.Second)
+	hangUp(5*time.Second+100*time.Millisecond, 4*time.Second)
+	if got, err := h.Views.Patience(h.ctx(), "other"); err != nil || got != 0 {
+		t.Errorf("another client's patience is %s (%v)", got, err)
+	}
+	h.clock.pass(7 * 24 * time.Hour)
+	hangUp(30*time.Second, 0)
+	h.ok(h.Callers.HungUp(h.ctx(), ci, 40*time.Second))
+	h.ok(h.Callers.HungUp(h.ctx(), ci, 40*time.Second)) // at the same moment
+	hangUp(2*time.Second, 0)
+	gone := ci
+	gone.Token = "the hash of an earlier token"
+	wantProblem(t, h.Callers.HungUp(h.ctx(), gone, time.Minute), workflow.CallerUnknown)
+}

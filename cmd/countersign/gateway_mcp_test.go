@@ -1,0 +1,528 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/internal/testkit"
+	"countersign/internal/testkit/npm"
+)
+
+// Keys of _meta in the results of the gateway.
+const (
+	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition"
+	requestKey     = "countersign/request"
+	ranAtKey       = "countersign/ran_at"
+)
+
+// briefToken is the token of a client whose calls are held for a second only.
+const briefToken = "cs_the-token-of-brief"
+
+// withBrief adds this client to a policy. E-mails are sent even if their caller has left.
+func withBrief(policy string) string {
+	policy = strings.Replace(policy, "send_email:      {risk: high", "send_email:      {when_caller_left: run, risk: high", 1)
+	return policy + fmt.Sprintf("  brief: {token: \"sha256:%s\", agent: support, owner: U0100, tools: [issue_refund, send_email], hold: 1s}\n", tokenHash(briefToken))
+}
+
+// bearer adds a token to requests.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// mcpClient is another agent that speaks MCP, with the official Go SDK.
+type mcpClient struct {
+	*testing.T
+	*mcp.ClientSession
+	progress chan string
+}
+
+// openMCP connects with a version of the protocol ("": the latest).
+func openMCP(t *testing.T, base, token, version string) mcpClient {
+	t.Helper()
+	return connectMCP(t, &mcp.StreamableClientTransport{Endpoint: base + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true}, version)
+}
+
+func connectMCP(t *testing.T, over mcp.Transport, version string) mcpClient {
+	t.Helper()
+	progress := make(chan string, 100)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params.Message },
+	})
+	session, err := client.Connect(t.Context(), over, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { session.Close() })
+	return mcpClient{t, session, progress}
+}
+
+// openMCPProcess connects through a process that speaks over its standard input and output.
+func openMCPProcess(t *testing.T, base, token, version string) mcpClient {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "gateway", "--stdio")
+	cmd.Env = append(plainEnv(), "COUNTERSIGN_HOOK_ADDRESS="+base, "COUNTERSIGN_HOOK_TOKEN_FILE="+file)
+	return connectMCP(t, &mcp.CommandTransport{Command: cmd}, version)
+}
+
+// mcpAnswer is the answer to a call.
+type mcpAnswer struct {
+	*mcp.CallToolResult
+	text string
+	err  error
+}
+
+// wants fails the test if an answer has another disposition, or lacks a word. "" is an answer without a result.
+func (c mcpClient) wants(a mcpAnswer, disposition string, words ...string) mcpAnswer {
+	c.Helper()
+	if a.err != nil {
+		c.Fatal(a.err)
+	}
+	got, _ := a.Meta[dispositionKey].(string)
+	if got != disposition || a.IsError != (disposition != "approved-executed") {
+		c.Fatalf("the answer has the disposition %q, want %q: %s", got, disposition, a.text)
+	}
+	for _, w := range words {
+		if !strings.Contains(a.text, w) {
+			c.Fatalf("the answer lacks %q: %s", w, a.text)
+		}
+	}
+	return a
+}
+
+func (a mcpAnswer) request() string {
+	id, _ := a.Meta[requestKey].(string)
+	return id
+}
+
+func (c mcpClient) callIn(ctx context.Context, tool, args string) mcpAnswer {
+	p := &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)}
+	p.SetProgressToken("p-" + tool)
+	r, err := c.CallTool(ctx, p)
+	if err != nil {
+		return mcpAnswer{err: err}
+	}
+	a := mcpAnswer{CallToolResult: r}
+	for _, one := range r.Content {
+		if t, ok := one.(*mcp.TextContent); ok {
+			a.text += t.Text + "\n"
+		}
+	}
+	return a
+}
+
+func (c mcpClient) call(tool, args string) mcpAnswer { return c.callIn(c.Context(), tool, args) }
+
+// does calls a tool about a request, which has to succeed.
+func (c mcpClient) does(tool, args string) {
+	c.Helper()
+	if a := c.call(tool, args); a.err != nil || a.IsError {
+		c.Fatalf("%s %s: %+v", tool, args, a)
+	}
+}
+
+// calls makes a call in the background.
+func (c mcpClient) calls(tool, args string) <-chan mcpAnswer {
+	out := make(chan mcpAnswer, 1)
+	go func() { out <- c.call(tool, args) }()
+	return out
+}
+
+// waits waits until the server has said that a call waits.
+func (c mcpClient) waits(words string) {
+	c.Helper()
+	over := time.After(patience)
+	for {
+		select {
+		case got := <-c.progress:
+			if strings.Contains(got, words) {
+				return
+			}
+		case <-over:
+			c.Fatalf("no progress of a held call says %q", words)
+		}
+	}
+}
+
+// refundOf is the arguments of a refund.
+func refundOf(amount string) string {
+	return fmt.Sprintf(`{"order_id":"ORD-123", "amount":%s,"currency":"USD","reason":"broken"}`, amount)
+}
+
+// Clients of MCP, with the official SDK, in two versions of the protocol: the list of tools, and calls that are run,
+// approved, rejected, asked about, withdrawn, repeated and left.
+func TestMCP(t *testing.T) {
+	t.Parallel()
+	p, _, ci := openGateway(t, withBrief)
+	teo := p.watcher("teo")
+	current, older := openMCP(t, ci.base, ciToken, ""), openMCP(t, ci.base, ciToken, "2025-06-18")
+	brief, other := openMCP(t, ci.base, briefToken, ""), openMCP(t, ci.base, otherToken, "")
+
+	for _, c := range []mcpClient{current, older} {
+		tools, err := c.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, tool := range tools.Tools {
+			names = append(names, tool.Name)
+			if tool.Name == "issue_refund" && (!strings.Contains(tool.Description, "Give money back") || tool.Annotations != nil || tool.OutputSchema != nil) {
+				t.Errorf("issue_refund is listed as %+v", tool)
+			}
+		}
+		if got := strings.Join(names, " "); got != "issue_refund search_orders send_email countersign.answer countersign.result countersign.withdraw" {
+			t.Errorf("the tools are %s", got)
+		}
+		if init := c.InitializeResult(); strings.Contains(init.Instructions, "shop") || c.T == nil {
+			t.Errorf("the instructions are %s", init.Instructions)
+		}
+		c.wants(c.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "ORD-123")
+		c.wants(c.call("issue_refund", `{"order_id":7}`), "denied-not-executed", "arguments are refused")
+		if a := c.call("delete_account", `{}`); a.err == nil || !strings.Contains(a.err.Error(), "Unknown tool") {
+			t.Errorf("a tool that the policy does not let the client use: %+v", a)
+		}
+	}
+
+	// Held until somebody decides, with what the client needs to know.
+	for i, c := range []mcpClient{current, older} {
+		args, preview := refundOf(fmt.Sprint(i+1)), fmt.Sprintf("Refund of $%d.00", i+1)
+		answer := c.calls("issue_refund", args)
+		c.waits("waits for Team Lead")
+		teo.clicks("countersign", "", "Approve", preview)
+		first := c.wants(<-answer, "approved-executed", "refund")
+		if strings.Contains(first.text, "of before") {
+			t.Errorf("the first answer says that it is late: %s", first.text)
+		}
+		// It was delivered, so the identical call is a new request.
+		answer = c.calls("issue_refund", args)
+		c.waits("waits for Team Lead")
+		teo.clicks("countersign", "", "Reject…", preview)
+		teo.fills("reason", "once is enough")
+		second := c.wants(<-answer, "denied-not-executed", "rejected by Team Lead", "did not run", "once is enough")
+		if again := c.wants(c.call("issue_refund", args), "denied-not-executed", "once is enough"); again.request() != second.request() || second.request() == first.request() {
+			t.Errorf("the requests are %s, %s and %s", first.request(), second.request(), again.request())
+		}
+	}
+
+	// Through a process. What it interrupts is left, and not withdrawn.
+	for i, version := range []string{"", "2025-11-25"} {
+		c := openMCPProcess(t, ci.base, ciToken, version)
+		c.wants(c.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "ORD-123")
+		args, preview := refundOf(fmt.Sprint(i+8)), fmt.Sprintf("Refund of $%d.00", i+8)
+		ctx, hangUp := context.WithCancel(t.Context())
+		left := make(chan mcpAnswer, 1)
+		go func() { left <- c.callIn(ctx, "issue_refund", args) }()
+		c.waits("waits for Team Lead")
+		hangUp()
+		<-left
+		answer := c.calls("issue_refund", args)
+		c.waits("waits for Team Lead")
+		teo.clicks("countersign", "", "Approve", preview)
+		c.wants(<-answer, "approved-executed", "refund")
+	}
+
+	// Beyond the patience of the client. The call does not run while its caller is away.
+	late := brief.wants(brief.call("issue_refund", refundOf("3")), "", "has no result yet", "waits for Team Lead", "same arguments", "countersign.result")
+	says, _ := late.StructuredContent.(map[string]any)
+	if says["request"] != late.request() || says["status"] != "pending" {
+		t.Errorf("the structured answer is %v", says)
+	}
+	if a := other.call("countersign.result", `{"request":"`+late.request()+`"}`); a.err != nil || !a.IsError || !strings.Contains(a.text, "no such request") {
+		t.Errorf("another client's request: %+v", a)
+	}
+	brief.wants(brief.call("countersign.result", `{"request":"`+late.request()+`"}`), "", "waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Refund of $3.00")
+	teo.sees("countersign", "", "Refund of $3.00", "It runs once brief asks for the result")
+	if a := brief.wants(brief.call("issue_refund", refundOf("3")), "approved-executed", "refund"); a.request() != late.request() {
+		t.Errorf("the repetition became %s instead of %s", a.request(), late.request())
+	}
+
+	// The policy says that e-mails are sent even if their caller has left. The result is handed over, once.
+	const email = `{"to":"jane@example.com","subject":"Sorry","body":"…"}`
+	late = brief.wants(brief.call("send_email", email), "", "waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Sorry")
+	teo.sees("countersign", "", "Sorry", "It ran")
+	handed := brief.wants(brief.call("send_email", email), "approved-executed", "answer to the same call of before", "was not made again")
+	if handed.request() != late.request() || handed.Meta[ranAtKey] == nil {
+		t.Errorf("handed over: %v", handed.Meta)
+	}
+	if again := brief.wants(brief.call("send_email", email), "", "waits for Team Lead"); again.request() == late.request() {
+		t.Error("a delivered result was handed over again")
+	} else {
+		brief.does("countersign.withdraw", `{"request":"`+again.request()+`","reason":"not needed"}`)
+	}
+
+	// A client that hangs up, in both ways, withdraws nothing.
+	for i, c := range []mcpClient{current, older} {
+		args, preview := refundOf(fmt.Sprint(i+4)), fmt.Sprintf("Refund of $%d.00", i+4)
+		ctx, hangUp := context.WithCancel(t.Context())
+		left := make(chan mcpAnswer, 1)
+		go func() { left <- c.callIn(ctx, "issue_refund", args) }()
+		c.waits("waits for Team Lead")
+		hangUp()
+		if a := <-left; !errors.Is(a.err, context.Canceled) {
+			t.Errorf("the interrupted call: %+v", a)
+		}
+		answer := c.calls("issue_refund", args)
+		c.waits("waits for Team Lead")
+		teo.clicks("countersign", "", "Approve", preview)
+		c.wants(<-answer, "approved-executed", "refund")
+	}
+
+	// A question reaches the client, and its answer the approver.
+	answer := current.calls("issue_refund", refundOf("6"))
+	current.waits("waits for Team Lead")
+	teo.clicks("countersign", "", "Details…", "Refund of $6.00")
+	teo.clicksInForm("Ask…")
+	teo.fills("reason", "Was it insured?")
+	asked := current.wants(<-answer, "", `Team Lead asks: "Was it insured?"`, "question 0")
+	current.does("countersign.answer", `{"request":"`+asked.request()+`","question":0,"text":"Yes, by the carrier"}`)
+	teo.sees("countersign", "", "Was it insured?", "Yes, by the carrier")
+	current.does("countersign.withdraw", `{"request":"`+asked.request()+`"}`)
+
+	// Sixteen identical calls at once are one request.
+	var ends sync.WaitGroup
+	ids := make([]string, 16)
+	for i := range ids {
+		ends.Go(func() {
+			ids[i] = current.wants(current.call("issue_refund", refundOf("7")), "approved-executed", "refund").request()
+		})
+	}
+	current.waits("waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Refund of $7.00")
+	ends.Wait()
+	if len(slices.Compact(ids)) != 1 {
+		t.Errorf("the identical calls became %v", ids)
+	}
+	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "39.00") // 1 + 2 + 3 + 4 + 5 + 7 + 8 + 9
+}
+
+// mcpClients installs the clients of testdata/mcp. Some of them need a newer Node.js than other tests, which npm has for
+// some machines.
+func mcpClients(t *testing.T, untried string) (node, modules string) {
+	t.Helper()
+	node, tool := npm.Require(t, untried)
+	modules = filepath.Join(npm.Installed(t, tool, "testdata/mcp", "mcp-clients"), "node_modules")
+	for _, machine := range []string{"x64", runtime.GOARCH} {
+		if newer := filepath.Join(modules, "node-"+runtime.GOOS+"-"+machine, "bin", "node"); exec.Command(newer, "--version").Run() == nil {
+			node = newer
+		}
+	}
+	return node, modules
+}
+
+// nodeClient runs a script of testdata/mcp, and returns its lines as they come.
+func nodeClient(t *testing.T, script string, c caller) (said <-chan string, ended func()) {
+	t.Helper()
+	node, modules := mcpClients(t, "the official TypeScript SDKs of MCP were")
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "mcp", script), c.base, c.token, modules)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var faults bytes.Buffer
+	cmd.Stderr = &faults
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string, 100)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	return lines, func() {
+		t.Helper()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v\n%s", script, err, faults.String())
+		}
+	}
+}
+
+// The official TypeScript SDKs, each with its own form of tasks: held calls, timeouts and repetitions, tasks.
+func TestMCPTypeScript(t *testing.T) {
+	t.Parallel()
+	node, modules := mcpClients(t, "the official TypeScript SDKs of MCP, and its Inspector, were")
+	p, _, ci := openGateway(t)
+	teo := p.watcher("teo")
+	for _, sdk := range []struct {
+		script, version string
+		first           int // the first amount
+		steps           []string
+	}{
+		{"sdk1.mjs", "2025-11-25", 1, []string{"held ok approved-executed", "timeout -32001", "again", "repeated ok approved-executed", "task working true", "task ok approved-executed", "cancel cancelled"}},
+		{"sdk2.mjs", "2026-07-28", 5, []string{"held ok approved-executed", "timeout REQUEST_TIMEOUT", "again", "repeated ok approved-executed", "task", "task ok approved-executed", "direct ok approved-executed"}},
+	} {
+		said, ended := nodeClient(t, sdk.script, ci)
+		wants := append([]string{"connected " + sdk.version + " issue_refund,search_orders,send_email,countersign.answer,countersign.result,countersign.withdraw"}, sdk.steps...)
+		approve := map[int]int{0: 0, 3: 1, 5: 2} // after which line Teo approves which refund
+		for i, want := range wants {
+			select {
+			case got := <-said:
+				if !strings.HasPrefix(got, want) {
+					if got == "" {
+						ended()
+					}
+					t.Fatalf("%s says %q, want %q", sdk.script, got, want)
+				}
+			case <-time.After(patience):
+				t.Fatalf("%s does not say %q", sdk.script, want)
+			}
+			if n, ok := approve[i]; ok {
+				teo.clicks("countersign", "", "Approve", fmt.Sprintf("Refund of $%d.00", sdk.first+n))
+			}
+		}
+		ended()
+	}
+	inspect := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), node, append([]string{
+			filepath.Join(modules, "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js"),
+			"--cli", ci.base + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + ci.token,
+		}, args...)...)
+		cmd.Env = append(plainEnv(), "HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("the Inspector: %v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if out := inspect("--method", "tools/list"); !strings.Contains(out, `"name": "issue_refund"`) || strings.Contains(out, "delete_account") {
+		t.Errorf("the Inspector lists %s", out)
+	}
+	if out := inspect("--method", "tools/call", "--tool-name", "search_orders", "--tool-arg", "query=ORD-123"); !strings.Contains(out, "approved-executed") {
+		t.Errorf("the Inspector gets %s", out)
+	}
+}
+
+// The bot is killed while a call is held, and after another one ran whose caller had left. No approval is lost with the
+// connection, each tool runs once, and the undelivered result is handed over.
+func TestMCPKilled(t *testing.T) {
+	t.Parallel()
+	p, bot, ci := openGateway(t, withBrief)
+	teo := p.watcher("teo")
+	const email = `{"to":"jane@example.com","subject":"Sorry","body":"…"}`
+	brief, current := openMCP(t, ci.base, briefToken, ""), openMCP(t, ci.base, ciToken, "")
+	ran := brief.wants(brief.call("send_email", email), "", "waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Sorry")
+	teo.sees("countersign", "", "Sorry", "It ran")
+	answer := current.calls("issue_refund", refundOf("1"))
+	current.waits("waits for Team Lead")
+	if err := bot.end(syscall.SIGKILL); err == nil {
+		t.Fatal("the killed bot ended without an error")
+	}
+	if a := <-answer; a.err == nil {
+		t.Fatalf("the killed bot answers %s", a.text)
+	}
+
+	bot, _ = p.serve()
+	ci.base = "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
+	brief, current = openMCP(t, ci.base, briefToken, ""), openMCP(t, ci.base, ciToken, "2025-11-25")
+	if handed := brief.wants(brief.call("send_email", email), "approved-executed", "answer to the same call of before"); handed.request() != ran.request() {
+		t.Errorf("handed over was %s instead of %s", handed.request(), ran.request())
+	}
+	teo.clicks("countersign", "", "Approve", "Refund of $1.00")
+	teo.sees("countersign", "", "Refund of $1.00", "It runs once CI bot asks for the result")
+	current.wants(current.call("issue_refund", refundOf("1")), "approved-executed", "refund")
+	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", `"refunded":1.00`)
+	if n := strings.Count(bot.text(), "tool ran\" tool=send_email"); n != 0 {
+		t.Errorf("after the restart, the e-mail was sent %d times", n)
+	}
+}
+
+// Calls that are held: from the decision until the client has the answer, and the memory for many at once. docs/figures.md
+// has the figures; the sizes come from the environment.
+func TestMCPHeld(t *testing.T) {
+	t.Parallel()
+	decided, held := testkit.Size(t, "COUNTERSIGN_DECIDED", 2), testkit.Size(t, "COUNTERSIGN_HELD", 20)
+	p, bot, ci := openGateway(t, func(policy string) string {
+		return strings.Replace(policy, "caps: {pending: 6}", "caps: {pending: 1000}, hold: 1h", 1)
+	})
+	teo, c := p.watcher("teo"), openMCP(t, ci.base, ciToken, "")
+	var took []time.Duration
+	for i := range decided {
+		answer := c.calls("issue_refund", fmt.Sprintf(`{"order_id":"ORD-123","amount":0.01,"currency":"USD","reason":"%d"}`, i))
+		c.waits("waits for Team Lead")
+		teo.clicks("countersign", "", "Approve", "Refund of $0.01")
+		a := c.wants(<-answer, "approved-executed")
+		got := time.Now()
+		decision, _ := ci.wants(ci.do(http.MethodGet, "/v1/requests/"+a.request(), ""), http.StatusOK, "succeeded").Body["decision"].(map[string]any)
+		at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(decision["at"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, got.Sub(at))
+	}
+	slices.Sort(took)
+	t.Logf("from the decision to the answer, %d calls: p50 %s, p99 %s", decided, took[len(took)/2], took[len(took)*99/100])
+
+	admin := "http://" + bot.says(`countersign is up.* admin=(\S+)`)
+	live, resident := memoryOf(t, admin)
+	ctx, hangUp := context.WithCancel(t.Context())
+	var ends sync.WaitGroup
+	for i := range held {
+		ends.Go(func() {
+			c.callIn(ctx, "issue_refund", fmt.Sprintf(`{"order_id":"ORD-123","amount":0.01,"currency":"USD","reason":"held %d"}`, i))
+		})
+	}
+	for range held {
+		c.waits("waits for Team Lead")
+	}
+	liveNow, residentNow := memoryOf(t, admin)
+	hangUp()
+	ends.Wait()
+	more := (liveNow - live) / (1 << 20)
+	t.Logf("%d calls held at once take %.1f MiB of live heap and stacks; the resident memory grew by %.1f MiB", held, more, (residentNow-resident)/(1<<20))
+	if more > 100 {
+		t.Errorf("%d held calls take %.1f MiB, want at most 100", held, more)
+	}
+}
+
+// memoryOf returns the memory that the bot's live objects and stacks take, and its resident memory, in bytes. The live
+// heap follows from the size at which the next garbage collection begins.
+func memoryOf(t *testing.T, admin string) (live, resident float64) {
+	t.Helper()
+	_, metrics := get(t, admin+"/metrics")
+	of := func(name string) (v float64) {
+		found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(metrics)
+		if found == nil {
+			t.Fatalf("there is no metric %s", name)
+		}
+		if _, err := fmt.Sscan(found[1], &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	growth, stacks := of("go_gc_gogc_percent")/100, of("go_memstats_stack_inuse_bytes")
+	return (of("go_memstats_next_gc_bytes")-stacks*growth)/(1+growth) + stacks, of("process_resident_memory_bytes")
+}

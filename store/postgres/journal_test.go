@@ -1,0 +1,69 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// TestUnsealedJournal reads the entries that no head covers in pages, also from places at which no page ended, beyond the
+// end, and together with entries that the transaction adds.
+func TestUnsealedJournal(t *testing.T) {
+	t.Parallel()
+	s := open(t, at(empty(t)))
+	add := func(tx store.Tx, n int) error {
+		a := approvers.AuditRecord{Chain: fmt.Sprintf("chain%02d", n), At: time.Unix(1, 0), Kind: approvers.AuditProposed}
+		return tx.AppendAudit(a.Link(approvers.AuditRecord{}), nil)
+	}
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		for n := range 10 {
+			if err := add(tx, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(t.Context(), func(tx store.Tx) error {
+		check := func(from uint64, limit int, want ...int) {
+			t.Helper()
+			list, err := tx.Journal(from, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(list) != len(want) {
+				t.Fatalf("%d entries from %d, want %d", len(list), from, len(want))
+			}
+			for i, e := range list {
+				if e.Leaf != from+uint64(i) || e.Chain != fmt.Sprintf("chain%02d", want[i]) {
+					t.Errorf("from %d: %+v, want chain %d", from, e, want[i])
+				}
+			}
+		}
+		check(0, 3, 0, 1, 2)
+		check(3, 3, 3, 4, 5)
+		check(6, 3, 6, 7, 8)
+		check(2, 2, 2, 3)
+		check(12, 3)
+		check(12, 3)
+		check(9, 3, 9)
+		check(10, 3)
+		for n := range 4 {
+			if err := add(tx, 10+n); err != nil {
+				return err
+			}
+		}
+		check(8, 3, 8, 9, 10)
+		check(11, 3, 11, 12, 13)
+		check(14, 3)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
