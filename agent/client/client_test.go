@@ -60,6 +60,22 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestExecute waits for the result of a call that Countersign runs.
+func TestExecute(t *testing.T) {
+	g, c := start(t)
+	go func() {
+		g.Await("the request arrives", func(list []fakegateway.Request) bool { return len(list) == 1 })
+		g.Change("req_1", func(r *fakegateway.Request) { r.Status = "succeeded" })
+	}()
+	r, err := c.Execute(t.Context(), "call-1", call)
+	if err != nil || r.Status != "succeeded" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if got := g.Requests()[0]; got.Mode != "execute" {
+		t.Errorf("the gateway was asked to %s", got.Mode)
+	}
+}
+
 // TestEdit shows that an edited call is returned with the approver's bytes, and that an edit whose hash is wrong is not
 // claimed.
 func TestEdit(t *testing.T) {

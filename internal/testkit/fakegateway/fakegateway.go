@@ -53,6 +53,7 @@ type Gateway struct {
 // Request is what the fake stores.
 type Request struct {
 	ID, Key   string
+	Mode      string
 	Tool      string
 	Args      string // the bytes that were sent
 	Accepts   []string
@@ -305,12 +306,13 @@ func (g *Gateway) create(w *httptest.ResponseRecorder, req *http.Request, body s
 		Args    json.RawMessage `json:"args"`
 		Accepts []string        `json:"accepts"`
 		Summary string          `json:"summary"`
+		Mode    string          `json:"mode"`
 	}
 	if err := json.Unmarshal([]byte(body), &in); err != nil {
 		g.t.Errorf("%s: %v", body, err)
 	}
 	r := &Request{
-		ID: fmt.Sprintf("req_%d", len(g.requests)+1), Key: key, Tool: in.Tool, Args: string(in.Args), Accepts: in.Accepts, Summary: in.Summary,
+		ID: fmt.Sprintf("req_%d", len(g.requests)+1), Key: key, Mode: in.Mode, Tool: in.Tool, Args: string(in.Args), Accepts: in.Accepts, Summary: in.Summary,
 		Status: "pending", body: body,
 	}
 	g.requests = append(g.requests, r)
@@ -359,7 +361,7 @@ func (r *Request) current() string {
 // send writes a request. Status 0 means 200 or 202.
 func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 	out := map[string]any{
-		"id": r.ID, "status": r.Status, "mode": "decide", "tool": r.Tool, "args_sha256": Hash(r.current()), "created_at": "2026-11-26T10:00:00Z",
+		"id": r.ID, "status": r.Status, "mode": cmp.Or(r.Mode, "decide"), "tool": r.Tool, "args_sha256": Hash(r.current()), "created_at": "2026-11-26T10:00:00Z",
 	}
 	switch r.Status {
 	case "pending":
