@@ -3,23 +3,20 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/store/bolt"
 )
 
 // After an erasure, no row of the file contains the erased text in any encoding, except for the conversation's messages
@@ -121,7 +118,7 @@ func rowsWith(t *testing.T, path, text string) map[string]int {
 				if string(name) != "countersign" {
 					v = unsummed(v)
 				}
-				v, err := unpacked(string(name), v)
+				v, err := bolt.Unpack(string(name), v)
 				if err != nil {
 					return err
 				}
@@ -141,46 +138,9 @@ func rowsWith(t *testing.T, path, text string) map[string]int {
 	return out
 }
 
-// unpacked returns a row's value, without its checksum, and without the compression of store/bolt.
-func unpacked(bucket string, v []byte) ([]byte, error) {
-	kept, marks := 0, "\x03"
-	switch bucket {
-	case "messages", "audit_payloads":
-	case "renderings":
-		marks = "\x03\x04"
-	case "audit":
-		kept = 40 // the leaf and the hash
-	case "conversations", "turns", "calls", "requests", "executions", "elicitations", "inbox", "surfaces", "grants":
-		marks = "\x00"
-		for range 2 { // the version and the birth number
-			_, n := binary.Uvarint(v[min(len(v), 1+kept):])
-			kept += max(0, n)
-		}
-	default:
-		return v, nil
-	}
-	if len(v) <= kept || !strings.Contains(marks, string(v[:1])) {
-		return v, nil
-	}
-	r, err := unpacker()
-	if err != nil {
-		return nil, err
-	}
-	return r.DecodeAll(v[1+kept:], v[1:1+kept:1+kept])
-}
-
-var unpacker = sync.OnceValues(func() (*zstd.Decoder, error) {
-	records, err := os.ReadFile("../../store/bolt/dictionary1.bin")
-	cards, err2 := os.ReadFile("../../store/bolt/dictionary.txt")
-	if err := errors.Join(err, err2); err != nil {
-		return nil, err
-	}
-	return zstd.NewReader(nil, zstd.WithDecoderDictRaw(1, append(records, cards...)))
-})
-
 // recordOf parses the record in a row of the bucket audit. It also returns the row's leaf.
 func recordOf(row string) (a approvers.AuditRecord, leaf string) {
-	v, err := unpacked("audit", []byte(row))
+	v, err := bolt.Unpack("audit", []byte(row))
 	if err == nil {
 		a, err = approvers.ParseAuditRecord(v[40:])
 	}
@@ -192,7 +152,7 @@ func recordOf(row string) (a approvers.AuditRecord, leaf string) {
 
 // withLeaf returns a row of the bucket audit with another leaf.
 func withLeaf(leaf, row string) string {
-	v, err := unpacked("audit", []byte(row))
+	v, err := bolt.Unpack("audit", []byte(row))
 	if err != nil {
 		panic(err)
 	}

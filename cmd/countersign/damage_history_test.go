@@ -16,6 +16,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
 	"countersign/store"
+	"countersign/store/bolt"
 )
 
 // threeChains creates a store with three chains of three records each, and returns its path.
@@ -179,7 +180,7 @@ func TestFollowerOfADamagedRecord(t *testing.T) {
 		edit := map[string]func(tx *bbolt.Tx) error{}
 		for _, name := range []string{"audit", "audit_journal"} {
 			err := tx.Bucket([]byte(name)).ForEach(func(k, v []byte) error {
-				v, err := unpacked(name, unsummed(v))
+				v, err := bolt.Unpack(name, unsummed(v))
 				switch {
 				case name == "audit" && bytes.HasPrefix(k, []byte("req_B")) && k[len(k)-1] == 3:
 					edit[name] = put(name, string(k), string(v[:8])+string(sum[:])+string(third.Bytes()))

@@ -44,10 +44,10 @@ func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []t
 				continue // the result is another valid row; replacements are tried below
 			}
 		} else {
-			before, err := unpacked(p.bucket, value)
+			before, err := bolt.Unpack(p.bucket, value)
 			value = bytes.Clone(value)
 			value[p.at-len(key)] ^= bit
-			if after, err2 := unpacked(p.bucket, value); err == nil && err2 == nil && bytes.Equal(before, after) {
+			if after, err2 := bolt.Unpack(p.bucket, value); err == nil && err2 == nil && bytes.Equal(before, after) {
 				continue // compressed data ends with unused bits
 			}
 		}

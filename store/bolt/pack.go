@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -130,6 +131,16 @@ func compress(b []byte, in bucket, value []byte) []byte {
 		with = thorough
 	}
 	return with.EncodeAll(rest, append(append(b, mark), value[:kept]...))
+}
+
+// Unpack returns the value of a row, for those that read a file without [Open]: from the row's bucket, and from its bytes
+// without their checksum.
+func Unpack(name string, stored []byte) ([]byte, error) {
+	in := bucket(slices.Index(bucketNames[:], name))
+	if in >= bucketEnd {
+		return stored, nil
+	}
+	return unpack(in, stored)
 }
 
 // unpack returns a row's value from the stored one.
