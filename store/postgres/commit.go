@@ -47,7 +47,7 @@ func register(ctx context.Context, conn *pgx.Conn) error {
 	b := &pgx.Batch{}
 	b.Queue("SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
 	b.Queue("DELETE FROM connections c WHERE used < now() - interval '1 day' AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = c.backend AND a.backend_start = c.began)")
-	b.Queue("INSERT INTO connections (id, backend, began, used) SELECT $1, pid, backend_start, now() FROM pg_stat_activity WHERE pid = pg_backend_pid()", own.id)
+	b.Queue("INSERT INTO connections (id, backend, began, used) SELECT $1, pid, backend_start, now() FROM pg_stat_get_activity(pg_backend_pid())", own.id)
 	return conn.SendBatch(ctx, b).Close()
 }
 
