@@ -92,7 +92,7 @@ func TestReadyWaitsAWhile(t *testing.T) {
 // TestLegacyHandshake checks that the second try uses the handshake of older servers.
 func TestLegacyHandshake(t *testing.T) {
 	l := quick()
-	l.start = 500 * time.Millisecond
+	l.start = 3 * time.Second
 	s, read := recorded(t, "knows the old handshake alone")
 	_, o := running(t, l, s)
 	o.tool(t, "bad.act")
