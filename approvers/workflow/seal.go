@@ -227,3 +227,10 @@ func (t sealsTx) headAgain() error {
 	}
 	return t.nextHead(posted[0], posted[0].To)
 }
+
+// Started records that a process begins to work on the store. The facts say which program it is.
+func (w *History) Started(ctx context.Context, facts map[string]string) error {
+	return w.record(ctx, "start", func(t *tx) error {
+		return t.audit(approvers.InstallationChain, approvers.AuditStarted, "", facts, nil)
+	})
+}

@@ -14,7 +14,7 @@
 //	backup, restore     backup.go, restore.go
 //	store               store.go (compact), store_copy.go, store_postgres.go (migrate)
 //	hook                package hookcmd: hooks of coding agents
-//	health, version     health.go, version.go; man.go (hidden: manual pages)
+//	health, version     health.go, version.go; man (hidden: manual pages) in root.go
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //
