@@ -167,7 +167,7 @@ func limited(sql string, limit int) string {
 	return fmt.Sprintf("%s LIMIT %d", sql, limit)
 }
 
-// first is readable for up to limit records.
+// first is readable for up to limit records. While damaged records are in their place, it asks for twice as many more.
 func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, error) {
 	for extra := 0; ; {
 		list, damaged, err := t.list(r, limited(where, limit+extra), args...)
@@ -179,7 +179,7 @@ func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, err
 		case len(list)+len(damaged) < limit+extra:
 			return list, nil
 		}
-		extra = len(damaged)
+		extra = 2 * len(damaged)
 	}
 }
 
