@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
 
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
 	"countersign/store"
 	"countersign/store/jobs"
@@ -34,14 +36,18 @@ func join(t *testing.T, url string, o postgres.ReplicaOptions) (*postgres.Store,
 	return s, joinOn(t, s, o)
 }
 
-func joinOn(t *testing.T, s *postgres.Store, o postgres.ReplicaOptions) *postgres.Replica {
+func joinOn(t testing.TB, s *postgres.Store, o postgres.ReplicaOptions) *postgres.Replica {
 	t.Helper()
-	o.Beat, o.Margin = 20*time.Millisecond, 200*time.Millisecond
-	r, err := s.Join(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
+	o.Beat, o.Margin = cmp.Or(o.Beat, 20*time.Millisecond), cmp.Or(o.Margin, 200*time.Millisecond)
+	for began := time.Now(); ; {
+		r, err := s.Join(t.Context(), o)
+		switch {
+		case err == nil:
+			return r
+		case !errors.Is(err, store.ErrUnavailable) || time.Since(began) > testkit.Patience: // within a short lease, a busy server may not answer
+			t.Fatal(err)
+		}
 	}
-	return r
 }
 
 func TestClaims(t *testing.T) {
