@@ -625,6 +625,9 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 		conv.Turn = turn
 	}
 	return func() error {
+		if err := t.SetTimer(store.Timer{Kind: store.TimerWebhook, Ref: call, Due: t.now, Lane: name}); err != nil { // what was told last is lost
+			return err
+		}
 		call, err := t.Call(call)
 		if err != nil || call.Outcome != "" || call.Request != "" {
 			return store.IgnoreNotFound(err)

@@ -129,7 +129,7 @@ func (w wreckage) salvage(t *testing.T, broken []byte, what string) (rows, named
 				if err != nil {
 					continue // it is lost
 				}
-				if conv, err := r.Conversation(call.Conversation); err != nil || conv.Caller == nil {
+				if conv, err := r.Conversation(call.Conversation); err != nil || conv.Caller == nil || conv.Caller.Request != id {
 					continue
 				}
 				if timer, err := r.Timer(store.TimerWebhook, id); err != nil || timer.Lane != "ci" {
