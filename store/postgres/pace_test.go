@@ -262,8 +262,8 @@ type side struct {
 
 	calm, alone clickTimes
 	crowded     []time.Duration // many at once: from the acknowledgement until a replica carries the click out
-	worked      time.Duration // processor time of the clicks in alone, of all replicas and the server
-	spent       time.Duration // of many clicks at once
+	worked      time.Duration   // processor time of the clicks in alone, of all replicas and the server
+	spent       time.Duration   // of many clicks at once
 	done        int
 	sample      waits
 }
