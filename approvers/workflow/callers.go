@@ -153,7 +153,7 @@ func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 // Mend closes the damaged record that an error of a read is about. It returns true if another read is worth it.
 func (w *Callers) Mend(ctx context.Context, err error) bool {
 	var row *store.DamagedError
-	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage, mostDamaged)
+	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage)
 }
 
 // Propose stores a client's call and decides whether it may run, waits for people, or is refused. A repetition with the
