@@ -1,8 +1,8 @@
-import { MockLanguageModelV3 } from "ai/test";
+import { MockLanguageModelV4 } from "ai/test";
 
 import { calls, heard, id } from "./script.js";
 
-export const model = new MockLanguageModelV3({
+export const model = new MockLanguageModelV4({
   doGenerate: async ({ prompt }) => {
     const results = prompt.flatMap((m) => (m.role === "tool" ? m.content : [])).flatMap((p) => (p.type === "tool-result" ? [p.output] : []))
       .map((o) => ("value" in o ? (typeof o.value === "string" ? o.value : JSON.stringify(o.value)) : (o.type === "execution-denied" && o.reason) || o.type));
