@@ -306,20 +306,28 @@ func (t callersTx) admissible(p CallerCall) (Tool, map[string]any, error) {
 	return tool, args, nil
 }
 
+// ToolOf finds the tool of a call by its name and the hash of its definition. It may be one that only its caller knows.
+func ToolOf(tools Tools, name, hash string) (Tool, bool) {
+	tool, ok := tools.Tool(name)
+	return orUndeclared(tool, ok, name, hash)
+}
+
+func orUndeclared(tool Tool, ok bool, name, hash string) (Tool, bool) {
+	if !ok && hash == approvers.UndeclaredHash(name) {
+		return undeclared(name), true
+	}
+	return tool, ok
+}
+
 // undeclared stands for a tool that only its caller knows.
 func undeclared(name string) Tool {
 	return Tool{Name: name, Hash: approvers.UndeclaredHash(name), Effect: approvers.Unprotected, Check: func(json.RawMessage) error { return nil }}
 }
 
-// toolOf finds the tool of a call, which may be one that only its caller knows.
+// toolOf does what ToolOf does, with the tools of the transaction.
 func (t *tx) toolOf(name, hash string) (Tool, bool) {
-	if tool, ok := t.tool(name); ok {
-		return tool, true
-	}
-	if hash == approvers.UndeclaredHash(name) {
-		return undeclared(name), true
-	}
-	return Tool{}, false
+	tool, ok := t.tool(name)
+	return orUndeclared(tool, ok, name, hash)
 }
 
 // rejected returns the client's last request for the identical call, if it was rejected so recently that the rejection
