@@ -102,7 +102,7 @@ func TestRoleExpandsToPeople(t *testing.T) {
 	})
 	h.says("sam", "#support", `@bot call mystery {}`)
 	for _, user := range []string{"ingrid", "kenji", "teo", "ada", "priya"} {
-		h.finds(user, "U0BOT", "", "Mystery", "The policy does not know this tool.")
+		h.finds(user, "U0BOT", "", "Mystery", "The policy does not know this tool: mystery.")
 	}
 }
 

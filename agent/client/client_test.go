@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -366,6 +368,34 @@ func TestReceipt(t *testing.T) {
 	for _, set := range []string{``, `{}`, `{"keys":[{"kty":"RSA","kid":"1"}]}`, `{"keys":[{"kty":"OKP","crv":"Ed25519","alg":"EdDSA","use":"sig","kid":"1","x":"AAAA"}]}`} {
 		if _, err := client.ParseKeys([]byte(set)); err == nil {
 			t.Errorf("the key set %q is accepted", set)
+		}
+	}
+}
+
+// A message over standard input is sent once when it is answered, however the gateway writes its id.
+func TestStandardInputOnce(t *testing.T) {
+	for id, answer := range map[string]string{`1.0`: `1`, `"a\/b"`: `"a/b"`, `"\u0041"`: `"A"`, `12345678901234567890123`: `-1`, `7`: `7`} {
+		var calls atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			calls.Add(1)
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{}}`+"\n\n"+`data: {"jsonrpc":"2.0","id":`+answer+`,"result":{}}`+"\n\n")
+		}))
+		t.Cleanup(server.Close)
+		c, err := client.New(server.URL, fakegateway.Token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, input := io.Pipe()
+		go func() {
+			_, _ = io.WriteString(input, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list"}`+"\n")
+			time.Sleep(time.Second) // in which it would be sent again
+			_ = input.Close()
+		}()
+		var out strings.Builder
+		err = c.Stdio(t.Context(), in, &out)
+		if err != nil || calls.Load() != 1 || strings.Count(out.String(), "result") != 1 {
+			t.Errorf("the id %s: sent %d times, %v: %s", id, calls.Load(), err, out.String())
 		}
 	}
 }

@@ -201,11 +201,13 @@ func (b *stdio) events(resp *http.Response, m rpcMessage) (answered bool, err er
 		}
 		var of struct {
 			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
 			Result struct {
 				Version string `json:"protocolVersion"`
 			} `json:"result"`
 		}
-		if json.Unmarshal(data, &of) == nil && bytes.Equal(of.ID, m.ID) && len(m.ID) > 0 {
+		// The stream answers this message only. The id is not compared, because the gateway may write it otherwise: 1 for 1.0.
+		if json.Unmarshal(data, &of) == nil && of.Method == "" && len(of.ID) > 0 && len(m.ID) > 0 {
 			answered = true
 		}
 		if answered && m.Method == "initialize" {

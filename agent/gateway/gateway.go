@@ -5,9 +5,11 @@ import (
 	_ "embed"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"countersign/approvers"
@@ -110,10 +112,29 @@ const (
 // MaxConnections limits the open connections of all callers together.
 const MaxConnections = 8192
 
-// Server returns the server for a gateway, without its listener. A client that sends or reads slowly is cut off.
-func Server(g *Gateway) *http.Server {
+// Server returns the server for a gateway, without its listener. A client that sends or reads slowly is cut off. While
+// more than half of the connections are open, each is closed after its next answer, so that a client that keeps
+// connections open does not shut the others out.
+func Server(g *Gateway) *http.Server { return server(g, MaxConnections/2) }
+
+func server(g *Gateway, crowded int64) *http.Server {
+	var open atomic.Int64
 	return &http.Server{
-		Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if open.Load() > crowded {
+				w.Header().Set("Connection", "close")
+			}
+			g.ServeHTTP(w, r)
+		}),
+		ConnState: func(_ net.Conn, s http.ConnState) {
+			switch s {
+			case http.StateNew:
+				open.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				open.Add(-1)
+			}
+		},
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(g.Log.Handler(), slog.LevelDebug),
 	}
 }

@@ -3,6 +3,8 @@ package gateway
 import (
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/settings"
@@ -150,4 +153,41 @@ func FuzzMembers(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Connections are kept open between two requests only while there are few of them. So a client that collects connections
+// does not keep the others out.
+func TestCrowdedConnections(t *testing.T) {
+	srv := server(testGateway(t, fakeCallers{}, &fakeViews{}), 2)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = srv.Serve(l) }()
+	t.Cleanup(func() { _ = srv.Close() })
+	asks := func(c *http.Client) bool {
+		t.Helper()
+		resp, err := c.Get("http://" + l.Addr().String() + "/v1/openapi.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		return resp.Close
+	}
+	callers := make([]*http.Client, 4)
+	for i := range callers {
+		callers[i] = &http.Client{Transport: &http.Transport{}}
+		t.Cleanup(callers[i].CloseIdleConnections)
+		if closed := asks(callers[i]); closed != (i >= 2) {
+			t.Errorf("with %d connections, the last one is closed: %t", i+1, closed)
+		}
+	}
+	for range 500 { // until the closed ones are counted
+		if !asks(callers[0]) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("connections are closed although there are few again")
 }

@@ -55,6 +55,7 @@ type tokenClaims struct {
 	jwt.Claims
 	Act *struct {
 		Subject string `json:"sub"`
+		Issuer  string `json:"iss"`
 	} `json:"act"`
 	Confirmation json.RawMessage `json:"cnf"`
 }
@@ -141,6 +142,8 @@ func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[st
 	switch {
 	case claims.Act == nil:
 		return client, nil // the subject was compared before the signature was checked, from the same bytes
+	case claims.Act.Issuer != "" && claims.Act.Issuer != client.OAuth.Issuer:
+		return none, refusedToken("its act is about an agent of another issuer") // which may have the same sub there
 	case client.OAuth.Person == "":
 		return none, refusedToken("the client acts for a person, and the policy names no claim with that person")
 	}
@@ -268,13 +271,19 @@ func (k *issuerKeys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	case err != nil || at.Scheme != "https" && at.Scheme != issuer.Scheme:
 		return nil, errors.New("its metadata has no address of keys with https")
 	}
-	var set jose.JSONWebKeySet
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
 	if err := getJSON(ctx, client, about.Keys, &set); err != nil {
 		return nil, err
 	}
-	usable := slices.DeleteFunc(set.Keys, func(key jose.JSONWebKey) bool {
-		return !key.Valid() || !key.IsPublic() || key.Use != "" && key.Use != "sig"
-	})
+	var usable []jose.JSONWebKey
+	for _, raw := range set.Keys {
+		var key jose.JSONWebKey // one that can't be read, such as one of a new kind, does not spoil the others (RFC 7517, section 5)
+		if json.Unmarshal(raw, &key) == nil && key.Valid() && key.IsPublic() && (key.Use == "" || key.Use == "sig") {
+			usable = append(usable, key)
+		}
+	}
 	if len(usable) == 0 {
 		return nil, errors.New("it has no public keys that sign")
 	}

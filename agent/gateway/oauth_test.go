@@ -34,13 +34,14 @@ const resource = "https://gate.example.com/agents"
 type issuerHarness struct {
 	*Gateway
 	*testing.T
-	url    string
-	keys   map[string]crypto.Signer // by key id
-	served []string                 // key ids that the server publishes
-	down   bool
-	reads  atomic.Int64 // of its keys
-	clock  time.Time
-	policy *approvers.Policy
+	url     string
+	keys    map[string]crypto.Signer // by key id
+	served  []string                 // key ids that the server publishes
+	foreign []string                 // further entries of its key set
+	down    bool
+	reads   atomic.Int64 // of its keys
+	clock   time.Time
+	policy  *approvers.Policy
 }
 
 func newIssuer(t *testing.T) *issuerHarness {
@@ -74,7 +75,14 @@ func newIssuer(t *testing.T) *issuerHarness {
 			for _, id := range h.served {
 				set.Keys = append(set.Keys, jose.JSONWebKey{Key: h.keys[id].Public(), KeyID: id, Use: "sig"})
 			}
-			_ = json.NewEncoder(w).Encode(set)
+			all := map[string][]any{"keys": {}}
+			for _, raw := range h.foreign {
+				all["keys"] = append(all["keys"], json.RawMessage(raw))
+			}
+			for _, key := range set.Keys {
+				all["keys"] = append(all["keys"], key)
+			}
+			_ = json.NewEncoder(w).Encode(all)
 		default:
 			w.WriteHeader(http.StatusNotFound)
 		}
@@ -243,6 +251,7 @@ func TestAttackedTokens(t *testing.T) {
 		"a person without Slack":         acting(map[string]any{"slack": nil}),
 		"a person of another kind":       acting(map[string]any{"slack": "caller:ci"}),
 		"a person who is a list":         acting(map[string]any{"slack": []string{"U0002"}}),
+		"an act of another issuer":       acting(map[string]any{"act": map[string]any{"sub": "rsa-id", "iss": "https://other.example.com"}}),
 		"an agent that acts for nobody":  h.token("ES256", "ec", h.claims(map[string]any{"sub": "teo@example.com", "act": act("ec-id"), "slack": "U0002"})),
 		"too long":                       with("x", strings.Repeat("x", maxToken)),
 		"not a token":                    "a.b.c",
@@ -261,6 +270,23 @@ func TestAttackedTokens(t *testing.T) {
 	h.policy = &approvers.Policy{Clients: h.policy.Clients[:1]}
 	if _, err := h.who(good); !errors.Is(err, unauthorized) {
 		t.Errorf("after the client was removed: %v", err)
+	}
+}
+
+// Keys that can't be read, such as those of kinds that are not known here, don't spoil the others.
+func TestForeignKeys(t *testing.T) {
+	h := newIssuer(t)
+	h.foreign = []string{
+		`{"kty":"AKP","alg":"ML-DSA-44","kid":"new","pub":"AAAA"}`, `{"kty":"OKP","crv":"Ed448","x":"AAAA","kid":"ed448"}`, `{"kty":"RSA","kid":"bad","n":"!"}`,
+		`{"kty":"oct","kid":"rsa","k":"c2VjcmV0"}`, `{}`, `null`, `"x"`,
+	}
+	if _, err := h.who(h.token("RS256", "rsa", h.claims(nil))); err != nil {
+		t.Errorf("beside keys of other kinds: %v", err)
+	}
+	h.foreign, h.served = []string{`{"kty":"oct","kid":"rsa","k":"c2VjcmV0"}`}, nil
+	h.clock = h.clock.Add(keysStale)
+	if _, err := h.who(h.token("RS256", "rsa", h.claims(nil))); err == nil {
+		t.Error("a set without public keys is used")
 	}
 }
 

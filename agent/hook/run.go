@@ -321,10 +321,11 @@ func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer
 		}
 		return Answer{}, err
 	}
-	if err := rec.move(open, claimed); err != nil {
+	if err := rec.save(claimed); err != nil {
 		h.notRun(r.ID)
 		return Answer{}, fmt.Errorf("the state can't be written: %w", err)
 	}
+	rec.remove(open) // another process with the same call may have done that already, because the approval is used up
 	if r.Decision != nil && r.Decision.Automatic && h.moment == before {
 		return Answer{Out: h.leave(h.event, "")}, nil // nobody looked at it, so the agent's own permissions hold
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +108,29 @@ func TestSameCallsAtOnce(t *testing.T) {
 				t.Errorf("%d calls run with %d claims", allowed, running)
 			}
 		})
+	}
+}
+
+// TestSharedRecord shows that the process that claims an approval lets its call run, even if another one with the same
+// call has found out first that the approval is used up, and has removed the record that they share.
+func TestSharedRecord(t *testing.T) {
+	d := newDesk(t, "claude-code", Control)
+	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+	d.Fault(func(_ http.ResponseWriter, req *http.Request) bool {
+		if strings.HasSuffix(req.URL.Path, "/claim") {
+			records, err := filepath.Glob(filepath.Join(d.dir, "state", "*"+open))
+			if err != nil || len(records) != 1 || os.Remove(records[0]) != nil {
+				t.Errorf("the records are %s (%v)", records, err)
+			}
+		}
+		return false
+	})
+	if got := d.run(d.before, d.input(d.before, d.tool, d.args, "")); !allows(got) {
+		t.Errorf("%s", got.Out)
+	}
+	d.run(d.after, d.input(d.after, d.tool, d.args, ""))
+	if r := d.Requests()[0]; r.Outcome != "succeeded" {
+		t.Errorf("the request is %s, its outcome is %q", r.Status, r.Outcome)
 	}
 }
 

@@ -37,6 +37,9 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	if err != nil {
 		return false, err
 	}
+	if why := t.forbidden(facts.Caller, e.Tool); why != "" {
+		return false, t.voidCall(call, *e, why)
+	}
 	p, _ := t.policy.Tool(e.Tool, turn.Agent)
 	args, err := approvers.StrictArgs(e.Args, p.ReadsNumbers())
 	if err != nil { // the policy that accepted the arguments had no condition that reads these numbers

@@ -136,6 +136,47 @@ func TestCallersRequesters(t *testing.T) {
 	wantProblem(t, h.Callers.Withdraw(h.ctx(), gone, id, ""), workflow.CallerUnknown)
 }
 
+// A call does not run once the policy no longer lets its client make it, whatever was decided before. A request that
+// waits or was approved is voided when the policy changes, or at the latest when its run would begin.
+func TestCallersForbidden(t *testing.T) {
+	for what, change := range map[string]func(*approvers.Policy){
+		"the client is gone":     func(p *approvers.Policy) { p.Clients = p.Clients[1:] },
+		"the tool was taken":     func(p *approvers.Policy) { p.Clients[0].Tools = []string{"update_address"} },
+		"the agent has no tools": func(p *approvers.Policy) { p.Agents[0].Tools = []string{"update_address"} },
+	} {
+		for _, mode := range []approvers.CallerMode{approvers.DecideMode, approvers.ExecuteMode} {
+			t.Run(what+", "+string(mode), func(t *testing.T) {
+				h := newCallerHarness(t)
+				in := func(c *workflow.CallerCall) { c.Mode = mode }
+				automatic := h.callerAsks(callerCall("0", `search_orders {}`, in))
+				waits := h.callerAsks(callerCall("1", `issue_refund {"amount": 1}`, in))
+				approved := h.callerAsks(callerCall("2", `issue_refund {"amount": 2}`, in))
+				h.approve(lead, approved)
+				h.policy.Store(policy("policy-2", withClients, change))
+				for _, id := range []string{automatic, approved} {
+					if mode == approvers.DecideMode {
+						if err := h.claims(id); err == nil {
+							t.Error("it was claimed")
+						}
+						continue
+					}
+					if _, run, err := h.Runs.Claim(h.ctx(), h.callerView("ci", id).Execution.ID); run || err != nil {
+						t.Errorf("it ran: %t, %v", run, err)
+					}
+				}
+				h.ok(h.Requests.Reevaluate(h.ctx()))
+				for _, id := range []string{waits, approved} {
+					if r := h.request(id); r.State != approvers.Voided || !strings.Contains(r.Reason, "any more") {
+						t.Errorf("%s is %s: %s", id, r.State, r.Reason)
+					}
+				}
+				h.runs(approved, approvers.ExecutionNone)
+				h.runs(automatic, approvers.ExecutionNone)
+			})
+		}
+	}
+}
+
 // A run that its caller does not report is unknown, and people are asked: the roles and the owner. Restarts don't matter.
 func TestCallersUnknown(t *testing.T) {
 	h := newCallerHarness(t)

@@ -53,6 +53,9 @@ func (t requestsTx) current(id string) (currentRequest, *approvers.Denied, error
 	if why := t.unlike(r.Tool, r.ToolHash); why != "" {
 		return t.void(cur, why)
 	}
+	if why := t.forbidden(r.Facts.Caller, r.Tool); why != "" {
+		return t.void(cur, why)
+	}
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	args, err := approvers.StrictArgs(r.Args, p.ReadsNumbers())
 	if err != nil { // the arguments were accepted under a policy in which no condition read these numbers

@@ -390,6 +390,22 @@ func (t *tx) unlike(name, hash string) string {
 	return ""
 }
 
+// forbidden returns why the policy does not let a caller's call run any more, or "". A nil caller is Countersign's own
+// agent.
+func (t *tx) forbidden(c *approvers.Caller, tool string) string {
+	if c == nil {
+		return ""
+	}
+	client, ok := t.policy.Client(c.Name)
+	switch {
+	case !ok:
+		return "the policy does not name the client " + c.Name + " any more"
+	case !client.MayUse(t.policy, tool):
+		return "the policy does not let the client " + c.Name + " call " + tool + " any more"
+	}
+	return ""
+}
+
 // look returns why a blocked tool can't be called, and who can change that.
 func (t Tool) look() string {
 	return t.Name + " can't be called now, because " + t.Blocked + ": the operator has to look at it"

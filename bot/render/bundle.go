@@ -354,10 +354,17 @@ func warnings(r approvers.Request) []string {
 	if fault := previewFault(r); fault != "" {
 		out = append(out, "The preview could not be made: "+OneLine(fault)+".")
 	}
-	if !r.Plan.Known {
-		out = append(out, "The policy does not know this tool.")
+	return append(out, unknownTool(r)...)
+}
+
+// unknownTool returns warnings about a tool that the policy does not know. The asking agent may have chosen its name, and
+// the headline shows the name as words, without everything that is not a letter or a digit. So the name stands here in
+// full: otherwise it could be taken for another tool's.
+func unknownTool(r approvers.Request) []string {
+	if r.Plan.Known {
+		return nil
 	}
-	return out
+	return append([]string{"The policy does not know this tool: " + OneLine(r.Tool) + "."}, findings(r.Tool)...)
 }
 
 // bundleNotes returns the notes on one call of a bundle: misleading text, approvals so far, remarks, and why a value

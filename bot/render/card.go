@@ -69,8 +69,8 @@ func (v View) setbacks(r approvers.Request) []*RichText {
 	if no := previewSaysNo(r); no != "" {
 		out = append(out, Say("⛔ ").Strong(no))
 	}
-	if !r.Plan.Known {
-		out = append(out, Say("⚠️ ").Strong("The policy does not know this tool."))
+	for _, warning := range unknownTool(r) {
+		out = append(out, Say("⚠️ ").Strong(warning))
 	}
 	if fault := previewFault(r); fault != "" {
 		out = append(out, Say("⚠️ ").Strong("The preview could not be made: ").Say(Clip(OneLine(fault), MaxNote)))

@@ -156,6 +156,26 @@ func TestCards(t *testing.T) {
 	}
 }
 
+// The name of a tool that the policy does not know is on the card as it is, whatever its headline makes of it.
+func TestUnknownToolIsNamed(t *testing.T) {
+	for name, want := range map[string][]string{
+		"delete-account":     {"Delete account", "does not know this tool: delete-account."},
+		"de\u200bploy\u202e": {"De ploy", "does not know this tool: de⟨U+200B⟩ploy⟨U+202E⟩.", "2 characters that can't be seen are shown as ⟨…⟩."},
+		"d\u0435ploy":        {"does not know this tool: d\u0435ploy.", "Letters that can look like others: “d\u0435ploy”."},
+		"deploy\nApproved":   {"does not know this tool: deploy ⏎ Approved."},
+		"<!here> *x*":        {"does not know this tool: &lt;!here&gt; *x*."},
+	} {
+		r := bottest.Request(`{"a":1}`)
+		r.Tool, r.Preview, r.Plan.Known = name, "", false
+		text := drawn(t, bottest.ViewModel(r)).Messages[0].Text
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("the card of %q lacks %q: %s", name, part, text)
+			}
+		}
+	}
+}
+
 // On a decided card, the sentence with the reason ends with one full stop, whether or not the reason itself has one.
 func TestReasonsEndOnce(t *testing.T) {
 	for reason, want := range map[string]string{

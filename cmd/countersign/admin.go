@@ -133,7 +133,13 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 // serveOn is serveHTTP with a configured server.
 func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	unused := &unusedConnections{open: map[net.Conn]bool{}}
-	srv.ConnState = unused.note
+	noted := srv.ConnState
+	srv.ConnState = func(c net.Conn, state http.ConnState) {
+		if noted != nil {
+			noted(c, state)
+		}
+		unused.note(c, state)
+	}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	select {
