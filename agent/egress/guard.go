@@ -49,8 +49,8 @@ func New(allow ...string) (*Guard, error) {
 
 // Options are the limits of a client.
 type Options struct {
-	// Timeout limits each request with its redirects and the reading of the body. Zero means that only the caller's
-	// context limits them, as streams need.
+	// Timeout limits each request with its redirects and the reading of the body. If Timeout is zero, only the caller's
+	// context limits the request, as streams need.
 	Timeout time.Duration
 	// MaxBody limits the body of each response, in bytes; reading beyond it returns [ErrTooLarge]. Zero means the
 	// constant MaxBody. A negative value means no limit, for streams whose reader sets its own limits.
@@ -62,9 +62,9 @@ func (g *Guard) Client(o Options) *http.Client {
 	return &http.Client{Transport: g.Transport(o), CheckRedirect: follow, Timeout: o.Timeout}
 }
 
-// Transport returns only the transport of such a client. The transport does not follow redirects. A client that uses it
-// and follows redirects sends each of them through the guard, but only [Guard.Client] also removes secrets on
-// redirects.
+// Transport returns the transport of the client that [Guard.Client] returns. The transport does not follow redirects.
+// If another client uses the transport and follows redirects, the guard checks each redirect. Only the client of
+// [Guard.Client] also removes secrets on redirects.
 func (g *Guard) Transport(o Options) http.RoundTripper {
 	if o.MaxBody == 0 {
 		o.MaxBody = MaxBody
