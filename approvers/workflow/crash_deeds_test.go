@@ -70,7 +70,7 @@ func (w *environment) handle(ctx context.Context, t store.Timer) error {
 	return err
 }
 
-// think plays the model: it asks for the script's calls, and then answers.
+// think acts as the model. It asks for the script's calls, and then answers.
 func (w *environment) think(ctx context.Context, t store.Timer) error {
 	b, err := w.Turns.Begin(ctx, t.Ref)
 	if err != nil {

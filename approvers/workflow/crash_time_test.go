@@ -14,7 +14,8 @@ import (
 
 // silence sets up a request for a discount that nobody decides. The only member of its role is away and has named a
 // stand-in, and the lead is in do-not-disturb for a while. Everybody is reminded. When its time is over, the request
-// escalates and everybody is told again. At the end it is rejected. The process is killed several times meanwhile.
+// escalates and everybody is told again. At the end, the request is rejected. The process is killed several times
+// meanwhile.
 func silence(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", withDeputy, reminding(7*time.Minute, 3), func(p *approvers.Policy) {
@@ -85,8 +86,8 @@ func (w *environment) account() string {
 	return strings.Join(out, "\n")
 }
 
-// TestSilenceKilledAtEveryPoint checks that each step of a request that nobody decides happens once, wherever the
-// process is killed.
+// TestSilenceKilledAtEveryPoint checks a request that nobody decides. Each of its steps happens once, for every point
+// at which the process can be killed.
 func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	want := killedAndTheSame(t, silence, 20)
@@ -99,8 +100,8 @@ func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// killedAndTheSame runs an environment several times, and in each run kills it at every nth point, with another offset.
-// All runs must have the same result, which is returned.
+// killedAndTheSame runs an environment several times. In each run, it kills the process at every nth point; each run
+// begins at another point. All runs must have the same result, which is returned.
 func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *environment, every int) string {
 	want := world(t, func(string) bool { return false }).account()
 	for n := 0; n < every; n += testkit.Stride() {

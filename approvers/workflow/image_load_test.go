@@ -25,8 +25,8 @@ import (
 // directory.
 const loadEnv = "COUNTERSIGN_TEST_LOAD"
 
-// The recorded process prints these lines, each as soon as it knows that the fact is durable. It prints saidCalled
-// after the claim of a run, where another process would call the tool.
+// The recorded process prints these lines. It prints each line as soon as it knows that the fact is durable. It prints
+// saidCalled after the claim of a run, at the point where a real process would call the tool.
 const (
 	saidReceived = "received"
 	saidDecided  = "decided"
@@ -78,7 +78,8 @@ func TestLoad(t *testing.T) {
 
 var imageTime = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// loader runs one conversation after the other, each with a call that is decided, and run if it was approved.
+// loader runs one conversation after the other. Each conversation has a call that is decided, and that runs if it was
+// approved.
 type loader struct {
 	*harness
 	name string

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// Retained counts what was erased because of its age.
+// Retained counts the records that were erased because of their age.
 type Retained struct {
 	Conversations int
 	Chains        int // audit chains
@@ -24,9 +24,10 @@ const (
 	retainTexts = 25  // calls whose texts one transaction erases
 )
 
-// Retain erases what is older than the policy's retention times. One time is for conversations, with everything written
-// in them, including the payloads of their audit records; a longer one is for the audit records. A conversation or
-// chain that still waits for somebody is kept. Retain may be stopped at any time; the next call continues.
+// Retain erases data that is older than the policy's two retention times. One time is for conversations with all their
+// texts, including the payloads of their audit records. The other time is longer, and is for the audit records
+// themselves. A conversation or chain that still waits for somebody is kept. Retain may be stopped at any time; the
+// next call continues.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
@@ -70,8 +71,8 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 }
 
 // retainConversation erases a conversation, one part per transaction: first the texts of its audit records, then its
-// records. It returns false if something in the conversation still waits. That is checked once, outside of the
-// transactions, so that other commits don't wait meanwhile. Each transaction then checks that the conversation is
+// records. It returns false if something in the conversation still waits. This is checked once, before the
+// transactions, so that the check does not delay other commits. Each transaction then checks that the conversation is
 // unchanged.
 func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
