@@ -151,7 +151,8 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// On a decided card, the sentence with the reason ends with one full stop, whether or not the reason itself has one.
+// On a decided card, the sentence with the reason ends with exactly one full stop, even if the reason itself ends with
+// one.
 func TestReasonsEndOnce(t *testing.T) {
 	for reason, want := range map[string]string{
 		"it can't be undone":   ": it can't be undone. It was not run.",

@@ -98,8 +98,8 @@ func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 	return shows
 }
 
-// homeRequest draws one waiting request with its actions. The IDs of its blocks contain the request's id, by which this
-// part of the tab can be found.
+// homeRequest draws one waiting request with its actions. The IDs of the request's blocks contain the request's id, so
+// that this part of the tab can be found.
 func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	r := *row.Request
 	v.Conversation = row.Conversation
@@ -126,7 +126,7 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	}
 }
 
-// askedShort returns one line: who asked, where, and in which words.
+// askedShort returns one line that says who asked, where, and in which words.
 func (v View) askedShort(r approvers.Request) *RichText {
 	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
 	if r.Facts.Caller != nil {
@@ -308,5 +308,5 @@ func Paginate[T any](list []T, page, size int) Rows[T] {
 }
 
 // HomeRows is the number of rows per page in each section of a Home tab. With these numbers a tab has at most about 90
-// blocks; Slack accepts 100.
+// blocks. Slack accepts 100 blocks.
 var HomeRows = map[string]int{PartWaiting: 8, PartAsked: 5, PartRecent: 8, PartGrants: 4}

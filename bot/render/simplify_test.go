@@ -126,7 +126,7 @@ func leaves(v any) (texts, buttons []string) {
 	return texts, buttons
 }
 
-// A message without its buttons says what people can do instead, and names what they can choose from.
+// If a message is shown without its buttons, it says what people can do instead, and names the choices.
 func TestInsteadOfButtons(t *testing.T) {
 	for _, c := range []struct {
 		acts []string
@@ -156,7 +156,7 @@ func TestInsteadOfButtons(t *testing.T) {
 	}
 }
 
-// Kinds of blocks that Slack is known to refuse are left out, and nothing else is changed.
+// If Slack is known to refuse a kind of block, blocks of this kind are left out. Nothing else is changed.
 func TestSimplifyRefusedKinds(t *testing.T) {
 	table := slack.NewTableBlock("").AddRow(slack.NewTableRawTextCell("cell"))
 	m := Message{Text: "words\nButtons: Go", Blocks: []slack.Block{
