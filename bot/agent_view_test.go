@@ -67,8 +67,8 @@ func (h *harness) sessionStopped(user, channel, thread string) {
 	}
 }
 
-// A person who opens the agent is offered the policy's prompts, unless they may not ask. Their messages to the agent
-// include the channel that they view.
+// A person who opens the agent gets the policy's suggested prompts, unless they may not ask. The messages of this
+// person to the agent include the channel that the person views.
 func TestGreeting(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

@@ -168,8 +168,8 @@ func TestAwayWhileItWaits(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0101> (Deputy)")
 }
 
-// When the account of the only approver is deactivated while a card waits, the lead is asked immediately, and reads
-// why.
+// If the account of the only approver is deactivated while a card waits, the lead is asked immediately. The lead's card
+// says why.
 func TestDeactivatedWhileItWaits(t *testing.T) { inBothWays(t, testDeactivatedWhileItWaits) }
 
 func testDeactivatedWhileItWaits(t *testing.T, h *harness) {
@@ -187,8 +187,8 @@ func testDeactivatedWhileItWaits(t *testing.T, h *harness) {
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0003> (Finance Director)")
 }
 
-// If a card reaches nobody because the only approver's account is deactivated, the approver gets it when the account is
-// activated again.
+// The account of the only approver is deactivated, so the card reaches nobody. When the account is active again, the
+// approver gets the card.
 func TestActivatedAgainWhileItWaits(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

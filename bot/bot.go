@@ -35,20 +35,21 @@ type Config struct {
 	Tools         workflow.Tools // for the forms of Modify…
 	// Admits validates a filled-in form against its schema. The form shows its error. nil: any object is valid.
 	Admits func(schema, values json.RawMessage) error
-	// Version is this program's version, as the Home tab shows it; empty: it shows none.
+	// Version is the program's version for the Home tab. If Version is empty, the Home tab shows no version.
 	Version string
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now
 	HTTP    *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
-	// Share returns the number of processes that share Slack's rate limits, and since when this one hears what the others
-	// say with Workflow.Tell; zero: it hears nothing. Nil: there is only this process.
+	// Share returns the number of processes that share Slack's rate limits. It also returns the time since which this
+	// process receives the messages of Workflow.Tell from the other processes; zero means that it receives none. If
+	// Share is nil, there is only this process.
 	Share func() (processes int, hears time.Time)
 	// Unlimited disables Slack's published rate limits, for a local workspace. The bot then waits only after Slack has
 	// refused a call because of a limit.
 	Unlimited bool
 	Count     func(slackapi.Call) // is called for each call of the Web API; may be nil
-	// Reread looks for new secrets after Slack has refused one, and calls Renew. It reports whether there were any. Nil:
-	// the secrets never change.
+	// Reread looks for new secrets after Slack has refused a secret, and calls Renew. It reports whether there were new
+	// secrets. If Reread is nil, the secrets never change.
 	Reread func(context.Context) bool
 	// CountRequest is called with the status of each response over HTTP; may be nil.
 	CountRequest func(status int)
@@ -140,8 +141,8 @@ func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
 	})
 }
 
-// TeamOf returns a function that returns the id by which the people of a bot's workspace are identified: that of its
-// enterprise, or else its own. See approvers.Who.
+// TeamOf returns a function that returns the id by which the people of a bot's workspace are identified. This is the id
+// of the workspace's enterprise or, without an enterprise, the workspace's own id. See approvers.Who.
 func TeamOf(b *Bot) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		me, err := b.whoAmI(ctx)
@@ -164,8 +165,8 @@ func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 	return "", fmt.Errorf("bots.info: %w", slackapi.WithDelay(err))
 }
 
-// ErrToken says that Slack refuses a token permanently. The wrapping error names the token, and where to find the right
-// one.
+// ErrToken says that Slack refuses a token permanently. The wrapping error names the token, and says where to find the
+// right token.
 var ErrToken = errors.New("Slack refuses a token")
 
 // Check verifies the tokens with Slack. Its error says what to do.
@@ -198,8 +199,8 @@ func (b *Bot) socketAddress(ctx context.Context) (string, error) {
 	return address, slackapi.WithDelay(err)
 }
 
-// appToken returns the error for an app token that Slack refuses. For other errors it returns nil, because they are
-// transient and the call is retried.
+// appToken returns the error for an app token that Slack refuses. For every other error, appToken returns nil, because
+// the error is transient and the call is retried.
 func appToken(err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsTokenRefusal(code) || code == "missing_scope" {
 		return fmt.Errorf("%w: the app token (%s). Set SLACK_APP_TOKEN to an app-level token with the scope connections:write", ErrToken, code)
@@ -273,8 +274,9 @@ func (b *Bot) Ready(context.Context) error {
 	return b.transport.Ready()
 }
 
-// Arriving returns an error if the bot is ready but probably receives nothing from Slack.
+// Arriving returns an error if the bot is ready, but Slack's requests probably do not reach it.
 func (b *Bot) Arriving() error { return b.transport.Arriving() }
 
-// Worth reports whether calls to Slack may succeed now: Slack answers calls, or it is time to test whether it does.
+// Worth reports whether calls to Slack may succeed now. This is so if Slack answers calls, or if it is time to test
+// whether Slack answers again.
 func (b *Bot) Worth() bool { return b.api.Worth() }

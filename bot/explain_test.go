@@ -39,8 +39,8 @@ func TestExplainCall(t *testing.T) {
 	}
 }
 
-// For a request, the commands explain and history say who decides it, why, and what has happened. They say so only to
-// people whom the request concerns. The command history also lists a person's own requests and decisions.
+// For a request, the commands explain and history say who decides it, why, and what has happened. The commands answer
+// only people whom the request concerns. The command history also lists a person's own requests and decisions.
 func TestExplainAndHistory(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -16,7 +16,8 @@ import (
 	"countersign/store"
 )
 
-// approverCase is what Slack or the policy says about an approver at the time of the action, and the expected result.
+// approverCase describes an approver at the time of the action, according to Slack or the policy, and the expected
+// result.
 type approverCase struct {
 	name   string
 	code   approvers.Code // empty: the approver may decide
@@ -214,7 +215,7 @@ func (m *matrix) may(is approverCase) {
 	}
 }
 
-// known makes Slack report that a person changed, and answer accordingly from then on.
+// known makes Slack report that a person changed. From then on, Slack's answers about this person show the change.
 func known(change func(u, profile map[string]any)) func(*matrix) {
 	return func(m *matrix) { m.answersOn("users.info", person(change)) }
 }

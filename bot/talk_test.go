@@ -168,7 +168,7 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// Slack's rate limits slow the bot down, and nothing is lost.
+// Slack's rate limits slow the bot down, but no message is lost.
 func TestRateLimits(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

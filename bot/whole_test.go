@@ -36,8 +36,8 @@ func (h *harness) turns(user, action string, words ...string) map[string]any {
 	return modal
 }
 
-// Arguments with more than 100,000 displayed characters are read completely, page by page. They can be approved only
-// on the last page, and only by the person who was shown it. What was shown is stored.
+// Arguments with more than 100,000 displayed characters are read completely, page by page. The arguments can be
+// approved only on the last page, and only by the person who saw that page. The shown pages are stored.
 func TestHugeArguments(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
