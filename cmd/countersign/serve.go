@@ -38,9 +38,9 @@ itself, and immediately on SIGHUP; a file that can't be used is refused, and the
 	}
 }
 
-// collectAt is the value of GOGC if the environment does not set it: the growth of the heap that starts a garbage
-// collection, in percent of the live heap. The live heap is small, so this costs little memory. With many decisions, it
-// saves about a fifth of the CPU time.
+// collectAt is the value of GOGC if the environment does not set it. A garbage collection starts when the heap has
+// grown by this percentage of the live heap. The live heap is small, so this costs little memory. With many decisions,
+// it saves about a fifth of the CPU time.
 const collectAt = 400
 
 func serve(cmd *cobra.Command) error {
@@ -57,7 +57,7 @@ func serve(cmd *cobra.Command) error {
 	return logged(serveWith(ctx, env, log), log)
 }
 
-// serveWith is serve with its environment.
+// serveWith runs serve with an environment that was already read.
 func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 	for _, w := range env.Warnings {
 		log.Warn("the environment: " + w.Error())
@@ -122,7 +122,7 @@ func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (openedS
 	return opened(openStore(env.Store.Path))
 }
 
-// refuseDemo returns an error if a store is a demo's: later demos would write into it.
+// refuseDemo returns an error if the store belongs to a demo, because later demos would write into it.
 func refuseDemo(ctx context.Context, at config.Store, db store.Store) error {
 	is, err := isDemo(context.WithoutCancel(ctx), db)
 	switch {
@@ -138,11 +138,11 @@ func refuseDemo(ctx context.Context, at config.Store, db store.Store) error {
 type listeners struct {
 	admin net.Listener
 	slack net.Listener // nil: Socket Mode
-	// gateway is where other agents' requests come in; nil: nowhere
+	// for the requests of other agents; nil: there is no gateway
 	gateway net.Listener
 }
 
-// close closes them, even if a server has already closed them.
+// close closes all listeners, even if a server has already closed some of them.
 func (l listeners) close() {
 	l.admin.Close()
 	for _, one := range []net.Listener{l.slack, l.gateway} {
@@ -235,8 +235,8 @@ func gated(p *approvers.Policy, tools *agent.Registry) []string {
 	return out
 }
 
-// reach checks once whether Slack and the model can be used, so that a wrong token causes a clear error at the start.
-// An unreachable model does not prevent the start, because decisions don't need the model.
+// reach checks once whether Slack and the model can be used. So a wrong token causes a clear error at the start. An
+// unreachable model does not prevent the start, because decisions don't need the model.
 func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if err := p.bot.Check(ctx); err != nil {
 		if errors.Is(err, bot.ErrToken) {
