@@ -10,7 +10,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Transport is how Slack's events arrive.
+// Transport is the way in which Slack's events reach the bot.
 type Transport string
 
 // The two transports.

@@ -12,7 +12,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// fileSuffix is the end of the name of a variable that names a file with a secret, as Docker's images have it.
+// fileSuffix is the suffix of a variable that names a file with a secret. Docker's official images use the same suffix.
 const fileSuffix = "_FILE"
 
 // maxSecretFile is the maximum size in bytes of a file with a secret.
@@ -24,8 +24,8 @@ type secretFiles struct {
 	problems yamldoc.Problems  // with warnings
 }
 
-// read returns the value of a secret: the variable's own, or the content of the file that the variable's companion
-// names.
+// read returns the value of a secret. This is the value of the secret's variable, or the content of the file that the
+// variable with the suffix _FILE names.
 func (f *secretFiles) read(name, value string) string {
 	companion := name + fileSuffix
 	path := os.Getenv(companion)

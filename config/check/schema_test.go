@@ -72,7 +72,8 @@ func TestSchemaTakesPolicies(t *testing.T) {
 	}
 }
 
-// onlyReader lists the broken policies that the schema accepts, because a schema sees only one YAML document.
+// onlyReader lists the broken policies that only the reader refuses. The schema accepts them, because a schema sees
+// only one YAML document.
 var onlyReader = []string{"two_documents"}
 
 // TestSchemaRefusesBrokenPolicies checks that the schema refuses each broken file whose error a schema can detect.
