@@ -107,7 +107,8 @@ func Environ(environ []string) {
 // maxFile is the maximum size in bytes of a file with a secret.
 const maxFile = 64 << 10
 
-// file registers the content of a file. It ignores a file that can't be read, because whoever uses it says so.
+// file registers the content of a file. It ignores a file that can't be read, because the code that uses the file
+// reports the error.
 func file(path string) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 		return
