@@ -22,8 +22,8 @@ var (
 	runsBucket   = []byte("runs")
 )
 
-// checksumsKey is in the root bucket while an upgrade adds checksums. It holds the number of a bucket, and the key of
-// the next row without a checksum.
+// checksumsKey is a key in the root bucket while an upgrade adds checksums. Its value is the number of a bucket, and
+// the key of the next row without a checksum.
 var checksumsKey = []byte("checksums")
 
 // bucketsOf returns the names of the buckets of a version.
@@ -50,8 +50,8 @@ func bucketsOf(version int) (names []string) {
 	return names
 }
 
-// upgradeMargin is the number of bytes of rows that one transaction of an upgrade rewrites: bbolt keeps the changes
-// of a transaction in memory.
+// upgradeMargin is the number of bytes of rows that one transaction of an upgrade rewrites. It is limited, because
+// bbolt keeps the changes of a transaction in memory.
 const upgradeMargin = 8 << 20
 
 // upgrade converts an older store to the current layout:
@@ -74,7 +74,7 @@ type upgrade struct {
 	from      []byte // where the next transaction continues in it; nil: at the start
 }
 
-// phases are the parts of an upgrade. Repeating a completed one changes nothing.
+// phases are the parts of an upgrade. Repeating a completed phase changes nothing.
 var phases = []func(u *upgrade, r *rows, room *int) (done bool, err error){
 	(*upgrade).runs,
 	(*upgrade).renderings,
