@@ -160,7 +160,7 @@ func (e ending) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// received passes the content of a response through the tap, which checks each message.
+// received passes the content of a response through the tap. The tap checks each message.
 func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Response, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
