@@ -33,7 +33,7 @@ type Runs interface {
 	PutBackPreview(ctx context.Context, p workflow.PreviewCall) error
 }
 
-// Questions puts the questions of a running tool to people. *workflow.Questions implements it.
+// Questions asks people the questions of a running tool. *workflow.Questions implements it.
 type Questions interface {
 	Elicit(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
 }
@@ -64,9 +64,9 @@ type Config struct {
 	// About returns Slack's profile of a person as JSON. If nil, no profiles are available.
 	About func(ctx context.Context, who approvers.PersonID) (string, error)
 
-	// Draft shows people the output of a model step while it is generated. If nil, they see only the complete answer.
+	// Draft shows people the output of a model step while it is generated. If nil, people see only the complete answer.
 	Draft func(turn string, step int) Draft
-	// Progress shows people the progress of a run. If nil, they see only that it is running.
+	// Progress shows people the progress of a run. If nil, people see only that the run is in progress.
 	Progress func(e approvers.Execution) Gauge
 
 	Retry         Retry
@@ -78,7 +78,7 @@ type Config struct {
 	PingEvery     time.Duration // how long a result of Ping is cached; default 30 seconds
 }
 
-// Draft shows a model's output while it is generated. The output is provisional until the answer is complete.
+// Draft shows a model's output while it is generated. The shown output is provisional until the answer is complete.
 type Draft interface {
 	Write(text string) // shows the whole text so far; must not block
 	Close()            // called when the model call has ended

@@ -54,7 +54,7 @@ func (l *attachments) attach(f File) error {
 	return nil
 }
 
-// take returns the collected files and refuses further ones.
+// take returns the collected files. From then on, attachments refuses more files.
 func (l *attachments) take() []workflow.File {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,8 +91,8 @@ func family(kind string) string {
 	return ""
 }
 
-// isSound reports whether a declared and a detected media type can name the same recording, because the detected type
-// of the container often differs from the declared one.
+// isSound reports whether a declared and a detected media type can belong to the same recording. The detected type is
+// the type of the container, which often differs from the declared type.
 func isSound(said, is string) bool {
 	return (strings.HasPrefix(said, "audio/") || strings.HasPrefix(said, "video/")) && (strings.HasPrefix(is, "audio/") || strings.HasPrefix(is, "video/") || is == "application/ogg")
 }
@@ -106,8 +106,8 @@ var endings = map[string]string{
 	"application/pdf": ".pdf", "application/json": ".json", "text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "application/zip": ".zip",
 }
 
-// fileName returns a file's name for people: without folders and invisible characters, and with all of its extensions,
-// so that none is hidden.
+// fileName returns a file's name for people. The name has no folders and no invisible characters. It has all
+// extensions, so that no extension is hidden.
 func fileName(said, kind string, number int) string {
 	said = path.Base(strings.ReplaceAll(strings.ToValidUTF8(said, "_"), "\\", "/"))
 	var out []rune

@@ -18,7 +18,7 @@ import (
 // Tool is a function that the model can call; [Func] makes one from a Go function. The policy, not the tool, sets its
 // risk and its approvers.
 type Tool struct {
-	// Name identifies the tool in the policy and for the model: 1 to 64 letters, digits, "_", "." and "-".
+	// Name identifies the tool in the policy and for the model. It has 1 to 64 letters, digits, "_", "." and "-".
 	Name string
 	// Description tells the model what the tool does and when to use it, in at most 1024 characters.
 	Description string
@@ -26,15 +26,16 @@ type Tool struct {
 	// References must stay within the schema. Arguments that it does not name are refused unless additionalProperties
 	// is true or a schema.
 	Schema json.RawMessage
-	// Effect says what a second run would do. It decides what happens after a crash.
+	// Effect says whether a second run of a call would take effect again. It determines how a run is handled after a
+	// crash.
 	Effect approvers.Effect
 	// Timeout limits one run. The default is 30 seconds.
 	Timeout time.Duration
 	// Run runs the tool. The arguments were validated against the schema and, where the policy requires it, approved by
 	// people.
 	//
-	// The model receives the returned text: JSON, or plain words. An error means that nothing was done. Its text is
-	// given to the model and shown to people, so it should be one sentence without secrets. If the tool does not know
+	// The model receives the returned text, which is JSON or plain words. An error means that nothing was done. The
+	// model and people read the error's text, so it should be one sentence without secrets. If the tool does not know
 	// whether it acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again; otherwise people are
 	// asked.
 	Run func(ctx context.Context, in Invocation) (string, error)
@@ -42,14 +43,14 @@ type Tool struct {
 	// question and, optionally, options.
 	Asks bool
 
-	// Preview describes the effect of a call in one sentence, before anybody decides. It changes nothing. If nil, only
-	// the policy's preview is used, if there is one.
+	// Preview describes the effect of a call in one sentence, before anybody decides. Preview must not change anything.
+	// If Preview is nil, only the policy's preview is used, if there is one.
 	Preview func(ctx context.Context, in Invocation) (string, error)
 	// Definition is the definition from the tool's source, byte for byte; the pinned hash is computed from it. If nil,
 	// the fields above are the whole definition.
 	Definition json.RawMessage
-	// Claims are the source's unverified claims about the tool. They are shown to people as claims of the source, and
-	// never lower a risk.
+	// Claims are the source's unverified claims about the tool. People see them as claims of the source. Claims never
+	// lower a risk.
 	Claims workflow.Claims
 	// Presumed is the risk if the policy does not name the tool. Zero means unknown.
 	Presumed approvers.Risk
@@ -75,8 +76,9 @@ type Invocation struct {
 	Result func(ctx context.Context, run string) (string, error)
 	// Progress reports the progress of the run to the people in the thread. It does not block.
 	Progress func(Progress)
-	// Attach adds a file to the result. The limits are [MaxFile], [MaxFiles] and [MaxFilesSize]; beyond them it returns
-	// an error that wraps [ErrFile]. People find the file in the thread; the model receives its name, type and size.
+	// Attach adds a file to the result. The limits are [MaxFile], [MaxFiles] and [MaxFilesSize]. For a file beyond a
+	// limit, Attach returns an error that wraps [ErrFile]. People find the file in the thread; the model receives its
+	// name, type and size.
 	Attach func(File) error
 	// Ask shows a form to the asker and waits at most ten minutes for the answer. Meanwhile the run's timer pauses. A
 	// run may ask up to five times. An error means that nobody was asked; it wraps [ErrForm].
@@ -137,7 +139,7 @@ func (r refusal) Error() string { return string(r) }
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
 // ErrNotRun means that a run was not started, because the tool is missing or differs from the approved one. The tool's
-// error wraps it. People then read that the call was not run, instead of that it failed.
+// error wraps it. People then read that the call was not run, and not that it failed.
 var ErrNotRun = errors.New("it was not run")
 
 // ErrTool means that a tool can't be registered. The wrapping error names the tool and says what to change.
@@ -175,8 +177,8 @@ func (t Tool) check() string {
 	return ""
 }
 
-// hash returns a hash over everything that the model and the approvers learn about the tool, so any change of that
-// changes the hash.
+// hash returns a hash over all information about the tool that the model and the approvers get. Any change of this
+// information changes the hash.
 func (t Tool) hash() string {
 	h := sha256.New()
 	parts := []string{"countersign/tool/v1", t.Name, t.Description, string(t.Schema), string(t.Effect)}

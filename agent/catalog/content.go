@@ -15,7 +15,7 @@ import (
 	"countersign/config/check"
 )
 
-// Content is the content of all files on which it depends which calls may run.
+// Content is the content of all files that decide which calls may run.
 type Content struct {
 	Policy Files  `json:"policy"`
 	Pins   []byte `json:"pins"` // the lock file; nil: there is none

@@ -79,7 +79,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 func (b *bounded) Close() error { return b.body.Close() }
 
-// carried are the headers that are sent to another host after a redirect. All other headers may be secrets or, like
+// carried lists the headers that are sent to another host after a redirect. All other headers may be secrets or, like
 // Referer, contain a secret.
 var carried = map[string]bool{"Accept": true, "Accept-Language": true, "Content-Type": true, "User-Agent": true}
 

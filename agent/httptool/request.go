@@ -26,7 +26,7 @@ const (
 	textBody bodyKind = "text"
 )
 
-// body describes which arguments form a request's body, and the body's format.
+// body says which arguments form a request's body, and in which format.
 type body struct {
 	kind bodyKind
 	arg  string // the argument that is the whole body; empty: its members are all arguments without another place
