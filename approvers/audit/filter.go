@@ -23,7 +23,7 @@ type Filter struct {
 	Until time.Time // records before this time
 }
 
-// takes reports whether the filter selects a record. The caller checks its chain.
+// takes reports whether the filter selects a record. The caller checks the record's chain.
 func (f Filter) takes(r approvers.AuditRecord) bool {
 	switch {
 	case len(f.Kinds) > 0 && !slices.Contains(f.Kinds, string(r.Kind)),

@@ -79,8 +79,8 @@ type line struct {
 	sentence bool // what is a whole sentence, and rest is empty
 }
 
-// listRequests prints a line for each request with at least one of the records. A record of any other chain has its own
-// line.
+// listRequests prints a line for each request with at least one of the records. Each record of any other chain has a
+// line of its own.
 func listRequests(ctx context.Context, out io.Writer, s store.Store, records []approvers.AuditRecord) error {
 	var lines []line
 	done := map[string]bool{}

@@ -20,7 +20,7 @@ const (
 )
 
 // Sealer signs a head over the new records about once a second, and passes the heads to the shippers. The bot continues
-// after a failed seal. Only after ErrCommitUnknown does it stop, because the state of the disk is then unknown.
+// after a failed seal. It stops only after ErrCommitUnknown, because the state of the disk is then unknown.
 type Sealer struct {
 	workflow Signer
 	store    store.Store
@@ -100,7 +100,7 @@ func (s *Sealer) seal(ctx context.Context) (err error) {
 }
 
 // release lets the shippers ship all heads in the store. The caller ensures that no head is being signed, so that all
-// of them are durable.
+// heads in the store are durable.
 func (s *Sealer) release(ctx context.Context) error {
 	var last store.Head
 	err := s.store.View(ctx, func(r store.Reader) (err error) {
@@ -137,7 +137,7 @@ func (s *Sealer) Ready(context.Context) error {
 	return s.err
 }
 
-// HeadsShipped returns the reason why a target lacks heads; nil if none does.
+// HeadsShipped returns the reason why a target lacks heads. If no target lacks heads, it returns nil.
 func (s *Sealer) HeadsShipped(context.Context) error {
 	var errs []error
 	for _, c := range s.Shippers {

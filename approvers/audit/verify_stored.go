@@ -10,7 +10,7 @@ import (
 )
 
 // differs describes how the stored request of a chain, or its current execution, differs from what the chain records.
-// It is "" if they agree, or nothing is stored.
+// It returns "" if they agree, or if nothing is stored.
 func differs(r store.Reader, chain []approvers.AuditRecord) (string, error) {
 	id := chain[0].Chain
 	run := id
