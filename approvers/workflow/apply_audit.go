@@ -50,7 +50,8 @@ func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 	return nil
 }
 
-// auditPlan records that the current policy requires something else than the policy at the time of the proposal did.
+// auditPlan records that the requirements of the current policy differ from those of the policy at the time of the
+// proposal.
 func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	if _, changed := e.(approvers.PlanChanged); !changed {
 		return nil
@@ -60,8 +61,8 @@ func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	}, nil)
 }
 
-// auditTransition records the request's new position. It skips two transitions whose use cases write the record:
-// "proposed" for a new request, and "executing" for a consumed one.
+// auditTransition records the request's new position. It skips two transitions, because their use cases write the
+// record: "proposed" for a new request, and "executing" for a consumed request.
 func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error {
 	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
 	switch e := e.(type) {

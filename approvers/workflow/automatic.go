@@ -75,8 +75,8 @@ func (t proposalsTx) limited(p approvers.ToolPolicy, e approvers.Execution) (boo
 	return p.MaxAuto.Reached(n), err
 }
 
-// autoScope returns where automatic runs are counted together: in a conversation, or for a caller, whose requests are
-// conversations of their own.
+// autoScope returns the scope in which automatic runs are counted together. This is a conversation or, for a caller,
+// all requests of the caller, because each of them is a conversation of its own.
 func autoScope(e approvers.Execution) string {
 	if e.Asker.Caller() != "" {
 		return string(e.Asker)
@@ -107,7 +107,7 @@ func (t proposalsTx) authors(conversation string) ([]approvers.PersonID, error) 
 	return out, nil
 }
 
-// askInstead opens a request for a call that was to run automatically, and shows the request.
+// askInstead opens and shows a request for a call that can't run automatically.
 func (t proposalsTx) askInstead(call store.Call, e approvers.Execution, r approvers.Request) error {
 	if err := t.ask(call, e, r); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (t proposalsTx) voidCall(call store.Call, e approvers.Execution, reason str
 	return t.runs.changedStep(e)
 }
 
-// observe ends a call in observe mode: it does not run, and nobody is asked. The model and the people are told what
-// would have happened.
+// observe ends a call in observe mode: it does not run, and nobody is asked. The model and the people are told the
+// outcome that the call would have had.
 func (t proposalsTx) observe(call store.Call, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	if err := t.PutCall(call); err != nil {
 		return err

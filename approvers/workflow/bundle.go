@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// The limits of a bundle's card. People have to read the whole card, and in addition to the headline and the buttons a
-// phone shows about this much.
+// The limits of a bundle's card. People have to read the whole card. A phone shows about this much in addition to the
+// headline and the buttons.
 const (
 	maxBundled     = 4
 	maxBundledSize = 400 // bytes of one call's arguments and preview; a longer call has its own card
@@ -53,7 +53,7 @@ func (t cardsTx) together(a, b approvers.Request) bool {
 // size returns the space that a request needs on a card, in bytes.
 func size(r approvers.Request) int { return len(r.Args) + len(r.Preview) }
 
-// bundles divides a group of requests among cards, about equally many on each.
+// bundles divides a group of requests among cards. Each card gets about the same number of requests.
 func bundles(group []approvers.Request) [][]approvers.Request {
 	cards := (len(group) + maxBundled - 1) / maxBundled
 	most := (len(group) + cards - 1) / cards
@@ -169,7 +169,7 @@ func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error
 }
 
 // DecideAll approves or rejects all undecided requests of a bundle in one transaction, each by its own digest. If one
-// of them can't be decided, it decides none, and returns that request with the denial.
+// request can't be decided, DecideAll decides none, and returns that request with the denial.
 func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) (approvers.Request, error) {
 	var inTheWay approvers.Request
 	err := w.click(ctx, "decide all", c, func(t *tx) (*approvers.Denied, error) {
@@ -235,8 +235,8 @@ func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (deci
 	return m, denied, nil
 }
 
-// deniedAll records the attempt. It also writes the changes that the current policy makes to the request that can't be
-// decided.
+// deniedAll records the denied attempt to decide a bundle. It also writes the changes that the current policy makes to
+// the request that can't be decided.
 func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) error {
 	if m.stored.ID == "" {
 		return nil

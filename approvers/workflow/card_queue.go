@@ -49,9 +49,9 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	return l, nil
 }
 
-// enqueueCard counts a request at an address before its card is shown there. It reports whether the request has to wait
-// in the queue; if so, its approval will need a typed value. A request that is already counted there does not wait
-// again, and a bundle's requests wait together.
+// enqueueCard counts a request at an address before its card is shown there. It returns true if the request has to wait
+// in the queue. The approval of such a request will need a typed value. A request that is already counted there does
+// not wait again. A bundle's requests wait together.
 func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)
@@ -85,8 +85,8 @@ func cards(n int) string {
 	return fmt.Sprintf("%d other undecided cards", n)
 }
 
-// wantQueued shows a request at an address. If as many cards are open there as the policy allows, it puts the request
-// in the queue instead.
+// wantQueued shows a request at an address. If the number of open cards there has reached the policy's cap, wantQueued
+// puts the request in the queue instead.
 func (t cardsTx) wantQueued(r approvers.Request, to string) error {
 	if t.policy.Caps.Approver == 0 && len(r.QueuedAt) == 0 {
 		return t.wantThere(r, to)
@@ -126,7 +126,7 @@ func (t cardsTx) showNextQueued(id, address string) error {
 }
 
 // leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. It returns true if
-// the request is still pending but has left an address, so that its card must be shown elsewhere.
+// the request is still pending but has left an address. In that case, its card must be shown elsewhere.
 func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Request, bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return r, false, nil

@@ -16,9 +16,9 @@ import (
 const lease = time.Minute
 
 // Claim uses up the permission for one run, and stores the state executing before the tool is called. It returns false
-// if nothing may run: the request is no longer approved; the limit of automatic runs is reached, so a request was
-// opened; or an earlier run was lost, so a person must report its outcome. While everything is paused it returns
-// ErrPaused.
+// if the call may not run. There are three reasons: the request is no longer approved; the limit of automatic runs is
+// reached, so a request was opened; or an earlier run was lost, so a person must report its outcome. While everything
+// is paused it returns ErrPaused.
 func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error) {
 	givers, err := w.grantOwners(ctx, execution)
 	if err != nil {

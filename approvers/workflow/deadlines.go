@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// An expiry that waits for an earlier click is tried again after clickGrace. This delay doubles up to maxGrace, so that
-// a click that can't be handled does not keep the store busy.
+// An expiry that waits for an earlier click is tried again after clickGrace. This delay doubles up to maxGrace.
+// Otherwise a click that can't be handled would keep the store busy.
 const (
 	clickGrace = 50 * time.Millisecond
 	maxGrace   = 5 * time.Second
@@ -84,8 +84,8 @@ func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// notYet returns when to check a timer again that is not due yet: at its new time or, if that has passed, after
-// maxGrace. In the latter case the request will expire before then.
+// notYet returns the time at which a timer that is not due yet is checked again. This is the timer's new time. If that
+// time has passed, it is the time after maxGrace; the request will expire before that.
 func (t *tx) notYet(due time.Time) time.Time {
 	if due.After(t.now) {
 		return due
@@ -121,8 +121,8 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 	})
 }
 
-// tellTurns notifies people who already had the card before they could decide, and can decide now. They need a new
-// message, because Slack notifies nobody when the card is edited.
+// tellTurns notifies people who already had the card before they could decide, and can decide now. These people need a
+// new message, because Slack does not notify anybody when the card is edited.
 func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	if r.State != approvers.Pending {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // Finish records a tool's result, and gives it to the model. It stores the result's files and shows them in the thread.
-// If the text is too long for its card, it becomes a file, too.
+// If the text is too long for its card, it also becomes a file.
 func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
 	rows := named(execution, files)
 	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}

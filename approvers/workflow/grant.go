@@ -102,8 +102,8 @@ func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.Perso
 // grantChain returns the name of a grant's audit chain.
 func grantChain(id string) string { return "grant:" + id }
 
-// onGrant handles one person's click on a grant. action returns the changed grant, or why the click was denied. A
-// denial is recorded in the grant's chain. onGrant returns the resulting grant.
+// onGrant handles one person's click on a grant. action returns the changed grant, or why the click was denied. If the
+// click was denied, the denial is recorded in the grant's chain. onGrant returns the resulting grant.
 func (w *Grants) onGrant(ctx context.Context, what string, c Click, action func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
 	var out approvers.Grant
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -146,7 +146,7 @@ func (w *Grants) Decline(ctx context.Context, c Click) (approvers.Grant, error) 
 	})
 }
 
-// hash returns the hash of a tool's current definition; "" if the tool does not exist any more, or is blocked.
+// hash returns the hash of a tool's current definition. If the tool no longer exists, or is blocked, hash returns "".
 func (t *tx) hash(tool string) string { return t.w.hash(tool) }
 
 func (w *core) hash(tool string) string {
@@ -178,7 +178,7 @@ func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Send sends a person a message about each of their grants for which they have none yet.
+// For each of a person's grants, Send sends the person a message about the grant, unless the person already has one.
 func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error {
 	return w.update(ctx, "send grants", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -214,8 +214,8 @@ func (w *Requests) showGrants(ctx context.Context) error {
 type grantOwners map[string]approvers.Identity
 
 // grantOwners asks Slack about the owners of the grants that an execution could use, before the transaction that uses
-// one. If Slack can't be asked about an owner, the result lacks this owner. Their grants then allow nothing, and people
-// are asked.
+// one. If Slack can't be asked about an owner, the result lacks this owner. A grant of such an owner allows nothing,
+// and people are asked.
 func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, error) {
 	var open []approvers.Grant
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -245,8 +245,8 @@ func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, 
 	return known, err
 }
 
-// expectGrant returns the id of a grant that allows a call for which people would otherwise be asked, or "". It does
-// not use the grant: that happens when the call is about to run, after another check.
+// expectGrant returns the id of a grant that allows a call for which people would otherwise be asked, or "".
+// expectGrant does not use the grant. The grant is used when the call is about to run, after another check.
 func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers.Plan) (string, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil {

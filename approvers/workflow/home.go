@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// homeWatched is how long a Home tab is kept up to date after somebody looked at it. After that the tab stays as it
-	// is, but without buttons, so that no button remains for something that has ended.
+	// homeWatched is how long a Home tab is kept up to date after somebody looked at it. After that, the tab stays
+	// unchanged, but without buttons, because a button for an ended item must not remain.
 	homeWatched = 30 * time.Minute
 	// homeInterval is the shortest time between two updates of the Home tabs. Changes within this time are shown
 	// together.
@@ -30,8 +30,8 @@ const (
 // homeRef returns the reference of a person's Home tab.
 func homeRef(user string) string { return store.SettingHomes + "/" + user }
 
-// Open shows a person's Home tab as it is now, because they look at it. If they turned to another page of a list on the
-// tab, part names the list and page is the page's number. user is Slack's user id.
+// Open shows the current Home tab of a person who has opened the tab. If the person turned to another page of a list on
+// the tab, part names the list, and page is the page's number. user is Slack's user id.
 func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) error {
 	return w.update(ctx, "open home", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {

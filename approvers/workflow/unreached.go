@@ -13,11 +13,12 @@ import (
 	"countersign/store"
 )
 
-// Slack may refuse every card of a request, because a permission is missing or the bot was not invited. Nobody who may
-// decide the request can then see it. Therefore the requesters and the operator are notified, the next lead is asked
-// immediately, and the cards are tried again, after increasing delays and when the cause may be gone (RetryUnreached).
+// Slack may refuse every card of a request, because a permission is missing or the bot was not invited. In this case,
+// nobody who may decide the request can see it. Therefore the requesters and the operator are notified, and the next
+// lead is asked immediately. The cards are tried again after increasing delays, and when the cause may be gone
+// (RetryUnreached).
 
-// firstRetry is the delay before refused cards are tried again. It doubles with each try.
+// firstRetry is the delay before refused cards are tried again. The delay doubles with each try.
 const firstRetry = time.Minute
 
 // updateUnreached checks whether people can see the requests of a card, after Slack has shown or refused the card.
@@ -95,7 +96,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 	return nil
 }
 
-// cardsOfStage returns the cards with which the people of a request's stage were asked.
+// cardsOfStage returns the cards that were addressed to the people of a request's stage.
 func (t cardsTx) cardsOfStage(r approvers.Request) ([]store.OutboxMessage, error) {
 	messages, err := t.reposts.cardsOf(r)
 	places := t.places(r)
@@ -190,7 +191,7 @@ func (t cardsTx) retryRequest(request string) error {
 	return nil
 }
 
-// expandAgain schedules a role's copies of a refused card to be shown again.
+// expandAgain schedules that a role's copies of a refused card are shown again.
 func (t cardsTx) expandAgain(s store.OutboxMessage, role string) error {
 	if unreached, err := t.isUnreached(s); err != nil || !unreached {
 		return err

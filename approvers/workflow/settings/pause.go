@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// Pause records whether everything is paused. While it is, no tool runs and no model is called; the pause survives a
-// restart. People can still decide, and deadlines pass as usual: a request that nobody decides is rejected even during
+// Pause records whether everything is paused. During a pause, no tool runs and no model is called. The pause survives a
+// restart. People can still decide, and deadlines pass as usual. A request that nobody decides is rejected even during
 // a pause.
 type Pause struct {
 	On     bool               `json:"on"`

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// Delivery finds the outbox message that a Slack message shows, and the version that was posted last.
+// Delivery finds the outbox message that a Slack message shows, and the last posted version of it.
 func (v *Reader) Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		if s, err = r.OutboxMessageAt(channel, ts); err != nil {
