@@ -106,7 +106,7 @@ func readObject(dec *jsontext.Decoder, exact bool, depth int) (map[string]any, e
 	return object, err
 }
 
-// fold maps names that differ only in case to one key, as Unicode's simple case folding does.
+// fold maps names that differ only in case to the same key. It uses Unicode's simple case folding.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
 // readNumber parses a number as float64. If exact is set, it refuses a number that float64 can't hold exactly.
@@ -130,7 +130,7 @@ func readNumber(text string, exact bool) (float64, error) {
 }
 
 // EqualArgs reports whether two argument texts are equal apart from spacing and order. It compares numbers as they are
-// written, because as float64, two different order numbers could be equal.
+// written, because two different order numbers could be equal as float64.
 func EqualArgs(a, b json.RawMessage) bool {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))

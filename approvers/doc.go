@@ -7,8 +7,8 @@
 // It guarantees:
 //
 //   - When a person clicks, their authority is checked: their role's members, its tool list and, at the last stage, its
-//     ceiling. Guests, people of other organisations, bots and deactivated accounts can't decide. Requesters can't,
-//     unless the policy allows self-approval.
+//     ceiling. Guests, people of other organisations, bots and deactivated accounts can't decide. Requesters can't
+//     decide, unless the policy allows self-approval.
 //   - One person counts once over all stages of a request.
 //   - Of several simultaneous decisions that would end a pending request, only one takes effect. Silence never
 //     approves.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Effect says what a second run of a tool would do. It determines how an interrupted run is handled.
+// Effect says whether a second run of a tool would take effect again. It determines how an interrupted run is handled.
 type Effect string
 
 // The effects, from the safest, and how an interrupted run is handled.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Presence is the current availability of one of a stage's people.
+// Presence is the current availability of a person of a stage.
 type Presence struct {
 	Who        Identity
 	QuietUntil time.Time // do-not-disturb; zero: can be disturbed
@@ -13,8 +13,8 @@ type Presence struct {
 	StandIn    *Presence // the stand-in of a person who is away, if any
 }
 
-// here returns the first person who is not away: the person, their stand-in, the stand-in's stand-in, and so on. It
-// returns nil if all of them are away.
+// here returns the first person who is not away. It tries the person, their stand-in, the stand-in's stand-in, and so
+// on. It returns nil if all of them are away.
 func (p *Presence) here() *Presence {
 	for p != nil && p.Away {
 		p = p.StandIn
@@ -28,9 +28,9 @@ func (r Request) decided(who PersonID) bool {
 	return r.counted(who) || slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == who })
 }
 
-// TurnOf returns the time since which a person may decide the current stage: the start of the stage, the time at which
-// it was handed on to them, or the time at which escalation added their role. It returns false if the person may not
-// decide the stage, or has decided it already.
+// TurnOf returns the time since which a person may decide the current stage. This is the start of the stage, the time
+// at which the stage was handed on to the person, or the time at which escalation added the person's role. It returns
+// false if the person may not decide the stage, or has decided it already.
 func (r Request) TurnOf(p *Policy, who Identity) (since time.Time, ok bool) {
 	if !r.awaits(p, who) {
 		return time.Time{}, false
@@ -103,8 +103,8 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 	return r, append(events, AvailabilityResolved{})
 }
 
-// LeadCall is the reason why a lead was asked before the escalation was due. There is one only if people of the stage
-// are deactivated, or if nobody may decide the stage; not if people are merely away or in do-not-disturb.
+// LeadCall is the reason why a lead was asked before the escalation was due. It exists only if people of the stage are
+// deactivated, or if nobody may decide the stage. It does not exist if people are merely away or in do-not-disturb.
 type LeadCall struct {
 	Lead        string        `json:"lead"`
 	Deactivated []Deactivated `json:"deactivated,omitempty"` // people of the stage; empty: nobody could decide, for other reasons
@@ -133,8 +133,8 @@ func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	return append(calls, call)
 }
 
-// AwaitsAnybody reports whether the current stage still waits for at least one of the people, even for one who can't be
-// reached.
+// AwaitsAnybody reports whether the current stage still waits for at least one of the people. People who can't be
+// reached also count.
 func AwaitsAnybody(r Request, p *Policy, people []Presence) bool {
 	return slices.ContainsFunc(people, func(one Presence) bool { return r.awaits(p, one.Who) })
 }

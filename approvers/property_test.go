@@ -18,7 +18,7 @@ import (
 // TestEveryOrderOfEvents drives one request through random events by random people under random policies. It compares
 // every step with a model that is independent of the code under test: who can decide, whose decision counts, which
 // stages must be passed, who was told, and when each clock runs out. -rapid.checks=N runs twenty times N cases.
-// docs/figures.md says how often it was run.
+// docs/figures.md says how often the test was run.
 func TestEveryOrderOfEvents(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {
@@ -244,7 +244,8 @@ func (w *propertyFixture) checkPending(t *rapid.T) {
 	}
 }
 
-// checkPassed checks an approved request against the rules for the result, independently of the steps that led to it.
+// checkPassed checks an approved request against the rules for the result. It ignores the steps that led to this
+// result.
 func (w *propertyFixture) checkPassed(t *rapid.T) {
 	if w.broken() {
 		return // an operator's approval replaces all others

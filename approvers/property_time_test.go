@@ -26,7 +26,7 @@ func (w *propertyFixture) times() approvers.ToolPolicy {
 	return t
 }
 
-// asked lists the roles that were asked: the stage's own, and the leads who were told.
+// asked lists the roles that were asked: the stage's own roles, and the leads who were told.
 func (w *propertyFixture) asked() []string { return append(rolesOf(w.current()), w.leads...) }
 
 // roles returns the existing roles with these names.
@@ -99,8 +99,9 @@ func (w *propertyFixture) checkBegun(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// checkEscalation compares the time of the next escalation with the model. It is immediate if the people who were
-// notified last don't work and their roles escalate outside working hours. There is none if nobody is left to notify.
+// checkEscalation compares the time of the next escalation with the model. The escalation is immediate if the people
+// who were notified last don't work now and their roles escalate outside working hours. There is no escalation if
+// nobody is left to notify.
 func (w *propertyFixture) checkEscalation(t *rapid.T) {
 	times := w.times()
 	at, up := w.r.EscalateAt, len(w.up(w.policy)) > 0
@@ -173,7 +174,7 @@ func (w *propertyFixture) expire(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// remind checks that reminders go to those who were told, have not decided, are present, and may be disturbed.
+// remind checks that reminders go only to people who were told, have not decided, are present, and may be disturbed.
 func (w *propertyFixture) remind(t *rapid.T) {
 	w.refresh(t)
 	people, r := w.drawPresence(t), w.r

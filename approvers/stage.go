@@ -111,7 +111,7 @@ func stageList(p *Policy, stages []Stage) string {
 }
 
 // people returns the user ids of members of the roles who are not barred, up to the number most. open is true if one of
-// the roles has members by user group or e-mail address. These are resolved only at the click, so such a role is
+// the roles has members by user group or e-mail address. Such members are known only at the click, so the role is
 // assumed to have enough people.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
@@ -137,8 +137,8 @@ func (p *Policy) canFill(roles []string, n int, barred []PersonID) bool {
 	return open || len(ids) >= n
 }
 
-// distinct reports whether all stages can be passed by different people, with nobody counted twice. It assigns one
-// person to each place of each quorum (bipartite matching by augmenting paths).
+// distinct reports whether all stages can be passed by different people. No person counts twice. It assigns one person
+// to each place of each quorum (bipartite matching by augmenting paths).
 func (p *Policy) distinct(stages []Stage, barred []PersonID) bool {
 	taken := map[string]int{} // person → place
 	var able [][]string       // place → people

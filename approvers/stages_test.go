@@ -42,7 +42,7 @@ func TestSeveralRoles(t *testing.T) {
 	}
 }
 
-// The ceiling applies at the last stage, to each of its roles separately.
+// The ceiling applies only at the last stage. It applies to each role of this stage separately.
 func TestSeveralRolesEachHaveTheirCeiling(t *testing.T) {
 	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1})
 	p.Tools[5].Risk = approvers.Critical
@@ -154,8 +154,8 @@ func TestRejectsOfSeveral(t *testing.T) {
 	})
 }
 
-// If several rejections are needed, nobody can approve the call at one stage and reject it at the next, and the number
-// of changed decisions is limited.
+// If several rejections are needed, nobody can approve the call at one stage and reject it at the next stage. The
+// number of changed decisions is limited.
 func TestForAndAgainst(t *testing.T) {
 	p := example()
 	p.Approvers[1].Members = users("U0002", "U0003") // a director is a lead too

@@ -72,7 +72,7 @@ func (f *ToolPreview) unseen(at time.Time) bool {
 	return f != nil && (f.State == ToolPreviewPending || f.At.After(at))
 }
 
-// PreviewAnswer is the outcome of asking for a tool preview.
+// PreviewAnswer is the answer to a request for a tool preview.
 type PreviewAnswer struct {
 	Text  string // the tool's text
 	No    string // why the call would not succeed, if the caller knows; empty: looked for in Text
@@ -118,8 +118,8 @@ func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time
 	return r, []Event{PreviewMade{Headline: gains}}, true
 }
 
-// refusalIn returns why a preview says that the call would not succeed, or "" if it does not say so. It looks only at
-// the members of a JSON object that tools commonly use for a refusal.
+// If a preview says that the call would not succeed, refusalIn returns the reason. Otherwise it returns "". It looks
+// only at the members of a JSON object that tools commonly use for a refusal.
 func refusalIn(text string) string {
 	var object map[string]json.RawMessage
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
@@ -174,7 +174,7 @@ func cutTo(s string, n int) string {
 }
 
 // Headline returns a one-sentence summary of a tool's text: its first line, or, for a JSON object, its preview, summary
-// or message. It returns "" if none is short enough.
+// or message. If none of these texts is short enough, Headline returns "".
 func Headline(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "{") {
@@ -202,8 +202,8 @@ func Headline(text string) string {
 	return text
 }
 
-// MaskText masks the secret values of arguments in a text, both as they are and JSON-escaped. It masks values of one or
-// two characters only where they stand alone.
+// MaskText masks the secret values of arguments in a text, both as they are and JSON-escaped. It masks a value of one
+// or two characters only if the value stands alone.
 func MaskText(text string, args json.RawMessage, secrets []string) string {
 	if len(secrets) == 0 || text == "" {
 		return text

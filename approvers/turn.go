@@ -134,8 +134,8 @@ func (t Turn) Speak(who PersonID) Turn {
 	return t
 }
 
-// ModelQuestion is a question from the model to the people who asked: to confirm something, or to choose. It grants
-// nothing: risky calls still go to their approvers.
+// ModelQuestion is a question from the model to the people who asked: to confirm something, or to choose. A question
+// grants nothing; risky calls still go to their approvers.
 type ModelQuestion struct {
 	Question  string    `json:"question"`
 	Options   []string  `json:"options"` // at least two
