@@ -6,8 +6,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// editEffect is the effect that changed arguments will have, determined before they are sent. The form's button names
-// the effect.
+// editEffect is the effect of changed arguments. It is determined before they are sent. The form's button names the
+// effect.
 type editEffect struct {
 	submit string      // the label of the button
 	typed  bool        // the form asks for the tool's name
@@ -67,7 +67,8 @@ func (s ClickTarget) editEffect(who approvers.Identity, tool workflow.Tool, args
 	return editEffect{submit: submit, lines: []*RichText{why.Say("It goes to ").Strong(next).Say(".")}}
 }
 
-// edited returns a copy of the request after the change, and whether the change counts as the person's approval.
+// edited returns a copy of the request after the change. The second result reports whether the change counts as the
+// person's approval.
 func (s ClickTarget) edited(who approvers.Identity, args []byte, partly, typed bool) (after approvers.Request, approves bool, denied *approvers.Denied) {
 	r := *s.Request
 	t, _ := s.Policy.Tool(r.Tool, r.Agent)
