@@ -38,9 +38,9 @@ const (
 )
 
 // CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
-// A message that was received before is recognized by its id, so it does not matter whether the history or a (repeated)
-// delivery comes first. CatchUp continues where an earlier process stopped. If the timer names a channel that the bot
-// has joined, only that channel is read.
+// A message that was received before is recognized by its id. Therefore the order of the history and a (repeated)
+// delivery does not matter. CatchUp continues where an earlier process stopped. If the timer names a channel that the
+// bot has joined, only that channel is read.
 func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
@@ -75,8 +75,8 @@ func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 }
 
 // readJoined reads a channel that the bot has joined. It reads as far back as settings.MostReread allows, because it is
-// unknown when the bot was removed from the channel; the bot may have been down at that time. Of older threads, it
-// reads those with recent conversations of the bot.
+// unknown when the bot was removed from the channel; the bot may have been down at that time. It reads an older thread
+// only if the bot had a recent conversation in it.
 func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 	c.oldest, _ = c.gap.Oldest(c.since)
 	if _, err := c.recentTalks(ctx); err != nil {
@@ -150,7 +150,7 @@ func (c *catchUp) bound(what string, most int, channel string) {
 	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
-// patiently makes a call when Slack's rate limits allow it. All other calls go first, so this may take minutes.
+// patiently makes a call when Slack's rate limits allow it. All other calls go first, so the wait may take minutes.
 func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
 	for {
 		out, err = call()
@@ -340,8 +340,8 @@ func slackTime(t time.Time) string {
 	return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/int(time.Microsecond))
 }
 
-// hear stores a message as if Slack had delivered it: a new one in its current version, or the edit of one that was
-// received before.
+// hear stores a message as if Slack had delivered it. A new message is stored in its current version. For a message
+// that was received before, its edit is stored.
 func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
 	if m.User == c.me.User {
 		return nil
@@ -370,7 +370,7 @@ func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
 }
 
 // asEvent converts a message of a history to an event, and returns the event also in the form in which it is stored.
-// edited is the time of the edit; it is empty for a message that was not received before, even if that message was
+// edited is the time of the edit. It is empty for a message that was not received before, even if the message was
 // edited.
 func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelope, raw []byte, err error) {
 	inner := map[string]any{

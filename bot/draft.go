@@ -18,11 +18,11 @@ import (
 	"countersign/store"
 )
 
-// This file shows the model's text while it is written. The text is provisional: the finished step replaces it, in the
-// Slack message that the workflow's draft record names. Errors here are therefore ignored, because at the end one
-// message has the whole answer.
+// This file shows the model's text while it is written. The text is provisional. The finished step replaces it, in the
+// Slack message that the workflow's draft record names. Errors here are ignored, because at the end one message has the
+// whole answer.
 
-// Timing of drafts. If the model finishes before draftAfter, there is no draft: the finished answer is posted.
+// Timing of drafts. If the model finishes before draftAfter, there is no draft, and only the finished answer is posted.
 const (
 	draftAfter  = time.Second     // after the model's first words
 	appendEvery = time.Second     // interval of chat.appendStream
@@ -72,7 +72,8 @@ func (d *Draft) Write(text string) {
 	}
 }
 
-// Close ends the draft: nothing more is shown. It waits until the current call to Slack is complete and recorded.
+// Close ends the draft, so that no more text is shown. It waits until the current call to Slack is complete and
+// recorded.
 func (d *Draft) Close() {
 	d.once.Do(func() { close(d.quit) })
 	d.mu.Lock()
@@ -107,7 +108,7 @@ func (ds *drafts) remove(d *Draft) {
 	}
 }
 
-// end ends the draft of a turn and waits until its outcome is recorded. It reports whether there was a draft.
+// end ends the draft of a turn and waits until the draft's outcome is recorded. It returns false if there was no draft.
 func (ds *drafts) end(ctx context.Context, turn string) (bool, error) {
 	ds.mu.Lock()
 	d := ds.under[turn]
@@ -235,7 +236,8 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 	return nil
 }
 
-// mayStream reports whether a stream can be started. It can't outside of threads, or if Slack has recently refused one.
+// mayStream reports whether a stream can be started. No stream can be started outside of threads, or if Slack has
+// recently refused a stream.
 func (w *streamWriter) mayStream(ctx context.Context) bool {
 	return w.conv.Thread != "" && !w.tried && !w.b.refused.has(ctx, refusedStreams)
 }
@@ -365,8 +367,8 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 	return nil
 }
 
-// more returns the part of the remaining text that can be shown now, because later text can't change its formatting and
-// it fits into the message. next is the end of this part. Text that does not fit is shown at the end, in further
+// more returns the part of the remaining text that can be shown now. This part fits into the message, and later text
+// can't change its formatting. next is the end of this part. Text that does not fit is shown at the end, in further
 // messages.
 func (w *streamWriter) more(text string) (next int, pieces []markdown.Piece) {
 	n, pieces := markdown.SettledWithin(text[w.sent:], markdown.MaxBlocks-w.blocks, markdown.MaxMessageText-w.size)

@@ -33,7 +33,8 @@ func formOf(i interaction) (string, bool) {
 	return form, ok
 }
 
-// openWait is the time limit for opening a loading view. The click's trigger id expires after three seconds.
+// openWait is the time limit for opening a loading view. The limit is short, because the click's trigger id expires
+// after three seconds.
 const openWait = 4 * time.Second
 
 // openAgain is the delay between two attempts to fill a loading view that another replica opens.
@@ -66,7 +67,7 @@ func (b *Bot) openLoading(id, trigger, form string) {
 	})
 }
 
-// add registers a loading view, unless there is one already.
+// add registers a loading view, unless one is already registered.
 func (f *forms) add(id string, o *opening) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -203,7 +204,8 @@ func inDetails(ctx context.Context, b *Bot, i interaction) (render.ClickTarget, 
 	return s, err
 }
 
-// unbundleWithin handles the button in a call's Details… that moves the call from its bundle to a card of its own.
+// unbundleWithin handles a button in the Details… of a call. The button moves the call from its bundle to a card of its
+// own.
 func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) error {
 	s, err := inDetails(ctx, b, i)
 	r, c := ephemeralReply{user: i.User.ID, channel: s.Message.Channel}, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}
@@ -318,7 +320,7 @@ func (f formClick) open(ctx context.Context) error {
 	return b.Intake.Done(ctx, c.Inbox, "")
 }
 
-// readAbout reads what Details… shows about a request in addition to its state.
+// readAbout reads the data that Details… shows about a request in addition to the request's state.
 func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget) error {
 	if action != render.ActArguments || s.Request == nil {
 		return nil
@@ -335,8 +337,8 @@ func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget
 	return nil
 }
 
-// noForm returns why a person gets no form: they lack the authority, or the request's state does not allow the action.
-// Otherwise it returns nil. The caller then records the attempt.
+// noForm returns the reason why a person gets no form, or nil. The reason is that the person lacks the authority, or
+// that the request's state does not allow the action. If there is a reason, the caller records the attempt.
 func noForm(action string, s render.ClickTarget, who approvers.Identity) *approvers.Denied {
 	if s.Elicitation != nil {
 		return s.Elicitation.Answerable(who, s.Now)
@@ -471,8 +473,8 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	return nil
 }
 
-// recordAllSeen records that a person has seen all arguments, once the last page is shown. Only then can they approve
-// from the modal.
+// recordAllSeen records that a person has seen all arguments. It does so when the last page is shown. The person can
+// approve from the modal only after this record.
 func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil
@@ -485,8 +487,8 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 	return err
 }
 
-// recordReveal records that a person was shown a request's masked values, once the last page is shown. The record has
-// the names of the masked arguments, but not their values; these are covered by the digest in the record.
+// recordReveal records that a person was shown a request's masked values. It does so when the last page is shown. The
+// record has the names of the masked arguments, but not their values. The digest in the record covers the values.
 func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil

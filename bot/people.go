@@ -28,7 +28,7 @@ type profile struct {
 	Locale    string `json:"locale,omitempty"`
 }
 
-// About returns what Slack knows about a person, as JSON: name, title, time zone and language. It omits e-mail
+// About returns Slack's information about a person as JSON: name, title, time zone and language. It omits e-mail
 // addresses and phone numbers.
 func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error) {
 	if who == "" {
@@ -76,9 +76,9 @@ func (b *Bot) known(user string) render.Reader {
 	return render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
 }
 
-// cardMentions returns the people and groups that a waiting card in a channel mentions: the members of the stage's
-// roles that read their cards there. Without mentions, nobody would notice the card. A person who is away is skipped.
-// So is a person who can't be looked up, because the card itself is more important.
+// cardMentions returns the people and groups that a waiting card in a channel mentions. These are the members of the
+// stage's roles that read their cards there. Without mentions, nobody would notice the card. A person who is away is
+// skipped. A person who can't be looked up is skipped too, because the card itself is more important.
 func (b *Bot) cardMentions(ctx context.Context, s view.Model) []render.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
 	r, waits := render.MentioningRequest(s)

@@ -42,8 +42,8 @@ func (b *Bot) Progress(turn, call, execution string) *Progress {
 	return &Progress{b: b, turn: turn, call: call, execution: execution, news: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// Show sets the progress: done of total, where 0 means an unknown total, and a text from the tool. It never blocks, and
-// the latest call wins.
+// Show sets the progress: done of total, and a text from the tool. If total is 0, the total is unknown. Show never
+// blocks. The latest call replaces earlier ones.
 func (p *Progress) Show(done, total float64, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +199,8 @@ func (k *keyed) note(id string, at time.Time) {
 	k.shown[id] = at
 }
 
-// noted returns when progress was last shown on an outbox message; false if it shows none.
+// noted returns the time when progress was last shown on an outbox message. If the message shows no progress, the
+// second result is false.
 func (k *keyed) noted(id string) (time.Time, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

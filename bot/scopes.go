@@ -154,7 +154,7 @@ func (p *Permissions) retryUnreached(ctx context.Context) {
 }
 
 // refused is called after a refusal was recorded. before is the value of retries when the refused call began. If there
-// was a retry meanwhile, the cause may have gone during the call, so everything that was refused is tried again.
+// was a retry meanwhile, the cause may have gone during the call. Therefore all refused messages are tried again.
 func (p *Permissions) refused(ctx context.Context, before int64) {
 	if p.retries.Load() != before {
 		p.retry(ctx)

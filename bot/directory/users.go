@@ -17,7 +17,7 @@ import (
 // IdentityTTL is how long Slack's answer about a person or a group is cached. Events invalidate it sooner.
 const IdentityTTL = time.Minute
 
-// deactivatedTTL is how long it is remembered that an account was deactivated.
+// deactivatedTTL is how long the bot remembers that an account was deactivated.
 const deactivatedTTL = 30 * 24 * time.Hour
 
 // Users looks up the identities of people, in Slack or in its recent answers. It is safe for concurrent use.
@@ -77,7 +77,7 @@ func (d *Users) Who(ctx context.Context, user string, fresh bool) (approvers.Ide
 	return who, nil
 }
 
-// ErrAboutAnother says that Slack answered with the record of another user. The answer is not used.
+// ErrAboutAnother says that Slack answered with the record of another user. Such an answer is not used.
 var ErrAboutAnother = errors.New("users.info: Slack's answer is about somebody else")
 
 // User returns Slack's record of a user. If fresh is set, it asks Slack again.
@@ -105,7 +105,7 @@ func (d *Users) WasDeactivated(user string) bool {
 	return gone
 }
 
-// Identity derives a person's identity from Slack's record of them.
+// Identity derives a person's identity from Slack's record of the person.
 func Identity(me Self, u slack.User) approvers.Identity {
 	home, mine, id, local := u.TeamID, me.Team, u.ID, ""
 	if me.Enterprise != "" {
@@ -152,12 +152,12 @@ func (d *Users) Forget() {
 	d.quiet.forget("")
 }
 
-// Barred reports whether a person may neither see nor do anything here, regardless of roles.
+// Barred reports whether a person may not use the bot at all, regardless of roles.
 func Barred(who approvers.Identity) bool {
 	return who.ID == "" || who.Foreign || who.Guest || who.Bot || who.Deleted
 }
 
-// Slackbot is the user id of Slackbot. It is needed because Slack's API reports Slackbot as a person.
+// Slackbot is the user id of Slackbot. The constant is needed, because Slack's API reports Slackbot as a person.
 const Slackbot = "USLACKBOT"
 
 // Self identifies the bot in its workspace.

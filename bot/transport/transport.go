@@ -20,8 +20,8 @@ type Delivery struct {
 type Handler interface {
 	// Lane returns the name of a delivery's lane. Deliveries in the same lane are received one after another.
 	Lane(Delivery) string
-	// Receive makes a delivery durable. If it returns an error, the delivery is not acknowledged. Otherwise it is
-	// acknowledged, with answer as JSON unless answer is nil.
+	// Receive makes a delivery durable. If it returns an error, the delivery is not acknowledged. Otherwise the
+	// delivery is acknowledged, with answer as JSON unless answer is nil.
 	Receive(context.Context, Delivery) (answer any, err error)
 }
 
@@ -31,7 +31,7 @@ type Transport interface {
 	Run(ctx context.Context) error
 	// Ready returns nil while Slack can deliver.
 	Ready() error
-	// Arriving returns an error if the transport is ready but probably receives nothing from Slack.
+	// Arriving returns an error if the transport is ready, but Slack's requests probably do not reach it.
 	Arriving() error
 	// Listening returns the time up to which Slack could deliver.
 	Listening() Listening
@@ -55,7 +55,7 @@ func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error
 	return answer, err
 }
 
-// Listening describes up to which time Slack could deliver. The times are zero if Slack never could.
+// Listening describes up to which time Slack could deliver. If Slack could never deliver, the times are zero.
 type Listening struct {
 	Open     time.Time // the last time at which deliveries were accepted
 	Received time.Time // everything that Slack sent before this time was received; for HTTP, the time of its last request
