@@ -104,8 +104,8 @@ func (b *synctestHarness) settledSaying(thread, want string) {
 	b.books()
 }
 
-// A tool asks a question in the middle of its run, the requester fills in the form, and the tool gets exactly these
-// values. While the question waits, the tool's timeout does not run.
+// A tool asks a question during its run, the requester fills in the form, and the tool gets exactly these values. While
+// the question waits, the tool's timeout does not run.
 func TestToolAsksAndIsAnswered(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to? <!channel> *approved by Teo*", Schema: json.RawMessage(tripForm)}
@@ -190,7 +190,8 @@ func (b *synctestHarness) isTold(thread, words string) bool {
 
 var errTwice = errors.New("twice")
 
-// Whatever happens to a question, nobody else can answer it, and it ends in one of the defined states.
+// Different things happen to a question. In each case, nobody else can answer it, and it ends in one of the defined
+// states.
 func TestEndsOfAQuestion(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to?", Schema: json.RawMessage(tripForm)}
@@ -296,7 +297,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 	}
 }
 
-// Of sixteen simultaneous answers, in any mix, exactly one counts.
+// There are sixteen simultaneous answers of different kinds. Exactly one of them counts.
 func TestManyAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}

@@ -43,7 +43,7 @@ const (
 	settleTime = 2 * time.Minute
 )
 
-// killHarness is everything around the bot that survives when the bot is killed: workspace, model and people.
+// killHarness is the environment that survives when the bot is killed: workspace, model and people.
 type killHarness struct {
 	*testing.T
 	conf    witnessConfig
@@ -212,7 +212,7 @@ func (c *killHarness) awaitHandled(bot *process) {
 	}
 }
 
-// end sends a signal and waits for the process. It returns an error if the process had been killed, or had failed.
+// end sends a signal and waits for the process. It returns an error if the process was killed or failed.
 func (p *process) end(s syscall.Signal) error {
 	p.cmd.Process.Signal(s) // a process that has ended can't be signalled; Wait returns its error
 	<-p.gone

@@ -32,7 +32,7 @@ type ask struct {
 	closed bool   // the message was answered, and no button is left to click
 }
 
-// deed is an acknowledged click or form: the person was told that it arrived.
+// deed is an acknowledged click or form. The person was told that it had arrived.
 type deed struct {
 	user    string
 	does    string // the button's action
@@ -48,7 +48,7 @@ const (
 	personTurn = 10 * time.Second        // bounds one act
 )
 
-// live acts as a person: it does one possible action after the other, until everything is settled.
+// live acts as a person. It does one possible action after the other, until all requests are settled.
 func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) error {
 	who := workspaceclient.Client{Base: c.conf.Base, User: name}
 	left := map[string]bool{} // unknown outcomes that this person has left open once
@@ -68,7 +68,7 @@ func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) 
 	}
 }
 
-// look reads the places where the person works, does one possible action, and reports whether nothing is left to do.
+// look reads the places where the person works, and does one possible action. It returns true if no action is left.
 func (c *killHarness) look(ctx context.Context, who workspaceclient.Client, random *rand.Rand, left map[string]bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
 	defer cancel()
@@ -130,7 +130,7 @@ func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]
 	return all, nil
 }
 
-// orders are Sam's requests: in one step or in two, with calls that run immediately and calls that need approval.
+// orders lists Sam's requests. They have one step or two, with calls that run immediately and calls that need approval.
 var orders = []string{"ask", "once", "act look", "ask once", "act ask then once", "look ask ask", "act then ask look", "once act"}
 
 func (c *killHarness) order(ctx context.Context, who workspaceclient.Client, n int) error {
