@@ -157,8 +157,8 @@ func clickables(messages []workspaceclient.Message) []clickable {
 	return out
 }
 
-// act does what a button is for. An action that the bot does not acknowledge does not count and is not an error: the
-// bot may be dead at the moment.
+// act performs the action of a button. If the bot does not acknowledge an action, the action does not count. This is
+// not an error, because the bot may be dead at the moment.
 func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t clickable, random *rand.Rand, left map[string]bool) {
 	ref, _, _ := strings.Cut(t.Value, " ")
 	switch t.ActionID {
@@ -295,7 +295,7 @@ func (c *killHarness) post(ctx context.Context, who workspaceclient.Client, path
 	return a, nil
 }
 
-// open lists what is not settled, for a failure message.
+// open lists the conversations that are not settled, for a failure message.
 func (c *killHarness) open() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

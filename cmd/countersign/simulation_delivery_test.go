@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// parcel is something on its way from Slack to the bot.
+// parcel is a delivery on its way from Slack to the bot.
 type parcel struct {
 	n       int
 	kind    store.InboxKind
@@ -64,7 +64,7 @@ func (n *network) Event(payload json.RawMessage) {
 	n.add(store.InboxEvent, payload)
 }
 
-// Ask accepts an interaction or a command for delivery, and waits for the answer as long as Slack does.
+// Ask accepts an interaction or a command for delivery. It waits for the answer as long as Slack does.
 func (n *network) Ask(kind string, payload json.RawMessage) (json.RawMessage, error) {
 	what := store.InboxInteraction
 	if kind == "slash_commands" {
@@ -109,7 +109,7 @@ func (n *network) put(d *parcel) {
 	n.on = append(n.on, d)
 }
 
-// again repeats an event that was not acknowledged; any other delivery has ended.
+// again repeats an event that was not acknowledged. Any other delivery has ended.
 func (n *network) again(d *parcel) {
 	if d.kind != store.InboxEvent {
 		if !d.tried {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// If arguments are wrong, every command says what it needs, with its own example.
+// If its arguments are wrong, every command says what it needs, and shows its own example.
 func TestWrongArguments(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

@@ -2,7 +2,8 @@
 // happens, and what people must then see.
 //
 // [Parse] reads a scenario file (scenario.go describes the language; verbs.go, lines_time.go and lines_pause.go have
-// its lines). [Play] plays it with a [Demo]: people act through the API of the workspace's page (click.go, form.go),
-// and the transcript tells what they could newly see (news.go, told.go, describe.go). The package itself never starts
-// or stops a process or sets a clock; it calls the demo for that. It only reads the store.
+// its lines). [Play] plays a scenario with a [Demo]. People act through the API of the workspace's page (click.go,
+// form.go), and the transcript shows the messages that are new to them (news.go, told.go, describe.go). The package
+// itself never starts or stops a process, and never sets a clock. It calls the demo for that. It reads the store, but
+// never writes to it.
 package scenario
