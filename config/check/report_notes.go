@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// toldPart is the index of the part of waitingText about when leads are told.
+// toldPart is the index of the part of waitingText that says when leads are told.
 const toldPart = 1
 
 // waitingText describes how long a call waits, and who is told while it waits. It returns one part for each setting
@@ -40,7 +40,7 @@ func often(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// usually describes the policy's default times; a tool's own settings may differ.
+// usually describes the policy's default times. A tool's own settings may differ from them.
 func usually(d approvers.Defaults) string {
 	var said []string
 	for _, part := range waitingText(defaultTimes(d)) {
@@ -58,7 +58,7 @@ func defaultTimes(d approvers.Defaults) approvers.ToolPolicy {
 	}
 }
 
-// notes lists the settings of an outcome that differ from the defaults, without its stages.
+// notes lists the settings of an outcome that differ from the defaults. It leaves out the stages.
 func (c *checker) notes(o outcome) []string {
 	if c.policy.Mode != approvers.Observe && o.policy.Mode == approvers.Observe {
 		return []string{"only observed: it is not run, and nobody is asked"}

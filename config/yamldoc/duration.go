@@ -10,8 +10,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// maxDuration is the longest duration that a policy may contain. A longer one is probably a mistake: nobody waits for a
-// year.
+// maxDuration is the longest duration that a policy may contain. A longer duration is probably a mistake, because
+// nobody waits for a year.
 const maxDuration = 365 * 24 * time.Hour
 
 func (v Value) duration() (time.Duration, bool) { return v.DurationOr("") }
