@@ -104,7 +104,7 @@ func findFraction(text string) *fraction {
 	return nil
 }
 
-// share returns the fraction of an amount; halves are rounded up.
+// share returns the fraction of an amount, with halves rounded up.
 func (f fraction) share(cents int) int { return (2*cents*f.of + f.in) / (2 * f.in) }
 
 // show formats an amount for people.

@@ -28,8 +28,8 @@ type Message struct {
 	ToolCallID string
 }
 
-// Call is one tool call. Arguments is the model's text, which need not be JSON. A call in a Reply without an ID gets a
-// random one.
+// Call is one tool call. Arguments is the model's text, which need not be JSON. If a call in a Reply has no ID, the
+// call gets a random ID.
 type Call struct {
 	ID        string
 	Name      string

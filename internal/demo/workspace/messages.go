@@ -133,7 +133,7 @@ func (c *channel) threadJSON(m *message) object {
 	return out
 }
 
-// shownMessage returns a message that a person can see, which may be an ephemeral one.
+// shownMessage returns a message that a person can see. The message may be ephemeral.
 func (s *Server) shownMessage(u *user, ch *channel, ts string) (*message, *apiError) {
 	if i := slices.IndexFunc(ch.ephemerals, func(m *message) bool { return m.TS == ts && m.EphemeralTo == u.ID }); i >= 0 {
 		return ch.ephemerals[i], nil

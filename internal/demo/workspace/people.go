@@ -62,8 +62,8 @@ type personCall struct {
 }
 
 // foreign reports whether another website's page makes the request. The workspace has no passwords, so such a page
-// could act as everybody. A browser must use an IP address or localhost, because any other name could belong to another
-// website and resolve to this machine.
+// could act as everybody. A browser must use an IP address or localhost. Any other name could belong to another website
+// and resolve to this machine.
 func (s *Server) foreign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin == "" && site == "" {

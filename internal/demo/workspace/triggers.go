@@ -28,7 +28,7 @@ func (s *Server) newTrigger(user, viewID string) string {
 	return id
 }
 
-// findTrigger returns a valid trigger. It does not use it up.
+// findTrigger returns a valid trigger, without using up the trigger.
 func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
 	id := c.text("trigger_id")
 	if !triggerForm.MatchString(id) {

@@ -112,7 +112,7 @@ func (s *Server) viewsPush(c *call) (object, *apiError) {
 	return object{"view": v.json(s)}, nil
 }
 
-// triggeredView reads the arguments that views.open and views.push share. Invalid arguments don't use up the trigger.
+// triggeredView reads the arguments that views.open and views.push share. Invalid arguments do not use up the trigger.
 func (s *Server) triggeredView(c *call) (*trigger, *view, *apiError) {
 	raw, given := c.nested("view")
 	v, failed := s.readView(raw, given, "modal")
@@ -262,8 +262,8 @@ func (s *Server) setStack(user string, stack []*view) {
 	s.feed.send(change{Type: "view", User: user, only: []string{user}})
 }
 
-// ownView returns one of the person's views; "home" is the App Home. If several modals are stacked, only the top one is
-// accessible.
+// ownView returns one of the person's views. The id "home" stands for the App Home. If several modals are stacked, only
+// the top one is accessible.
 func (s *Server) ownView(u *user, id string) (*view, *apiError) {
 	if home := s.homes[u.ID]; home != nil && (id == "home" || id == home.ID) {
 		return home, nil

@@ -144,7 +144,7 @@ func (v Client) Latest(ctx context.Context, channel string, n int) ([]Message, e
 	return v.messages(ctx, channel, "limit="+strconv.Itoa(n))
 }
 
-// Say writes a message and returns its ts. thread is empty at the top level.
+// Say writes a message and returns its ts. For a message at the top level, thread is empty.
 func (v Client) Say(ctx context.Context, channel, thread, text string) (string, error) {
 	var out struct{ TS string }
 	in := map[string]string{"channel": channel, "text": text}

@@ -18,7 +18,7 @@ const (
 )
 
 // blockRule defines where a block is allowed, which fields it has and how they are checked. Without a check, any fields
-// are accepted. A kind without a rule is refused, such as file, which only Slack itself posts.
+// are accepted. A kind without a rule is refused. An example is the kind file: only Slack itself posts such blocks.
 type blockRule struct {
 	on     surface
 	fields []string

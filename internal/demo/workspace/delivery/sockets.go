@@ -23,7 +23,7 @@ var upgrader = websocket.Upgrader{
 	CheckOrigin: func(*http.Request) bool { return true },
 }
 
-// ServeSocket turns a request into a socket and serves it until it ends. hello is its first frame.
+// ServeSocket turns a request into a socket and serves it until it ends. hello is the first frame of the socket.
 func (h *Hub) ServeSocket(w http.ResponseWriter, r *http.Request, hello map[string]any) {
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
@@ -54,8 +54,8 @@ func (h *Hub) Drop() {
 	}
 }
 
-// Disconnect asks every socket to close, with one of Slack's reasons, and closes it. If the reason is a warning, it
-// closes the socket ten seconds later; otherwise immediately.
+// Disconnect asks every socket to close, with one of Slack's reasons, and closes it. If the reason is a warning,
+// Disconnect closes each socket ten seconds later. Otherwise it closes the sockets immediately.
 func (h *Hub) Disconnect(reason string) { h.disconnect(reason, h.snapshot()) }
 
 // Refresh asks the oldest socket to reconnect.
@@ -162,7 +162,7 @@ type socket struct {
 	done sync.WaitGroup // the writer
 }
 
-// send queues a frame. It returns false if the socket is closed or too far behind.
+// send queues a frame. If the socket is closed or too far behind, send returns false.
 func (k *socket) send(frame []byte) bool {
 	select {
 	case <-k.stop:
@@ -239,7 +239,8 @@ type ack struct {
 	Payload    json.RawMessage `json:"payload"`
 }
 
-// read passes every acknowledgement to acked until the socket ends. Like Slack, it silently drops large ones.
+// read passes every acknowledgement to acked until the socket ends. Like Slack, read silently drops large
+// acknowledgements.
 func (k *socket) read(acked func(ack)) {
 	k.conn.SetReadLimit(1 << 20)
 	for {
