@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text replaces everything that a screen would hide or reorder by ⟨…⟩: control, bidirectional, zero-width, tag and
-// variation characters, blank letters, undecodable bytes and long runs of spaces. Line feeds stay. The brackets
-// themselves are escaped, so that a text cannot fake an escape.
+// Text writes each part of a text that a screen would hide or reorder as an escape, ⟨…⟩. Such parts are control,
+// bidirectional, zero-width, tag and variation characters, blank letters, undecodable bytes and long runs of spaces.
+// Line feeds stay. The brackets ⟨ and ⟩ of the text are also escaped, so that a text cannot fake an escape.
 func Text(s string) string {
 	text, _ := Counted(s)
 	return text
@@ -102,7 +102,7 @@ func Hidden(r, prev, next rune) bool {
 	return r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Zs, r) && r != ' '
 }
 
-// blankLetters are letters, marks and symbols without visible shape.
+// blankLetters lists letters, marks and symbols without a visible shape.
 var blankLetters = map[rune]bool{
 	0x034F: true, 0x115F: true, 0x1160: true, 0x17B4: true, 0x17B5: true, 0x2800: true, 0x3164: true, 0xFFA0: true, 0xFFFC: true, 0x1D159: true,
 }

@@ -41,8 +41,8 @@ const (
 	Hang           // the server does not get the round trip, and both sides stay open
 )
 
-// Network is the state of the network between the client and the server. As with TCP, held data is not lost: it arrives
-// once the network lets it pass.
+// Network is the state of the network between the client and the server. As with TCP, held data is not lost: the data
+// arrives once the network lets data pass again.
 type Network struct {
 	Refused    bool          // connections are cut, and new ones are refused
 	FromClient bool          // nothing from the client arrives at the server
@@ -108,7 +108,7 @@ func (p *Proxy) CutAll() {
 	}
 }
 
-// keep remembers a connection, or closes it if the network refuses connections.
+// keep remembers a connection. If the network refuses connections, keep closes the connection.
 func (p *Proxy) keep(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *Proxy) drop(c net.Conn) {
 	delete(p.lines, c)
 }
 
-// When sets the function that decides what is cut; nil: nothing is cut.
+// When sets the function that decides which connections are cut. If the function is nil, no connection is cut.
 func (p *Proxy) When(cut func(statement string) Cutting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +163,7 @@ func (p *Proxy) await(fromClient bool) {
 	}
 }
 
-// hang waits until the network changes. It does not wait if the network refuses connections.
+// hang waits until the network changes. If the network refuses connections, hang does not wait.
 func (p *Proxy) hang() {
 	p.mu.Lock()
 	n, changed := p.network, p.changed
@@ -243,7 +243,7 @@ func (p *Proxy) carry(client net.Conn) {
 			return
 		case Hold:
 			client.Close()
-			// The server's side stays open until everything is cut.
+			// The server's side stays open until all connections are cut.
 			_, _ = io.Copy(io.Discard, upstream)
 			return
 		case Hang:
@@ -264,7 +264,8 @@ func (p *Proxy) carry(client net.Conn) {
 	}
 }
 
-// answer carries what the server sends. While swallow is set, nothing arrives, and ready gets the end of each answer.
+// answer carries the data that the server sends. While swallow is set, no data arrives at the client, and ready gets
+// the end of each answer.
 func (p *Proxy) answer(client, upstream net.Conn, swallow *atomic.Bool, ready chan<- struct{}) {
 	for {
 		m, err := readMessage(upstream, true)
@@ -286,7 +287,7 @@ func (p *Proxy) answer(client, upstream net.Conn, swallow *atomic.Bool, ready ch
 	}
 }
 
-// readMessage reads one message of the protocol; the first one of a client has no type.
+// readMessage reads one message of the protocol. The first message of a client has no type.
 func readMessage(r io.Reader, typed bool) ([]byte, error) {
 	head := make([]byte, 4, 512)
 	if typed {
