@@ -13,14 +13,14 @@ type Store interface {
 	Update(ctx context.Context, fn func(Tx) error) error
 	// View runs the closure over one consistent snapshot.
 	View(ctx context.Context, fn func(Reader) error) error
-	// Check verifies the backend's consistency and every audit chain. It reads everything, so it is for tests and
+	// Check verifies the backend's consistency and every audit chain. Check reads all rows, so it is for tests and
 	// operators.
 	Check(ctx context.Context) error
 	// Close waits for running transactions and releases the store.
 	Close() error
 }
 
-// Reader is the read half of a transaction. Reading a single record that does not exist fails with ErrNotFound; a list
+// Reader is the read half of a transaction. Reading a single record that does not exist fails with ErrNotFound. A list
 // without records is empty.
 type Reader interface {
 	Conversation(id string) (Conversation, error)
@@ -29,8 +29,8 @@ type Reader interface {
 	// ConversationsBefore lists conversations whose last message is older than the time, in the order of the last
 	// messages, the oldest first.
 	ConversationsBefore(lastAt time.Time, limit int) ([]Conversation, error)
-	// ConversationsSince lists conversations whose last message is not older than the time, in the order of the last
-	// messages, the oldest first.
+	// ConversationsSince lists conversations whose last message is as old as the time, or newer. The order is the order
+	// of the last messages, the oldest first.
 	ConversationsSince(lastAt time.Time, limit int) ([]Conversation, error)
 	// Messages lists a conversation's messages by Seq, starting after the given Seq.
 	Messages(conversation string, after uint64) ([]Message, error)
@@ -78,8 +78,8 @@ type Reader interface {
 	NextTimer(kind TimerKind) (Timer, error)
 	// Timers lists up to limit timers of a kind in order of Due, then Ref, due or not.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
-	// TimersIn is like Timers, but lists only the timers of the given shares and, if until is not zero, only timers due
-	// by then.
+	// TimersIn is like Timers, but lists only the timers of the given shares. If until is not zero, it lists only the
+	// timers that are due by then.
 	TimersIn(shares Shares, kind TimerKind, until time.Time, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)
@@ -95,11 +95,12 @@ type Reader interface {
 	// Renderings lists the posted versions of an outbox message by Post.
 	Renderings(message string) ([]Rendering, error)
 
-	// Audit lists a chain's records by Seq. It skips damaged ones and returns a *DamagedError for each, joined.
+	// Audit lists a chain's records by Seq. It skips damaged records, and returns a *DamagedError for each damaged
+	// record, joined.
 	Audit(chain string) ([]approvers.AuditRecord, error)
 	// AuditHead returns a chain's last record, or ErrNotFound if the chain does not exist.
 	AuditHead(chain string) (approvers.AuditRecord, error)
-	// AuditChains lists the ids of chains in ascending order, after the given one.
+	// AuditChains lists the ids of chains in ascending order, after the given id.
 	AuditChains(after string, limit int) ([]string, error)
 	AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error)
 	// AuditRow returns a record as stored, without its payload. It returns damaged records too.
@@ -107,18 +108,19 @@ type Reader interface {
 	// EachAuditRow calls fn with each record as stored, in order of chain and seq, until fn fails. Unreadable rows are
 	// included, so that tampering can be found. The bytes passed to fn are valid until the transaction ends.
 	EachAuditRow(fn func(approvers.AuditRow) error) error
-	// Journal lists all entries, starting at a leaf. There is one entry for each record ever appended, in the order of
-	// the commits, and within a transaction in the order of the appends. With several writers, a backend may reorder
-	// entries until a head covers them.
+	// Journal lists all entries, starting at a leaf. There is one entry for each record ever appended. The entries are
+	// in the order of the commits and, within a transaction, in the order of the appends. With several writers, a
+	// backend may reorder entries until a head covers them.
 	Journal(from uint64, limit int) ([]approvers.JournalEntry, error)
 	// LastHead returns the newest head, or ErrNotFound if there is none.
 	LastHead() (Head, error)
-	// Heads lists heads by Number, starting after the given one.
+	// Heads lists heads by Number, starting after the given Number.
 	Heads(after uint64, limit int) ([]Head, error)
 
 	Setting(key string) (Setting, error)
 
-	// Policy reads which policy and pins are in force. The call is cheap, because it does not read their content.
+	// Policy reads which policy and pins are in force. The call is cheap, because it does not read the content of the
+	// policy.
 	Policy() (Policy, error)
 	// PolicyContent returns the content that was passed to the last PutPolicy. The caller may keep the slice.
 	PolicyContent() ([]byte, error)
@@ -181,8 +183,8 @@ type Tx interface {
 	// or all if only is empty. The records and their hashes stay. The caller records the erasure in the audit: see
 	// approvers.Erasure.
 	ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error)
-	// PruneChain deletes a chain's records and payloads, and returns the number of records. Their journal entries
-	// stay. The caller records the pruning in the audit: see approvers.Pruning.
+	// PruneChain deletes a chain's records and payloads, and returns the number of records. The journal entries of the
+	// records stay. The caller records the pruning in the audit: see approvers.Pruning.
 	PruneChain(chain string) (records int, err error)
 	// PutHead writes the next head, which covers the first Size entries of the journal. If the head does not follow the
 	// last one, the error is ErrConflict. A head that covers more entries than exist is refused.

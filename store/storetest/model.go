@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// The model test draws from few names and times, so that they collide.
+// The model test draws from few names and times, so that the same names and times are often drawn again.
 var (
 	names   = []string{"a", "a/", "b", "b\x01"}
 	moments = []int{-7, 0, 1, 300}
@@ -85,7 +85,7 @@ func differ(t *rapid.T, got, want []string) {
 	}
 }
 
-// told formats the result of a call. For an error, it shows only the kind of error.
+// told formats the result of a call. Of an error, told shows only the kind.
 func told(name string, v any, err error) string {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -102,7 +102,7 @@ func told(name string, v any, err error) string {
 	return fmt.Sprintf("%s: %s", name, strings.Replace(string(js), "null", "[]", 1)) // no list and an empty list are the same
 }
 
-// everything returns all data that the model test can have written.
+// everything returns all rows that the model test can have written.
 func everything(r store.Reader) (out []string) {
 	for _, x := range readings() {
 		v, err := x.read(r)
