@@ -84,7 +84,7 @@ func notJSON(err error) error {
 	return malformed("the body is not valid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
 }
 
-// fields reads the members of an object as given types. It keeps the first error.
+// fields reads the members of an object as given types. The function keeps the first error.
 type fields struct {
 	of  map[string]jsontext.Value
 	err error

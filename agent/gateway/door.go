@@ -43,7 +43,7 @@ func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWrit
 	g.mux.HandleFunc(pattern, g.client(operation, serve))
 }
 
-// Request reads a client's request. It returns the client's view and the stored records.
+// Request reads a client's request. Request returns the client's view and the stored records.
 func (g *Gateway) Request(ctx context.Context, client approvers.Client, id string) (State, view.CallerRequest, error) {
 	c, err := g.Views.Caller(ctx, client.Name, id)
 	if errors.Is(err, store.ErrDamaged) && g.Callers.Mend(ctx, err) {
@@ -59,7 +59,7 @@ func (g *Gateway) Request(ctx context.Context, client approvers.Client, id strin
 	return s, c, err
 }
 
-// Wait counts a waiting connection of a client until end is called. It returns an error if the client has too many
+// Wait counts a waiting connection of a client until end is called. Wait returns an error if the client has too many
 // waiting connections.
 func (g *Gateway) Wait(client string) (end func(), err error) {
 	if err := g.wait.begin(client); err != nil {

@@ -69,8 +69,8 @@ func TestEditedArgumentsAreExact(t *testing.T) {
 	}
 }
 
-// eventData returns the data of a stream with one event. It reads lines as a browser does: a line ends with CR, LF, or
-// both.
+// eventData returns the data of a stream with one event. eventData reads lines as a browser does: a line ends with CR,
+// LF, or both.
 func eventData(stream []byte) []byte {
 	lines := bytes.ReplaceAll(stream, []byte("\r\n"), []byte("\n"))
 	lines = bytes.ReplaceAll(lines, []byte("\r"), []byte("\n"))

@@ -53,7 +53,7 @@ type Config struct {
 	Count    func(client, operation string, statusCode int) // counts answers; client is empty if unknown; nil: nothing is counted
 }
 
-// Gateway is the HTTP door. It is safe for concurrent use.
+// Gateway is the HTTP door. Gateway is safe for concurrent use.
 type Gateway struct {
 	Config
 	mux    *http.ServeMux
@@ -62,7 +62,7 @@ type Gateway struct {
 	tokens tokens
 }
 
-// New returns a gateway. It stores the public key of receipts before the gateway answers its first request.
+// New returns a gateway. New stores the public key of receipts before the gateway answers its first request.
 func New(ctx context.Context, c Config) (*Gateway, error) {
 	if c.Now == nil {
 		c.Now = time.Now

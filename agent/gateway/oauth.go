@@ -44,7 +44,7 @@ const (
 // tokenTypes lists the permitted values of typ in the header of an access token.
 var tokenTypes = []string{"", "jwt", "at+jwt", "application/at+jwt"}
 
-// tokens checks the access tokens of OAuth. It is safe for concurrent use.
+// tokens checks the access tokens of OAuth. tokens is safe for concurrent use.
 type tokens struct {
 	resource string // the gateway's identifier, which must be in a token's audience
 	now      func() time.Time

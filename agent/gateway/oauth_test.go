@@ -264,8 +264,8 @@ func TestAttackedTokens(t *testing.T) {
 	}
 }
 
-// The gateway reads an issuer's keys rarely, even if many wrong tokens come. It finds new keys. While the issuer is
-// down, it uses the old keys for some time.
+// The gateway reads an issuer's keys rarely, even if many wrong tokens come. The gateway still finds new keys. While
+// the issuer is down, it uses the old keys for some time.
 func TestKeysOfIssuer(t *testing.T) {
 	h := newIssuer(t)
 	own := func(key string) error {

@@ -15,7 +15,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// state is the caller's view of a request. It names approvers only by their roles.
+// state is the caller's view of a request. state names approvers only by their roles.
 type state struct {
 	ID          string     `json:"id"`
 	Status      string     `json:"status"`
@@ -237,8 +237,8 @@ func hashOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// changed compares two JSON objects. It returns JSON pointers to the outermost members that were added, removed or
-// changed.
+// changed compares two JSON objects. The function returns JSON pointers to the outermost members that were added,
+// removed or changed.
 func changed(before, after json.RawMessage) []string {
 	return differences("", before, after)
 }

@@ -63,8 +63,8 @@ type WebhookConfig struct {
 	Count   func(client, outcome string) // counts deliveries; nil: nothing is counted
 }
 
-// Webhooks tells clients that their requests have changed, as Standard Webhooks describes it. It is safe for concurrent
-// use.
+// Webhooks tells clients that their requests have changed, as Standard Webhooks describes it. Webhooks is safe for
+// concurrent use.
 type Webhooks struct {
 	WebhookConfig
 	within time.Duration // the time limit for a receiver's answer
@@ -156,7 +156,7 @@ func messageOf(request string, c view.Change) message {
 	return message{"msg_" + hex.EncodeToString(sum[:16]), body}
 }
 
-// send sends a message. It returns nil if the receiver has accepted the message.
+// send sends a message. The function returns nil if the receiver has accepted the message.
 func (w *Webhooks) send(ctx context.Context, client approvers.Client, target string, m message) *workflow.WebhookFailure {
 	failed := func(format string, args ...any) *workflow.WebhookFailure {
 		return &workflow.WebhookFailure{Why: fmt.Sprintf(format, args...)}

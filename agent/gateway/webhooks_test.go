@@ -18,8 +18,8 @@ import (
 	"countersign/store"
 )
 
-// deliveries is a client with a webhook and an approved request. It records the deliveries that the workflow is told
-// about.
+// deliveries is a client with a webhook and an approved request. deliveries records the deliveries that the workflow is
+// told about.
 type deliveries struct {
 	*Webhooks
 	request view.CallerRequest
@@ -106,8 +106,8 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// A delivery contains the request's id, its status and the type of change. It contains nothing about the tool or its
-// arguments.
+// A delivery contains the request's id, its status and the type of change. A delivery contains no data about the tool
+// or its arguments.
 func TestDelivery(t *testing.T) {
 	var got *http.Request
 	var body []byte

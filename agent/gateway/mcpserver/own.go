@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ownTool is a tool of this server itself. It lets a client ask about its requests.
+// ownTool is a tool of this server itself. ownTool lets a client ask about its requests.
 type ownTool struct {
 	title, description, schema string
 	call                       func(s *Server, ctx context.Context, x *exchange, req mcp.Request, args json.RawMessage) (mcp.Result, error)

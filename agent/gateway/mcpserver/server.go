@@ -60,7 +60,7 @@ type Config struct {
 	Now      func() time.Time // nil: time.Now
 }
 
-// Server serves MCP. It is safe for concurrent use.
+// Server serves MCP. Server is safe for concurrent use.
 type Server struct {
 	Config
 	http *mcp.StreamableHTTPHandler
@@ -206,8 +206,8 @@ func mismatch(w http.ResponseWriter, m message) error {
 	return nil
 }
 
-// delivered records which requests were answered with their last state. It does so only if the answer was written to
-// the connection and the client still waited for it.
+// delivered records which requests were answered with their last state. The function does so only if the answer was
+// written to the connection and the client still waited for it.
 func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

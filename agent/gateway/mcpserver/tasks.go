@@ -254,7 +254,7 @@ func (s *Server) cancelTask(ctx context.Context, x *exchange, id string) (mcp.Re
 	return &result{members: task(x, state, rec, s.Now())}, nil
 }
 
-// updateTask is tasks/update. It changes nothing, because our tasks never ask the client for input.
+// updateTask is tasks/update. updateTask changes nothing, because our tasks never ask the client for input.
 func (s *Server) updateTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
 	if _, _, err := s.now(ctx, x, id); err != nil {
 		return nil, err
