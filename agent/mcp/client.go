@@ -30,7 +30,7 @@ type Config struct {
 	Version string
 }
 
-// Client keeps the connections to all servers. It is safe for concurrent use.
+// Client keeps the connections to all servers. Client is safe for concurrent use.
 type Client struct {
 	servers []*server
 	byName  map[string]*server
@@ -64,7 +64,7 @@ func open(c Config, l limits) *Client {
 	return client
 }
 
-// Run keeps all servers connected until ctx ends, and then stops the servers that it started. It returns nil.
+// Run keeps all servers connected until ctx ends, and then stops the servers that it started. Run returns nil.
 func (c *Client) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, s := range c.servers {

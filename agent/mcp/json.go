@@ -191,8 +191,8 @@ func tooDeep(raw []byte) bool {
 	return false
 }
 
-// outermost reads a message that is nested too deeply to be parsed. It returns an object with only the message's id. It
-// finds the id only if the id is a number near the beginning or the end of the message.
+// outermost reads a message that is nested too deeply to be parsed. The function returns an object with only the
+// message's id. The function finds the id only if the id is a number near the beginning or the end of the message.
 func outermost(raw []byte) object {
 	for _, part := range [][]byte{raw[:min(len(raw), 200)], raw[max(0, len(raw)-200):]} {
 		if m := plainID.FindSubmatch(part); m != nil {

@@ -17,7 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// process is a server program that was started. It implements the SDK's transport, and also the transport's only
+// process is a server program that was started. process implements the SDK's transport, and also the transport's only
 // connection.
 type process struct {
 	tap    *tap
@@ -283,8 +283,8 @@ const (
 	logEvery = time.Second
 )
 
-// logLines writes a program's standard error to the log, line by line, until it ends. It always keeps reading, so that
-// the program does not block.
+// logLines writes a program's standard error to the log, line by line, until it ends. logLines always keeps reading, so
+// that the program does not block.
 func logLines(r *os.File, log *slog.Logger) {
 	defer r.Close()
 	b := bufio.NewReaderSize(r, 4*maxLine)

@@ -18,8 +18,8 @@ import (
 	"countersign/config"
 )
 
-// A started server gets four standard variables and the variables that the policy names. It gets no other variables of
-// this program.
+// A started server gets four standard variables and the variables that the policy names. The server gets no other
+// variables of this program.
 func TestCleanEnvironment(t *testing.T) {
 	t.Setenv("SLACK_BOT_TOKEN", "xoxb-never-for-servers")
 	t.Setenv("OPENAI_API_KEY", "sk-never-for-servers")

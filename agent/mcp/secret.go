@@ -70,7 +70,7 @@ func (t *tap) isList(id string) bool {
 	return p != nil && p.method == "tools/list"
 }
 
-// maskJSON removes secrets from all texts, names and numbers of a value. It changes no other bytes.
+// maskJSON removes secrets from all texts, names and numbers of a value. maskJSON changes no other bytes.
 func maskJSON(raw json.RawMessage, secrets redact.Values) json.RawMessage {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(bytes.Clone(raw)))
 	var out bytes.Buffer

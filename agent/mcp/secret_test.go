@@ -14,8 +14,8 @@ import (
 	"countersign/config"
 )
 
-// spilt is the secret of these tests. It contains letters of both cases, and characters that are special in JSON or in
-// addresses.
+// spilt is the secret of these tests. The secret contains letters of both cases, and characters that are special in
+// JSON or in addresses.
 const spilt = `s3cr3t/K"e\y-é-1234`
 
 // escapedAll writes a text as JSON in which every character is escaped.

@@ -176,7 +176,7 @@ func sameList(a, b []json.RawMessage) bool {
 	return true
 }
 
-// define converts a list to tools. It leaves out invalid definitions, and all tools whose name is not unique.
+// define converts a list to tools. The function leaves out invalid definitions, and all tools whose name is not unique.
 func (s *server) define(list []json.RawMessage) ([]agent.Tool, string) {
 	var out []agent.Tool
 	var problems []string

@@ -149,8 +149,8 @@ func openly(address string) bool {
 	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
 }
 
-// expand fills in environment variables in the policy's values. It also registers the variables' values as secrets,
-// which are masked in all output; see also secretsOf.
+// expand fills in environment variables in the policy's values. The function also registers the variables' values as
+// secrets, which are masked in all output; see also secretsOf.
 func (s *server) expand(key string, values map[string]string) (map[string]string, error) {
 	out := map[string]string{}
 	for name, text := range values {

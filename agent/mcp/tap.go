@@ -15,7 +15,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// tap processes every message of one connection as raw bytes. It inserts the exact arguments into outgoing calls, and
+// tap processes every message of one connection as raw bytes. tap inserts the exact arguments into outgoing calls, and
 // keeps the exact bytes of results and lists. The tap drops unsolicited messages before they reach the SDK, so that
 // such messages can't pile up there.
 type tap struct {
@@ -86,7 +86,8 @@ func (t *tap) end(f *flight) {
 	}
 }
 
-// out processes an outgoing message of the SDK. It returns the bytes to send and, for a tool call, its flight.
+// out processes an outgoing message of the SDK. The function returns the bytes to send and, for a tool call, its
+// flight.
 func (t *tap) out(raw []byte) ([]byte, *flight, error) {
 	o, err := readObject(raw)
 	if err != nil {
@@ -208,7 +209,8 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 	return raw
 }
 
-// finished handles a call's result. It tells the SDK only that there is a result, or passes on the server's questions.
+// finished handles a call's result. The function tells the SDK only that there is a result, or passes on the server's
+// questions.
 func (t *tap) finished(o object, id string, p *outgoing, result json.RawMessage) []byte {
 	r, err := readObject(result)
 	if err != nil {

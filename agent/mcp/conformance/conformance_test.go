@@ -120,7 +120,7 @@ func TestScenarios(t *testing.T) {
 	t.Logf("%d scenarios, %d checks passed", len(scenarios), passed)
 }
 
-// scenario runs one scenario. It returns the number of passed checks, and the failures.
+// scenario runs one scenario. The function returns the number of passed checks, and the failures.
 func scenario(t *testing.T, node, dir, name string) (int, []string) {
 	t.Helper()
 	self, err := os.Executable()

@@ -41,7 +41,7 @@ func started(t *testing.T, name, pkg string, args ...string) config.Server {
 	}
 }
 
-// offered runs a client for one server until the test ends. It returns the registered tools by name.
+// offered runs a client for one server until the test ends. The function returns the registered tools by name.
 func offered(t *testing.T, s config.Server) map[string]agent.Tool {
 	t.Helper()
 	tools := make(chan []agent.Tool, 100)
