@@ -84,7 +84,7 @@ type Draft interface {
 	Close()            // called when the model call has ended
 }
 
-// Gauge shows the progress of a run. It is not stored.
+// Gauge shows the progress of a run. Gauge is not stored.
 type Gauge interface {
 	Show(done, total float64, text string) // total zero: the total is unknown; must not block
 	Close()                                // called when the run has ended
@@ -102,7 +102,7 @@ type noDraft struct{}
 func (noDraft) Write(string) {}
 func (noDraft) Close()       {}
 
-// Agent calls the model and runs tools. It is safe for concurrent use.
+// Agent calls the model and runs tools. Agent is safe for concurrent use.
 type Agent struct {
 	Config
 	model *client
@@ -156,7 +156,7 @@ func New(c Config) *Agent {
 	}
 }
 
-// Wait waits for tools that are still running after their deadline. It is called at shutdown. The tools' results are
+// Wait waits for tools that are still running after their deadline. Wait is called at shutdown. The tools' results are
 // discarded. If they don't return before ctx ends, Wait returns ctx's error.
 func (a *Agent) Wait(ctx context.Context) error {
 	done := make(chan struct{})

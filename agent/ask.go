@@ -169,7 +169,7 @@ func Admits(schema, values json.RawMessage) error {
 	return s.check(values)
 }
 
-// runTimer ends a run when its time is up. It pauses while a person is asked.
+// runTimer ends a run when its time is up. runTimer pauses while a person is asked.
 type runTimer struct {
 	mu     sync.Mutex
 	timer  *time.Timer

@@ -72,7 +72,7 @@ func write(to *strings.Builder, s string, limit int) (cut bool) {
 // addCall adds one piece of a call. By the API's rules, each piece has the index of its call, and the first piece also
 // has the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names with each
 // piece, or invent a new id for each piece. If the call of a piece is ambiguous, addCall chooses a call that the piece
-// makes invalid. It never chooses a call that the piece would complete wrongly.
+// makes invalid. addCall never chooses a call that the piece would complete wrongly.
 func (a *assembly) addCall(piece openai.ToolCall) {
 	c := a.find(piece)
 	if c == nil || another(c, piece) {

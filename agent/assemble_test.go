@@ -66,7 +66,7 @@ func TestPiecesComeTogether(t *testing.T) {
 	})
 }
 
-// An answer may be cut off at any byte. It is used completely or not at all.
+// An answer may be cut off at any byte. Such an answer is used completely or not at all.
 func TestCutAtEveryByte(t *testing.T) {
 	whole := stream(delta(says("I look."), ""), one(0, "c1", "issue_refund", good[:9]), one(1, "c2", "set_price", `{"price":1}`),
 		one(0, "", "", good[9:]), end("tool_calls"), "[DONE]")

@@ -24,7 +24,7 @@ const (
 // ErrFile means that a file can't be attached to a result. The wrapping error gives the reason, in words for the model.
 var ErrFile = errors.New("the file was not attached")
 
-// attachments collects the files of a run. It is safe for concurrent use.
+// attachments collects the files of a run. attachments is safe for concurrent use.
 type attachments struct {
 	mu    sync.Mutex
 	files []workflow.File
@@ -106,7 +106,7 @@ var endings = map[string]string{
 	"application/pdf": ".pdf", "application/json": ".json", "text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "application/zip": ".zip",
 }
 
-// fileName returns a file's name for people. The name has no folders and no invisible characters. It has all
+// fileName returns a file's name for people. The name has no folders and no invisible characters. fileName has all
 // extensions, so that no extension is hidden.
 func fileName(said, kind string, number int) string {
 	said = path.Base(strings.ReplaceAll(strings.ToValidUTF8(said, "_"), "\\", "/"))

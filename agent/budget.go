@@ -20,9 +20,9 @@ type modelRequest struct {
 	dropped  int // turns that were omitted
 }
 
-// compose builds a request within a token budget. It keeps the newest turns that fit completely, without a gap. The
-// current turn is always kept. If the current turn alone is too long, its tool results are shortened, oldest first, and
-// each of them is marked as shortened.
+// compose builds a request within a token budget. The function keeps the newest turns that fit completely, without a
+// gap. The current turn is always kept. If the current turn alone is too long, its tool results are shortened, oldest
+// first, and each of them is marked as shortened.
 func compose(b workflow.Brief, tools []registered, budget int, now time.Time, last bool) modelRequest {
 	all := parts(b)
 	room := budget - toolsTokens(tools)
@@ -46,7 +46,7 @@ func systemTokens(b workflow.Brief, all []part, now time.Time, last bool) int {
 	return perMessage + estimate(system(b, now, speakers, true, last))
 }
 
-// fit keeps the newest turns that fit. It always keeps the newest turn.
+// fit keeps the newest turns that fit. The function always keeps the newest turn.
 func fit(all []part, room int) (kept []part, dropped int) {
 	for i := len(all) - 1; i >= 0; i-- {
 		room -= all[i].tokens()

@@ -28,7 +28,7 @@ func decode[Args any](raw json.RawMessage) (args Args, err error) {
 	return args, nil
 }
 
-// exactly decodes a number into any numeric Go type. It refuses a number that the type can't hold exactly.
+// exactly decodes a number into any numeric Go type. The function refuses a number that the type can't hold exactly.
 var exactly = strict.UnmarshalFromFunc(func(d *jsontext.Decoder, to any) error {
 	v := reflect.ValueOf(to).Elem()
 	switch {

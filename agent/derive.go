@@ -15,7 +15,7 @@ import (
 // SchemaOf derives the JSON Schema of a tool's arguments from a struct. The same struct gives the same bytes in every
 // build.
 //
-// A field has the name of its json tag. It is required unless it is a pointer or its json tag has omitempty or
+// A field has the name of its json tag. A field is required unless it is a pointer or its json tag has omitempty or
 // omitzero. Unknown fields are refused. These tags add to the description of a field:
 //
 //	doc:"Order number, such as ORD-123"    description for the model and the approvers
@@ -30,10 +30,10 @@ import (
 //	each_min:"1" each_max:"70"             min and max of each item of a list or value of a map; enum, pattern and format always apply to each item
 //	type:"number"                          JSON type of a type with its own UnmarshalJSON: string, number, integer or boolean
 //
-// A field can be a text, a number, a boolean, a struct, a pointer to one of these, a list, or a map with text keys. It
-// can also be a time.Time, a []byte (base64), a json.Number or [Decimal] (which keep a number as it is written), or a
-// json.RawMessage (any JSON). Finally, it can have a type with UnmarshalText (a text), or a type with UnmarshalJSON and
-// a type tag.
+// A field can be a text, a number, a boolean, a struct, a pointer to one of these, a list, or a map with text keys. A
+// field can also be a time.Time, a []byte (base64), a json.Number or [Decimal] (which keep a number as it is written),
+// or a json.RawMessage (any JSON). Finally, it can have a type with UnmarshalText (a text), or a type with
+// UnmarshalJSON and a type tag.
 func SchemaOf[Args any]() (json.RawMessage, error) {
 	t := reflect.TypeFor[Args]()
 	if t.Kind() != reflect.Struct || isLeaf(t) {

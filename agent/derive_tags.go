@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// readTag parses a field's tags. It returns an error for tags that would otherwise be ignored silently.
+// readTag parses a field's tags. readTag returns an error for tags that would otherwise be ignored silently.
 func readTag(f reflect.StructField) (tags, error) {
 	all, ok := splitTags(string(f.Tag))
 	if !ok {

@@ -3,8 +3,8 @@
 //
 // Guarantees:
 //
-//   - The model's output is never repaired. An invalid call never runs. It becomes an error result that tells the model
-//     the reason.
+//   - The model's output is never repaired. An invalid call never runs. The call becomes an error result that tells the
+//     model the reason.
 //   - Only complete answers count. A truncated answer is discarded and requested again.
 //   - The model receives whole turns. If the turns are too long together, the oldest turns are dropped first. A call
 //     and its result stay together, and the current turn is always included. A proposal of calls names every author

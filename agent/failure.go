@@ -12,7 +12,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// cause is the reason why a model call failed. It selects the sentence that people read.
+// cause is the reason why a model call failed. cause selects the sentence that people read.
 type cause int
 
 const (

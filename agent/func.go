@@ -46,8 +46,8 @@ func Typed[Args, Result any](f func(ctx context.Context, in Invocation, args Arg
 	}
 }
 
-// describe gives a tool the schema of its argument type. It also adds a check: every call is compared with that type
-// before anybody sees the call.
+// describe gives a tool the schema of its argument type. The function also adds a check: every call is compared with
+// that type before anybody sees the call.
 func describe[Args any](t Tool) Tool {
 	t.Schema, t.fault = SchemaOf[Args]()
 	t.fits = func(args json.RawMessage) error {

@@ -70,7 +70,8 @@ func drawBrief(t *rapid.T) workflow.Brief {
 }
 
 // For any conversation and any budget, a strict endpoint accepts the history. The history has the complete current
-// turn. It has each earlier turn completely or not at all. It names every person whose messages it has.
+// turn. The history has each earlier turn completely or not at all. The history names every person whose messages it
+// has.
 func TestEveryHistoryIsValid(t *testing.T) {
 	strict := strictModel()
 	rapid.Check(t, func(t *rapid.T) {

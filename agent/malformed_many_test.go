@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A call with badArguments must be refused. It must never run, neither in part nor repaired.
+// A call with badArguments must be refused. Such a call must never run, neither in part nor repaired.
 var badArguments = map[string]string{
 	"cut": good[:12], "cut in a string": `{"amount":5,"order_id":"A`, "cut in a number": `{"order_id":"A","amount":50`, "cut at the end": good[:len(good)-1],
 	"nothing": "", "space": " ", "null": "null", "a list": "[" + good + "]", "a text": `"{}"`, "twice": good + good, "a tail": good + "}", "a fence": "```json\n" + good + "\n```",

@@ -39,7 +39,7 @@ func (m Model) withDefaults() Model {
 	return m
 }
 
-// client calls the model. It is safe for concurrent use.
+// client calls the model. client is safe for concurrent use.
 type client struct {
 	Model
 	api *openai.Client

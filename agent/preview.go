@@ -12,9 +12,9 @@ import (
 	"countersign/store"
 )
 
-// Preview is the handler of store.TimerPreview. It asks a tool for a preview of a call that people decide. A preview
-// runs like a call: it has a time limit, its panics are recovered, and a pause ends it. The card shows the result,
-// including a failure.
+// Preview is the handler of store.TimerPreview. Preview asks a tool for a preview of a call that people decide. A
+// preview runs like a call: it has a time limit, its panics are recovered, and a pause ends it. The card shows the
+// result, including a failure.
 func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	p, ok, err := a.Runs.BeginPreview(ctx, t.Ref)
 	if err != nil {

@@ -43,7 +43,7 @@ type registered struct {
 
 var _ workflow.Tools = (*Registry)(nil)
 
-// Register adds a compiled-in tool. It calls no function of the tool.
+// Register adds a compiled-in tool. Register calls no function of the tool.
 func (r *Registry) Register(t Tool) error {
 	made, err := prepare(t)
 	if err != nil {

@@ -70,7 +70,7 @@ func (r *Registry) Replace(name string, tools []Tool) []error {
 	return append(errs, r.join(name)...)
 }
 
-// Trust exempts a source from pins. It is for sources that are part of this program.
+// Trust exempts a source from pins. Trust is for sources that are part of this program.
 func (r *Registry) Trust(name string) []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

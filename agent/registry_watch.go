@@ -69,7 +69,7 @@ func (r *Registry) announce() {
 }
 
 // Fingerprint identifies all facts about the tools that decide whether a call may run: the tools, their definitions,
-// and which of them are blocked. It is the same after a restart with the same tools.
+// and which of them are blocked. The fingerprint is the same after a restart with the same tools.
 func (r *Registry) Fingerprint() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

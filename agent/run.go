@@ -34,7 +34,7 @@ var (
 // lease.
 const patience = 10 * time.Second
 
-// Run is the handler of store.TimerRun. It uses up the permission for one run, calls the tool with the stored bytes,
+// Run is the handler of store.TimerRun. Run uses up the permission for one run, calls the tool with the stored bytes,
 // and records the result.
 //
 // A run with an unknown outcome is not recorded as a failure, because the model could then ask for it again. An
@@ -95,7 +95,7 @@ func paused(ctx context.Context) bool { return errors.Is(context.Cause(ctx), wor
 // stopped reports whether a context ended because somebody stopped the turn.
 func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), workflow.ErrStopped) }
 
-// sleep waits for the duration d. It returns false if ctx ended first.
+// sleep waits for the duration d. The function returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -107,7 +107,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// execute runs a claimed execution. It returns an error only if the outcome is unknown.
+// execute runs a claimed execution. The function returns an error only if the outcome is unknown.
 func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Logger) (finished, error) {
 	tool, ok := a.Tools.find(e.Tool)
 	if !ok || tool.pinned.Hash != e.ToolHash {

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// Think is the handler of store.TimerThink. It asks the model for the next step of a turn and records exactly one of
+// Think is the handler of store.TimerThink. Think asks the model for the next step of a turn and records exactly one of
 // these results: proposed calls, an answer, a scheduled retry, or a stop with a sentence for people. If Think is
 // interrupted, nothing is recorded, and the timer starts it again.
 func (a *Agent) Think(ctx context.Context, t store.Timer) error {

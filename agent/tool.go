@@ -18,7 +18,7 @@ import (
 // Tool is a function that the model can call; [Func] makes one from a Go function. The policy, not the tool, sets its
 // risk and its approvers.
 type Tool struct {
-	// Name identifies the tool in the policy and for the model. It has 1 to 64 letters, digits, "_", "." and "-".
+	// Name identifies the tool in the policy and for the model. A name has 1 to 64 letters, digits, "_", "." and "-".
 	Name string
 	// Description tells the model what the tool does and when to use it, in at most 1024 characters.
 	Description string
@@ -26,8 +26,8 @@ type Tool struct {
 	// References must stay within the schema. Arguments that it does not name are refused unless additionalProperties
 	// is true or a schema.
 	Schema json.RawMessage
-	// Effect says whether a second run of a call would take effect again. It determines how a run is handled after a
-	// crash.
+	// Effect says whether a second run of a call would take effect again. Effect determines how a run is handled after
+	// a crash.
 	Effect approvers.Effect
 	// Timeout limits one run. The default is 30 seconds.
 	Timeout time.Duration
@@ -74,7 +74,7 @@ type Invocation struct {
 	About func(ctx context.Context) (string, error)
 	// Result returns the full result of an earlier run of the same conversation, by its execution id.
 	Result func(ctx context.Context, run string) (string, error)
-	// Progress reports the progress of the run to the people in the thread. It does not block.
+	// Progress reports the progress of the run to the people in the thread. Progress does not block.
 	Progress func(Progress)
 	// Attach adds a file to the result. The limits are [MaxFile], [MaxFiles] and [MaxFilesSize]. For a file beyond a
 	// limit, Attach returns an error that wraps [ErrFile]. People find the file in the thread; the model receives its

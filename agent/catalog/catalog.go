@@ -38,7 +38,7 @@ type Config struct {
 	leftOut func(LeftOut) // receives each problem of a definition; may be nil
 }
 
-// Catalog holds all tools that the bot can call, and the policy in force. It is safe for concurrent use.
+// Catalog holds all tools that the bot can call, and the policy in force. Catalog is safe for concurrent use.
 type Catalog struct {
 	*agent.Registry
 	config Config

@@ -53,8 +53,8 @@ func TestFollowsThePolicy(t *testing.T) {
 	f.until("nothing is left", func() bool { return f.names() == "" && len(f.Servers()) == 0 })
 }
 
-// A server that is down does not delay the start. It is reported to the operator, and its tools are added when it is
-// up.
+// A server that is down does not delay the start. The server is reported to the operator. Its tools are added when the
+// server is up.
 func TestWithAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	up := openServer(t, "search")
@@ -127,7 +127,7 @@ func TestOutlivesItsContext(t *testing.T) {
 }
 
 // The pinned tools are known before the server is connected, and also offline. A server that is part of the program
-// needs no pins. It takes precedence over a server of the policy with the same name.
+// needs no pins. Such a server takes precedence over a server of the policy with the same name.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	shop := openServer(t, "refund")

@@ -80,7 +80,7 @@ func (c Content) Parse(name string) (*config.File, pins.Lock, error) {
 	return file, lock, nil
 }
 
-// Reader reads the files of a policy repeatedly. It parses the policy file only if the file has changed.
+// Reader reads the files of a policy repeatedly. Reader parses the policy file only if the file has changed.
 type Reader struct {
 	Path string // of the policy file
 
@@ -88,8 +88,8 @@ type Reader struct {
 	apis []config.OpenAPI
 }
 
-// Policy reads the policy file and the OpenAPI files that it names. It returns an error only if the policy file can't
-// be read.
+// Policy reads the policy file and the OpenAPI files that it names. Policy returns an error only if the policy file
+// can't be read.
 func (r *Reader) Policy() (Files, error) {
 	data, err := config.ReadFile(r.Path)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package catalog keeps the tools of a policy current. It connects the policy's sources, compares their offered tools
-// with the pins, and combines the result with the policy.
+// Package catalog keeps the tools of a policy current. The package connects the policy's sources, compares their
+// offered tools with the pins, and combines the result with the policy.
 //
 // The package owns the connections to MCP servers, the tools of the policy's http and openapi sections, and the pins in
-// force. It also owns the policy in force, because that policy depends on the state of the tools.
+// force. The package also owns the policy in force, because that policy depends on the state of the tools.
 //
 // Guarantees:
 //

@@ -28,7 +28,7 @@ func builtIn() (*agent.Registry, error) {
 }
 
 // Offline returns the tools of a policy that are known without contacting a server: built-in tools, tools that the
-// policy declares, and tools that the lock file pins. path is the path of the policy file. It is empty for a built-in
+// policy declares, and tools that the lock file pins. path is the path of the policy file. path is empty for a built-in
 // policy, which has no lock file. The error is [yamldoc.Problems] if sources of the policy can't be used, and
 // [LockError] if the lock file can't be used.
 func Offline(file *config.File, path string) (*agent.Registry, error) {
@@ -96,8 +96,8 @@ func declare(file *config.File, lock pins.Lock, lookup httptool.Lookup) []declar
 	return out
 }
 
-// register registers declared tools. If the http section has errors, it registers none of that section's tools. It
-// returns all problems of the sources.
+// register registers declared tools. If the http section has errors, it registers none of that section's tools. The
+// function returns all problems of the sources.
 func register(r *agent.Registry, file *config.File, all []declared) yamldoc.Problems {
 	var found yamldoc.Problems
 	for _, d := range all {

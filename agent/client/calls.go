@@ -24,7 +24,7 @@ func Hash(args []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Ask stores a request, or finds the request that was stored with the same key. mode is "decide" or "execute". It does
+// Ask stores a request, or finds the request that was stored with the same key. mode is "decide" or "execute". Ask does
 // not wait for people.
 func (c *Client) Ask(ctx context.Context, key, mode string, call Call) (*Request, error) {
 	body, err := call.body(mode)

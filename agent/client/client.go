@@ -66,7 +66,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// exchange is one request to the gateway. It says how the request may be repeated.
+// exchange is one request to the gateway. exchange says how the request may be repeated.
 type exchange struct {
 	method, path string
 	key          string // the idempotency key
@@ -80,8 +80,8 @@ type notSentError struct{ error }
 
 func (e notSentError) Unwrap() error { return e.error }
 
-// do performs an exchange, and decodes the answer into out. It repeats the request as far as the exchange allows, until
-// its patience or ctx ends.
+// do performs an exchange, and decodes the answer into out. The function repeats the request as far as the exchange
+// allows, until its patience or ctx ends.
 func (c *Client) do(ctx context.Context, e exchange, out any) error {
 	pause := 200 * time.Millisecond
 	var failing time.Time // since when
@@ -169,8 +169,8 @@ func (c *Client) once(ctx context.Context, e exchange, out any) error {
 	return nil
 }
 
-// unreached describes an error of the transport. It leaves out the address that net/http adds, because the caller knows
-// the address.
+// unreached describes an error of the transport. The function leaves out the address that net/http adds, because the
+// caller knows the address.
 func (c *Client) unreached(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

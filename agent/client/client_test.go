@@ -76,8 +76,8 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-// TestEdit shows that the client gets the approver's exact bytes after an edit. It also shows that the client does not
-// claim an edit with a wrong hash.
+// TestEdit shows that the client gets the approver's exact bytes after an edit. TestEdit also shows that the client
+// does not claim an edit with a wrong hash.
 func TestEdit(t *testing.T) {
 	g, c := start(t)
 	g.OnAsk(func(r *fakegateway.Request) { r.Status, r.Edited = "approved", `{"amount":20}` })
@@ -259,8 +259,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestUnreachable shows that a claim that did not reach the gateway does not count as lost. It also shows that the
-// client gives up in the end.
+// TestUnreachable shows that a claim that did not reach the gateway does not count as lost. TestUnreachable also shows
+// that the client gives up in the end.
 func TestUnreachable(t *testing.T) {
 	c, err := client.New("http://127.0.0.1:1", fakegateway.Token)
 	if err != nil {

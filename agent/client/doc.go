@@ -12,7 +12,7 @@
 //
 // A caller that lets Countersign run the tool uses [Client.Execute].
 //
-// It promises:
+// The package promises:
 //
 //   - Arguments are sent byte for byte. Before a claim, they are compared with the hash that the gateway approved.
 //   - A request is repeated only if the repetition can't do anything twice. This holds for requests with an idempotency

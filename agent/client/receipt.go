@@ -26,7 +26,7 @@ func (c *Client) Keys(ctx context.Context) (Keys, error) {
 	return ParseKeys(set)
 }
 
-// ParseKeys reads a JSON Web Key Set. It leaves out keys that can't verify receipts.
+// ParseKeys reads a JSON Web Key Set. ParseKeys leaves out keys that can't verify receipts.
 func ParseKeys(set []byte) (Keys, error) {
 	var parsed struct {
 		Keys []struct{ Kty, Crv, X, Kid, Alg, Use string } `json:"keys"`
@@ -79,15 +79,15 @@ func (a *Audience) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]string)(a))
 }
 
-// receiptType is the type in the header of a receipt. It prevents that another signed text of the gateway is accepted
-// as a receipt.
+// receiptType is the type in the header of a receipt. receiptType prevents that another signed text of the gateway is
+// accepted as a receipt.
 const receiptType = "countersign-receipt+jwt"
 
 // ErrReceipt is the error of a receipt that does not allow the call.
 var ErrReceipt = errors.New("the receipt is not valid")
 
-// Verify checks a receipt: its signature, its audience and its time. It also checks that the receipt is for this tool
-// and exactly these bytes of arguments.
+// Verify checks a receipt: its signature, its audience and its time. Verify also checks that the receipt is for this
+// tool and exactly these bytes of arguments.
 func (k Keys) Verify(receipt, audience, tool string, args []byte, now time.Time) (Receipt, error) {
 	var r Receipt
 	invalid := func(why string) (Receipt, error) { return Receipt{}, fmt.Errorf("%w: %s", ErrReceipt, why) }

@@ -1,5 +1,5 @@
-// Package hook answers the hooks of coding agents. It asks the gateway about a tool call in the mode decide, and writes
-// the decision in the form that the agent understands.
+// Package hook answers the hooks of coding agents. The hook asks the gateway about a tool call in the mode decide, and
+// writes the decision in the form that the agent understands.
 //
 // The agent starts a process for each event, and writes JSON to its input. [Run] handles one event. dialect.go lists
 // the agents. claude.go (for Claude Code and Codex), gemini.go, copilot.go and cursor.go read the events of an agent,
@@ -14,7 +14,7 @@
 //   - comfort: the hook answers an event of the agent's own permission dialog, and the agent's user decides on their
 //     phone. If anything fails, the agent's dialog asks.
 //
-// It promises:
+// The package promises:
 //
 //   - A call is allowed only after the gateway has confirmed the claim of its approval, for exactly the bytes of its
 //     arguments and for its working folder.

@@ -100,7 +100,7 @@ func Run(ctx context.Context, o Options) (answer Answer) {
 	return h.decide(ctx)
 }
 
-// readInput reads the agent's input. It does not wait for the end of the input if the end never comes.
+// readInput reads the agent's input. readInput does not wait for the end of the input if the end never comes.
 func readInput(ctx context.Context, in io.Reader) ([]byte, error) {
 	type input struct {
 		raw []byte
@@ -186,8 +186,8 @@ func (h *hook) decide(ctx context.Context) Answer {
 	return h.giveUp(errors.New("other processes of this session use up the approvals of the same call"))
 }
 
-// attempt asks the gateway once. It returns again if the found request belongs to an earlier call; the record of that
-// request is then removed.
+// attempt asks the gateway once. The function returns again if the found request belongs to an earlier call; the record
+// of that request is then removed.
 func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, again bool, err error) {
 	rec, resumed, err := h.state.begin(h.id, h.call, h.ran, fresh)
 	if err != nil {
@@ -420,7 +420,7 @@ func (h *hook) report(ctx context.Context) Answer {
 	return h.withdrawAll(ctx, func(r record) bool { return h.moment == after && slices.Contains(r.Ran, h.ran) })
 }
 
-// end handles the end of a turn or a session. It withdraws the waiting requests of this turn or session.
+// end handles the end of a turn or a session. The function withdraws the waiting requests of this turn or session.
 func (h *hook) end(ctx context.Context) Answer {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()

@@ -15,9 +15,9 @@ import (
 	"countersign/config"
 )
 
-// OpenAPI makes a tool from each operation of a file. It makes no connections and reads no other file. Each error is a
-// [*Problem]. An operation that can't be a tool is left out. If the policy names such an operation, this is an error;
-// otherwise it is a warning. If lookup is nil, the tools can be inspected but not run.
+// OpenAPI makes a tool from each operation of a file. OpenAPI makes no connections and reads no other file. Each error
+// is a [*Problem]. An operation that can't be a tool is left out. If the policy names such an operation, this is an
+// error; otherwise it is a warning. If lookup is nil, the tools can be inspected but not run.
 func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	a := &api{config: c, path: "openapi." + c.Name, lookup: lookup, wanted: slices.Clone(c.Operations)}
 	doc, invalid, err := readDocument(c)
@@ -279,8 +279,8 @@ func (a *api) arguments(o *operation, path string, item, op map[string]any) (jso
 	return argumentsSchema(properties, required, s.defs)
 }
 
-// pathPieces splits a path's template. It returns an error if a placeholder has no parameter, or if a parameter has no
-// placeholder.
+// pathPieces splits a path's template. pathPieces returns an error if a placeholder has no parameter, or if a parameter
+// has no placeholder.
 func pathPieces(path string, params map[string]piece) ([]piece, error) {
 	var out []piece
 	used := map[string]bool{}
@@ -307,7 +307,7 @@ func pathPieces(path string, params map[string]piece) ([]piece, error) {
 	return out, nil
 }
 
-// literal percent-encodes the literal text of a path. It leaves parts that are already encoded unchanged.
+// literal percent-encodes the literal text of a path. The function leaves parts that are already encoded unchanged.
 func literal(text string) string {
 	var b strings.Builder
 	for i, c := range []byte(text) {

@@ -143,8 +143,8 @@ func parseTree(data []byte) (any, error) {
 	return t.value(&node, 0)
 }
 
-// treeOf converts YAML to plain values. It limits the number of values, because aliases can be recursive or multiply
-// it.
+// treeOf converts YAML to plain values. treeOf limits the number of values, because aliases can be recursive or
+// multiply it.
 type treeOf struct{ left int }
 
 func (t *treeOf) value(n *yaml.Node, depth int) (any, error) {

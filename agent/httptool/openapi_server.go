@@ -138,7 +138,7 @@ func (a *api) lacks(name string) string {
 }
 
 // definition returns the pinned definition of an operation: the file's description of its requests with all references,
-// and the policy's address and headers. It does not include the description of responses.
+// and the policy's address and headers. The function does not include the description of responses.
 func (a *api) definition(method, path, server string, item, op map[string]any) json.RawMessage {
 	own := map[string]any{}
 	for k, v := range op {

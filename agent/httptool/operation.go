@@ -16,7 +16,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// operation is the HTTP side of a tool. It says how requests are made and how responses are read.
+// operation is the HTTP side of a tool. operation says how requests are made and how responses are read.
 type operation struct {
 	tool    string
 	method  string
@@ -63,8 +63,8 @@ var errUnknownEnvironment = errors.New("nothing was sent: the values of the envi
 // its outcome.
 const slack = 5 * time.Second
 
-// Tools makes a tool from each HTTP endpoint in the policy. It makes no connections. Each error is a [*Problem]. It
-// leaves out an endpoint with a problem, unless the problem is only a warning. If lookup is nil, the tools can be
+// Tools makes a tool from each HTTP endpoint in the policy. Tools makes no connections. Each error is a [*Problem].
+// Tools leaves out an endpoint with a problem, unless the problem is only a warning. If lookup is nil, the tools can be
 // inspected but not run.
 func Tools(endpoints []config.Endpoint, lookup Lookup) ([]agent.Tool, []error) {
 	var tools []agent.Tool
@@ -191,7 +191,7 @@ func shown(headers []config.Header) map[string]string {
 	return out
 }
 
-// encoded returns out, and panics if err is not nil. It is for values that can always be encoded.
+// encoded returns out, and panics if err is not nil. The function is for values that can always be encoded.
 func encoded(out []byte, err error) []byte {
 	if err != nil {
 		panic(err)

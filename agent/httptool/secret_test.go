@@ -16,8 +16,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// secretsOf lists the secrets that the declarations below send. It has each secret in every form in which a server may
-// repeat it.
+// secretsOf lists the secrets that the declarations below send. secretsOf has each secret in every form in which a
+// server may repeat it.
 func secretsOf() []string {
 	var out []string
 	for _, s := range []string{environment["API_TOKEN"], environment["API_KEY"], "Sw0rdf1sh!", "user:Sw0rdf1sh!", "written-out-0123"} {

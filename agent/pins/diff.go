@@ -228,7 +228,7 @@ func excerpt(s string, at int) string {
 	return text
 }
 
-// unquote returns a JSON value in a form for people. It removes the quotes and escapes of a text.
+// unquote returns a JSON value in a form for people. The function removes the quotes and escapes of a text.
 func unquote(v string) string {
 	if !strings.HasPrefix(v, `"`) {
 		return v

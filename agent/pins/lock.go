@@ -20,7 +20,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// FileName is the name of the lock file. It is in the policy file's directory.
+// FileName is the name of the lock file. The lock file is in the policy file's directory.
 const FileName = "countersign.lock"
 
 // Version is the only version of the format so far.
@@ -95,7 +95,7 @@ func (l Lock) Without(tool string) Lock {
 	return Lock{Pins: slices.Delete(slices.Clone(l.Pins), i, i+1)}
 }
 
-// Make pins a definition. It truncates the time to seconds.
+// Make pins a definition. Make truncates the time to seconds.
 func Make(tool, source string, definition json.RawMessage, by string, now time.Time) (Pin, error) {
 	compact, err := Compact(definition)
 	if err != nil {

@@ -265,7 +265,8 @@ func (m Machine) managed() Finding {
 	return Finding{Warn, "whoever works on this machine can remove the hooks: they are not in the managed settings", "install them there, with \"allowManagedHooksOnly\": true: --file " + path}
 }
 
-// featureOff reports whether a configuration of Codex turns hooks off. It reads the two forms in which people write it.
+// featureOff reports whether a configuration of Codex turns hooks off. featureOff reads the two forms in which people
+// write it.
 func featureOff(path string) (string, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

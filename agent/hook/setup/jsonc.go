@@ -176,8 +176,8 @@ func (p *parser) list(n *node, end byte) error {
 	}
 }
 
-// add appends an element to the array at a path of names. It makes missing objects and arrays of the path. The new text
-// has the same layout as the file.
+// add appends an element to the array at a path of names. The function makes missing objects and arrays of the path.
+// The new text has the same layout as the file.
 func add(src string, path []string, element any) (string, error) {
 	if strings.TrimSpace(src) == "" {
 		src = "{}\n"
