@@ -103,8 +103,8 @@ func payloadState(chain []approvers.AuditRecord, a approvers.AuditRecord, p appr
 	return evidence.Missing
 }
 
-// peopleOf returns the Slack names of the people of a request, as they were when each person acted. It returns no names
-// if the request was removed or is damaged.
+// peopleOf returns the Slack names of the people of a request, as they were when each person acted. peopleOf returns no
+// names if the request was removed or is damaged.
 func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, error) {
 	names := map[approvers.PersonID]string{}
 	note := func(id approvers.PersonID, name string) {

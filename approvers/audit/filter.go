@@ -41,7 +41,7 @@ func about(tool string, chain []approvers.AuditRecord) bool {
 	return slices.ContainsFunc(chain, func(r approvers.AuditRecord) bool { return r.Facts["tool"] == tool })
 }
 
-// Records reads the selected records in order of time. It leaves out damaged records, because the filter can't be
+// Records reads the selected records in order of time. Records leaves out damaged records, because the filter can't be
 // applied to them.
 func (f Filter) Records(ctx context.Context, s store.Store) (all []approvers.AuditRecord, left Unread, err error) {
 	take := func(chain []approvers.AuditRecord) error {
@@ -90,7 +90,7 @@ func oneChain(ctx context.Context, s store.Store, id string) (chain []approvers.
 	return chain, left, nil
 }
 
-// payloadOf reads the payload of a record. It returns false if there is none.
+// payloadOf reads the payload of a record. payloadOf returns false if there is none.
 func payloadOf(r store.Reader, a approvers.AuditRecord) (approvers.AuditPayload, bool, error) {
 	p, err := r.AuditPayload(a.Chain, a.Seq)
 	if errors.Is(err, store.ErrNotFound) {

@@ -22,8 +22,8 @@ type HeadTarget interface {
 	Ship(ctx context.Context, heads []store.Head) error
 }
 
-// HeadShipper copies heads to one target, and retries after a failure. It starts with the first head that the target
-// lacks.
+// HeadShipper copies heads to one target, and retries after a failure. HeadShipper starts with the first head that the
+// target lacks.
 type HeadShipper struct {
 	Target HeadTarget
 	store  store.Store
@@ -124,7 +124,7 @@ func (c *HeadShipper) shipAll(ctx context.Context) error {
 	}
 }
 
-// Err returns the error of the last attempt. It returns nil if the attempt succeeded.
+// Err returns the error of the last attempt. Err returns nil if the attempt succeeded.
 func (c *HeadShipper) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// Syslog sends each head to a syslog server, as an RFC 5424 message. It serves one HeadShipper.
+// Syslog sends each head to a syslog server, as an RFC 5424 message. Syslog serves one HeadShipper.
 type Syslog struct {
 	Network, Address string      // udp, tcp, tls or unix, and the address; empty: no server
 	TLS              *tls.Config // nil: the system's certificate authorities

@@ -63,7 +63,7 @@ func originOf(ctx context.Context, s store.Store) (origin string, err error) {
 	return origin, err
 }
 
-// writeNew writes a file that only its owner can read. It fails if the file exists.
+// writeNew writes a file that only its owner can read. writeNew fails if the file exists.
 func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

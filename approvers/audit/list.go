@@ -109,7 +109,7 @@ func listRequests(ctx context.Context, out io.Writer, s store.Store, records []a
 	return err
 }
 
-// String fits the line into maxLine. It shortens the field what first.
+// String fits the line into maxLine. String shortens the field what first.
 func (l line) String() string {
 	room := maxLine - 16 - 4 - utf8.RuneCountInString(l.chain)
 	text := cut(l.what, room)

@@ -56,8 +56,8 @@ func (o *OlderStore) What() string {
 	return fmt.Sprintf("%s ends with head %d, and its head %d is not the one in the file: %s", o.store, o.last, o.Number, kept)
 }
 
-// FindOlder compares a store with its file of heads, which is kept beside the store or elsewhere on this machine. It
-// returns nil if the store has the newest of these heads, and is not a restored or copied database.
+// FindOlder compares a store with its file of heads, which is kept beside the store or elsewhere on this machine.
+// FindOlder returns nil if the store has the newest of these heads, and is not a restored or copied database.
 func FindOlder(ctx context.Context, path string, heads string, s store.Store) (*OlderStore, error) {
 	older, err := olderThanHeads(ctx, path, heads, s)
 	place, database := s.(store.Relocatable)

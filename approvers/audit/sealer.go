@@ -20,7 +20,7 @@ const (
 )
 
 // Sealer signs a head over the new records about once a second, and passes the heads to the shippers. The bot continues
-// after a failed seal. It stops only after ErrCommitUnknown, because the state of the disk is then unknown.
+// after a failed seal. Sealer stops only after ErrCommitUnknown, because the state of the disk is then unknown.
 type Sealer struct {
 	workflow Signer
 	store    store.Store
@@ -33,7 +33,7 @@ type Sealer struct {
 	err error // the error of the last attempt
 }
 
-// Signer signs a head over the new records and stores it, as workflow.History does. It returns the number of new
+// Signer signs a head over the new records and stores it, as workflow.History does. Signer returns the number of new
 // records that the head covers.
 type Signer interface {
 	Seal(ctx context.Context, keys ...approvers.SealKey) (int, error)

@@ -14,7 +14,7 @@ import (
 // it as its error.
 type Unread struct{ Rows []store.Damage }
 
-// Add adds the damaged rows that err lists. It returns err if err has another cause.
+// Add adds the damaged rows that err lists. Add returns err if err has another cause.
 func (u *Unread) Add(err error) error {
 	rows, ok := damagedRows(err)
 	if !ok {

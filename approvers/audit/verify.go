@@ -73,7 +73,7 @@ type VerifyOptions struct {
 	Guard func(work func() error) error
 }
 
-// Verify verifies the whole history. It returns an error if the history can't be read; faults are in the report.
+// Verify verifies the whole history. Verify returns an error if the history can't be read; faults are in the report.
 func Verify(ctx context.Context, s store.Store, o VerifyOptions) (*Report, error) {
 	if o.Guard == nil {
 		o.Guard = func(work func() error) error { return work() }

@@ -12,7 +12,8 @@ import (
 // journalPage is the number of journal entries in one read.
 const journalPage = 4096
 
-// journalRange is a page of the journal. It has the record of each entry, and the heads that end in this page.
+// journalRange is a page of the journal. journalRange has the record of each entry, and the heads that end in this
+// page.
 type journalRange struct {
 	entries []approvers.JournalEntry
 	found   []lookup

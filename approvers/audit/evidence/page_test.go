@@ -127,7 +127,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A check that can't be made is shown as open. It does not count as a fault, and is not left out.
+// A check that can't be made is shown as open. Such a check does not count as a fault, and is not left out.
 func TestPageSaysWhatIsOpen(t *testing.T) {
 	s := history()
 	s.Seal = Seal{}
